@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/cuda/cuda_api.hpp>
+#include <rmm_uvm/driver/migration_counters.hpp>
+#include <rmm_uvm/driver/uvm_driver.hpp>
+
+#include <memory>
+#include <mutex>
+
+namespace rmm_uvm::cuda {
+
+/** @brief A driver, or why there is none. */
+struct opened_cuda_driver {
+  std::shared_ptr<uvm_driver> driver;  ///< null when not opened
+  availability opened;
+};
+
+/**
+ * @brief `uvm_driver` over libcuda.
+ *
+ * Every call pushes the primary context of its device and pops it again, so the caller's current
+ * device is never changed, and runs in relaxed capture mode, so that another thread's graph capture
+ * is not spoilt. Thread-safe.
+ */
+class cuda_driver final : public uvm_driver {
+ public:
+  /**
+   * @brief Opens one device: retains its primary context, touches no other.
+   * @param api resolved table; copied
+   * @param device_id CUDA ordinal
+   * @param counters false: leave the UVM kernel counters alone
+   */
+  [[nodiscard]] static opened_cuda_driver open(cuda_api const& api, int device_id, bool counters);
+
+  ~cuda_driver() override;
+  cuda_driver(cuda_driver const&)            = delete;
+  cuda_driver& operator=(cuda_driver const&) = delete;
+  cuda_driver(cuda_driver&&)                 = delete;
+  cuda_driver& operator=(cuda_driver&&)      = delete;
+
+  [[nodiscard]] device_info const& info() const noexcept override { return info_; }
+  [[nodiscard]] migration_counters const& counters() const noexcept override { return *counters_; }
+  status memory(device_memory& memory) noexcept override;
+  status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
+  status free_managed(std::uintptr_t address) noexcept override;
+  status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
+  status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
+  status discard_and_prefetch(std::span<memory_range const> ranges,
+                              location where,
+                              stream_handle stream) noexcept override;
+  [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
+  status synchronize(stream_handle stream) noexcept override;
+
+ private:
+  cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info);
+
+  template <typename Call>
+  status on_side_stream(stream_handle stream, Call const& call) noexcept;
+  [[nodiscard]] status make_side_stream() noexcept;
+
+  cuda_api api_;
+  CUdevice device_;
+  CUcontext context_;
+  device_info info_;
+  std::unique_ptr<migration_counters> counters_;
+  std::mutex side_mutex_;
+  CUstream side_stream_{nullptr};  // made at the first batch call on the legacy stream
+  CUevent before_{nullptr};
+  CUevent after_{nullptr};
+};
+
+}  // namespace rmm_uvm::cuda

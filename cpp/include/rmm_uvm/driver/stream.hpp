@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace rmm_uvm {
+
+/**
+ * @brief A CUDA stream handle, opaque to everything above the CUDA driver.
+ *
+ * Handles are passed on at once and never kept: 0x2 (per-thread default) is another stream on
+ * another thread, and a destroyed stream's handle may be given out again.
+ */
+using stream_handle = void*;
+
+/** @brief Whether work issued to a stream is being recorded instead of run. */
+enum class capture_state : std::uint8_t {
+  none,       ///< work runs
+  capturing,  ///< the stream records a graph; driver calls would end or spoil the capture
+  unknown     ///< it cannot be known (legacy stream while a blocking stream captures)
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/residency/live_allocations.hpp>
+#include <rmm_uvm/residency/prefetcher.hpp>
+
+#include <cuda/memory_resource>
+#include <cuda/stream>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+namespace rmm_uvm::mr::detail {
+
+/** @brief State behind `uvm_resource_adaptor`. */
+class uvm_resource_adaptor_impl {
+ public:
+  using upstream_type = cuda::mr::any_resource<cuda::mr::device_accessible>;
+
+  uvm_resource_adaptor_impl(upstream_type upstream,
+                            std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                            prefetch_mode mode);
+  uvm_resource_adaptor_impl(uvm_resource_adaptor_impl const&)            = delete;
+  uvm_resource_adaptor_impl& operator=(uvm_resource_adaptor_impl const&) = delete;
+  uvm_resource_adaptor_impl(uvm_resource_adaptor_impl&&)                 = delete;
+  uvm_resource_adaptor_impl& operator=(uvm_resource_adaptor_impl&&)      = delete;
+  ~uvm_resource_adaptor_impl()                                           = default;
+
+  [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment);
+  void deallocate(cuda::stream_ref stream,
+                  void* ptr,
+                  std::size_t bytes,
+                  std::size_t alignment) noexcept;
+  [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment);
+  void deallocate_sync(void* ptr, std::size_t bytes, std::size_t alignment) noexcept;
+
+  [[nodiscard]] std::size_t allocated_bytes() const noexcept;
+  [[nodiscard]] std::size_t peak_bytes() const noexcept;
+  void reset_peak() noexcept;
+  [[nodiscard]] std::uint64_t refused_frees() const noexcept;
+  [[nodiscard]] live_allocations const& live() const noexcept { return live_; }
+
+  bool operator==(uvm_resource_adaptor_impl const& other) const noexcept
+  {
+    return this == std::addressof(other);
+  }
+  friend void get_property(uvm_resource_adaptor_impl const&, cuda::mr::device_accessible) noexcept
+  {
+  }
+
+ private:
+  void count(std::size_t bytes) noexcept;
+
+  upstream_type upstream_;
+  std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
+  prefetch_mode mode_;
+  live_allocations live_;
+  std::atomic<std::size_t> allocated_bytes_{0};
+  std::atomic<std::size_t> peak_bytes_{0};
+  std::atomic<std::uint64_t> refused_frees_{0};
+};
+
+}  // namespace rmm_uvm::mr::detail

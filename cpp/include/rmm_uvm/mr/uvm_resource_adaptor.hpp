@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
+
+#include <cuda/memory_resource>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace rmm_uvm::mr {
+
+/**
+ * @brief Outermost adaptor of a managed chain: prefetch-on-allocate that costs nothing while data fit.
+ *
+ * Wraps any resource whose memory comes, in the end, from a `managed_memory_resource` that shares
+ * its prefetcher. Copies share their state. Thread-safe. A free whose pointer and size match no
+ * live allocation is refused, counted and reported; it never reaches the pool.
+ */
+class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resource_adaptor_impl> {
+  using shared_base = cuda::mr::shared_resource<detail::uvm_resource_adaptor_impl>;
+
+ public:
+  /**
+   * @param upstream the pool, or whatever hands out the memory
+   * @param prefetcher the one of the managed memory resource below
+   * @param mode when allocations are prefetched
+   */
+  uvm_resource_adaptor(cuda::mr::any_resource<cuda::mr::device_accessible> upstream,
+                       std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                       prefetch_mode mode)
+    : shared_base{cuda::mr::make_shared_resource<detail::uvm_resource_adaptor_impl>(
+        std::move(upstream), std::move(prefetcher), mode)}
+  {
+  }
+
+  /** @brief Bytes handed out and not freed: the footprint. */
+  [[nodiscard]] std::size_t allocated_bytes() const noexcept { return get().allocated_bytes(); }
+  /** @brief Most bytes ever handed out at once since the start or the last `reset_peak`. */
+  [[nodiscard]] std::size_t peak_bytes() const noexcept { return get().peak_bytes(); }
+  /** @brief Lets `peak_bytes` begin again at the bytes allocated now. */
+  void reset_peak() noexcept { get().reset_peak(); }
+  /** @brief Frees refused because pointer and size matched no live allocation. */
+  [[nodiscard]] std::uint64_t refused_frees() const noexcept { return get().refused_frees(); }
+  /** @brief True when a live allocation of exactly `bytes` begins at `address`. */
+  [[nodiscard]] bool owns(std::uintptr_t address, std::size_t bytes) const
+  {
+    return get().live().bytes_at(address) == bytes;
+  }
+
+  /** @brief Memory of this resource can be accessed by the device. */
+  friend void get_property(uvm_resource_adaptor const&, cuda::mr::device_accessible) noexcept {}
+};
+
+static_assert(cuda::mr::resource_with<uvm_resource_adaptor, cuda::mr::device_accessible>);
+
+}  // namespace rmm_uvm::mr

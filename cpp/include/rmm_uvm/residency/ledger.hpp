@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/residency/epoch_source.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace rmm_uvm {
+
+/**
+ * @brief Remembers, for each VA block of each slab, as of which epoch it was put on the device.
+ *
+ * A slab is the region that one managed allocation took from the driver. Slabs begin and end
+ * anywhere; blocks are the 2 MiB windows of the address space, cut off at the slab's ends.
+ * Thread-safe: one mutex, except for `all_on_device`, which is a load.
+ */
+class residency_ledger {
+ public:
+  /** @brief Starts to keep a slab; its blocks are in doubt. @pre it overlaps no other slab */
+  void add_slab(memory_range slab);
+
+  /** @brief Forgets the slab that begins at `address`; nothing if there is none. */
+  void remove_slab(std::uintptr_t address) noexcept;
+
+  /** @brief The slab that holds `address`. */
+  [[nodiscard]] std::optional<memory_range> slab_of(std::uintptr_t address) const;
+
+  /** @brief True when every block of every slab is on the device as of `epoch`. */
+  [[nodiscard]] bool all_on_device(epoch_number epoch) const noexcept
+  {
+    return settled_epoch_.load(std::memory_order_acquire) == epoch;
+  }
+
+  /**
+   * @brief Notes that the blocks that lie wholly in `range` are on the device.
+   *
+   * A block cut off by the slab's end counts as whole when `range` reaches that end.
+   */
+  void mark_on_device(memory_range range, epoch_number epoch);
+
+  /**
+   * @brief The runs of blocks that `range` touches and that are not on the device as of `epoch`.
+   * @return ascending, each clipped to the slab, neighbours joined; empty outside of all slabs
+   */
+  [[nodiscard]] std::vector<memory_range> doubtful_runs(memory_range range,
+                                                        epoch_number epoch) const;
+
+  /** @brief Bytes of all slabs. */
+  [[nodiscard]] std::size_t slab_bytes() const;
+
+ private:
+  struct slab_record {
+    memory_range range;
+    std::vector<epoch_number> on_device_as_of;  // one a block; 0 = in doubt
+  };
+  using slab_map = std::map<std::uintptr_t, slab_record>;
+
+  [[nodiscard]] slab_map::const_iterator find(std::uintptr_t address) const;
+  void settle(epoch_number epoch);
+
+  mutable std::mutex mutex_;
+  slab_map slabs_;
+  std::size_t block_count_{0};
+  std::size_t slab_bytes_{0};
+  epoch_number counted_epoch_{0};  // the epoch that marked_count_ counts for
+  std::size_t marked_count_{0};    // blocks marked with counted_epoch_
+  std::atomic<epoch_number> settled_epoch_{0};
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/residency/epoch_source.hpp>
+#include <rmm_uvm/residency/ledger.hpp>
+#include <rmm_uvm/residency/prefetch_policy.hpp>
+#include <rmm_uvm/residency/prefetch_statistics.hpp>
+
+#include <memory>
+
+namespace rmm_uvm {
+
+/**
+ * @brief Makes new slabs and new allocations usable on the device: enacts the prefetch policy.
+ *
+ * Shared by the managed memory resource, which reports slabs, and by the adaptor, which reports
+ * allocations. Never throws: what could not be done is counted, and pages come by fault instead.
+ * Thread-safe; the path of an allocation in a time without evictions takes no lock.
+ */
+class prefetcher {
+ public:
+  /**
+   * @param driver commands and device facts
+   * @param epochs tells when residence stops being certain
+   */
+  prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch_source> epochs);
+
+  /**
+   * @brief Takes note of a slab and prefetches as much of it as free device memory holds.
+   * @param mode `never` leaves the slab where it is
+   */
+  void on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept;
+
+  /** @brief Forgets a slab, before it is given back to the driver. */
+  void on_slab_free(std::uintptr_t address) noexcept;
+
+  /**
+   * @brief Makes a new allocation usable on the device, in the order of `stream`.
+   * @return true when anything was issued to `stream`
+   */
+  bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
+
+  /** @brief Everything counted so far. */
+  [[nodiscard]] prefetch_statistics statistics() const noexcept { return counts_.snapshot(); }
+
+  /** @brief The blocks and what is known about them. */
+  [[nodiscard]] residency_ledger const& ledger() const noexcept { return ledger_; }
+
+  /** @brief The epoch now; see `epoch_source`. */
+  [[nodiscard]] epoch_number current_epoch() noexcept { return epochs_->current(); }
+
+  /** @brief The driver that is commanded. */
+  [[nodiscard]] uvm_driver& driver() noexcept { return *driver_; }
+
+ private:
+  bool settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch);
+  bool may_issue(memory_range range, stream_handle stream) noexcept;
+  bool issue_prefetch(memory_range range, stream_handle stream) noexcept;
+
+  std::shared_ptr<uvm_driver> driver_;
+  std::unique_ptr<epoch_source> epochs_;
+  residency_ledger ledger_;
+  prefetch_counts counts_;
+};
+
+}  // namespace rmm_uvm

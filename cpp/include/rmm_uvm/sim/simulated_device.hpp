@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/migration_counters.hpp>
+#include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/sim/address_space.hpp>
+#include <rmm_uvm/sim/cost_model.hpp>
+#include <rmm_uvm/sim/va_block.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rmm_uvm::sim {
+
+/** @brief How a simulated device is made. */
+struct simulated_device_config {
+  std::size_t capacity_bytes{std::size_t{16} << 30U};  ///< device memory; a multiple of 2 MiB, > 0
+  std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
+  bool backing{false};                     ///< real bytes behind the addresses; for checksum tests
+  bool concurrent_managed_access{true};    ///< false models WSL2
+  bool discard{true};                      ///< false models a driver before 580
+  bool counters{true};                     ///< false models a kernel without UVM tools
+  int device_id{0};                        ///< ordinal it claims
+  cost_model costs{};                      ///< modelled time
+};
+
+/** @brief What the simulated device counted, and where everything is now. */
+struct simulated_statistics {
+  std::uint64_t host_to_device_bytes{0};  ///< migrated to the device
+  std::uint64_t device_to_host_bytes{0};  ///< migrated to the host, evictions included
+  std::uint64_t evicted_bytes{0};         ///< of those, written back to make room
+  std::uint64_t dropped_bytes{0};         ///< discarded pages that left without a copy
+  std::uint64_t gpu_fault_groups{0};      ///< 64 KiB groups (4 KiB once discarded) that faulted
+  std::uint64_t cpu_faults{0};            ///< the same, for the CPU
+  std::uint64_t modelled_ns{0};           ///< modelled time of everything that the driver did
+  std::size_t managed_bytes{0};           ///< managed memory allocated now
+  std::size_t device_bytes{0};            ///< cudaMalloc memory allocated now
+  std::size_t resident_bytes{0};          ///< device memory behind managed pages now
+  std::size_t peak_resident_bytes{0};     ///< the most of it
+  std::size_t host_page_bytes{0};         ///< host memory behind managed pages now
+};
+
+/**
+ * @brief A device without a GPU: follows the UVM kernel driver's rules, in modelled time.
+ *
+ * Serves as `uvm_driver` (commands) and as `migration_counters` (observations). Every operation
+ * happens at once, in call order; streams are names. docs/simulator-model.md says what is modelled
+ * and what is not. Thread-safe: one mutex.
+ */
+class simulated_device final : public uvm_driver, public migration_counters {
+ public:
+  explicit simulated_device(simulated_device_config const& config);
+
+  // The seam: commands.
+  [[nodiscard]] device_info const& info() const noexcept override { return info_; }
+  [[nodiscard]] migration_counters const& counters() const noexcept override { return *this; }
+  status memory(device_memory& memory) noexcept override;
+  status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
+  status free_managed(std::uintptr_t address) noexcept override;
+  status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
+  status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
+  status discard_and_prefetch(std::span<memory_range const> ranges,
+                              location where,
+                              stream_handle stream) noexcept override;
+  [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
+  status synchronize(stream_handle stream) noexcept override;
+
+  // The seam: observations.
+  [[nodiscard]] availability available() const override;
+  [[nodiscard]] migration_totals read() const noexcept override;
+
+  // What a program on the device would do.
+  /** @brief A kernel reads, or reads and writes, every byte of a managed range. */
+  status touch(memory_range range, bool write) noexcept;
+  /** @brief The CPU reads, or reads and writes, every byte of a managed range. */
+  status cpu_touch(memory_range range, bool write) noexcept;
+  /** @brief cudaMalloc: never evicted, evicts managed memory, refuses when that is not enough. */
+  status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
+  /** @brief cudaFree of `allocate_device` memory. */
+  status free_device(std::uintptr_t address) noexcept;
+
+  /** @brief Counts and levels now. */
+  [[nodiscard]] simulated_statistics statistics() const noexcept;
+  /** @brief Bytes of a managed range that reside on the device. */
+  [[nodiscard]] std::size_t resident_bytes(memory_range range) const noexcept;
+
+  /** @brief Lets the call after `skip` further ones of that name answer `failure`. For tests. */
+  void fail_call(std::string_view call, status failure, unsigned skip);
+  /** @brief Lets `capturing` answer `state` for a stream. For tests. */
+  void set_capture_state(stream_handle stream, capture_state state);
+
+ private:
+  struct managed_allocation {
+    std::size_t bytes{0};
+    address_range addresses;
+    std::vector<va_block> blocks;
+  };
+  struct device_allocation {
+    std::size_t bytes{0};
+    address_range addresses;
+  };
+  struct planned_failure {
+    std::string call;
+    status failure;
+    unsigned skip{0};
+  };
+  struct page_span {  // the pages of one block that a range covers
+    va_block* block;
+    page_mask pages;
+    std::uintptr_t address;  // of the block
+  };
+
+  [[nodiscard]] std::optional<status> injected(std::string_view call);
+  [[nodiscard]] std::optional<std::vector<page_span>> pages_of(memory_range range, bool inward);
+  status discard_locked(memory_range range);
+  status prefetch_locked(memory_range range, location where);
+  status migrate_to_device(va_block& block, page_mask pages, double rate, double fill_rate);
+  status migrate_to_host(va_block& block, page_mask pages, double rate);
+  status make_room(std::size_t bytes);
+  status evict(va_block& block);
+  [[nodiscard]] bool take_host_pages(va_block& block, page_mask pages);
+  void move_to(va_block& block, chunk_list_id list);
+  void release(va_block& block);
+  [[nodiscard]] std::size_t free_bytes() const noexcept;
+  void spend(double ns) { modelled_ns_ += ns; }
+
+  simulated_device_config config_;
+  device_info info_;
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, managed_allocation> managed_;
+  std::map<std::uintptr_t, device_allocation> device_;
+  chunk_list unused_;
+  chunk_list used_;
+  simulated_statistics totals_;
+  double modelled_ns_{0};
+  std::vector<planned_failure> failures_;
+  std::map<stream_handle, capture_state> capture_states_;
+  // Read without the mutex: counters are memory loads.
+  std::atomic<std::uint64_t> host_to_device_bytes_{0};
+  std::atomic<std::uint64_t> device_to_host_bytes_{0};
+};
+
+}  // namespace rmm_uvm::sim

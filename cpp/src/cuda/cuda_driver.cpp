@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include "context_guard.hpp"
+
+#include <rmm_uvm/cuda/cuda_driver.hpp>
+#include <rmm_uvm/cuda/kernel_counters.hpp>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rmm_uvm::cuda {
+namespace {
+
+[[nodiscard]] status as_status(CUresult result, char const* call) noexcept
+{
+  switch (result) {
+    case CUDA_SUCCESS: return {};
+    case CUDA_ERROR_OUT_OF_MEMORY: return {status_code::out_of_memory, result, call};
+    case CUDA_ERROR_INVALID_VALUE: return {status_code::invalid_value, result, call};
+    case CUDA_ERROR_NOT_SUPPORTED: return {status_code::not_supported, result, call};
+    default: return {status_code::driver_error, result, call};
+  }
+}
+
+[[nodiscard]] CUmemLocation as_cuda(location where) noexcept
+{
+  CUmemLocation result{};
+  result.type = where.is_host() ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+  result.id   = where.is_host() ? 0 : where.device_id;
+  return result;
+}
+
+/** @brief The legacy default stream, which the batch calls refuse (measured: invalid value). */
+[[nodiscard]] bool is_legacy(stream_handle stream) noexcept
+{
+  return stream == nullptr || stream == static_cast<void*>(CU_STREAM_LEGACY);
+}
+
+[[nodiscard]] CUstream as_cuda(stream_handle stream) noexcept
+{
+  return static_cast<CUstream>(stream);
+}
+
+struct batch_arguments {
+  std::vector<CUdeviceptr> addresses;
+  std::vector<std::size_t> sizes;
+};
+
+[[nodiscard]] batch_arguments as_batch(std::span<memory_range const> ranges)
+{
+  batch_arguments batch;
+  for (auto const& range : ranges) {
+    batch.addresses.push_back(range.address);
+    batch.sizes.push_back(range.bytes);
+  }
+  return batch;
+}
+
+[[nodiscard]] int attribute(cuda_api const& api, CUdevice device, CUdevice_attribute which) noexcept
+{
+  int value = 0;
+  return api.device_get_attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
+
+[[nodiscard]] device_info read_info(cuda_api const& api, CUdevice device, int device_id)
+{
+  device_info info;
+  info.device_id = device_id;
+  char name[256]{};  // NOLINT: filled by a C interface
+  if (api.device_get_name(name, sizeof name - 1, device) == CUDA_SUCCESS) { info.name = name; }
+  CUuuid uuid{};
+  if (api.device_get_uuid(&uuid, device) == CUDA_SUCCESS) {
+    std::memcpy(info.uuid.data(), uuid.bytes, info.uuid.size());
+  }
+  static_cast<void>(api.device_total_mem(&info.total_bytes, device));
+  static_cast<void>(api.driver_get_version(&info.driver_version));
+  info.pageable_memory_access =
+    attribute(api, device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
+  if (attribute(api, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
+    info.concurrent_managed_access = availability::no(
+      "the platform has no concurrent managed access (WSL2, Windows): capacity is the card's");
+  }
+  if (api.mem_discard_batch_async == nullptr ||
+      api.mem_discard_and_prefetch_batch_async == nullptr) {
+    info.discard = availability::no("the driver has no discard calls: CUDA 13 (driver 580) has");
+  } else if (!info.concurrent_managed_access.available) {
+    info.discard = availability::no("discard needs concurrent managed access");
+  }
+  return info;
+}
+
+}  // namespace
+
+cuda_driver::cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info)
+  : api_{api}, device_{device}, context_{context}, info_{std::move(info)}
+{
+}
+
+opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool counters)
+{
+  auto const refuse = [&](CUresult result, std::string const& what) {
+    char const* name = "?";
+    static_cast<void>(api.get_error_name(result, &name));
+    return opened_cuda_driver{nullptr, availability::no(what + ": " + name)};
+  };
+  if (auto const result = api.init(0); result != CUDA_SUCCESS) {
+    return refuse(result, "the NVIDIA driver cannot be initialised");
+  }
+  int count = 0;
+  if (auto const result = api.device_get_count(&count); result != CUDA_SUCCESS) {
+    return refuse(result, "devices cannot be counted");
+  }
+  if (device_id < 0 || device_id >= count) {
+    return {nullptr,
+            availability::no("device " + std::to_string(device_id) + " does not exist: there " +
+                             (count == 1 ? "is 1 device" : "are " + std::to_string(count) +
+                                                             " devices") +
+                             ", counted from 0")};
+  }
+  CUdevice device{};
+  if (auto const result = api.device_get(&device, device_id); result != CUDA_SUCCESS) {
+    return refuse(result, "device " + std::to_string(device_id) + " cannot be opened");
+  }
+  // The context that the CUDA runtime uses too. Never released: others in the process may rely on
+  // it, and the driver takes it down at exit.
+  CUcontext context{};
+  if (auto const result = api.device_primary_ctx_retain(&context, device);
+      result != CUDA_SUCCESS) {
+    return refuse(result, "no context on device " + std::to_string(device_id));
+  }
+  auto info = read_info(api, device, device_id);
+  std::shared_ptr<cuda_driver> driver{new cuda_driver{api, device, context, std::move(info)}};
+  driver->counters_ = counters
+                        ? open_kernel_counters(*driver)
+                        : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
+  return {std::move(driver), availability::yes()};
+}
+
+cuda_driver::~cuda_driver()
+{
+  context_guard const guard{api_, context_};
+  if (before_ != nullptr) { static_cast<void>(api_.event_destroy(before_)); }
+  if (after_ != nullptr) { static_cast<void>(api_.event_destroy(after_)); }
+  if (side_stream_ != nullptr) { static_cast<void>(api_.stream_destroy(side_stream_)); }
+}
+
+status cuda_driver::memory(device_memory& memory) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  return as_status(api_.mem_get_info(&memory.free_bytes, &memory.total_bytes), "cuMemGetInfo");
+}
+
+status cuda_driver::allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  CUdeviceptr pointer{};
+  auto const result = api_.mem_alloc_managed(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
+  if (result == CUDA_SUCCESS) { address = pointer; }
+  return as_status(result, "cuMemAllocManaged");
+}
+
+status cuda_driver::free_managed(std::uintptr_t address) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  return as_status(api_.mem_free(address), "cuMemFree");
+}
+
+status cuda_driver::prefetch(memory_range range, location where, stream_handle stream) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  return as_status(
+    api_.mem_prefetch_async(range.address, range.bytes, as_cuda(where), 0, as_cuda(stream)),
+    "cuMemPrefetchAsync");
+}
+
+status cuda_driver::make_side_stream() noexcept
+{
+  if (side_stream_ != nullptr) { return {}; }
+  for (auto* const event : {&before_, &after_}) {
+    if (*event != nullptr) { continue; }
+    if (auto const result = api_.event_create(event, CU_EVENT_DISABLE_TIMING);
+        result != CUDA_SUCCESS) {
+      return as_status(result, "cuEventCreate");
+    }
+  }
+  return as_status(api_.stream_create(&side_stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+}
+
+/**
+ * @brief Makes a batch call in the order of a stream that batch calls refuse.
+ *
+ * `stream` -> event -> side stream -> call -> event -> `stream`. Events may be recorded anew as
+ * soon as a wait for them is issued, so one pair serves all, under the lock.
+ */
+template <typename Call>
+status cuda_driver::on_side_stream(stream_handle stream, Call const& call) noexcept
+{
+  std::lock_guard const lock{side_mutex_};
+  if (auto const made = make_side_stream(); !made.ok()) { return made; }
+  if (auto const result = api_.event_record(before_, as_cuda(stream)); result != CUDA_SUCCESS) {
+    return as_status(result, "cuEventRecord");
+  }
+  if (auto const result = api_.stream_wait_event(side_stream_, before_, 0);
+      result != CUDA_SUCCESS) {
+    return as_status(result, "cuStreamWaitEvent");
+  }
+  auto const called = call(side_stream_);
+  // The stream must wait even for a call that failed: part of a batch may have been issued.
+  if (auto const result = api_.event_record(after_, side_stream_); result != CUDA_SUCCESS) {
+    return as_status(result, "cuEventRecord");
+  }
+  if (auto const result = api_.stream_wait_event(as_cuda(stream), after_, 0);
+      result != CUDA_SUCCESS) {
+    return as_status(result, "cuStreamWaitEvent");
+  }
+  return called;
+}
+
+status cuda_driver::discard(std::span<memory_range const> ranges, stream_handle stream) noexcept
+try {
+  if (!info_.discard.available) { return {status_code::not_supported, 0, "cuMemDiscardBatchAsync"}; }
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  auto batch      = as_batch(ranges);
+  auto const call = [&](CUstream in) {
+    return as_status(
+      api_.mem_discard_batch_async(
+        batch.addresses.data(), batch.sizes.data(), batch.addresses.size(), 0, in),
+      "cuMemDiscardBatchAsync");
+  };
+  return is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream));
+} catch (...) {
+  return {status_code::out_of_memory, 0, "cuMemDiscardBatchAsync"};
+}
+
+status cuda_driver::discard_and_prefetch(std::span<memory_range const> ranges,
+                                         location where,
+                                         stream_handle stream) noexcept
+try {
+  if (!info_.discard.available) {
+    return {status_code::not_supported, 0, "cuMemDiscardAndPrefetchBatchAsync"};
+  }
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  auto batch             = as_batch(ranges);
+  auto target            = as_cuda(where);
+  std::size_t from_first = 0;
+  auto const call        = [&](CUstream in) {
+    return as_status(api_.mem_discard_and_prefetch_batch_async(batch.addresses.data(),
+                                                               batch.sizes.data(),
+                                                               batch.addresses.size(),
+                                                               &target,
+                                                               &from_first,
+                                                               1,
+                                                               0,
+                                                               in),
+                     "cuMemDiscardAndPrefetchBatchAsync");
+  };
+  return is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream));
+} catch (...) {
+  return {status_code::out_of_memory, 0, "cuMemDiscardAndPrefetchBatchAsync"};
+}
+
+capture_state cuda_driver::capturing(stream_handle stream) noexcept
+{
+  context_guard const guard{api_, context_};
+  CUstreamCaptureStatus state{};
+  // The legacy stream answers an error while a blocking stream captures: it cannot be known then.
+  if (guard.pushed() != CUDA_SUCCESS ||
+      api_.stream_is_capturing(as_cuda(stream), &state) != CUDA_SUCCESS) {
+    return capture_state::unknown;
+  }
+  return state == CU_STREAM_CAPTURE_STATUS_NONE ? capture_state::none : capture_state::capturing;
+}
+
+status cuda_driver::synchronize(stream_handle stream) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  return as_status(api_.stream_synchronize(as_cuda(stream)), "cuStreamSynchronize");
+}
+
+}  // namespace rmm_uvm::cuda

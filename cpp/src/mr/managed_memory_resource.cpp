@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/mr/detail/managed_memory_resource_impl.hpp>
+#include <rmm_uvm/mr/detail/refused_free.hpp>
+
+#include <rmm/error.hpp>
+#include <rmm/process_is_exiting.hpp>
+
+#include <string>
+#include <utility>
+
+namespace rmm_uvm::mr::detail {
+namespace {
+
+[[noreturn]] void throw_failed(std::size_t bytes, status result, device_info const& info)
+{
+  auto const message = std::to_string(bytes) + " bytes of managed memory asked of " + info.name +
+                       ": " + result.call + " answered " + to_string(result.code) + " (" +
+                       std::to_string(result.native_error) + ")";
+  if (result.code == status_code::out_of_memory) { throw rmm::out_of_memory{message}; }
+  throw rmm::bad_alloc{message};
+}
+
+}  // namespace
+
+managed_memory_resource_impl::managed_memory_resource_impl(
+  std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+  std::shared_ptr<managed_account> account,
+  prefetch_mode slab_mode)
+  : prefetcher_{std::move(prefetcher)}, account_{std::move(account)}, slab_mode_{slab_mode}
+{
+}
+
+void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
+                                             std::size_t bytes,
+                                             std::size_t /*alignment*/)
+{
+  if (bytes == 0) { return nullptr; }
+  if (!account_->try_reserve(bytes)) {
+    throw rmm::out_of_memory{std::to_string(bytes) + " bytes of managed memory asked, " +
+                             std::to_string(account_->used_bytes()) + " of " +
+                             std::to_string(account_->limit_bytes()) +
+                             " bytes in use: RMM_UVM_MANAGED_LIMIT is reached"};
+  }
+  std::uintptr_t address = 0;
+  auto& driver           = prefetcher_->driver();
+  if (auto const result = driver.allocate_managed(bytes, address); !result.ok()) {
+    account_->release(bytes);
+    throw_failed(bytes, result, driver.info());
+  }
+  try {
+    live_.insert(address, bytes);
+  } catch (...) {
+    static_cast<void>(driver.free_managed(address));
+    account_->release(bytes);
+    throw;
+  }
+  prefetcher_->on_slab({address, bytes}, stream.get(), slab_mode_);
+  return reinterpret_cast<void*>(address);  // NOLINT: device addresses are integers at the seam
+}
+
+void managed_memory_resource_impl::deallocate(cuda::stream_ref /*stream*/,
+                                              void* ptr,
+                                              std::size_t bytes,
+                                              std::size_t /*alignment*/) noexcept
+{
+  // At process exit the driver may be gone already; the kernel takes the memory back.
+  if (ptr == nullptr || rmm::process_is_exiting()) { return; }
+  auto const address = reinterpret_cast<std::uintptr_t>(ptr);
+  if (!live_.erase(address, bytes)) {
+    refused_frees_.fetch_add(1, std::memory_order_relaxed);
+    report_refused_free("ManagedMemoryResource", address, bytes, live_.bytes_at(address));
+    return;
+  }
+  prefetcher_->on_slab_free(address);
+  // A failure here can only be one that CUDA reports late from other work; the slab is gone for us.
+  static_cast<void>(prefetcher_->driver().free_managed(address));
+  account_->release(bytes);
+}
+
+void* managed_memory_resource_impl::allocate_sync(std::size_t bytes, std::size_t alignment)
+{
+  cuda::stream_ref const stream{cudaStream_t{nullptr}};
+  auto* const ptr = allocate(stream, bytes, alignment);
+  static_cast<void>(prefetcher_->driver().synchronize(stream.get()));
+  return ptr;
+}
+
+void managed_memory_resource_impl::deallocate_sync(void* ptr,
+                                                   std::size_t bytes,
+                                                   std::size_t alignment) noexcept
+{
+  deallocate(cuda::stream_ref{cudaStream_t{nullptr}}, ptr, bytes, alignment);
+}
+
+std::size_t managed_memory_resource_impl::slab_bytes() const
+{
+  return prefetcher_->ledger().slab_bytes();
+}
+
+std::uint64_t managed_memory_resource_impl::refused_frees() const noexcept
+{
+  return refused_frees_.load(std::memory_order_relaxed);
+}
+
+}  // namespace rmm_uvm::mr::detail

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/mr/detail/refused_free.hpp>
+#include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
+
+#include <rmm/process_is_exiting.hpp>
+
+#include <utility>
+
+namespace rmm_uvm::mr::detail {
+
+uvm_resource_adaptor_impl::uvm_resource_adaptor_impl(
+  upstream_type upstream, std::shared_ptr<rmm_uvm::prefetcher> prefetcher, prefetch_mode mode)
+  : upstream_{std::move(upstream)}, prefetcher_{std::move(prefetcher)}, mode_{mode}
+{
+}
+
+void uvm_resource_adaptor_impl::count(std::size_t bytes) noexcept
+{
+  auto const now = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  auto peak      = peak_bytes_.load(std::memory_order_relaxed);
+  while (now > peak &&
+         !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+}
+
+void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
+                                          std::size_t bytes,
+                                          std::size_t alignment)
+{
+  auto* const ptr    = upstream_.allocate(stream, bytes, alignment);
+  auto const address = reinterpret_cast<std::uintptr_t>(ptr);
+  if (address == 0) { return ptr; }
+  try {
+    live_.insert(address, bytes);
+  } catch (...) {
+    upstream_.deallocate(stream, ptr, bytes, alignment);
+    throw;
+  }
+  count(bytes);
+  static_cast<void>(prefetcher_->on_allocate({address, bytes}, stream.get(), mode_));
+  return ptr;
+}
+
+void uvm_resource_adaptor_impl::deallocate(cuda::stream_ref stream,
+                                           void* ptr,
+                                           std::size_t bytes,
+                                           std::size_t alignment) noexcept
+{
+  if (ptr == nullptr) { return; }
+  auto const address = reinterpret_cast<std::uintptr_t>(ptr);
+  if (!live_.erase(address, bytes)) {
+    refused_frees_.fetch_add(1, std::memory_order_relaxed);
+    if (!rmm::process_is_exiting()) {
+      report_refused_free("UvmResourceAdaptor", address, bytes, live_.bytes_at(address));
+    }
+    return;
+  }
+  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  upstream_.deallocate(stream, ptr, bytes, alignment);
+}
+
+void* uvm_resource_adaptor_impl::allocate_sync(std::size_t bytes, std::size_t alignment)
+{
+  cuda::stream_ref const stream{cudaStream_t{nullptr}};
+  auto* const ptr = allocate(stream, bytes, alignment);
+  static_cast<void>(prefetcher_->driver().synchronize(stream.get()));
+  return ptr;
+}
+
+void uvm_resource_adaptor_impl::deallocate_sync(void* ptr,
+                                                std::size_t bytes,
+                                                std::size_t alignment) noexcept
+{
+  deallocate(cuda::stream_ref{cudaStream_t{nullptr}}, ptr, bytes, alignment);
+}
+
+std::size_t uvm_resource_adaptor_impl::allocated_bytes() const noexcept
+{
+  return allocated_bytes_.load(std::memory_order_relaxed);
+}
+
+std::size_t uvm_resource_adaptor_impl::peak_bytes() const noexcept
+{
+  return peak_bytes_.load(std::memory_order_relaxed);
+}
+
+void uvm_resource_adaptor_impl::reset_peak() noexcept
+{
+  peak_bytes_.store(allocated_bytes(), std::memory_order_relaxed);
+}
+
+std::uint64_t uvm_resource_adaptor_impl::refused_frees() const noexcept
+{
+  return refused_frees_.load(std::memory_order_relaxed);
+}
+
+}  // namespace rmm_uvm::mr::detail

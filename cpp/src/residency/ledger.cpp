@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/ledger.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace rmm_uvm {
+namespace {
+
+/** @brief Index of the block that holds `address`, counted from the slab's first window. */
+[[nodiscard]] std::size_t block_index(memory_range slab, std::uintptr_t address) noexcept
+{
+  return (va_block_floor(address) - va_block_floor(slab.address)) / va_block_bytes;
+}
+
+[[nodiscard]] std::size_t count_blocks(memory_range slab) noexcept
+{
+  return (va_block_ceil(slab.end()) - va_block_floor(slab.address)) / va_block_bytes;
+}
+
+/** @brief Addresses of blocks [first, last), cut off at the slab's ends. */
+[[nodiscard]] memory_range block_addresses(memory_range slab,
+                                           std::size_t first,
+                                           std::size_t last) noexcept
+{
+  auto const base  = va_block_floor(slab.address);
+  auto const begin = std::max(base + first * va_block_bytes, slab.address);
+  auto const end   = std::min(base + last * va_block_bytes, slab.end());
+  return {begin, end - begin};
+}
+
+}  // namespace
+
+void residency_ledger::add_slab(memory_range slab)
+{
+  if (slab.bytes == 0) { return; }
+  std::lock_guard const lock{mutex_};
+  auto const blocks = count_blocks(slab);
+  slabs_.emplace(slab.address, slab_record{slab, std::vector<epoch_number>(blocks, 0)});
+  block_count_ += blocks;
+  slab_bytes_ += slab.bytes;
+  settled_epoch_.store(0, std::memory_order_release);
+}
+
+void residency_ledger::remove_slab(std::uintptr_t address) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const it = slabs_.find(address);
+  if (it == slabs_.end()) { return; }
+  auto const& marks = it->second.on_device_as_of;
+  block_count_ -= marks.size();
+  slab_bytes_ -= it->second.range.bytes;
+  if (counted_epoch_ != 0) {
+    marked_count_ -=
+      static_cast<std::size_t>(std::count(marks.begin(), marks.end(), counted_epoch_));
+    settle(counted_epoch_);
+  }
+  slabs_.erase(it);
+}
+
+residency_ledger::slab_map::const_iterator residency_ledger::find(std::uintptr_t address) const
+{
+  auto it = slabs_.upper_bound(address);
+  if (it == slabs_.begin()) { return slabs_.end(); }
+  it = std::prev(it);
+  return address < it->second.range.end() ? it : slabs_.end();
+}
+
+std::optional<memory_range> residency_ledger::slab_of(std::uintptr_t address) const
+{
+  std::lock_guard const lock{mutex_};
+  auto const it = find(address);
+  if (it == slabs_.end()) { return std::nullopt; }
+  return it->second.range;
+}
+
+void residency_ledger::settle(epoch_number epoch)
+{
+  settled_epoch_.store(marked_count_ == block_count_ ? epoch : 0, std::memory_order_release);
+}
+
+void residency_ledger::mark_on_device(memory_range range, epoch_number epoch)
+{
+  std::lock_guard const lock{mutex_};
+  auto const found = find(range.address);
+  if (found == slabs_.end()) { return; }
+  auto& record    = slabs_.find(found->first)->second;
+  auto const slab = record.range;
+  auto const end  = std::min(range.end(), slab.end());
+  // Marks only grow: a thread that was held up must not put an older epoch over a newer one.
+  if (epoch > counted_epoch_) {
+    counted_epoch_ = epoch;
+    marked_count_  = 0;
+  }
+  auto const first = range.address == slab.address ? 0 : block_index(slab, va_block_ceil(range.address));
+  auto const last = end == slab.end() ? record.on_device_as_of.size() : block_index(slab, end);
+  for (auto block = first; block < last; ++block) {
+    auto& mark = record.on_device_as_of[block];
+    if (mark >= epoch) { continue; }
+    mark = epoch;
+    if (epoch == counted_epoch_) { ++marked_count_; }
+  }
+  settle(counted_epoch_);
+}
+
+std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,
+                                                          epoch_number epoch) const
+{
+  std::vector<memory_range> runs;
+  if (range.bytes == 0) { return runs; }
+  std::lock_guard const lock{mutex_};
+  auto const found = find(range.address);
+  if (found == slabs_.end()) { return runs; }
+  auto const& record = found->second;
+  auto const slab    = record.range;
+  auto const last    = block_index(slab, std::min(range.end(), slab.end()) - 1) + 1;
+  auto block         = block_index(slab, range.address);
+  while (block < last) {
+    if (record.on_device_as_of[block] >= epoch) {
+      ++block;
+      continue;
+    }
+    auto const first = block;
+    while (block < last && record.on_device_as_of[block] < epoch) {
+      ++block;
+    }
+    runs.push_back(block_addresses(slab, first, block));
+  }
+  return runs;
+}
+
+std::size_t residency_ledger::slab_bytes() const
+{
+  std::lock_guard const lock{mutex_};
+  return slab_bytes_;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/prefetcher.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace rmm_uvm {
+namespace {
+
+/**
+ * @brief Bytes of device memory that a slab's prefetch leaves free: one batch in which the kernel
+ * driver takes memory (uvm_perf_pma_batch_nonpinned_order = 6, so 2^6 x 2 MiB).
+ */
+constexpr std::size_t slab_headroom_bytes = std::size_t{128} << 20U;
+
+}  // namespace
+
+prefetcher::prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch_source> epochs)
+  : driver_{std::move(driver)}, epochs_{std::move(epochs)}
+{
+}
+
+bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
+{
+  if (!driver_->info().concurrent_managed_access.available) {
+    counts_.add_skip(skip_reason::no_concurrent_managed_access);
+    return false;
+  }
+  if (range.bytes > driver_->info().total_bytes) {
+    counts_.add_skip(skip_reason::larger_than_device);
+    return false;
+  }
+  // Asked only when there is something to issue: a call into a capture would spoil the user's graph.
+  switch (driver_->capturing(stream)) {
+    case capture_state::none: return true;
+    case capture_state::capturing: counts_.add_skip(skip_reason::capturing); return false;
+    case capture_state::unknown: counts_.add_skip(skip_reason::capture_unknown); return false;
+  }
+  return false;
+}
+
+bool prefetcher::issue_prefetch(memory_range range, stream_handle stream) noexcept
+{
+  auto const device = location::device(driver_->info().device_id);
+  auto const result = driver_->prefetch(range, device, stream);
+  if (!result.ok()) {
+    counts_.add_failure(result);
+    return false;
+  }
+  counts_.add_prefetch(range.bytes);
+  return true;
+}
+
+void prefetcher::on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept
+try {
+  ledger_.add_slab(slab);
+  if (mode == prefetch_mode::never) {
+    counts_.add_skip(skip_reason::mode_never);
+    return;
+  }
+  auto const epoch = epochs_->current();
+  device_memory memory{};
+  if (auto const asked = driver_->memory(memory); !asked.ok()) {
+    counts_.add_failure(asked);
+    return;
+  }
+  auto const free_bytes = std::max(memory.free_bytes, slab_headroom_bytes) - slab_headroom_bytes;
+  memory_range const part{slab.address, std::min(slab.bytes, free_bytes)};
+  if (part.bytes == 0) {
+    counts_.add_skip(skip_reason::no_free_memory);
+    return;
+  }
+  if (!may_issue(part, stream)) { return; }
+  auto const device = location::device(driver_->info().device_id);
+  if (auto const issued = driver_->prefetch(part, device, stream); !issued.ok()) {
+    counts_.add_failure(issued);
+    return;
+  }
+  counts_.add_slab(part.bytes);
+  ledger_.mark_on_device(part, epoch);
+} catch (...) {  // only the ledger's own memory can run out
+  counts_.add_failure({status_code::out_of_memory, 0, "residency_ledger"});
+}
+
+void prefetcher::on_slab_free(std::uintptr_t address) noexcept { ledger_.remove_slab(address); }
+
+bool prefetcher::on_allocate(memory_range allocation,
+                             stream_handle stream,
+                             prefetch_mode mode) noexcept
+try {
+  if (allocation.bytes == 0) { return false; }
+  if (mode == prefetch_mode::never) {
+    counts_.add_skip(skip_reason::mode_never);
+    return false;
+  }
+  if (mode == prefetch_mode::always) {
+    return may_issue(allocation, stream) && issue_prefetch(allocation, stream);
+  }
+  auto const epoch = epochs_->current();
+  if (ledger_.all_on_device(epoch)) {
+    counts_.add_skip(skip_reason::resident);
+    return false;
+  }
+  return settle_doubt(allocation, stream, epoch);
+} catch (...) {  // a list of ranges could not be built: the pages come by fault
+  counts_.add_failure({status_code::out_of_memory, 0, "prefetch_plan"});
+  return false;
+}
+
+bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch)
+{
+  auto const runs = ledger_.doubtful_runs(allocation, epoch);
+  if (runs.empty()) {
+    counts_.add_skip(skip_reason::resident);
+    return false;
+  }
+  if (!may_issue(allocation, stream)) { return false; }
+  auto const& info = driver_->info();
+  auto const plan  = plan_allocation(allocation, runs, info.discard.available);
+  bool issued      = false;
+  for (auto const& range : plan.prefetch) {
+    if (issue_prefetch(range, stream)) {
+      ledger_.mark_on_device(range, epoch);
+      issued = true;
+    }
+  }
+  if (plan.discard_and_prefetch.empty()) { return issued; }
+  auto const result = driver_->discard_and_prefetch(
+    plan.discard_and_prefetch, location::device(info.device_id), stream);
+  if (!result.ok()) { counts_.add_failure(result); }
+  std::size_t discarded_bytes = 0;
+  for (auto const& range : plan.discard_and_prefetch) {
+    // After a failure pages may be discarded and not prefetched, and would fault one by one: a
+    // plain prefetch brings them in, whatever they hold.
+    if (result.ok() || issue_prefetch(range, stream)) { ledger_.mark_on_device(range, epoch); }
+    discarded_bytes += range.bytes;
+  }
+  if (result.ok()) { counts_.add_discard(discarded_bytes); }
+  return true;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,3 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled layer: one binding file per folder of `cpp/`. Not public."""

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
+
+
+cdef extern from "rmm_uvm/driver/availability.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass availability:
+        bool available
+        string reason
+
+cdef extern from "rmm_uvm/driver/status.hpp" namespace "rmm_uvm" nogil:
+    cpdef enum class status_code(uint8_t):
+        success
+        out_of_memory
+        invalid_value
+        not_supported
+        driver_error
+
+    cdef cppclass status:
+        status_code code
+        int native_error
+        const char* call
+        bool ok() noexcept
+
+    const char* status_text "rmm_uvm::to_string"(status_code) noexcept
+
+cdef extern from "rmm_uvm/driver/memory.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass memory_range:
+        uintptr_t address
+        size_t bytes
+
+    cdef cppclass device_memory:
+        size_t free_bytes
+        size_t total_bytes
+
+    cdef cppclass location:
+        int device_id
+
+cdef extern from "rmm_uvm/driver/stream.hpp" namespace "rmm_uvm" nogil:
+    ctypedef void* stream_handle
+    cpdef enum class capture_state(uint8_t):
+        none
+        capturing
+        unknown
+
+cdef extern from "<array>" nogil:
+    cdef cppclass uuid_bytes "std::array<std::uint8_t, 16>":
+        uint8_t* data() noexcept
+
+cdef extern from "rmm_uvm/driver/migration_counters.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass migration_totals:
+        uint64_t host_to_device_bytes
+        uint64_t device_to_host_bytes
+
+    cdef cppclass migration_counters:
+        availability available() except +
+        migration_totals read() noexcept
+
+cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass device_info:
+        int device_id
+        string name
+        uuid_bytes uuid
+        size_t total_bytes
+        int driver_version
+        availability concurrent_managed_access
+        availability discard
+        bool pageable_memory_access
+        bool simulated
+
+    cdef cppclass uvm_driver:
+        const device_info& info() noexcept
+        const migration_counters& counters() noexcept
+        status memory(device_memory&) noexcept
+        status prefetch(memory_range, location, stream_handle) noexcept
+        status synchronize(stream_handle) noexcept
+        capture_state capturing(stream_handle) noexcept
+
+cdef extern from *:
+    """
+    #include <rmm_uvm/driver/uvm_driver.hpp>
+    #include <array>
+    // One range at a time is all that Python asks for; spans do not cross into Cython.
+    inline rmm_uvm::status rmm_uvm_discard_one(rmm_uvm::uvm_driver& driver,
+                                               rmm_uvm::memory_range range,
+                                               rmm_uvm::stream_handle stream) noexcept {
+      std::array<rmm_uvm::memory_range, 1> const ranges{range};
+      return driver.discard(ranges, stream);
+    }
+    inline rmm_uvm::status rmm_uvm_discard_and_prefetch_one(rmm_uvm::uvm_driver& driver,
+                                                            rmm_uvm::memory_range range,
+                                                            rmm_uvm::location where,
+                                                            rmm_uvm::stream_handle stream) noexcept {
+      std::array<rmm_uvm::memory_range, 1> const ranges{range};
+      return driver.discard_and_prefetch(ranges, where, stream);
+    }
+    """
+    status discard_one "rmm_uvm_discard_one"(uvm_driver&, memory_range, stream_handle) noexcept nogil
+    status discard_and_prefetch_one "rmm_uvm_discard_and_prefetch_one"(
+        uvm_driver&, memory_range, location, stream_handle) noexcept nogil
+
+
+cdef object as_availability(const availability& value)
+cdef int check(status result, what) except -1
+
+
+cdef class UvmDriver:
+    cdef shared_ptr[uvm_driver] handle

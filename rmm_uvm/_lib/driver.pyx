@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Python's view of the driver seam (`cpp/include/rmm_uvm/driver`)."""
+
+from cython.operator cimport dereference
+
+import uuid
+
+from rmm_uvm.device_info import Availability, DeviceInfo
+from rmm_uvm.errors import DriverError
+
+
+cdef object as_availability(const availability& value):
+    return Availability(value.available, value.reason.decode())
+
+
+cdef int check(status result, what) except -1:
+    """Raise MemoryError or DriverError when a driver call failed."""
+    if result.ok():
+        return 0
+    message = (
+        f"{what}: {result.call.decode()} answered {status_text(result.code).decode()}"
+        f" ({result.native_error})"
+    )
+    if result.code == status_code.out_of_memory:
+        raise MemoryError(message)
+    raise DriverError(message)
+
+
+cdef location _location(UvmDriver driver, where) except *:
+    cdef location result
+    if where == "host":
+        result.device_id = -1
+    elif where == "device":
+        result.device_id = dereference(driver.handle).info().device_id
+    else:
+        raise ValueError(f"where must be 'device' or 'host', not {where!r}")
+    return result
+
+
+cdef class UvmDriver:
+    """Commands to, and observations of, one device; made by `rmm_uvm.drivers`.
+
+    Notes
+    -----
+    Thread-safe. Stream arguments are integer handles; 0 is the legacy default stream.
+    """
+
+    def __init__(self):
+        raise TypeError("drivers are made by rmm_uvm.drivers.cuda_driver or .simulated_device")
+
+    @property
+    def info(self):
+        """Fixed facts about the device, a `rmm_uvm.device_info.DeviceInfo`."""
+        cdef const device_info* info = &dereference(self.handle).info()
+        cdef uuid_bytes raw = info.uuid
+        return DeviceInfo(
+            device_id=info.device_id,
+            name=info.name.decode(errors="replace"),
+            uuid=f"GPU-{uuid.UUID(bytes=(<char*>raw.data())[:16])}",
+            total_bytes=info.total_bytes,
+            driver_version=info.driver_version,
+            concurrent_managed_access=as_availability(info.concurrent_managed_access),
+            discard=as_availability(info.discard),
+            pageable_memory_access=info.pageable_memory_access,
+            simulated=info.simulated,
+        )
+
+    def memory(self):
+        """Free and total device memory, of all processes, in bytes.
+
+        Returns
+        -------
+        tuple of int
+            (free_bytes, total_bytes)
+
+        Raises
+        ------
+        DriverError
+            If the driver cannot tell.
+        """
+        cdef device_memory memory
+        check(dereference(self.handle).memory(memory), "asking for free memory")
+        return memory.free_bytes, memory.total_bytes
+
+    def counters_available(self):
+        """Whether migrated bytes are counted here, a `rmm_uvm.device_info.Availability`."""
+        return as_availability(dereference(self.handle).counters().available())
+
+    def migrated_bytes(self):
+        """Bytes that managed memory of this process moved, since the driver was opened.
+
+        Returns
+        -------
+        tuple of int
+            (host_to_device_bytes, device_to_host_bytes); zeros when counters are not available.
+        """
+        cdef migration_totals totals = dereference(self.handle).counters().read()
+        return totals.host_to_device_bytes, totals.device_to_host_bytes
+
+    def prefetch(self, uintptr_t address, size_t nbytes, where="device", uintptr_t stream=0):
+        """Move managed pages to `where`, in stream order; contents are kept.
+
+        Parameters
+        ----------
+        address : int
+            First byte, inside managed memory.
+        nbytes : int
+            Length, bytes, > 0.
+        where : {"device", "host"}
+            The driver's own device, or host memory.
+        stream : int
+            CUDA stream handle.
+
+        Raises
+        ------
+        DriverError
+            If the driver refuses, for example memory that is not managed.
+        """
+        cdef memory_range pages
+        cdef location place = _location(self, where)
+        pages.address = address
+        pages.bytes = nbytes
+        cdef status result
+        with nogil:
+            result = dereference(self.handle).prefetch(pages, place, <stream_handle>stream)
+        check(result, f"prefetching {nbytes} bytes to the {where}")
+
+    def discard(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):
+        """Drop the contents of the whole pages in a range, in stream order.
+
+        Memory that nobody reads before it is written again. Prefetch it before a kernel writes
+        it: such a kernel otherwise faults page by page. Parameters and errors as in `prefetch`.
+        """
+        cdef memory_range pages
+        pages.address = address
+        pages.bytes = nbytes
+        cdef status result
+        with nogil:
+            result = discard_one(dereference(self.handle), pages, <stream_handle>stream)
+        check(result, f"discarding {nbytes} bytes")
+
+    def discard_and_prefetch(
+        self, uintptr_t address, size_t nbytes, where="device", uintptr_t stream=0
+    ):
+        """Drop contents and make the pages usable at `where`, without copying them.
+
+        Parameters and errors as in `prefetch`.
+        """
+        cdef memory_range pages
+        cdef location place = _location(self, where)
+        pages.address = address
+        pages.bytes = nbytes
+        cdef status result
+        with nogil:
+            result = discard_and_prefetch_one(
+                dereference(self.handle), pages, place, <stream_handle>stream
+            )
+        check(result, f"discarding and prefetching {nbytes} bytes")
+
+    def synchronize(self, uintptr_t stream=0):
+        """Wait until all work in `stream` is done."""
+        cdef status result
+        with nogil:
+            result = dereference(self.handle).synchronize(<stream_handle>stream)
+        check(result, "synchronizing a stream")

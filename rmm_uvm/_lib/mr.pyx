@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Memory resources (`cpp/include/rmm_uvm/mr`): subclasses of RMM's own Python classes."""
+
+cimport cython
+from cython.operator cimport dereference
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.memory cimport shared_ptr, unique_ptr
+from libcpp.optional cimport optional
+
+from rmm.librmm.memory_resource cimport (
+    any_resource,
+    device_accessible,
+    device_async_resource_ref,
+)
+from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
+from rmm.pylibrmm.stream cimport Stream
+
+from rmm_uvm._lib.driver cimport UvmDriver
+from rmm_uvm._lib.residency cimport (
+    ManagedAccount,
+    Prefetcher,
+    as_mode,
+    managed_account,
+    prefetch_mode,
+    prefetcher,
+)
+from rmm_uvm._lib.sim cimport SimulatedDevice, simulated_device
+
+from rmm.pylibrmm.stream import DEFAULT_STREAM
+
+from rmm_uvm.errors import DoubleFreeError
+
+
+cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass managed_memory_resource:
+        managed_memory_resource(
+            shared_ptr[prefetcher], shared_ptr[managed_account], prefetch_mode) except +
+        uint64_t refused_frees() noexcept
+        bool owns(uintptr_t, size_t) except +
+
+cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass uvm_resource_adaptor:
+        uvm_resource_adaptor(
+            any_resource[device_accessible], shared_ptr[prefetcher], prefetch_mode) except +
+        size_t allocated_bytes() noexcept
+        size_t peak_bytes() noexcept
+        void reset_peak() noexcept
+        uint64_t refused_frees() noexcept
+        bool owns(uintptr_t, size_t) except +
+
+cdef extern from "rmm_uvm/mr/simulated_cuda_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass simulated_cuda_memory_resource:
+        simulated_cuda_memory_resource(shared_ptr[simulated_device]) except +
+
+cdef extern from *:  # overloads of the template that RMM's .pxd defines
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        managed_memory_resource&) except +
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        uvm_resource_adaptor&) except +
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        simulated_cuda_memory_resource&) except +
+
+
+cdef class ManagedMemoryResource(DeviceMemoryResource):
+    """Managed memory of one device, under the process' cap: the source at the bottom of a chain.
+
+    Every allocation is a slab: taken from the driver, prefetched as far as free device memory
+    allows, and kept in the residency ledger.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        From `rmm_uvm.drivers`.
+    prefetch : {"auto", "always", "never"}
+        "never" leaves new slabs to page faults.
+    account : ManagedAccount, optional
+        The cap to count against; by default the one of the process, which follows the environment
+        variable ``RMM_UVM_MANAGED_LIMIT``.
+
+    Notes
+    -----
+    Thread-safe. Allocating 0 bytes gives a null pointer. Memory is never given back while frames
+    that use it are alive, even when the resource is replaced.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> device = rmm_uvm.simulated_device("64MiB")
+    >>> mr = rmm_uvm.mr.ManagedMemoryResource(device)
+    >>> pointer = mr.allocate(4 << 20)
+    >>> device.resident_bytes(pointer, 4 << 20)
+    4194304
+    >>> mr.deallocate(pointer, 4 << 20)
+    """
+
+    cdef unique_ptr[managed_memory_resource] resource
+    cdef readonly UvmDriver driver
+    cdef readonly Prefetcher prefetcher
+    cdef readonly ManagedAccount account
+
+    def __cinit__(self, UvmDriver driver not None, *, prefetch="auto", account=None):
+        cdef prefetch_mode mode = as_mode(prefetch)
+        if account is None:
+            from rmm_uvm.limits import process_account
+
+            account = process_account()
+        self.driver = driver
+        self.prefetcher = Prefetcher(driver)
+        self.account = account
+        self.resource.reset(
+            new managed_memory_resource(self.prefetcher.handle, self.account.handle, mode)
+        )
+        self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+    @property
+    def slab_bytes(self):
+        """Managed bytes taken from the driver and not given back."""
+        return self.prefetcher.slab_bytes
+
+    @property
+    def refused_frees(self):
+        """Frees refused because pointer and size matched no live allocation."""
+        return dereference(self.resource).refused_frees()
+
+    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
+        """Free an allocation.
+
+        Raises
+        ------
+        DoubleFreeError
+            If no live allocation of exactly `nbytes` begins at `ptr`; nothing is freed.
+        """
+        if ptr != 0 and not dereference(self.resource).owns(ptr, nbytes):
+            raise DoubleFreeError.at(ptr, nbytes)
+        DeviceMemoryResource.deallocate(self, ptr, nbytes, stream)
+
+
+cdef ManagedMemoryResource _managed_below(DeviceMemoryResource mr):
+    """Find the managed memory resource that a chain of adaptors and pools ends in."""
+    while mr is not None:
+        if isinstance(mr, ManagedMemoryResource):
+            return mr
+        mr = getattr(mr, "upstream_mr", None)
+    return None
+
+
+@cython.no_gc_clear
+cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
+    """Outermost adaptor of a managed chain: prefetch-on-allocate that is free while data fit.
+
+    Parameters
+    ----------
+    upstream_mr : rmm.mr.DeviceMemoryResource
+        A pool or adaptor whose memory comes, in the end, from a `ManagedMemoryResource`.
+    prefetch : {"auto", "always", "never"}
+        "auto": only blocks that may have left the device, and without copying dead contents;
+        "always": the whole allocation every time, as RMM's adaptor; "never": leave it to faults.
+
+    Raises
+    ------
+    ValueError
+        If there is no `rmm_uvm.mr.ManagedMemoryResource` below `upstream_mr`, or the mode is unknown.
+
+    Notes
+    -----
+    Thread-safe. Prefetches are issued in the order of the allocation's stream. Dask's dashboard
+    finds `upstream_mr` and `get_allocated_bytes`.
+
+    Examples
+    --------
+    >>> import rmm, rmm_uvm
+    >>> device = rmm_uvm.simulated_device("64MiB")
+    >>> pool = rmm.mr.PoolMemoryResource(
+    ...     rmm_uvm.mr.ManagedMemoryResource(device), 32 << 20, 128 << 20
+    ... )
+    >>> mr = rmm_uvm.mr.UvmResourceAdaptor(pool)
+    >>> buffer = rmm.DeviceBuffer(size=1000, mr=mr)
+    >>> mr.get_allocated_bytes()
+    1000
+    """
+
+    cdef unique_ptr[uvm_resource_adaptor] resource
+    cdef readonly ManagedMemoryResource managed_mr
+    cdef readonly str prefetch
+
+    def __cinit__(self, DeviceMemoryResource upstream_mr, *, prefetch="auto"):
+        cdef prefetch_mode mode = as_mode(prefetch)
+        self.managed_mr = _managed_below(upstream_mr)
+        if self.managed_mr is None:
+            raise ValueError(
+                "UvmResourceAdaptor needs a chain that ends in rmm_uvm.mr.ManagedMemoryResource; "
+                f"{type(upstream_mr).__name__} ends in another source"
+            )
+        self.prefetch = prefetch
+        self.resource.reset(
+            new uvm_resource_adaptor(
+                any_resource[device_accessible](upstream_mr.get_mr()),
+                self.managed_mr.prefetcher.handle,
+                mode,
+            )
+        )
+        self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+    def __dealloc__(self):
+        # Before the upstream wrapper goes, for the same reason as in RMM's own adaptors.
+        with nogil:
+            self.c_ref.reset()
+            self.resource.reset()
+
+    @property
+    def driver(self):
+        """The driver that is commanded, a `UvmDriver`."""
+        return self.managed_mr.driver
+
+    def get_allocated_bytes(self):
+        """Bytes handed out and not freed: the footprint."""
+        return dereference(self.resource).allocated_bytes()
+
+    @property
+    def peak_bytes(self):
+        """Most bytes handed out at once since the start or the last `reset_peak`."""
+        return dereference(self.resource).peak_bytes()
+
+    def reset_peak(self):
+        """Let `peak_bytes` begin again at the bytes allocated now."""
+        dereference(self.resource).reset_peak()
+
+    @property
+    def refused_frees(self):
+        """Frees refused because pointer and size matched no live allocation."""
+        return dereference(self.resource).refused_frees()
+
+    def statistics(self):
+        """What was prefetched, discarded and skipped, and why; see `Prefetcher.statistics`."""
+        return self.managed_mr.prefetcher.statistics()
+
+    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
+        """Free an allocation.
+
+        Raises
+        ------
+        DoubleFreeError
+            If no live allocation of exactly `nbytes` begins at `ptr`; nothing is freed.
+        """
+        if ptr != 0 and not dereference(self.resource).owns(ptr, nbytes):
+            raise DoubleFreeError.at(ptr, nbytes)
+        DeviceMemoryResource.deallocate(self, ptr, nbytes, stream)
+
+
+cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
+    """What `rmm.mr.CudaMemoryResource` is to a GPU, for a simulated device: cudaMalloc.
+
+    Its memory is never evicted, evicts managed memory, and runs out at the device's capacity.
+
+    Parameters
+    ----------
+    device : SimulatedDevice
+        From `rmm_uvm.drivers.simulated_device`.
+    """
+
+    cdef unique_ptr[simulated_cuda_memory_resource] resource
+    cdef readonly SimulatedDevice driver
+
+    def __cinit__(self, SimulatedDevice device not None):
+        self.driver = device
+        self.resource.reset(new simulated_cuda_memory_resource(device.model))
+        self.c_ref = make_device_async_resource_ref(dereference(self.resource))

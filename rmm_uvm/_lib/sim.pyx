@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated device (`cpp/include/rmm_uvm/sim`)."""
+
+from cython.operator cimport dereference
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.memory cimport make_shared, shared_ptr, static_pointer_cast
+from libcpp.string cimport string
+
+from rmm_uvm._lib.driver cimport (
+    UvmDriver,
+    capture_state,
+    check,
+    memory_range,
+    status,
+    status_code,
+    stream_handle,
+    uvm_driver,
+)
+from rmm_uvm._lib.sim cimport (
+    SimulatedDevice,
+    simulated_device,
+    simulated_device_config,
+    simulated_statistics,
+)
+
+
+cdef class SimulatedDevice(UvmDriver):
+    """A device without a GPU: follows the UVM kernel driver's rules, in modelled time.
+
+    Made by `rmm_uvm.drivers.simulated_device`. Every operation happens at once, in call order.
+    Thread-safe.
+    """
+
+    def __init__(
+        self,
+        size_t capacity_bytes,
+        *,
+        host_bytes=None,
+        bool backing=False,
+        bool concurrent_managed_access=True,
+        bool discard=True,
+        bool counters=True,
+        int device_id=0,
+    ):
+        cdef simulated_device_config config
+        config.capacity_bytes = capacity_bytes
+        if host_bytes is not None:
+            config.host_bytes = host_bytes
+        config.backing = backing
+        config.concurrent_managed_access = concurrent_managed_access
+        config.discard = discard
+        config.counters = counters
+        config.device_id = device_id
+        self.model = make_shared[simulated_device](config)
+        self.handle = static_pointer_cast[uvm_driver, simulated_device](self.model)
+
+    def touch(self, uintptr_t address, size_t nbytes, bool write=False):
+        """Let a kernel read, or read and write, a managed range.
+
+        Raises
+        ------
+        DriverError
+            If the range is not inside one managed allocation.
+        MemoryError
+            If neither device nor host can hold the pages: on a GPU the process would die.
+        """
+        cdef memory_range pages
+        pages.address = address
+        pages.bytes = nbytes
+        cdef status result
+        with nogil:
+            result = dereference(self.model).touch(pages, write)
+        check(result, f"a simulated kernel touching {nbytes} bytes")
+
+    def cpu_touch(self, uintptr_t address, size_t nbytes, bool write=False):
+        """Let the CPU read, or read and write, a managed range. Errors as in `touch`."""
+        cdef memory_range pages
+        pages.address = address
+        pages.bytes = nbytes
+        cdef status result
+        with nogil:
+            result = dereference(self.model).cpu_touch(pages, write)
+        check(result, f"the CPU touching {nbytes} bytes")
+
+    def resident_bytes(self, uintptr_t address, size_t nbytes):
+        """Bytes of a managed range that reside on the device now."""
+        cdef memory_range pages
+        pages.address = address
+        pages.bytes = nbytes
+        return dereference(self.model).resident_bytes(pages)
+
+    def statistics(self):
+        """Everything counted so far, and all levels now.
+
+        Returns
+        -------
+        dict of str to int
+            Bytes, counts, and ``modelled_ns``: modelled time of all driver work. Field by field in
+            ``docs/simulator-model.md``.
+        """
+        cdef simulated_statistics s = dereference(self.model).statistics()
+        return s
+
+    def fail_call(self, call, code="driver_error", unsigned skip=0):
+        """Let one future driver call fail: the one after `skip` further calls of that name.
+
+        Parameters
+        ----------
+        call : str
+            Name of the seam's method, such as ``"prefetch"``.
+        code : {"out_of_memory", "invalid_value", "not_supported", "driver_error"}
+            What it shall answer.
+        skip : int
+            Calls that still succeed.
+        """
+        cdef status failure
+        failure.code = status_code[code]
+        failure.native_error = 0
+        failure.call = b"injected"
+        dereference(self.model).fail_call(<string>call.encode(), failure, skip)
+
+    def set_capture_state(self, uintptr_t stream, state):
+        """Let a stream look as if it were capturing: "none", "capturing" or "unknown"."""
+        cdef capture_state value = capture_state[state]
+        dereference(self.model).set_capture_state(<stream_handle>stream, value)

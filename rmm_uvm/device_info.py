@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a driver says about its device: plain values, made by the compiled layer.
+
+Covers availability and fixed device facts. Does not cover counters that change; see
+`rmm_uvm.drivers`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Availability:
+    """Whether a feature can be used here and, if not, why.
+
+    Parameters
+    ----------
+    available : bool
+        The feature works.
+    reason : str
+        Why not, one sentence; empty when available.
+    """
+
+    available: bool
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.available
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceInfo:
+    """Facts about a device that do not change while a process runs.
+
+    Parameters
+    ----------
+    device_id : int
+        CUDA ordinal.
+    name : str
+        As the driver names it.
+    uuid : str
+        GPU UUID in the notation of nvidia-smi; all zeros on a simulated device.
+    total_bytes : int
+        Device memory, bytes.
+    driver_version : int
+        CUDA version of the driver, 13000 for 13.0.
+    concurrent_managed_access : Availability
+        Without it pages can be neither prefetched nor oversubscribed.
+    discard : Availability
+        The discard calls of CUDA 13.
+    pageable_memory_access : bool
+        HMM or ATS: the GPU can use memory from the system's malloc.
+    simulated : bool
+        A model, not a GPU.
+    """
+
+    device_id: int
+    name: str
+    uuid: str
+    total_bytes: int
+    driver_version: int
+    concurrent_managed_access: Availability
+    discard: Availability
+    pageable_memory_access: bool
+    simulated: bool

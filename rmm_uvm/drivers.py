@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Drivers: how the package reaches a GPU or a simulated device.
+
+Covers making a driver for one device. Does not cover memory resources; see `rmm_uvm.mr`.
+
+Environment
+-----------
+RMM_UVM_COUNTERS
+    ``off`` leaves the UVM kernel driver's byte counters alone; residence is then inferred from
+    device memory having stayed free.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rmm_uvm._lib.cuda import CudaDriver
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.sim import SimulatedDevice
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.units import parse_bytes
+
+__all__ = ["CudaDriver", "SimulatedDevice", "UvmDriver", "cuda_driver", "simulated_device"]
+
+_BLOCK_BYTES = 2 << 20
+
+
+def cuda_driver(device: int = 0) -> CudaDriver:
+    """Open a GPU.
+
+    Parameters
+    ----------
+    device : int
+        CUDA ordinal, counted from 0 among the visible devices. No other device is touched.
+
+    Returns
+    -------
+    CudaDriver
+        Thread-safe. Opening it moves 2 MiB to the device and back, to test the counters.
+
+    Raises
+    ------
+    DriverError
+        If there is no NVIDIA driver, it is older than CUDA 12.2, or the device does not exist.
+    ConfigurationError
+        If ``RMM_UVM_COUNTERS`` is neither "on" nor "off".
+    """
+    counters = os.environ.get("RMM_UVM_COUNTERS", "on").strip().lower()
+    if counters not in ("on", "off", ""):
+        raise ConfigurationError(f"RMM_UVM_COUNTERS is {counters!r}: use 'on' or 'off'")
+    return CudaDriver(device, counters=counters != "off")
+
+
+def simulated_device(
+    memory: int | str = "16GiB",
+    *,
+    host_memory: int | str | None = None,
+    backing: bool = False,
+    concurrent_managed_access: bool = True,
+    discard: bool = True,
+    counters: bool = True,
+    device: int = 0,
+) -> SimulatedDevice:
+    """Make a device without a GPU: it follows the UVM kernel driver's rules, in modelled time.
+
+    Parameters
+    ----------
+    memory : int or str
+        Device memory, bytes or such as "16GiB"; a multiple of 2 MiB, > 0.
+    host_memory : int or str, optional
+        Host memory that migrated pages may take, bytes; by default without limit.
+    backing : bool
+        Put real, zeroed host memory behind the addresses. Without it they are only reserved, and
+        reading one from Python ends the process.
+    concurrent_managed_access, discard, counters : bool
+        Features that the device has; without them it behaves like WSL2, an old driver, or a kernel
+        without UVM tools.
+    device : int
+        Ordinal that it claims.
+
+    Returns
+    -------
+    SimulatedDevice
+        Thread-safe. Use it on the default stream only.
+
+    Raises
+    ------
+    ConfigurationError
+        If `memory` is not a positive multiple of 2 MiB.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> rmm_uvm.simulated_device("64MiB").memory()
+    (67108864, 67108864)
+    """
+    capacity_bytes = parse_bytes(memory, name="memory")
+    if capacity_bytes == 0 or capacity_bytes % _BLOCK_BYTES:
+        raise ConfigurationError(
+            f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
+        )
+    return SimulatedDevice(
+        capacity_bytes,
+        host_bytes=None if host_memory is None else parse_bytes(host_memory, name="host_memory"),
+        backing=backing,
+        concurrent_managed_access=concurrent_managed_access,
+        discard=discard,
+        counters=counters,
+        device_id=device,
+    )

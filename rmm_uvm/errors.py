@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions and warnings that rmm-uvm raises.
+
+Every exception of the project derives from `UvmError`, so that one ``except`` clause (and the
+command line) catches all of them. A message says what was asked, what there was, and what to do,
+in one or two lines.
+
+Running out of memory is not in this file: allocations raise `MemoryError`, as RMM's do.
+
+See Also
+--------
+rmm_uvm.cli.main : prints a `UvmError` as one line and exits with a status other than 0.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AvailabilityError",
+    "CapacityWarning",
+    "ConfigurationError",
+    "DataError",
+    "DoubleFreeError",
+    "DriverError",
+    "ReplacedResourceWarning",
+    "UvmError",
+    "UvmWarning",
+]
+
+
+class UvmError(Exception):
+    """Root of all exceptions of this package."""
+
+
+class ConfigurationError(UvmError, ValueError):
+    """An argument, option or environment variable has a value that cannot be used."""
+
+
+class AvailabilityError(UvmError, RuntimeError):
+    """Something that was asked for does not exist here: a GPU, a library, a driver feature."""
+
+
+class DriverError(UvmError, RuntimeError):
+    """A call to the CUDA driver, or to the simulated device, failed.
+
+    Only for calls other than allocation; a failed allocation is a `MemoryError`.
+    """
+
+
+class DoubleFreeError(UvmError, ValueError):
+    """A free whose pointer and size match no live allocation. Nothing was freed."""
+
+    @classmethod
+    def at(cls, address: int, nbytes: int) -> DoubleFreeError:
+        """Return the error for a free of `nbytes` at `address`."""
+        return cls(
+            f"no live allocation of {nbytes} bytes begins at {address:#x}: "
+            "it was freed before, or the size is not the one it was allocated with"
+        )
+
+
+class DataError(UvmError, ValueError):
+    """A data file is missing, broken, truncated or not in the expected format."""
+
+
+class UvmWarning(UserWarning):
+    """Root of all warnings of this package."""
+
+
+class ReplacedResourceWarning(UvmWarning):
+    """A memory resource took the place of another: ours of the user's, or the reverse."""
+
+
+class CapacityWarning(UvmWarning):
+    """Less memory can be used than was asked for or expected."""

@@ -1,0 +1,516 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The doctor's conclusions on machines of every kind, and its probe over file trees and fakes."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rmm_uvm.doctor import (
+    Capability,
+    CudaFacts,
+    DeviceFacts,
+    DoctorReport,
+    KernelDriverFacts,
+    PoolPlan,
+    SystemProbe,
+    examine,
+)
+from rmm_uvm.doctor.cuda_library import read_cuda
+from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.host_memory import HostMemory
+
+GIB = 2**30
+NO_LIBCUDA = CudaFacts(reason="libcuda.so.1 was not found")
+
+
+def device(index: int = 0, **changes: Any) -> DeviceFacts:
+    """Return a data centre device that can do everything except pageable memory access."""
+    usual = DeviceFacts(
+        index=index,
+        name="NVIDIA H200",
+        uuid=f"00000000-0000-0000-0000-{index:012}",
+        compute_capability=(9, 0),
+        total_bytes=139 * GIB,
+        free_bytes=138 * GIB,
+        managed_memory=True,
+        concurrent_managed_access=True,
+        pageable_memory_access=False,
+        host_page_tables=False,
+        legacy_ipc=True,
+    )
+    return replace(usual, **changes)
+
+
+def cuda(*devices: DeviceFacts, **changes: Any) -> CudaFacts:
+    """Return a CUDA 13.0 library with these devices, all of them peers."""
+    peers = frozenset((a.index, b.index) for a in devices for b in devices if a.index != b.index)
+    usual = CudaFacts("", cuda_version=(13, 0), devices=devices, has_discard=True, peers=peers)
+    return replace(usual, **changes)
+
+
+class FakeProbe:
+    """A machine described by values; by default one H200 where everything is in order."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.facts: dict[str, Any] = {
+            "cuda": cuda(device()),
+            "kernel_driver": KernelDriverFacts(version=(580, 159, 4), is_open=True),
+            "packages": {"rmm-cu13": "26.10.0"},
+            "extension": Capability.yes(),
+            "counters": Capability.yes("/dev/nvidia-uvm-tools"),
+            "cupti": Capability.yes("/opt/libcupti.so.13"),
+            "host_memory": HostMemory(256 * GIB, 100 * GIB),
+        }
+        assert changes.keys() <= self.facts.keys()
+        self.facts.update(changes)
+
+    def cuda(self) -> CudaFacts:
+        return self.facts["cuda"]
+
+    def kernel_driver(self) -> KernelDriverFacts:
+        return self.facts["kernel_driver"]
+
+    def packages(self) -> Mapping[str, str]:
+        return self.facts["packages"]
+
+    def extension(self) -> Capability:
+        return self.facts["extension"]
+
+    def counters(self) -> Capability:
+        return self.facts["counters"]
+
+    def cupti(self) -> Capability:
+        return self.facts["cupti"]
+
+    def host_memory(self) -> HostMemory:
+        if isinstance(self.facts["host_memory"], Exception):
+            raise self.facts["host_memory"]
+        return self.facts["host_memory"]
+
+
+def plan(devices: Sequence[DeviceFacts], memory: HostMemory) -> list[PoolPlan]:
+    """Plan pools as large as device and host memory together."""
+    return [
+        PoolPlan(d.index, {"maximum_bytes": d.total_bytes + memory.available_bytes})
+        for d in devices
+    ]
+
+
+def examined(**facts: Any) -> DoctorReport:
+    return examine(FakeProbe(**facts), plan)
+
+
+def unavailable(report: DoctorReport) -> set[str]:
+    return {feature.name for feature in report.features if not feature.available}
+
+
+# --- conclusions -----------------------------------------------------------------------------
+
+
+def test_examine_healthy_machine_has_all_but_pageable_access_and_peers() -> None:
+    report = examined()
+    assert report.is_installable
+    assert unavailable(report) == {"pageable_memory_access", "peer_access"}
+    assert report.versions["NVIDIA driver"] == "580.159.04 (open kernel modules)"
+    assert report.versions["CUDA driver API"] == "13.0"
+    assert report.plans == (PoolPlan(0, {"maximum_bytes": 239 * GIB}),)
+
+
+def test_examine_any_machine_gives_a_reason_for_each_missing_feature_only() -> None:
+    for report in (examined(), examined(cuda=NO_LIBCUDA)):
+        for feature in report.features:
+            assert feature.available == (feature.reason == ""), feature
+
+
+def test_examine_no_libcuda_names_it_and_plans_nothing() -> None:
+    report = examined(cuda=NO_LIBCUDA, kernel_driver=KernelDriverFacts())
+    assert not report.is_installable
+    assert report.feature("managed_pool").reason == NO_LIBCUDA.reason == report.devices_reason
+    assert report.feature("discard").reason == "no CUDA device"
+    assert report.plans == ()
+    assert "NVIDIA driver" not in report.versions
+
+
+def test_examine_library_without_device_keeps_its_version() -> None:
+    facts = CudaFacts(reason="no CUDA device is visible", cuda_version=(13, 0))
+    report = examined(cuda=facts)
+    assert report.versions["CUDA driver API"] == "13.0"
+    assert report.feature("managed_pool").reason == "no CUDA device is visible"
+
+
+def test_examine_driver_575_has_neither_pool_nor_discard() -> None:
+    report = examined(
+        cuda=cuda(device(), cuda_version=(12, 9), has_discard=False),
+        kernel_driver=KernelDriverFacts(version=(575, 51, 3)),
+    )
+    assert report.feature("managed_pool").reason == (
+        "the driver supports CUDA 12.9; RMM for CUDA 13 needs driver 580 or newer"
+    )
+    assert "575.51.03" in report.feature("discard").reason
+    assert "580.65.06" in report.feature("discard").reason
+
+
+def test_examine_driver_575_below_compatibility_library_has_pool_without_discard() -> None:
+    report = examined(kernel_driver=KernelDriverFacts(version=(575, 51, 3)))
+    assert report.is_installable
+    assert not report.feature("discard").available
+
+
+@pytest.mark.parametrize(
+    ("version", "available"),
+    [((580, 65, 5), False), ((580, 65, 6), True), ((595, 1), True), (None, True)],
+)
+def test_examine_discard_follows_the_kernel_driver(version: Any, available: bool) -> None:
+    report = examined(kernel_driver=KernelDriverFacts(version=version))
+    assert report.feature("discard").available is available
+
+
+def test_examine_library_without_discard_functions_names_them() -> None:
+    report = examined(cuda=cuda(device(), has_discard=False))
+    assert "cuMemDiscardBatchAsync" in report.feature("discard").reason
+
+
+def test_examine_wsl2_installs_but_is_bound_to_the_card() -> None:
+    report = examined(
+        cuda=cuda(device(concurrent_managed_access=False)),
+        kernel_driver=KernelDriverFacts(is_wsl=True),
+    )
+    assert report.is_installable
+    assert report.feature("concurrent_managed_access").reason.startswith("WSL2 has no page migrat")
+    assert "every device" in report.feature("discard").reason
+
+
+def test_examine_one_device_without_concurrent_access_is_named() -> None:
+    report = examined(cuda=cuda(device(0), device(1, name="Old", concurrent_managed_access=False)))
+    reason = report.feature("concurrent_managed_access").reason
+    assert "device 1 (Old)" in reason
+    assert "device 0" not in reason
+
+
+def test_examine_oversubscription_switched_off_is_named() -> None:
+    parameters = {"uvm_global_oversubscription": "0"}
+    report = examined(kernel_driver=KernelDriverFacts((580, 159, 4), parameters=parameters))
+    assert "=0" in report.feature("concurrent_managed_access").reason
+
+
+def test_examine_device_without_managed_memory_is_not_installable() -> None:
+    report = examined(cuda=cuda(device(managed_memory=False)))
+    assert not report.is_installable
+    assert "device 0 (NVIDIA H200)" in report.feature("managed_pool").reason
+
+
+def test_examine_many_devices_lacking_something_are_shortened() -> None:
+    devices = [device(index, legacy_ipc=False) for index in range(8)]
+    reason = examined(cuda=cuda(*devices)).feature("legacy_ipc").reason
+    assert "and 5 more" in reason
+    assert "device 3" not in reason
+
+
+def test_examine_counters_and_cupti_missing_are_passed_on() -> None:
+    report = examined(
+        counters=Capability.no("no tools device"),
+        cupti=Capability.no("no libcupti.so.13"),
+    )
+    assert report.is_installable
+    assert report.feature("kernel_counters").reason == "no tools device"
+    assert report.feature("cupti").reason == "no libcupti.so.13"
+
+
+def test_examine_two_devices_with_peer_access_have_it() -> None:
+    report = examined(cuda=cuda(device(0), device(1)))
+    assert report.feature("peer_access").available
+
+
+@pytest.mark.parametrize("peers", [frozenset(), frozenset({(0, 1)})])
+def test_examine_two_devices_without_mutual_access_are_named(peers: Any) -> None:
+    report = examined(cuda=cuda(device(0), device(1), peers=peers))
+    assert report.feature("peer_access").reason == "no direct link between devices 0 and 1"
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        ({"rmm-cu13": "26.12.0"}, "rmm-cu13 26.12.0 is not the 26.10 that rmm-uvm is built for"),
+        ({"rmm-cu13": "27.10.0"}, "27.10.0 is not the 26.10"),
+        ({"rmm-cu12": "26.10.0"}, "pip uninstall rmm-cu12 librmm-cu12, then pip install 'rmm-cu13"),
+        ({"rmm-cu12": "26.10.0", "rmm-cu13": "26.10.0"}, "rmm-cu12 26.10.0 is not for CUDA 13"),
+        ({"rmm": "26.8.0"}, "rmm 26.8.0 is not the 26.10"),
+        ({}, "RMM is not installed: pip install 'rmm-cu13==26.10.*'"),
+    ],
+)
+def test_examine_wrong_rmm_is_named_before_all_else(packages: Any, expected: str) -> None:
+    report = examined(packages=packages, cuda=NO_LIBCUDA)
+    assert expected in report.feature("managed_pool").reason
+    assert report.plans == ()
+
+
+@pytest.mark.parametrize("packages", [{"rmm-cu13": "26.10.3"}, {"rmm": "26.10.0a12"}])
+def test_examine_right_rmm_is_installable(packages: Any) -> None:
+    assert examined(packages=packages).is_installable
+
+
+def test_examine_broken_extension_is_not_installable() -> None:
+    report = examined(extension=Capability.no("undefined symbol"))
+    assert report.feature("managed_pool").reason == "undefined symbol"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kernel", "expected"),
+    [
+        ({"pageable_memory_access": True, "host_page_tables": True}, {}, "ATS"),
+        ({"pageable_memory_access": True}, {}, "HMM"),
+        ({}, {"parameters": {"uvm_disable_hmm": "Y"}}, "uvm_disable_hmm=Y"),
+        ({}, {"is_open": False}, "open kernel modules"),
+        ({}, {"is_open": True}, "neither ATS nor HMM"),
+    ],
+)
+def test_examine_pageable_access_tells_its_kind_or_reason(
+    changes: Any, kernel: Any, expected: str
+) -> None:
+    report = examined(
+        cuda=cuda(device(**changes)), kernel_driver=KernelDriverFacts((580, 159, 4), **kernel)
+    )
+    feature = report.feature("pageable_memory_access")
+    assert expected in feature.reason + feature.detail
+    assert feature.available is bool(changes)
+
+
+def test_examine_unknown_host_memory_is_a_value_with_reason() -> None:
+    report = examined(host_memory=AvailabilityError("no meminfo"))
+    assert report.host_memory is None
+    assert report.host_memory_reason == "no meminfo"
+    assert report.plans == ()
+
+
+def test_report_to_dict_is_json_with_plain_values() -> None:
+    report = examined(cuda=cuda(device(0), device(1)))
+    read_back = json.loads(json.dumps(report.to_dict()))
+    assert read_back["is_installable"] is True
+    assert read_back["devices"][1]["total_bytes"] == 139 * GIB
+    assert read_back["host_memory"]["available_bytes"] == 100 * GIB
+    assert read_back["plans"][0]["sizes"] == {"maximum_bytes": 239 * GIB}
+    assert {"name", "available", "reason"} <= read_back["features"][0].keys()
+
+
+def test_report_unknown_feature_raises() -> None:
+    with pytest.raises(KeyError, match="teleport"):
+        examined().feature("teleport")
+
+
+# --- the probe of this machine ---------------------------------------------------------------
+
+
+def write(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "version", "is_open"),
+    [
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x)",
+         (580, 159, 4), True),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023",
+         (535, 104, 5), False),
+        ("something else", None, None),
+    ],
+)  # fmt: skip
+def test_probe_reads_kernel_driver_version(
+    tmp_path: Path, line: str, version: Any, is_open: Any
+) -> None:
+    write(tmp_path, "proc/driver/nvidia/version", line + "\nGCC version:  gcc 12.2.0\n")
+    found = SystemProbe(tmp_path).kernel_driver()
+    assert (found.version, found.is_open, found.is_wsl) == (version, is_open, False)
+
+
+def test_probe_reads_wsl_and_module_parameters(tmp_path: Path) -> None:
+    write(tmp_path, "proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")
+    write(tmp_path, "sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "Y\n")
+    found = SystemProbe(tmp_path).kernel_driver()
+    assert found.is_wsl
+    assert found.version is None
+    assert found.parameters["uvm_disable_hmm"] == "Y"
+
+
+def test_probe_counters_without_device_node_names_it(tmp_path: Path) -> None:
+    found = SystemProbe(tmp_path, {}).counters()
+    assert not found.available
+    assert "/dev/nvidia-uvm-tools does not exist" in found.reason
+
+
+def test_probe_counters_with_device_node_available_unless_switched_off(tmp_path: Path) -> None:
+    write(tmp_path, "dev/nvidia-uvm-tools", "")
+    assert SystemProbe(tmp_path, {}).counters().available
+    found = SystemProbe(tmp_path, {"RMM_UVM_COUNTERS": "off"}).counters()
+    assert found == Capability.no("switched off by RMM_UVM_COUNTERS=off")
+
+
+def test_probe_counters_without_permission_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "dev/nvidia-uvm-tools", "")
+    # Tests may run as root, to whom no file is closed.
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "no permission" in SystemProbe(tmp_path, {}).counters().reason
+
+
+def _finder(monkeypatch: pytest.MonkeyPatch, path: str | None) -> None:
+    def load(name: str) -> SimpleNamespace:
+        if path is None:
+            raise RuntimeError(f"{name} not found")
+        return SimpleNamespace(abs_path=path)
+
+    monkeypatch.setattr("cuda.pathfinder.load_nvidia_dynamic_lib", load)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/usr/lib/libcupti.so.13", Capability.yes("/usr/lib/libcupti.so.13")),
+        ("/usr/lib/libcupti.so.12",
+         Capability.no("/usr/lib/libcupti.so.12 is not for CUDA 13; "
+                             "no libcupti.so.13: pip install nvidia-cuda-cupti")),
+        (None, Capability.no("no libcupti.so.13: pip install nvidia-cuda-cupti")),
+    ],
+)  # fmt: skip
+def test_probe_cupti_by_version_found(
+    monkeypatch: pytest.MonkeyPatch, path: Any, expected: Capability
+) -> None:
+    _finder(monkeypatch, path)
+    assert SystemProbe().cupti() == expected
+
+
+# --- the CUDA driver library -----------------------------------------------------------------
+
+
+class FakeDriver:
+    """Stands for `cuda.bindings.driver`: two devices, peers, everything supported.
+
+    Parameters
+    ----------
+    failing : str
+        Name of the function that fails.
+    device_count : int
+    """
+
+    CUresult = SimpleNamespace(CUDA_SUCCESS=0)
+
+    def __init__(self, failing: str = "", device_count: int = 2) -> None:
+        self._failing = failing
+        self._results: dict[str, Any] = {
+            "cuDriverGetVersion": lambda: 13020,
+            "cuInit": lambda _flags: None,
+            "cuDeviceGetCount": lambda: device_count,
+            "cuDeviceGet": lambda index: index + 100,
+            "cuDeviceGetName": lambda _length, _handle: b"NVIDIA H200\0\0\0",
+            "cuDeviceGetUuid": lambda handle: SimpleNamespace(bytes=bytes([handle] * 16)),
+            "cuDeviceTotalMem": lambda _handle: 139 * GIB,
+            "cuDeviceGetAttribute": lambda name, _handle: self.attributes.get(name, 1),
+            "cuDeviceCanAccessPeer": lambda a, b: int(a < b),
+            "cuGetProcAddress": lambda _symbol, _version, _flags: 0x1000,
+        }
+        self.attributes: dict[str, int] = {}
+
+    class CUdevice_attribute:  # noqa: N801 (NVIDIA's name)
+        def __getattr__(self, name: str) -> str:
+            return name.removeprefix("CU_DEVICE_ATTRIBUTE_")
+
+    CUdevice_attribute = CUdevice_attribute()  # type: ignore[assignment,misc]
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> tuple[Any, ...]:
+            if name == self._failing:
+                return (SimpleNamespace(name="CUDA_ERROR_UNKNOWN"),)
+            result = self._results[name](*arguments)
+            return (0,) if result is None else (0, result)
+
+        return call
+
+
+class FakeNvml:
+    """Stands for `cuda.bindings.nvml`, and counts what was opened and closed."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def init_v2(self) -> None:
+        self.opened += 1
+
+    def shutdown(self) -> None:
+        self.opened -= 1
+
+    def device_get_handle_by_uuid(self, uuid: str) -> str:
+        if uuid.startswith("GPU-65"):
+            raise LookupError(uuid)
+        return uuid
+
+    def device_get_memory_info_v2(self, handle: str) -> SimpleNamespace:
+        return SimpleNamespace(free=7 * GIB)
+
+
+def test_read_cuda_two_devices_gives_all_facts() -> None:
+    driver, nvml = FakeDriver(), FakeNvml()
+    driver.attributes = {"COMPUTE_CAPABILITY_MAJOR": 9, "PAGEABLE_MEMORY_ACCESS": 0}
+    found = read_cuda(driver, nvml)
+    assert found.reason == ""
+    assert found.cuda_version == (13, 2)
+    assert found.has_discard
+    assert found.peers == {(0, 1)}
+    first, second = found.devices
+    assert first.name == "NVIDIA H200"
+    assert first.compute_capability == (9, 1)
+    assert first.concurrent_managed_access
+    assert not first.pageable_memory_access
+    # NVML knows the first device (UUID 64...) and not the second, as with a slice of one.
+    assert (first.free_bytes, second.free_bytes) == (7 * GIB, None)
+    assert nvml.opened == 0
+
+
+def test_read_cuda_initialisation_fails_keeps_version_and_names_the_call() -> None:
+    found = read_cuda(FakeDriver(failing="cuInit"), FakeNvml())
+    assert found.reason.startswith("the CUDA driver library refused cuInit: CUDA_ERROR_UNKNOWN")
+    assert found.cuda_version == (13, 2)
+    assert found.devices == ()
+
+
+@pytest.mark.parametrize(
+    "failing",
+    ["cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
+     "cuDeviceGetUuid", "cuDeviceTotalMem", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer"],
+)  # fmt: skip
+def test_read_cuda_any_failing_call_is_a_reason(failing: str) -> None:
+    found = read_cuda(FakeDriver(failing=failing), FakeNvml())
+    assert failing in found.reason
+    assert found.devices == ()
+
+
+def test_read_cuda_without_discard_functions_has_no_discard() -> None:
+    found = read_cuda(FakeDriver(failing="cuGetProcAddress"), FakeNvml())
+    assert not found.has_discard
+    assert len(found.devices) == 2
+
+
+def test_read_cuda_hidden_devices_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    found = read_cuda(FakeDriver(device_count=0), FakeNvml())
+    assert found.reason == "no CUDA device is visible (CUDA_VISIBLE_DEVICES='')"
+
+
+def test_read_cuda_library_missing_is_a_reason() -> None:
+    class NoLibrary(FakeDriver):
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError("dlopen")
+
+    assert "libcuda.so.1 was not found" in read_cuda(NoLibrary(), FakeNvml()).reason
+
+
+def test_read_cuda_bindings_missing_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert "cuda-bindings is not installed" in read_cuda().reason

@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""One ``except`` clause catches every error of the package, and one filter every warning."""
+
+import pytest
+
+from rmm_uvm import errors
+
+EXCEPTIONS = [
+    getattr(errors, name)
+    for name in errors.__all__
+    if not issubclass(getattr(errors, name), Warning)
+]
+WARNINGS = [
+    getattr(errors, name) for name in errors.__all__ if issubclass(getattr(errors, name), Warning)
+]
+
+
+def test_lists_are_complete() -> None:
+    defined = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert defined == set(errors.__all__)
+    assert len(EXCEPTIONS) == 5
+    assert len(WARNINGS) == 3
+
+
+@pytest.mark.parametrize("kind", EXCEPTIONS)
+def test_exception_caught_by_root(kind: type[Exception]) -> None:
+    with pytest.raises(errors.UvmError, match="why"):
+        raise kind("why")
+
+
+@pytest.mark.parametrize("kind", WARNINGS)
+def test_warning_is_user_warning(kind: type[Warning]) -> None:
+    assert issubclass(kind, errors.UvmWarning)
+    assert issubclass(kind, UserWarning)
+
+
+@pytest.mark.parametrize(
+    ("kind", "builtin"),
+    [
+        (errors.ConfigurationError, ValueError),
+        (errors.DataError, ValueError),
+        (errors.AvailabilityError, RuntimeError),
+        (errors.DriverError, RuntimeError),
+    ],
+)
+def test_exception_caught_by_builtin(kind: type[Exception], builtin: type[Exception]) -> None:
+    assert issubclass(kind, builtin)
+
+
+def test_exception_is_no_memory_error() -> None:
+    # Out of memory has its own way: whoever handles it must not catch a wrong argument.
+    assert not any(issubclass(kind, MemoryError) for kind in EXCEPTIONS)
