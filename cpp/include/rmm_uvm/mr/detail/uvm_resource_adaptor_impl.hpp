@@ -40,7 +40,7 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] std::size_t peak_bytes() const noexcept;
   void reset_peak() noexcept;
   [[nodiscard]] std::uint64_t refused_frees() const noexcept;
-  [[nodiscard]] live_allocations const& live() const noexcept { return live_; }
+  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept;
 
   bool operator==(uvm_resource_adaptor_impl const& other) const noexcept
   {

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``rmm-uvm doctor``: print what rmm-uvm can use on this machine, and if it cannot, why not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rmm_uvm.doctor import DoctorReport, Feature, examine
+from rmm_uvm.units import format_bytes
+
+__all__ = ["command", "render"]
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, sizes in bytes.")
+def command(*, as_json: bool) -> None:
+    """Tell what works on this machine, and if something does not, why not.
+
+    Exit status: 0 if a managed pool could be installed here, 1 if not.
+    """
+    report = examine()
+    if as_json:
+        click.echo(json.dumps(report.to_dict(), indent=2))
+    else:
+        # Names and paths are printed as they are, brackets and colons too.
+        Console(markup=False, emoji=False, highlight=False).print(render(report))
+    sys.exit(0 if report.is_installable else 1)
+
+
+def render(report: DoctorReport) -> RenderableType:
+    """Return the report for a terminal; legible at 80 columns and without colour."""
+    return Group(
+        _section("Versions", _pairs(report.versions.items())),
+        _section("Devices", _devices(report)),
+        _section("Features", _features(report.features)),
+        _section("Host memory", _host_memory(report)),
+        _section("What rmm_uvm.reinitialize() would install", _plans(report)),
+    )
+
+
+def _section(title: str, content: RenderableType) -> RenderableType:
+    return Group(Text(title, style="bold"), Padding(content, (0, 0, 1, 2), expand=False))
+
+
+def _grid(*titles: str) -> Table:
+    """Return an empty table without lines; its first column never breaks."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(titles), header_style="dim")
+    for place, title in enumerate(titles):
+        table.add_column(title, no_wrap=place == 0, overflow="fold")
+    return table
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> RenderableType:
+    table = _grid("", "")
+    for name, value in pairs:
+        table.add_row(name, value)
+    return table
+
+
+def _devices(report: DoctorReport) -> RenderableType:
+    if not report.devices:
+        return Text(
+            f"none: {report.devices_reason}\n`rmm-uvm mortgage` runs on a simulated device instead"
+        )
+    table = _grid("number", "name", "compute", "memory", "free")
+    for device in report.devices:
+        free = "unknown" if device.free_bytes is None else format_bytes(device.free_bytes)
+        table.add_row(
+            str(device.index),
+            device.name,
+            ".".join(map(str, device.compute_capability)),
+            format_bytes(device.total_bytes),
+            free,
+        )
+    return table
+
+
+def _features(features: Iterable[Feature]) -> RenderableType:
+    table = _grid("", "")
+    for feature in features:
+        # A word and not a symbol or a colour: it must tell on any terminal and in a bug report.
+        mark = Text("yes", style="green") if feature.available else Text("no", style="yellow")
+        text = Text.assemble((feature.title, "bold"), f": {feature.purpose}")
+        if not feature.available:
+            text.append(f"\nwhy not: {feature.reason}")
+        elif feature.detail:
+            text.append(f"\n{feature.detail}", style="dim")
+        table.add_row(mark, text)
+    return table
+
+
+def _host_memory(report: DoctorReport) -> RenderableType:
+    memory = report.host_memory
+    if memory is None:
+        return Text(f"unknown: {report.host_memory_reason}")
+    limit = "none" if memory.limit_bytes is None else format_bytes(memory.limit_bytes)
+    return _pairs(
+        [
+            ("of the machine", format_bytes(memory.total_bytes)),
+            ("container's limit", f"{limit} {memory.limit_source}".rstrip()),
+            ("left for this process", format_bytes(memory.available_bytes)),
+        ]
+    )
+
+
+def _plans(report: DoctorReport) -> RenderableType:
+    if not report.is_installable:
+        return Text(f"nothing: {report.feature('managed_pool').reason}")
+    if not report.plans:
+        return Text("a managed pool; its sizes depend on the host memory, which is unknown")
+    names = list(dict.fromkeys(name for plan in report.plans for name in plan.sizes))
+    table = _grid("device", *(name.removesuffix("_bytes").replace("_", " ") for name in names))
+    for plan in report.plans:
+        sizes = (format_bytes(plan.sizes[name]) if name in plan.sizes else "-" for name in names)
+        table.add_row(str(plan.device), *sizes)
+    reasons = [Text(f"device {plan.device}: {plan.reason}") for plan in report.plans if plan.reason]
+    return Group(table, *reasons)

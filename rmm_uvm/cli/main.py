@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``rmm-uvm``: finds the subcommand, runs it, and turns errors into one line.
+
+Exit status: 0 done, 1 an error of this package (or what the subcommand documents), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+from rmm_uvm.errors import UvmError
+
+__all__ = ["SUBCOMMANDS", "LazyGroup", "Subcommand", "main"]
+
+
+@dataclass(frozen=True)
+class Subcommand:
+    """Where a subcommand is, and what it does.
+
+    Attributes
+    ----------
+    target : str
+        ``module:attribute`` of its `click.Command`, imported only when it is called.
+    summary : str
+        One line for the list of commands.
+    """
+
+    target: str
+    summary: str
+
+
+SUBCOMMANDS: Mapping[str, Subcommand] = {
+    "doctor": Subcommand(
+        "rmm_uvm.cli.doctor:command", "Tell what works on this machine, and why not."
+    ),
+    "mortgage": Subcommand(
+        "rmm_uvm.cli.mortgage:command", "Run the mortgage pipeline: ETL, PREP and training."
+    ),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand when it is called, and not to list it.
+
+    Parameters
+    ----------
+    subcommands : mapping of str to Subcommand
+        Subcommands by name.
+    **attributes : object
+        As for `click.Group`.
+    """
+
+    def __init__(self, subcommands: Mapping[str, Subcommand], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._subcommands = subcommands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all subcommands."""
+        return list(self._subcommands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a subcommand; None if there is none of this name."""
+        if cmd_name not in self._subcommands:
+            return None
+        module, _, attribute = self._subcommands[cmd_name].target.partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sub.summary) for name, sub in self._subcommands.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; an error of this package becomes one line and exit status 1."""
+        try:
+            return super().invoke(ctx)
+        except UvmError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _group() -> LazyGroup:
+    """Return the top-level command."""
+    group = LazyGroup(
+        SUBCOMMANDS,
+        name="rmm-uvm",
+        help="Managed GPU memory for cuDF, CuPy and PyTorch: data may outgrow the device.",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=True,
+    )
+    return click.version_option(package_name="rmm-uvm", message="rmm-uvm %(version)s")(group)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``rmm-uvm`` and exit.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command line without the program's name; that of the process by default.
+
+    Raises
+    ------
+    SystemExit
+        Always, with the exit status.
+    """
+    try:
+        try:
+            _group().main(arguments, prog_name="rmm-uvm")
+        finally:
+            # Short output is written only now; a reader that has gone away must be noticed here,
+            # since at interpreter exit it would become a traceback.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # As documented for SIGPIPE in the Python documentation: nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

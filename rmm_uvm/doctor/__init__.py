@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What rmm-uvm can use on this machine, and if it cannot, why not.
+
+`examine` asks a probe for facts (`rmm_uvm.doctor.facts`), concludes which features are available
+(`rmm_uvm.doctor.features`) and returns a `DoctorReport`. It changes nothing, creates no CUDA
+context, and works without a GPU, without libcuda, and with the wrong RMM.
+
+See Also
+--------
+rmm_uvm.cli.doctor : ``rmm-uvm doctor`` prints the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, KernelDriverFacts, Probe
+from rmm_uvm.doctor.features import Facts, features, format_version
+from rmm_uvm.doctor.plan import plan_pools
+from rmm_uvm.doctor.probe import SystemProbe
+from rmm_uvm.doctor.report import DoctorReport, Feature, PoolPlan
+from rmm_uvm.doctor.requirements import rmm_problem
+from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.host_memory import HostMemory
+
+__all__ = [
+    "Capability",
+    "CudaFacts",
+    "DeviceFacts",
+    "DoctorReport",
+    "Feature",
+    "KernelDriverFacts",
+    "Planner",
+    "PoolPlan",
+    "Probe",
+    "SystemProbe",
+    "examine",
+]
+
+Planner = Callable[[Sequence[DeviceFacts], HostMemory], Sequence[PoolPlan]]
+"""Tells which pools would be installed on some devices, given the host memory."""
+
+
+def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> DoctorReport:
+    """Find out what rmm-uvm can use on this machine.
+
+    Parameters
+    ----------
+    probe : Probe, optional
+        Source of the facts; this machine by default.
+    planner : callable
+        Decides the pool sizes to report; called only if a managed pool could be installed.
+
+    Returns
+    -------
+    DoctorReport
+    """
+    probe = probe or SystemProbe()
+    packages, cuda, kernel_driver = probe.packages(), probe.cuda(), probe.kernel_driver()
+    found = features(
+        Facts(
+            cuda=cuda,
+            kernel_driver=kernel_driver,
+            rmm_problem=rmm_problem(packages),
+            extension=probe.extension(),
+            counters=probe.counters(),
+            cupti=probe.cupti(),
+        )
+    )
+    memory, memory_reason = _host_memory(probe)
+    is_installable = found[0].available and memory is not None
+    return DoctorReport(
+        versions={**packages, **_driver_versions(cuda, kernel_driver)},
+        devices=cuda.devices,
+        features=found,
+        host_memory=memory,
+        devices_reason=cuda.reason,
+        host_memory_reason=memory_reason,
+        plans=tuple(planner(cuda.devices, memory)) if is_installable and memory else (),
+    )
+
+
+def _host_memory(probe: Probe) -> tuple[HostMemory | None, str]:
+    """Return the host memory, or why it cannot be told."""
+    try:
+        return probe.host_memory(), ""
+    except AvailabilityError as error:
+        return None, str(error)
+
+
+def _driver_versions(cuda: CudaFacts, kernel_driver: KernelDriverFacts) -> dict[str, str]:
+    """Return the versions that are no Python package's, as far as they are known."""
+    versions = {}
+    if kernel_driver.version:
+        kind = " (open kernel modules)" if kernel_driver.is_open else ""
+        versions["NVIDIA driver"] = format_version(kernel_driver.version) + kind
+    if cuda.cuda_version:
+        versions["CUDA driver API"] = format_version(cuda.cuda_version)
+    return versions

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the doctor finds on a machine, before anything is concluded from it.
+
+Plain frozen values, so that a test can describe any machine: `Facts` of them make one. `Probe` is
+the source they come from; `rmm_uvm.doctor.probe.SystemProbe` is the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rmm_uvm.device_info import Availability
+from rmm_uvm.host_memory import HostMemory
+
+__all__ = [
+    "Capability",
+    "CudaFacts",
+    "DeviceFacts",
+    "KernelDriverFacts",
+    "Probe",
+    "Version",
+]
+
+Version = tuple[int, ...]
+"""A dotted version as numbers: 580.159.04 is ``(580, 159, 4)``. Compares as versions do."""
+
+
+@dataclass(frozen=True)
+class Capability(Availability):
+    """Whether something can be used, and if not, why.
+
+    Attributes
+    ----------
+    available : bool
+    reason : str
+        Why not, and what to do; empty if available.
+    detail : str
+        What there is, such as the path of a library; may be empty.
+    """
+
+    detail: str = ""
+
+    @classmethod
+    def yes(cls, detail: str = "") -> Capability:
+        """Return that something can be used."""
+        return cls(available=True, detail=detail)
+
+    @classmethod
+    def no(cls, reason: str) -> Capability:
+        """Return that something cannot be used, and why."""
+        return cls(available=False, reason=reason)
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """One CUDA device, as the process would see it.
+
+    Attributes
+    ----------
+    index : int
+        CUDA device number.
+    name, uuid : str
+    compute_capability : tuple of int
+        Major and minor number.
+    total_bytes : int
+        Device memory.
+    free_bytes : int or None
+        Device memory that no process uses; None if it cannot be told without a CUDA context.
+    managed_memory : bool
+        Whether `cudaMallocManaged` works.
+    concurrent_managed_access : bool
+        Whether managed memory migrates on demand, and so may exceed the device.
+    pageable_memory_access, host_page_tables : bool
+        Whether kernels can use ordinary host memory, and whether they do so through the page
+        tables of the host (ATS) or by migration in software (HMM).
+    legacy_ipc : bool
+        Whether `cudaMalloc` memory can be opened by another process.
+    """
+
+    index: int
+    name: str
+    uuid: str
+    compute_capability: tuple[int, int]
+    total_bytes: int
+    free_bytes: int | None
+    managed_memory: bool
+    concurrent_managed_access: bool
+    pageable_memory_access: bool
+    host_page_tables: bool
+    legacy_ipc: bool
+
+
+@dataclass(frozen=True)
+class CudaFacts:
+    """What the CUDA driver library (libcuda) answers.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is no usable device; empty if there is one.
+    cuda_version : tuple of int or None
+        Newest CUDA version that the library supports.
+    devices : tuple of DeviceFacts
+    has_discard : bool
+        Whether the library has the functions that discard managed memory.
+    peers : frozenset of (int, int)
+        Pairs (a, b) of devices where a can access the memory of b.
+    """
+
+    reason: str = ""
+    cuda_version: Version | None = None
+    devices: tuple[DeviceFacts, ...] = ()
+    has_discard: bool = False
+    peers: frozenset[tuple[int, int]] = frozenset()
+
+
+@dataclass(frozen=True)
+class KernelDriverFacts:
+    """NVIDIA's kernel modules, and the operating system they run in.
+
+    Attributes
+    ----------
+    version : tuple of int or None
+        Driver version; None if no driver is loaded or, as in WSL2, the version is not shown.
+    is_open : bool or None
+        Whether it is the open kernel module.
+    is_wsl : bool
+        Whether this is the Windows Subsystem for Linux.
+    parameters : mapping of str to str
+        Parameters of the UVM kernel driver.
+    """
+
+    version: Version | None = None
+    is_open: bool | None = None
+    is_wsl: bool = False
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class Probe(Protocol):
+    """Source of facts about a machine. No method creates a CUDA context."""
+
+    def cuda(self) -> CudaFacts:
+        """Return what the CUDA driver library answers."""
+
+    def kernel_driver(self) -> KernelDriverFacts:
+        """Return the version and parameters of the kernel modules."""
+
+    def packages(self) -> Mapping[str, str]:
+        """Return version by name of the installed packages that matter."""
+
+    def extension(self) -> Capability:
+        """Return whether the compiled part of rmm-uvm can be loaded."""
+
+    def counters(self) -> Capability:
+        """Return whether the counters of the UVM kernel driver can be opened."""
+
+    def cupti(self) -> Capability:
+        """Return whether CUPTI can be loaded."""
+
+    def host_memory(self) -> HostMemory:
+        """Return the host memory that is left.
+
+        Raises
+        ------
+        AvailabilityError
+            If it cannot be told.
+        """

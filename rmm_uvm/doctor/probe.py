@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The probe of the machine that this process runs on.
+
+See Also
+--------
+rmm_uvm.doctor.facts : what each method returns.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+
+from rmm_uvm.doctor.cuda_library import read_cuda
+from rmm_uvm.doctor.facts import Capability, CudaFacts, KernelDriverFacts
+from rmm_uvm.doctor.requirements import CUDA_MAJOR, installed_packages, parse_version
+from rmm_uvm.host_memory import HostMemory, host_memory
+
+__all__ = ["SystemProbe"]
+
+_TOOLS_DEVICE = Path("dev/nvidia-uvm-tools")
+_CUPTI_LIBRARY = f"libcupti.so.{CUDA_MAJOR}"
+
+
+class SystemProbe:
+    """Facts about this machine; see `rmm_uvm.doctor.facts.Probe`.
+
+    Parameters
+    ----------
+    root : Path
+        Directory that stands for ``/`` wherever a file is read.
+    environment : mapping of str to str, optional
+        Environment variables; those of the process by default.
+    """
+
+    def __init__(
+        self, root: Path = Path("/"), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._root = root
+        self._environment = os.environ if environment is None else environment
+
+    def cuda(self) -> CudaFacts:
+        """Return what the CUDA driver library answers."""
+        return read_cuda()
+
+    def kernel_driver(self) -> KernelDriverFacts:
+        """Return the version and parameters of the kernel modules."""
+        text = self._text("proc/driver/nvidia/version")
+        # "... Open Kernel Module for x86_64  580.159.04 ..." or "... Kernel Module  535.54.03 ..."
+        match = re.search(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+)+)", text)
+        return KernelDriverFacts(
+            version=parse_version(match[1]) if match else None,
+            is_open="Open Kernel Module" in text if match else None,
+            is_wsl="microsoft" in self._text("proc/sys/kernel/osrelease").lower(),
+            parameters={
+                name: self._text(f"sys/module/nvidia_uvm/parameters/{name}").strip()
+                for name in ("uvm_global_oversubscription", "uvm_disable_hmm")
+            },
+        )
+
+    def packages(self) -> Mapping[str, str]:
+        """Return version by name of the installed packages that matter."""
+        return installed_packages()
+
+    def extension(self) -> Capability:
+        """Return whether the compiled part of rmm-uvm can be loaded."""
+        try:
+            import_module("rmm_uvm.mr")
+        except (ImportError, OSError) as error:
+            return Capability.no(f"the compiled part of rmm-uvm cannot be loaded: {error}")
+        return Capability.yes()
+
+    def counters(self) -> Capability:
+        """Return whether the counters of the UVM kernel driver can be opened."""
+        if self._environment.get("RMM_UVM_COUNTERS", "").strip().lower() == "off":
+            return Capability.no("switched off by RMM_UVM_COUNTERS=off")
+        device, name = self._root / _TOOLS_DEVICE, f"/{_TOOLS_DEVICE}"
+        if not device.exists():
+            return Capability.no(
+                f"{name} does not exist: run `nvidia-modprobe -u -c 0` as root, "
+                "or pass the device into the container",
+            )
+        if not os.access(device, os.R_OK | os.W_OK):
+            return Capability.no(f"no permission to open {name} for reading and writing")
+        return Capability.yes(name)
+
+    def cupti(self) -> Capability:
+        """Return whether CUPTI can be loaded: from a wheel, the loader's path or a CUDA toolkit."""
+        missing = Capability.no(f"no {_CUPTI_LIBRARY}: pip install nvidia-cuda-cupti")
+        try:
+            from cuda.pathfinder import load_nvidia_dynamic_lib
+
+            path = load_nvidia_dynamic_lib("cupti").abs_path
+        # RuntimeError is the root of what the finder raises when it finds no library.
+        except (ImportError, RuntimeError):
+            return missing
+        if path is None or _CUPTI_LIBRARY not in path:
+            return Capability.no(f"{path} is not for CUDA {CUDA_MAJOR}; {missing.reason}")
+        return Capability.yes(path)
+
+    def host_memory(self) -> HostMemory:
+        """Return the host memory that is left."""
+        return host_memory(self._root)
+
+    def _text(self, path: str) -> str:
+        """Return the text of a file below the root, empty if it cannot be read."""
+        try:
+            return (self._root / path).read_text()
+        except OSError:
+            return ""

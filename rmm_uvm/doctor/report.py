@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the doctor reports: plain frozen values, printed by `rmm_uvm.cli.doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rmm_uvm.doctor.facts import DeviceFacts
+from rmm_uvm.host_memory import HostMemory
+
+__all__ = ["DoctorReport", "Feature", "PoolPlan"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that rmm-uvm uses, and whether it can be used here.
+
+    Attributes
+    ----------
+    name : str
+        Identifier, such as ``"legacy_ipc"``.
+    title : str
+        The same for a reader.
+    purpose : str
+        What it is good for, in a few words.
+    available : bool
+    reason : str
+        Why not, and what to do; empty if available.
+    detail : str
+        More about what there is; may be empty.
+    """
+
+    name: str
+    title: str
+    purpose: str
+    available: bool
+    reason: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """What `rmm_uvm.reinitialize` would install on one device, asked for nothing special.
+
+    Attributes
+    ----------
+    device : int
+        CUDA device number.
+    sizes : mapping of str to int
+        Sizes in bytes, by name.
+    reason : str
+        What decided the largest of them, or why there are none.
+    """
+
+    device: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class DoctorReport:
+    """The state of a machine, as far as rmm-uvm depends on it.
+
+    Attributes
+    ----------
+    versions : mapping of str to str
+        Versions of the packages, the driver and CUDA.
+    devices : tuple of DeviceFacts
+        Empty if there is none; `devices_reason` then says why.
+    features : tuple of Feature
+        The first is the managed pool itself, on which all others build.
+    host_memory : HostMemory or None
+        None if it cannot be told; `host_memory_reason` then says why.
+    plans : tuple of PoolPlan
+        One for each device.
+    """
+
+    versions: Mapping[str, str]
+    devices: tuple[DeviceFacts, ...]
+    features: tuple[Feature, ...]
+    host_memory: HostMemory | None
+    devices_reason: str = ""
+    host_memory_reason: str = ""
+    plans: tuple[PoolPlan, ...] = ()
+
+    @property
+    def is_installable(self) -> bool:
+        """Whether a managed pool could be installed on this machine."""
+        return self.feature("managed_pool").available
+
+    def feature(self, name: str) -> Feature:
+        """Return a feature by name.
+
+        Raises
+        ------
+        KeyError
+            If there is no such feature.
+        """
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as nested dictionaries, ready for JSON."""
+        return {"is_installable": self.is_installable, **asdict(self)}

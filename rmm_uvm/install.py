@@ -1,0 +1,336 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Installing the managed pool as RMM's resource, and putting back what was there.
+
+Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover building pools; see
+`rmm_uvm.pools`. Holds the package's one piece of module state: what is installed.
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Iterable, Sequence
+
+import rmm
+import rmm.rmm as rmm_module
+
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.drivers import choose_driver
+from rmm_uvm.errors import (
+    AvailabilityError,
+    CapacityWarning,
+    ConfigurationError,
+    ReplacedResourceWarning,
+)
+from rmm_uvm.installation import DeviceInstallation, Installation
+from rmm_uvm.integrations import LIBRARIES, Wiring, wire
+from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch, wire_prefetch
+from rmm_uvm.mr import UvmResourceAdaptor
+from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
+from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.units import format_bytes
+
+__all__ = ["current_installation", "reinitialize", "restore"]
+
+_installed: Installation | None = None
+
+
+def current_installation() -> Installation | None:
+    """Return what `reinitialize` installed and `restore` has not undone, or None."""
+    return _installed
+
+
+def reinitialize(
+    initial_pool_size: int | str | float | None = None,
+    maximum_pool_size: int | str | float | None = None,
+    devices: int | Sequence[int] = 0,
+    logging: bool = False,  # noqa: FBT001, FBT002 - rmm.reinitialize's own signature
+    log_file_name: str | None = None,
+    *,
+    prefetch: PrefetchMode = "auto",
+    ipc_pool_size: int | str | float | None = None,
+    libraries: Iterable[str] = ("cupy",),
+    cudf_prefetch: CudfPrefetch = "auto",
+    driver: UvmDriver | str | None = None,
+) -> Installation:
+    """Install a managed-memory pool: data may then exceed the GPU.
+
+    cuDF allocates from it at once, CuPy too, and PyTorch on request. Keywords that
+    `rmm.reinitialize` has too mean the same; its ``pool_allocator`` and ``managed_memory`` are
+    implied. Hooks registered with `rmm.register_reinitialize_hook` are run.
+
+    Parameters
+    ----------
+    initial_pool_size : int, str, float or None
+        First slab of the pool, prefetched as far as device memory is free: bytes, "2GiB" or a
+        fraction (0 to 1) of device memory. By default half of the free device memory.
+    maximum_pool_size : int, str, float or None
+        Where MemoryError begins. By default what device and host (or the container's limit) can
+        really hold; see `rmm_uvm.sizing`.
+    devices : int or sequence of int
+        CUDA ordinals. Others keep what they have.
+    logging : bool
+        Log every allocation with RMM's logging adaptor.
+    log_file_name : str or None
+        As in `rmm.reinitialize`.
+    prefetch : {"auto", "always", "never"}
+        When allocations are prefetched; see `rmm_uvm.mr.UvmResourceAdaptor`.
+    ipc_pool_size : int, str, float or None
+        Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; by default none.
+    libraries : iterable of {"cupy", "torch"}
+        Libraries to let allocate through RMM. torch cannot be undone in a process.
+    cudf_prefetch : bool or "auto"
+        libcudf's own prefetch on column access; auto is off, since it only costs while data fit.
+    driver : UvmDriver, str or None
+        "simulated" or "simulated:16GiB" installs on a simulated device; see
+        `rmm_uvm.managed_pool`.
+
+    Returns
+    -------
+    Installation
+        Prints as a table of all sizes and switches. Also a context manager.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument cannot be used. Nothing was changed.
+    DriverError
+        If a device does not exist. Nothing was changed.
+    AvailabilityError
+        If torch allocates through an earlier installation, or has allocated already.
+    MemoryError
+        If an initial slab cannot be had. What was there before this package is installed again.
+
+    Warns
+    -----
+    ReplacedResourceWarning
+        If a resource that somebody else had installed is replaced.
+    CapacityWarning
+        If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
+
+    Notes
+    -----
+    Not thread-safe: call it before work starts, or between. Memory that is alive keeps its old
+    resource alive, and is freed there.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> with rmm_uvm.reinitialize("32MiB", driver="simulated:64MiB", libraries=()) as uvm:
+    ...     uvm.devices[0].sizes.initial_bytes
+    33554432
+    """
+    global _installed
+    drivers = _check_arguments(devices, driver, libraries, cudf_prefetch, prefetch)
+    _refuse_if_permanent("reinitialize")
+    request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
+    for each in drivers:
+        plan_for(each, request)  # a wrong size is an error before anything changes
+    for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
+        if function is not _notice_rmm_reinitialize:
+            function(*args, **kwargs)
+    previous, kept = _retire(drivers)
+    done: list[DeviceInstallation] = []
+    wirings: list[Wiring] = []
+    try:
+        for each in drivers:
+            device_id = each.info.device_id
+            done.append(
+                _install_one(
+                    each, request, prefetch, previous[device_id], kept.get(device_id, 0),
+                    log_file_name if logging else None, logging=logging,
+                )
+            )
+        wirings += _wire_all(libraries, cudf_prefetch, simulated=drivers[0].info.simulated)
+    except BaseException:
+        for installation in done:
+            rmm.mr.set_per_device_resource(installation.info.device_id, installation.previous_mr)
+        raise
+    _installed = Installation(done, wirings)
+    _warn_about(_installed)
+    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
+    return _installed
+
+
+def restore() -> None:
+    """Put back exactly what was there before `reinitialize`; nothing if nothing is installed.
+
+    A device whose resource somebody else has replaced meanwhile keeps theirs.
+
+    Raises
+    ------
+    AvailabilityError
+        If torch allocates through the pool: it frees through whichever resource is current.
+
+    Warns
+    -----
+    ReplacedResourceWarning
+        If the pool had been replaced.
+
+    Notes
+    -----
+    Not thread-safe. Memory that is alive keeps the pool alive, and is freed there.
+    """
+    global _installed
+    if _installed is None:
+        return
+    _refuse_if_permanent("restore")
+    installation, _installed = _installed, None
+    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    for wiring in installation.wirings:
+        wiring.undo()
+    for device in installation.devices:
+        if device.current:
+            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
+        else:
+            _warn_replaced(device.info.device_id, "was replaced meanwhile by", "which stays")
+
+
+def _check_arguments(
+    devices: int | Sequence[int],
+    driver: UvmDriver | str | None,
+    libraries: Iterable[str],
+    cudf_prefetch: CudfPrefetch,
+    prefetch: str,
+) -> list[UvmDriver]:
+    """Return the drivers; raise before anything is changed."""
+    check_prefetch(cudf_prefetch)
+    if prefetch not in ("auto", "always", "never"):
+        raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
+    if isinstance(libraries, str) or not set(libraries) <= set(LIBRARIES):
+        raise ConfigurationError(f"libraries={libraries!r}: a tuple of 'cupy' and 'torch'")
+    ids = [devices] if isinstance(devices, int) else list(devices)
+    if not ids or len(set(ids)) != len(ids):
+        raise ConfigurationError(f"devices={devices!r}: name each device once")
+    if isinstance(driver, UvmDriver) and len(ids) > 1:
+        raise ConfigurationError("one driver serves one device: leave devices out")
+    return [choose_driver(device_id, driver) for device_id in ids]
+
+
+def _refuse_if_permanent(what: str) -> None:
+    if _installed is not None and _installed.permanent:
+        raise AvailabilityError(
+            f"{what} is refused: {', '.join(_installed.permanent)} allocates through the installed "
+            "pool and frees through whichever is current; start a new process"
+        )
+
+
+def _retire(
+    drivers: Sequence[UvmDriver],
+) -> tuple[dict[int, rmm.mr.DeviceMemoryResource], dict[int, int]]:
+    """Take an earlier installation down, so that its memory is free for the new one.
+
+    Returns
+    -------
+    tuple
+        By device: what to put back one day, and the bytes that are still alive in our old pool.
+    """
+    global _installed
+    previous: dict[int, rmm.mr.DeviceMemoryResource] = {}
+    kept: dict[int, int] = {}
+    if _installed is not None:
+        for device in _installed.devices:
+            kept[device.info.device_id] = device.managed_mr.get_allocated_bytes()
+        restore()
+        del device
+    for each in drivers:
+        device_id = each.info.device_id
+        previous[device_id] = rmm.mr.get_per_device_resource(device_id)
+        if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:
+            _warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
+    # Frames in an exception's traceback may be the last that hold the old pool.
+    gc.collect()
+    return previous, {device_id: size for device_id, size in kept.items() if size}
+
+
+def _install_one(
+    driver: UvmDriver,
+    request: PoolRequest,
+    prefetch: PrefetchMode,
+    previous: rmm.mr.DeviceMemoryResource,
+    kept_bytes: int,
+    log_file_name: str | None,
+    *,
+    logging: bool,
+) -> DeviceInstallation:
+    """Build and install the pools of one device."""
+    info = driver.info
+    sizes = plan_for(driver, request)
+    ipc = ipc_pool(sizes.ipc_bytes, driver=driver) if sizes.ipc_bytes else None
+    managed: UvmResourceAdaptor = build_managed_pool(driver, sizes, prefetch)
+    outer: rmm.mr.DeviceMemoryResource = managed
+    if logging:
+        outer = rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
+    rmm.mr.set_per_device_resource(info.device_id, outer)
+    return DeviceInstallation(
+        info=info,
+        sizes=sizes,
+        managed_mr=managed,
+        ipc_mr=ipc,
+        installed_mr=outer,
+        previous_mr=previous,
+        counters=driver.counters_available(),
+        kept_bytes=kept_bytes,
+    )
+
+
+def _wire_all(
+    libraries: Iterable[str], cudf_prefetch: CudfPrefetch, *, simulated: bool
+) -> list[Wiring]:
+    """Wire the libraries; torch last, since it cannot be undone. All or none."""
+    names = [name for name in LIBRARIES if name in set(libraries)]
+    if simulated:
+        reason = "a simulated device runs no kernels"
+        return [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
+    done: list[Wiring] = []
+    try:
+        done.append(wire_prefetch(cudf_prefetch))
+        done += map(wire, names)
+    except BaseException:
+        for wiring in done:
+            wiring.undo()
+        raise
+    return done
+
+
+def _warn_about(installation: Installation) -> None:
+    for device in installation.devices:
+        info = device.info
+        if not info.concurrent_managed_access:
+            warnings.warn(
+                f"device {info.device_id} cannot be oversubscribed, its capacity is the card's "
+                f"{format_bytes(info.total_bytes)}: {info.concurrent_managed_access.reason}",
+                CapacityWarning,
+                stacklevel=3,
+            )
+        if device.sizes.warning:
+            warnings.warn(device.sizes.warning, CapacityWarning, stacklevel=3)
+
+
+def _warn_replaced(device_id: int, what: str, then: str) -> None:
+    other = type(rmm.mr.get_per_device_resource(device_id)).__name__
+    warnings.warn(
+        f"rmm_uvm's pool on device {device_id} {what} {other}, {then}",
+        ReplacedResourceWarning,
+        stacklevel=4,
+    )
+
+
+def _notice_rmm_reinitialize() -> None:
+    """Say that `rmm.reinitialize` is about to replace our pool; run by RMM as a hook."""
+    global _installed
+    if _installed is None:
+        return
+    _refuse_if_permanent("rmm.reinitialize")
+    for wiring in _installed.wirings:
+        wiring.undo()
+    ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
+    _installed = None
+    warnings.warn(
+        f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
+        "after it, or leave rmm.reinitialize out",
+        ReplacedResourceWarning,
+        stacklevel=3,
+    )

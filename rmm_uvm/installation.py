@@ -1,0 +1,179 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The handle of an installed pool: what `rmm_uvm.reinitialize` returns.
+
+Covers describing an installation and noticing that others replaced it. Does not cover installing;
+see `rmm_uvm.install`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Sequence
+from types import TracebackType
+
+import rmm
+
+from rmm_uvm.device_info import Availability, DeviceInfo
+from rmm_uvm.integrations import Wiring
+from rmm_uvm.mr import UvmResourceAdaptor
+from rmm_uvm.sizing import PoolSizes
+from rmm_uvm.units import format_bytes
+
+__all__ = ["DeviceInstallation", "Installation"]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceInstallation:
+    """The pools of one device.
+
+    Parameters
+    ----------
+    info : DeviceInfo
+        The device.
+    sizes : PoolSizes
+        Of its pools.
+    managed_mr : rmm_uvm.mr.UvmResourceAdaptor
+        The managed pool's outer adaptor.
+    ipc_mr : rmm.mr.DeviceMemoryResource or None
+        The IPC pool.
+    installed_mr : rmm.mr.DeviceMemoryResource
+        What RMM was given: `managed_mr`, or a logging adaptor over it.
+    previous_mr : rmm.mr.DeviceMemoryResource
+        What RMM had before.
+    counters : Availability
+        Whether migrated bytes are counted.
+    kept_bytes : int
+        Bytes that still lived in the previous pool of ours.
+    """
+
+    info: DeviceInfo
+    sizes: PoolSizes
+    managed_mr: UvmResourceAdaptor
+    ipc_mr: rmm.mr.DeviceMemoryResource | None
+    installed_mr: rmm.mr.DeviceMemoryResource
+    previous_mr: rmm.mr.DeviceMemoryResource
+    counters: Availability
+    kept_bytes: int = 0
+
+    @property
+    def current(self) -> bool:
+        """RMM still uses this pool for the device."""
+        return rmm.mr.get_per_device_resource(self.info.device_id) is self.installed_mr
+
+
+class Installation:
+    """What `rmm_uvm.reinitialize` installed; printing it shows every size and switch.
+
+    Also a context manager: leaving it calls `rmm_uvm.restore`.
+
+    Attributes
+    ----------
+    devices : tuple of DeviceInstallation
+        One for each device.
+    wirings : tuple of Wiring
+        The libraries, and cuDF's own prefetch.
+
+    Notes
+    -----
+    Reading is thread-safe.
+    """
+
+    def __init__(self, devices: Sequence[DeviceInstallation], wirings: Sequence[Wiring]) -> None:
+        self.devices = tuple(devices)
+        self.wirings = tuple(wirings)
+
+    @property
+    def managed_mr(self) -> UvmResourceAdaptor:
+        """The managed pool of the first device."""
+        return self.devices[0].managed_mr
+
+    @property
+    def ipc_mr(self) -> rmm.mr.DeviceMemoryResource | None:
+        """The IPC pool of the first device, or None."""
+        return self.devices[0].ipc_mr
+
+    @property
+    def permanent(self) -> tuple[str, ...]:
+        """Libraries whose wiring cannot be undone in this process."""
+        return tuple(wiring.library for wiring in self.wirings if wiring.permanent)
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        from rmm_uvm.install import restore
+
+        restore()
+
+    def __repr__(self) -> str:
+        return render(self)
+
+
+def render(installation: Installation) -> str:
+    """Return the table that the handle's repr shows."""
+    from rich.console import Console
+    from rich.table import Table
+
+    out = io.StringIO()
+    console = Console(file=out, width=100, color_system=None)
+    for device in installation.devices:
+        info = device.info
+        table = Table(
+            title=f"rmm_uvm on device {info.device_id}: {info.name}"
+            f", {format_bytes(info.total_bytes)}",
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+        )
+        for header in ("", "", ""):
+            table.add_column(header)
+        for row in _rows(device, installation.wirings):
+            table.add_row(*row)
+        console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
+
+
+def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[str, str, str]]:
+    sizes = device.sizes
+    ipc = format_bytes(sizes.ipc_bytes) if device.ipc_mr is not None else "off"
+    limit = "none" if sizes.limit_bytes is None else format_bytes(sizes.limit_bytes)
+    mode = device.managed_mr.prefetch
+    rows = [
+        ("initial size", format_bytes(sizes.initial_bytes), sizes.initial_reason),
+        ("maximum size", format_bytes(sizes.maximum_bytes), sizes.maximum_reason),
+        ("IPC pool", ipc, "cudaMalloc memory" if device.ipc_mr is not None else "not asked for"),
+        ("cap", limit, "RMM_UVM_MANAGED_LIMIT"),
+        _prefetch_row(mode, device.info),
+        _availability_row("discard", device.info.discard),
+        _availability_row("counters", device.counters),
+    ]
+    rows += [(w.library, "on" if w.active else "off", w.reason) for w in wirings]
+    if device.kept_bytes:
+        kept = format_bytes(device.kept_bytes)
+        rows.append(("old pool", kept, "still alive there; freed when their frames go"))
+    if not device.current:
+        now = type(rmm.mr.get_per_device_resource(device.info.device_id)).__name__
+        rows.append(("installed", "no", f"replaced by {now}"))
+    return rows
+
+
+def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:
+    if mode != "never" and not info.concurrent_managed_access:
+        return "prefetch", "off", info.concurrent_managed_access.reason
+    reasons = {
+        "auto": "only what may have left the device",
+        "always": "every allocation, every time",
+        "never": "as asked",
+    }
+    return "prefetch", "off" if mode == "never" else mode, reasons[mode]
+
+
+def _availability_row(name: str, value: Availability) -> tuple[str, str, str]:
+    return name, "on" if value else "off", value.reason

@@ -1,0 +1,13 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How other libraries are told to use RMM's current resource: one file each.
+
+Each file imports its library inside its functions, so that nothing is imported that the user does
+not have, and returns a `Wiring`: what was done, or why nothing was, and how to undo it.
+"""
+
+from __future__ import annotations
+
+from rmm_uvm.integrations.wiring import LIBRARIES, Wiring, wire
+
+__all__ = ["LIBRARIES", "Wiring", "wire"]

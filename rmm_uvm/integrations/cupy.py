@@ -1,0 +1,25 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""CuPy: its allocator becomes RMM's, on CuPy's current stream."""
+
+from __future__ import annotations
+
+from rmm_uvm.integrations.wiring import Wiring
+
+
+def wire() -> Wiring:
+    """Set CuPy's allocator to RMM's; importing cuDF does the same."""
+    try:
+        import cupy
+    except ImportError:
+        return Wiring("cupy", active=False, reason="not installed")
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    previous = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(rmm_cupy_allocator)
+    return Wiring(
+        "cupy",
+        active=True,
+        reason="allocates through RMM",
+        undo=lambda: cupy.cuda.set_allocator(previous),
+    )

@@ -1,0 +1,289 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Finding the files of a data set and dividing them into parts of whole loans.
+
+Layout of a data set::
+
+    names.csv                          seller names and their replacements
+    acq/Acquisition_YYYYQn.txt         one row for each loan of that quarter
+    perf/Performance_YYYYQn.txt[_part] one row for each loan and month, a loan's rows together
+
+A part is a byte range of a performance file, found on the fly: no file is rewritten. Contents are
+checked by the readers; this module checks that files exist and begin and end as they should.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.mortgage.schema import ACQUISITION, DELIMITER, NAMES, PERFORMANCE, TableSchema
+
+_QUARTER = re.compile(r"(?P<year>\d{4})Q(?P<quarter>[1-4])")
+_DELIMITER = DELIMITER.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TextRange:
+    """Whole data lines of a text file: bytes `begin_bytes` to `end_bytes`, without the header.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    begin_bytes : int
+        Offset of the first line, in bytes; > 0, since a header line comes before.
+    end_bytes : int
+        Offset past the last line, in bytes; <= size of the file.
+    """
+
+    path: Path
+    begin_bytes: int
+    end_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of the range in bytes."""
+        return self.end_bytes - self.begin_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The input of one ETL task: some loans of a quarter, all acquisitions, and the names."""
+
+    title: str
+    performance: TextRange
+    acquisition: TextRange
+    names: TextRange
+    domains: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarter:
+    """The files of one quarter."""
+
+    title: str
+    acquisition: Path
+    performance: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """The files of a data set.
+
+    Parameters
+    ----------
+    directory : Path
+        Root of the data set.
+    names : Path
+        ``names.csv``.
+    quarters : tuple of Quarter
+        In order of time; not empty.
+    """
+
+    directory: Path
+    names: Path
+    quarters: tuple[Quarter, ...]
+
+    def tables(self) -> list[tuple[Path, TableSchema]]:
+        """Return every file with its schema."""
+        tables = [(self.names, NAMES)]
+        for quarter in self.quarters:
+            tables.append((quarter.acquisition, ACQUISITION))
+            tables += [(path, PERFORMANCE) for path in quarter.performance]
+        return tables
+
+
+def find_files(directory: Path) -> DataFiles:
+    """Find the files of a data set.
+
+    Parameters
+    ----------
+    directory : Path
+        Root of the data set.
+
+    Raises
+    ------
+    DataError
+        The directory, ``names.csv``, all performance files, or the acquisition file of a quarter
+        is missing.
+    """
+    if not directory.is_dir():
+        raise DataError(
+            f"no data directory {directory}; generate one, or name one that holds names.csv, "
+            "acq/ and perf/"
+        )
+    names = directory / "names.csv"
+    if not names.is_file():
+        raise DataError(f"{directory} holds no names.csv, which a mortgage data set needs")
+    by_quarter: dict[str, list[Path]] = {}
+    for path in sorted((directory / "perf").glob("Performance_*"), key=_part_order):
+        match = _QUARTER.search(path.name)
+        if match and not path.name.endswith(".partial"):
+            by_quarter.setdefault(match.group(), []).append(path)
+    if not by_quarter:
+        raise DataError(
+            f"no performance file in {directory / 'perf'}; "
+            "expected names such as Performance_2000Q1.txt or Performance_2000Q1.txt_0"
+        )
+    quarters = []
+    for title, performance in sorted(by_quarter.items()):
+        acquisition = directory / "acq" / f"Acquisition_{title}.txt"
+        if not acquisition.is_file():
+            raise DataError(
+                f"{acquisition} is missing, but perf/ holds {performance[0].name}; "
+                "add it, or remove the quarter's performance files"
+            )
+        quarters.append(Quarter(title, acquisition, tuple(performance)))
+    return DataFiles(directory, names, tuple(quarters))
+
+
+def _part_order(path: Path) -> tuple[str, int, str]:
+    """Order part files by number: ``_10`` after ``_9``."""
+    stem, _, suffix = path.name.rpartition("_")
+    return (stem, int(suffix), "") if suffix.isdigit() else (path.name, -1, "")
+
+
+def body_of(path: Path, schema: TableSchema) -> TextRange:
+    """Return the data lines of a file, after checking its first and last line.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its first line is a header and is always discarded.
+    schema : TableSchema
+        The columns it must have.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, is empty, holds only a header, or its first or last line has
+        another number of columns than the schema.
+    """
+    try:
+        size_bytes = path.stat().st_size
+        if size_bytes == 0:
+            raise DataError(f"{path} is empty; expected a header and data lines")
+        with path.open("rb") as file:
+            header = file.readline()
+            first = file.readline()
+            if not first.strip():
+                raise DataError(f"{path} holds a header but no data lines")
+            tail_bytes = min(size_bytes, 1 << 16)
+            file.seek(size_bytes - tail_bytes)
+            last = file.read(tail_bytes).rstrip(b"\r\n").rpartition(b"\n")[2]
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    expected = len(schema.columns)
+    for line, where in ((first, "second"), (last, "last")):
+        found = line.count(_DELIMITER) + 1
+        if found != expected:
+            truncated = " (is the file truncated?)" if where == "last" else ""
+            raise DataError(
+                f"{path}: the {where} line has {found} columns, the {schema.name} table has "
+                f"{expected}, separated by '{DELIMITER}'{truncated}"
+            )
+    return TextRange(path, len(header), size_bytes)
+
+
+def split_loans(body: TextRange, parts: int) -> list[TextRange]:
+    """Divide a performance file into ranges of whole loans and about equal bytes.
+
+    Parameters
+    ----------
+    body : TextRange
+        Data lines, the rows of each loan together.
+    parts : int
+        Number of ranges wanted; >= 1. Fewer are returned when there are fewer loans.
+    """
+    if parts == 1:
+        return [body]
+    with body.path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as text:
+        edges = [body.begin_bytes]
+        for k in range(1, parts):
+            target = max(body.begin_bytes + body.size_bytes * k // parts, edges[-1])
+            edge = _next_loan(text, target, body.end_bytes)
+            if edges[-1] < edge < body.end_bytes:
+                edges.append(edge)
+    edges.append(body.end_bytes)
+    return [TextRange(body.path, a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _next_loan(text: mmap.mmap, offset: int, end: int) -> int:
+    """Return the offset of the first line of the first loan that begins past `offset`."""
+    line = text.rfind(b"\n", 0, offset) + 1
+    loan = text[line : text.find(_DELIMITER, line) + 1]
+    while line < end and text[line : line + len(loan)] == loan:
+        line = text.find(b"\n", line) + 1 or end
+    return line
+
+
+def divide_quarter(quarter: Quarter, parts: int | None) -> list[TextRange]:
+    """Divide the performance files of a quarter into parts.
+
+    Parameters
+    ----------
+    quarter : Quarter
+        The files; each is at least one part.
+    parts : int or None
+        Number of parts wanted, >= the number of files; None takes the files as they are.
+
+    Raises
+    ------
+    ConfigurationError
+        `parts` is below the number of files, or a quarter has fewer loans than parts.
+    DataError
+        A file is broken, see `body_of`.
+    """
+    bodies = [body_of(path, PERFORMANCE) for path in quarter.performance]
+    if parts is None:
+        return bodies
+    if parts < len(bodies):
+        raise ConfigurationError(
+            f"{quarter.title} comes in {len(bodies)} files, {parts} parts were asked for; "
+            f"files are never joined: ask for {len(bodies)} or more"
+        )
+    counts = [parts // len(bodies) + (i < parts % len(bodies)) for i in range(len(bodies))]
+    ranges = [r for body, n in zip(bodies, counts, strict=True) for r in split_loans(body, n)]
+    if len(ranges) < parts:
+        raise ConfigurationError(
+            f"{quarter.title} cannot be divided into {parts} parts of whole loans, "
+            f"only into {len(ranges)}; ask for fewer"
+        )
+    return ranges
+
+
+def make_parts(
+    files: DataFiles, domains: Mapping[str, Sequence[str]], parts: int | None = None
+) -> list[Part]:
+    """Return the parts of all quarters, the ETL's tasks.
+
+    Parameters
+    ----------
+    files : DataFiles
+        The data set.
+    domains : mapping of str to sequence of str
+        Sorted values of every category domain.
+    parts : int or None
+        Parts of each quarter, >= 1; None takes the files as they are.
+
+    Raises
+    ------
+    ConfigurationError, DataError
+        See `divide_quarter` and `body_of`.
+    """
+    if parts is not None and parts < 1:
+        raise ConfigurationError(f"parts is {parts}; it must be 1 or more")
+    names = body_of(files.names, NAMES)
+    result = []
+    for quarter in files.quarters:
+        acquisition = body_of(quarter.acquisition, ACQUISITION)
+        ranges = divide_quarter(quarter, parts)
+        for i, performance in enumerate(ranges, start=1):
+            title = quarter.title if len(ranges) == 1 else f"{quarter.title} {i}/{len(ranges)}"
+            result.append(Part(title, performance, acquisition, names, domains))
+    return result

@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The two pools: managed memory for the data, a small cudaMalloc pool for CUDA IPC.
+
+Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import rmm
+
+from rmm_uvm._current_device import current_device
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.drivers import SimulatedDevice, choose_driver
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.host_memory import host_memory
+from rmm_uvm.limits import process_account
+from rmm_uvm.mr import (
+    ManagedMemoryResource,
+    SimulatedCudaMemoryResource,
+    UvmResourceAdaptor,
+)
+from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
+from rmm_uvm.units import format_bytes, parse_bytes
+
+__all__ = ["ipc_pool", "managed_pool", "plan_for"]
+
+PrefetchMode = Literal["auto", "always", "never"]
+
+
+def plan_for(driver: UvmDriver, request: PoolRequest) -> PoolSizes:
+    """Return the sizes of the pools on a driver's device, given what is free there and here.
+
+    Raises
+    ------
+    ConfigurationError
+        See `rmm_uvm.sizing.plan_sizes`.
+    """
+    free_bytes, total_bytes = driver.memory()
+    account = process_account()
+    return plan_sizes(
+        request,
+        free_bytes=free_bytes,
+        total_bytes=total_bytes,
+        host=host_memory(),
+        oversubscribable=bool(driver.info.concurrent_managed_access),
+        limit_bytes=account.limit_bytes,
+        limit_used_bytes=account.used_bytes,
+    )
+
+
+def managed_pool(
+    device: int = 0,
+    *,
+    initial_pool_size: int | str | float | None = None,
+    maximum_pool_size: int | str | float | None = None,
+    prefetch: PrefetchMode = "auto",
+    driver: UvmDriver | str | None = None,
+) -> UvmResourceAdaptor:
+    """Build the managed pool of one device: adaptor over RMM's pool over managed memory.
+
+    Parameters
+    ----------
+    device : int
+        CUDA ordinal; ignored when `driver` is a driver.
+    initial_pool_size, maximum_pool_size : int, str, float or None
+        Bytes, "2GiB" or a fraction (0 to 1) of device memory. By default half of the free device
+        memory, and what device and host can hold; see `rmm_uvm.sizing`.
+    prefetch : {"auto", "always", "never"}
+        See `rmm_uvm.mr.UvmResourceAdaptor`.
+    driver : UvmDriver, str or None
+        A driver, or "simulated" or "simulated:16GiB". By default the environment variable
+        ``RMM_UVM_DRIVER``, and without it the GPU.
+
+    Returns
+    -------
+    rmm_uvm.mr.UvmResourceAdaptor
+        Not installed anywhere. Its pool grows up to the maximum and then raises MemoryError.
+
+    Raises
+    ------
+    ConfigurationError
+        If a size or a mode is unusable.
+    DriverError
+        If there is no such device.
+    MemoryError
+        If the initial slab cannot be had.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="32MiB")
+    >>> mr.upstream_mr.pool_size()
+    33554432
+    """
+    driver = choose_driver(device, driver)
+    sizes = plan_for(driver, PoolRequest(initial_pool_size, maximum_pool_size))
+    return build_managed_pool(driver, sizes, prefetch)
+
+
+def build_managed_pool(
+    driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode
+) -> UvmResourceAdaptor:
+    """Build the managed pool from sizes that are decided."""
+    if prefetch not in ("auto", "always", "never"):
+        raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
+    with current_device(driver):
+        upstream = ManagedMemoryResource(driver, prefetch=prefetch)
+        pool = rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.maximum_bytes)
+        return UvmResourceAdaptor(pool, prefetch=prefetch)
+
+
+def ipc_pool(
+    size: int | str = "256MiB",
+    *,
+    device: int = 0,
+    driver: UvmDriver | str | None = None,
+) -> rmm.mr.PoolMemoryResource:
+    """Build a fixed-size pool of cudaMalloc memory, which CUDA IPC can export.
+
+    Managed memory has no IPC handle. This pool never grows, shrinks or gives memory back while it
+    lives, so memory that was exported stays mapped at the peer. Keep it small: it is taken from
+    managed capacity, and peers map it as a whole.
+
+    Parameters
+    ----------
+    size : int or str
+        Bytes or such as "256MiB"; > 0, and free on the device.
+    device : int
+        CUDA ordinal; ignored when `driver` is a driver.
+    driver : UvmDriver, str or None
+        As in `managed_pool`.
+
+    Returns
+    -------
+    rmm.mr.PoolMemoryResource
+        Over `rmm.mr.CudaMemoryResource`, or over `rmm_uvm.mr.SimulatedCudaMemoryResource`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the size is unusable or more than the device has free.
+    DriverError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> rmm_uvm.ipc_pool("4MiB", driver="simulated:64MiB").pool_size()
+    4194304
+    """
+    driver = choose_driver(device, driver)
+    size_bytes = -(-parse_bytes(size, name="ipc_pool_size") // 256) * 256
+    free_bytes, _ = driver.memory()
+    if size_bytes > free_bytes:
+        raise ConfigurationError(
+            f"ipc_pool_size is {format_bytes(size_bytes)}: it is cudaMalloc memory, and "
+            f"{format_bytes(free_bytes)} of the device are free"
+        )
+    with current_device(driver):
+        upstream = (
+            SimulatedCudaMemoryResource(driver)
+            if isinstance(driver, SimulatedDevice)
+            else rmm.mr.CudaMemoryResource()
+        )
+        return rmm.mr.PoolMemoryResource(upstream, size_bytes, size_bytes)

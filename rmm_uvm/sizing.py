@@ -1,0 +1,218 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How large the pools may be: a pure function of the device, the host and what was asked.
+
+Covers the sizes that `rmm_uvm.reinitialize` and `rmm_uvm.managed_pool` use. Does not cover reading
+those facts; see `rmm_uvm.host_memory` and `rmm_uvm.drivers`.
+
+Why the maximum is not device plus host: the UVM kernel driver keeps the host page of every page that
+was ever on the host until the memory is freed (uvm_va_block.c, CPU chunks go only in
+``uvm_va_block_remove_cpu_chunks`` and ``block_kill``). Data larger than the device therefore end up
+with a host page each, and a pool past the device is only as large as the host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.units import format_bytes, parse_size
+
+__all__ = ["PoolRequest", "PoolSizes", "plan_sizes"]
+
+_BLOCK_BYTES = 2 << 20
+_INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
+_HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
+# Free device memory may be all taken, by a pool that just ran out: begin small and grow.
+_SMALLEST_INITIAL_BYTES = 32 * _BLOCK_BYTES
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolRequest:
+    """What a user asked for. Sizes: bytes, "2GiB", or a fraction of device memory.
+
+    Parameters
+    ----------
+    initial : int, str, float or None
+        First slab of the pool; None for half of the free device memory.
+    maximum : int, str, float or None
+        Most that the pool may take; None for what device and host can hold.
+    ipc : int, str, float or None
+        Size of the IPC pool; None for none.
+    """
+
+    initial: int | str | float | None = None
+    maximum: int | str | float | None = None
+    ipc: int | str | float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolSizes:
+    """Sizes to build pools with, and why.
+
+    Parameters
+    ----------
+    initial_bytes, maximum_bytes : int
+        Of the managed pool; multiples of 256, initial <= maximum.
+    ipc_bytes : int
+        Of the cudaMalloc pool for CUDA IPC; 0 for none.
+    capacity_bytes : int
+        Managed capacity: device memory that managed pages can use.
+    limit_bytes : int or None
+        The process' cap, ``RMM_UVM_MANAGED_LIMIT``.
+    initial_reason, maximum_reason : str
+        Where the figure comes from, a few words.
+    warning : str
+        Non-empty when the maximum was asked for and may be more than the host can back.
+    """
+
+    initial_bytes: int
+    maximum_bytes: int
+    ipc_bytes: int
+    capacity_bytes: int
+    limit_bytes: int | None
+    initial_reason: str
+    maximum_reason: str
+    warning: str = ""
+
+
+def plan_sizes(
+    request: PoolRequest,
+    *,
+    free_bytes: int,
+    total_bytes: int,
+    host: HostMemory,
+    oversubscribable: bool = True,
+    limit_bytes: int | None = None,
+    limit_used_bytes: int = 0,
+) -> PoolSizes:
+    """Decide the sizes of the managed pool and the IPC pool on one device.
+
+    Parameters
+    ----------
+    request : PoolRequest
+        What was asked for.
+    free_bytes, total_bytes : int
+        Device memory, bytes.
+    host : HostMemory
+        Host memory and the container's limit.
+    oversubscribable : bool
+        The device has concurrent managed access.
+    limit_bytes : int or None
+        The process' cap on managed memory.
+    limit_used_bytes : int
+        Bytes of the cap that are taken already.
+
+    Returns
+    -------
+    PoolSizes
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not a size, initial is over maximum, or a size is over what device, host or
+        cap can hold.
+    """
+    ipc_bytes = 0
+    if request.ipc is not None:
+        ipc_bytes = _aligned(parse_size(request.ipc, total_bytes, "ipc_pool_size"))
+        if ipc_bytes > free_bytes:
+            raise ConfigurationError(
+                f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
+                f"{format_bytes(free_bytes)} of the device are free"
+            )
+    capacity_bytes = total_bytes - ipc_bytes
+    room_bytes = None if limit_bytes is None else max(limit_bytes - limit_used_bytes, 0)
+    maximum_bytes, maximum_reason, warning = _maximum(
+        request, capacity_bytes, host, room_bytes, oversubscribable=oversubscribable
+    )
+    initial_bytes, initial_reason = _initial(
+        request, free_bytes - ipc_bytes, total_bytes, maximum_bytes
+    )
+    return PoolSizes(
+        initial_bytes=initial_bytes,
+        maximum_bytes=maximum_bytes,
+        ipc_bytes=ipc_bytes,
+        capacity_bytes=capacity_bytes,
+        limit_bytes=limit_bytes,
+        initial_reason=initial_reason,
+        maximum_reason=maximum_reason,
+        warning=warning,
+    )
+
+
+def _maximum(
+    request: PoolRequest,
+    capacity_bytes: int,
+    host: HostMemory,
+    room_bytes: int | None,
+    *,
+    oversubscribable: bool,
+) -> tuple[int, str, str]:
+    """Return maximum, reason and warning."""
+    host_bytes = int(host.available_bytes * _HOST_FRACTION)
+    safe_bytes, reason = capacity_bytes, "device memory; the host has less to back more"
+    if not oversubscribable:
+        reason = "device memory: no concurrent managed access"
+    elif host_bytes > capacity_bytes:
+        safe_bytes = host_bytes
+        reason = "90 % of available host memory" + (
+            f", limited by {host.limit_source}" if host.limit_source else ""
+        )
+    warning = ""
+    if request.maximum is not None:
+        total_bytes = capacity_bytes
+        asked_bytes = _aligned(parse_size(request.maximum, total_bytes, "maximum_pool_size"))
+        physical_bytes = capacity_bytes + (host.available_bytes if oversubscribable else 0)
+        if asked_bytes > physical_bytes:
+            raise ConfigurationError(
+                f"maximum_pool_size is {format_bytes(asked_bytes)}: device and host together hold "
+                f"{format_bytes(physical_bytes)}; ask for {format_bytes(safe_bytes)} or leave it out"
+            )
+        if asked_bytes > safe_bytes:
+            warning = (
+                f"maximum_pool_size is {format_bytes(asked_bytes)}, and "
+                f"{format_bytes(safe_bytes)} are sure to be backed by device or host memory: "
+                "past that the kernel may end the process"
+            )
+        safe_bytes, reason = asked_bytes, "as asked"
+    if room_bytes is not None and safe_bytes > room_bytes:
+        if request.maximum is not None:
+            raise ConfigurationError(
+                f"maximum_pool_size is {format_bytes(safe_bytes)}, and RMM_UVM_MANAGED_LIMIT "
+                f"leaves {format_bytes(room_bytes)}"
+            )
+        safe_bytes, reason = room_bytes, "RMM_UVM_MANAGED_LIMIT"
+    if safe_bytes < _BLOCK_BYTES:
+        raise ConfigurationError(
+            f"{format_bytes(safe_bytes)} are left for a managed pool ({reason}): it takes 2 MiB "
+            "at least; free memory in the old pool or raise the limit"
+        )
+    return _aligned(safe_bytes), reason, warning
+
+
+def _initial(
+    request: PoolRequest, free_bytes: int, total_bytes: int, maximum_bytes: int
+) -> tuple[int, str]:
+    """Return initial size and reason."""
+    if request.initial is not None:
+        asked_bytes = _aligned(parse_size(request.initial, total_bytes, "initial_pool_size"))
+        if asked_bytes > maximum_bytes:
+            raise ConfigurationError(
+                f"initial_pool_size is {format_bytes(asked_bytes)}, over the maximum of "
+                f"{format_bytes(maximum_bytes)}"
+            )
+        return asked_bytes, "as asked"
+    half_bytes = _aligned(int(free_bytes * _INITIAL_FRACTION))
+    if half_bytes < _SMALLEST_INITIAL_BYTES:
+        return min(_SMALLEST_INITIAL_BYTES, maximum_bytes), "small: little device memory is free"
+    if half_bytes > maximum_bytes:
+        return maximum_bytes, "the maximum"
+    return half_bytes, "half of the free device memory"
+
+
+def _aligned(size_bytes: int) -> int:
+    """Round down to whole VA blocks, or to 256 bytes below one."""
+    unit = _BLOCK_BYTES if size_bytes >= _BLOCK_BYTES else 256
+    return size_bytes // unit * unit or unit
