@@ -146,7 +146,7 @@ def _memberships(cgroup: str) -> dict[_Layout, PurePosixPath]:
     for line in cgroup.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
+        if number == "0":
             groups[_V2] = PurePosixPath(path)
         elif "memory" in controllers.split(","):
             groups[_V1] = PurePosixPath(path)

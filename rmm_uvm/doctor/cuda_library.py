@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from itertools import permutations
 from typing import Any
 from uuid import UUID
 
@@ -148,9 +149,8 @@ class _Library:
         handles = {index: self._call("cuDeviceGet", index) for index in devices}
         return frozenset(
             (a, b)
-            for a in devices
-            for b in devices
-            if a != b and self._call("cuDeviceCanAccessPeer", handles[a], handles[b])
+            for a, b in permutations(devices, 2)
+            if self._call("cuDeviceCanAccessPeer", handles[a], handles[b])
         )
 
 

@@ -55,5 +55,5 @@ def _plan(device: DeviceFacts, memory: HostMemory) -> PoolPlan:
     return PoolPlan(
         device.index,
         {"initial_bytes": sizes.initial_bytes, "maximum_bytes": sizes.maximum_bytes},
-        reason=f"initial is {sizes.initial_reason}; maximum is {sizes.maximum_reason}",
+        reason=f"initial: {sizes.initial_reason}. Maximum: {sizes.maximum_reason}.",
     )

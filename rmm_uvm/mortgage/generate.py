@@ -126,11 +126,13 @@ class _BlockMaker:
     def __init__(self, config: GeneratorConfig) -> None:
         try:
             from rmm_uvm.mortgage.synthetic.text import LineFormatter
-        except ImportError as error:
-            raise _missing(error) from error
 
+            self._formatter = LineFormatter()
+        except ImportError as error:
+            raise AvailabilityError(
+                f"generating data needs {error.name}: pip install 'rmm-uvm[mortgage]'"
+            ) from error
         self._config = config
-        self._formatter = LineFormatter()
 
     def make(self, quarter: int, block: int, loans: int) -> _Block:
         """Make the first `loans` loans of a block."""
@@ -223,12 +225,6 @@ def generate(
             f"{format_bytes(written_bytes)}; make room, or choose another directory or size"
         ) from error
     return GeneratedData(directory, loans_per_quarter * config.quarters, rows, written_bytes)
-
-
-def _missing(error: ImportError) -> AvailabilityError:
-    return AvailabilityError(
-        f"generating data needs {error.name}: pip install 'rmm-uvm[mortgage]'"
-    )
 
 
 def _title(config: GeneratorConfig, quarter: int) -> str:

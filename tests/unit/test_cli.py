@@ -3,6 +3,7 @@
 """The command line: lazy subcommands, one-line errors, exit status, and the doctor's page."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -113,6 +114,35 @@ def test_reader_gone_leaves_no_traceback(tmp_path: Path, arguments: list[str]) -
     )
     assert process.stdout is not None
     process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr as stderr:
+        assert stderr.read() == ""
+    assert process.wait() == 1
+
+
+def test_reader_gone_before_the_last_flush_leaves_no_traceback(tmp_path: Path) -> None:
+    # GIVEN a subcommand whose output still lies in Python's buffer when it returns
+    script = """
+import importlib, sys, types
+import click
+cli = importlib.import_module("rmm_uvm.cli.main")
+module = sys.modules["a_subcommand"] = types.ModuleType("a_subcommand")
+module.command = click.Command("try", callback=lambda: print("out"))
+cli.SUBCOMMANDS = {"try": cli.Subcommand("a_subcommand:command", "Try it.")}
+cli.main(["try"])
+"""
+    # WHEN nobody reads it
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", script],
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    # THEN the command ends quietly, and not with success
     assert process.stderr is not None
     with process.stderr as stderr:
         assert stderr.read() == ""

@@ -126,7 +126,8 @@ def test_examine_no_libcuda_names_it_and_plans_nothing() -> None:
     report = examined(cuda=NO_LIBCUDA, kernel_driver=KernelDriverFacts())
     assert not report.is_installable
     assert report.feature("managed_pool").reason == NO_LIBCUDA.reason == report.devices_reason
-    assert report.feature("discard").reason == "no CUDA device"
+    for name in ("discard", "kernel_counters", "peer_access"):
+        assert report.feature(name).reason == "no CUDA device"
     assert report.plans == ()
     assert "NVIDIA driver" not in report.versions
 
@@ -252,6 +253,7 @@ def test_examine_right_rmm_is_installable(packages: Any) -> None:
 def test_examine_broken_extension_is_not_installable() -> None:
     report = examined(extension=Capability.no("undefined symbol"))
     assert report.feature("managed_pool").reason == "undefined symbol"
+    assert report.plans == ()
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,7 @@ def test_v2_in_cgroup_namespace_reads_the_mount_point(machine: Machine) -> None:
 def test_v2_group_outside_of_namespace_reads_the_mount_point(machine: Machine) -> None:
     machine.join("0::/../other", V2_MOUNT)
     machine.v2("", limit=16 * GIB, used=0)
+    machine.v2("../other", limit=GIB, used=0)
     assert machine.read().available_bytes == 16 * GIB
 
 
@@ -146,9 +147,10 @@ def test_v1_unlimited_value_is_no_limit(machine: Machine) -> None:
 
 def test_v1_container_without_namespace_strips_the_mount_root(machine: Machine) -> None:
     # The path names the cgroup as the host sees it; the container mounts only that part.
-    machine.join("4:cpu,memory:/docker/abc", V1_MOUNT.replace(" / ", " /docker/abc ", 1))
+    machine.join("4:cpu,memory:/docker/abc/job", V1_MOUNT.replace(" / ", " /docker/abc ", 1))
     machine.v1("", limit=16 * GIB, used=GIB)
-    assert machine.read().available_bytes == 15 * GIB
+    machine.v1("job", limit=4 * GIB, used=GIB)
+    assert machine.read().available_bytes == 3 * GIB
 
 
 def test_both_versions_mounted_tightest_counts(machine: Machine) -> None:

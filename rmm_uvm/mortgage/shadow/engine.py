@@ -265,9 +265,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
         device = column.device
         if name not in frame.columns:
             # cuDF copies a column that it adds, but not one that replaces another.
-            plan = Plan()
-            copy = operators.copy_column(plan, _planned("column", device))
-            device = self._run_one(plan, {"column": device}, copy)
+            device = self._copy(device)
         frame.columns[name] = device
         self._host._set(frame.values, name, column.values)
 
@@ -293,9 +291,9 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
 
     def _cast(self, column: ShadowColumn, dtype: DType) -> ShadowColumn:
         values = self._host._cast(column.values, dtype)
-        if column.device.shape.dtype == dtype:
-            return ShadowColumn(values, column.device)
-        return self._mapped(values, {"column": column.device})
+        if column.device.shape.dtype != dtype:
+            return self._mapped(values, {"column": column.device})
+        return ShadowColumn(values, self._copy(column.device))
 
     def _fill_null(self, column: ShadowColumn, value: float | bool) -> ShadowColumn:  # noqa: FBT001
         plan = Plan()
@@ -317,6 +315,11 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
         self, plan: Plan, inputs: Mapping[str, DeviceColumn], output: PlannedColumn
     ) -> DeviceColumn:
         return self._enactor.run(plan, inputs, [output])[0]
+
+    def _copy(self, column: DeviceColumn) -> DeviceColumn:
+        plan = Plan()
+        copy = operators.copy_column(plan, _planned("column", column))
+        return self._run_one(plan, {"column": column}, copy)
 
     def _mapped(self, values: pd.Series[Any], inputs: Mapping[str, DeviceColumn]) -> ShadowColumn:
         """Make the device column of an element-wise result."""

@@ -5,18 +5,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import rmm.mr
 
 _NS_PER_SECOND = 1_000_000_000
 
 
-class Footprint:
-    """Counts live bytes and their peak.
+class FootprintSource(Protocol):
+    """Live bytes now and at most since `begin_stage`, as requested, before rounding."""
 
-    Notes
-    -----
-    Bytes are those requested, before a resource rounds them up.
-    """
+    @property
+    def now_bytes(self) -> int:
+        """Live bytes."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest sum of live bytes since `begin_stage`."""
+
+    def begin_stage(self) -> None:
+        """Let the peak start from what is live now."""
+
+
+class Footprint:
+    """Counts the live bytes of a shadow engine."""
 
     def __init__(self) -> None:
         self.now_bytes = 0
@@ -34,6 +47,39 @@ class Footprint:
     def begin_stage(self) -> None:
         """Let the peak start from what is live now."""
         self.peak_bytes = self.now_bytes
+
+
+class ResourceFootprint:
+    """Live bytes of any engine that allocates through RMM's statistics adaptor.
+
+    With it a `StageMeter` measures the cuDF engine on a GPU as it measures the shadow engine.
+
+    Parameters
+    ----------
+    statistics : rmm.mr.StatisticsResourceAdaptor
+        Outermost resource of the engine; nobody else pushes or pops its counters.
+    """
+
+    def __init__(self, statistics: rmm.mr.StatisticsResourceAdaptor) -> None:
+        self._statistics = statistics
+        self._base_bytes = int(statistics.allocation_counts.current_bytes)
+        statistics.push_counters()
+
+    @property
+    def now_bytes(self) -> int:
+        """Live bytes."""
+        return self._base_bytes + int(self._statistics.allocation_counts.current_bytes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest sum of live bytes since `begin_stage`."""
+        return self._base_bytes + int(self._statistics.allocation_counts.peak_bytes)
+
+    def begin_stage(self) -> None:
+        """Let the peak start from what is live now: the adaptor's new counters start at zero."""
+        self._base_bytes = self.now_bytes
+        self._statistics.pop_counters()
+        self._statistics.push_counters()
 
 
 class CountingDevice(Protocol):
@@ -73,7 +119,7 @@ class StageMeter:
 
     Parameters
     ----------
-    footprint : Footprint
+    footprint : FootprintSource
         The engine's.
     device : CountingDevice or None
         Simulated device, asked at both ends of a stage; None leaves its columns zero.
@@ -84,7 +130,7 @@ class StageMeter:
         In the order in which stages ended. A stage that ran out of memory is the last one.
     """
 
-    def __init__(self, footprint: Footprint, device: CountingDevice | None = None) -> None:
+    def __init__(self, footprint: FootprintSource, device: CountingDevice | None = None) -> None:
         self.reports: list[StageReport] = []
         self._footprint = footprint
         self._device = device

@@ -141,10 +141,11 @@ def test_assign_of_new_column_copies_and_of_existing_column_shares(
     assert memory.live_bytes == 32
 
 
-def test_cast_to_same_type_shares(engine: ShadowEngine, memory: FakeMemory) -> None:
+def test_cast_to_same_type_copies(engine: ShadowEngine, memory: FakeMemory) -> None:
     frame = frame_of(engine, a=[1.0, 2.0])
-    engine.assign(frame, "a", engine.column(frame, "a").cast("float64"))
-    assert memory.live_bytes == 16
+    column = engine.column(frame, "a").cast("float64")
+    assert memory.live_bytes == 32
+    assert column.data.device.shape == frame.columns["a"].shape
 
 
 def test_left_join_matching_all_rows_keeps_integers(engine: ShadowEngine) -> None:
