@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import rmm
+
 from rmm_uvm.mortgage.engines import make_engine
 from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
 
@@ -108,8 +109,12 @@ def main() -> None:
         if arguments.log:
             lines = file.read_bytes()
             arguments.log.write_bytes(gzip.compress(lines, 9))
-    report = {"parts": arguments.parts, "stages": stages, "marks": marks.marks,
-              "result": result.to_json()}
+    report = {
+        "parts": arguments.parts,
+        "stages": stages,
+        "marks": marks.marks,
+        "result": result.to_json(),
+    }
     arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
 

@@ -4,21 +4,28 @@
 
 `reinitialize` installs a managed-memory pool with prefetch-on-allocate for cuDF, CuPy and, on
 request, PyTorch. The building blocks are in `rmm_uvm.mr`, `managed_pool` and `ipc_pool`.
+
+Names are imported when they are first used, so that ``rmm-uvm doctor`` can say what is wrong with
+an installation in which they cannot be.
 """
 
 from __future__ import annotations
 
-from rmm_uvm import _rmm_check as _rmm_check  # first: says in one line what is wrong with RMM
-from rmm_uvm import mr
-from rmm_uvm.drivers import cuda_driver, simulated_device
-from rmm_uvm.install import reinitialize, restore
-from rmm_uvm.pools import ipc_pool, managed_pool
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rmm_uvm import mr
+    from rmm_uvm.drivers import cuda_driver, simulated_device
+    from rmm_uvm.install import current_installation, reinitialize, restore
+    from rmm_uvm.pools import ipc_pool, managed_pool
 
 __version__ = "0.1.0"
 
 __all__ = [
     "__version__",
     "cuda_driver",
+    "current_installation",
     "ipc_pool",
     "managed_pool",
     "mr",
@@ -26,3 +33,28 @@ __all__ = [
     "restore",
     "simulated_device",
 ]
+
+_MODULE_OF = {
+    "cuda_driver": "drivers",
+    "current_installation": "install",
+    "ipc_pool": "pools",
+    "managed_pool": "pools",
+    "reinitialize": "install",
+    "restore": "install",
+    "simulated_device": "drivers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name != "mr" and name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
+    if name == "mr":
+        return importlib.import_module("rmm_uvm.mr")
+    value = getattr(importlib.import_module(f"rmm_uvm.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # the next use is a plain look-up
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -24,7 +24,14 @@ from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.units import parse_bytes
 
-__all__ = ["CudaDriver", "SimulatedDevice", "UvmDriver", "choose_driver", "cuda_driver", "simulated_device"]
+__all__ = [
+    "CudaDriver",
+    "SimulatedDevice",
+    "UvmDriver",
+    "choose_driver",
+    "cuda_driver",
+    "simulated_device",
+]
 
 _BLOCK_BYTES = 2 << 20
 

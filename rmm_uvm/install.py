@@ -27,7 +27,7 @@ from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.integrations import LIBRARIES, Wiring, wire
 from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch, wire_prefetch
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
+from rmm_uvm.pools import PrefetchMode, build_managed_pool, check_mode, ipc_pool, plan_for
 from rmm_uvm.sizing import PoolRequest
 from rmm_uvm.units import format_bytes
 
@@ -101,6 +101,7 @@ def reinitialize(
         If torch allocates through an earlier installation, or has allocated already.
     MemoryError
         If an initial slab cannot be had. What was there before this package is installed again.
+        So it is after any error that shows only when an earlier pool of ours is gone.
 
     Warns
     -----
@@ -125,8 +126,9 @@ def reinitialize(
     drivers = _check_arguments(devices, driver, libraries, cudf_prefetch, prefetch)
     _refuse_if_permanent("reinitialize")
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
-    for each in drivers:
-        plan_for(each, request)  # a wrong size is an error before anything changes
+    returning_bytes = _returning_bytes()
+    for each in drivers:  # a wrong size is an error before anything changes
+        plan_for(each, request, returning_bytes=returning_bytes)
     for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
         if function is not _notice_rmm_reinitialize:
             function(*args, **kwargs)
@@ -138,8 +140,13 @@ def reinitialize(
             device_id = each.info.device_id
             done.append(
                 _install_one(
-                    each, request, prefetch, previous[device_id], kept.get(device_id, 0),
-                    log_file_name if logging else None, logging=logging,
+                    each,
+                    request,
+                    prefetch,
+                    previous[device_id],
+                    kept.get(device_id, 0),
+                    log_file_name if logging else None,
+                    logging=logging,
                 )
             )
         wirings += _wire_all(libraries, cudf_prefetch, simulated=drivers[0].info.simulated)
@@ -148,9 +155,9 @@ def reinitialize(
             rmm.mr.set_per_device_resource(installation.info.device_id, installation.previous_mr)
         raise
     _installed = Installation(done, wirings)
-    _warn_about(_installed)
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
+    _warn_about(_installed)  # last: warnings may be errors
     return _installed
 
 
@@ -181,11 +188,16 @@ def restore() -> None:
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     for wiring in installation.wirings:
         wiring.undo()
+    replaced = []
     for device in installation.devices:
         if device.current:
             rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
         else:
-            _warn_replaced(device.info.device_id, "was replaced meanwhile by", "which stays")
+            replaced.append(device.info.device_id)
+    del device
+    installation.release()
+    for device_id in replaced:  # last: warnings may be errors
+        _warn_replaced(device_id, "was replaced meanwhile by", "which stays")
 
 
 def _check_arguments(
@@ -197,8 +209,7 @@ def _check_arguments(
 ) -> list[UvmDriver]:
     """Return the drivers; raise before anything is changed."""
     check_prefetch(cudf_prefetch)
-    if prefetch not in ("auto", "always", "never"):
-        raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
+    check_mode(prefetch)
     if isinstance(libraries, str) or not set(libraries) <= set(LIBRARIES):
         raise ConfigurationError(f"libraries={libraries!r}: a tuple of 'cupy' and 'torch'")
     ids = [devices] if isinstance(devices, int) else list(devices)
@@ -215,6 +226,16 @@ def _refuse_if_permanent(what: str) -> None:
             f"{what} is refused: {', '.join(_installed.permanent)} allocates through the installed "
             "pool and frees through whichever is current; start a new process"
         )
+
+
+def _returning_bytes() -> int:
+    """Bytes that an earlier installation gives back when it goes: pools that nothing lives in."""
+    devices = () if _installed is None else _installed.devices
+    return sum(
+        device.managed_mr.managed_mr.slab_bytes + device.sizes.ipc_bytes
+        for device in devices
+        if device.managed_mr.get_allocated_bytes() == 0
+    )
 
 
 def _retire(
@@ -327,6 +348,7 @@ def _notice_rmm_reinitialize() -> None:
     for wiring in _installed.wirings:
         wiring.undo()
     ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
+    _installed.release()
     _installed = None
     warnings.warn(
         f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "

@@ -16,12 +16,15 @@ from types import TracebackType
 import rmm
 
 from rmm_uvm.device_info import Availability, DeviceInfo
+from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.sizing import PoolSizes
 from rmm_uvm.units import format_bytes
 
 __all__ = ["DeviceInstallation", "Installation"]
+
+_RELEASED = "rmm_uvm: this pool is not installed any more"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +69,13 @@ class DeviceInstallation:
 class Installation:
     """What `rmm_uvm.reinitialize` installed; printing it shows every size and switch.
 
-    Also a context manager: leaving it calls `rmm_uvm.restore`.
+    Also a context manager: leaving it calls `rmm_uvm.restore`, whatever is installed by then.
 
     Attributes
     ----------
     devices : tuple of DeviceInstallation
-        One for each device.
+        One for each device. Empty once the pools are restored or replaced: the handle then lets go
+        of them, since notebooks keep every value they showed, and a pool as long as its handle.
     wirings : tuple of Wiring
         The libraries, and cuDF's own prefetch.
 
@@ -86,13 +90,29 @@ class Installation:
 
     @property
     def managed_mr(self) -> UvmResourceAdaptor:
-        """The managed pool of the first device."""
-        return self.devices[0].managed_mr
+        """The managed pool of the first device.
+
+        Raises
+        ------
+        AvailabilityError
+            If it was restored or replaced.
+        """
+        return self._first.managed_mr
 
     @property
     def ipc_mr(self) -> rmm.mr.DeviceMemoryResource | None:
-        """The IPC pool of the first device, or None."""
-        return self.devices[0].ipc_mr
+        """The IPC pool of the first device, or None. Raises as `managed_mr`."""
+        return self._first.ipc_mr
+
+    @property
+    def _first(self) -> DeviceInstallation:
+        if not self.devices:
+            raise AvailabilityError(f"{_RELEASED}: use the handle that reinitialize returned last")
+        return self.devices[0]
+
+    def release(self) -> None:
+        """Let go of the pools; `rmm_uvm.restore` does when it has put the old resources back."""
+        self.devices = ()
 
     @property
     def permanent(self) -> tuple[str, ...]:
@@ -118,6 +138,8 @@ class Installation:
 
 def render(installation: Installation) -> str:
     """Return the table that the handle's repr shows."""
+    if not installation.devices:
+        return _RELEASED
     from rich.console import Console
     from rich.table import Table
 

@@ -3,10 +3,13 @@
 """Memory resources: ordinary subclasses of `rmm.mr.DeviceMemoryResource`.
 
 They stack with every adaptor and pool of RMM. The chain that `rmm_uvm.managed_pool` builds is
-``UvmResourceAdaptor(rmm.mr.PoolMemoryResource(ManagedMemoryResource(driver)))``.
+``UvmResourceAdaptor(rmm.mr.PoolMemoryResource(ManagedMemoryResource(driver)))``. `ManagedPool` is
+the same chain as a class that can be named in a configuration.
 """
 
 from __future__ import annotations
+
+from typing import Literal, Self
 
 from rmm_uvm._lib.mr import (
     ManagedMemoryResource,
@@ -18,7 +21,58 @@ from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
 __all__ = [
     "ManagedAccount",
     "ManagedMemoryResource",
+    "ManagedPool",
     "Prefetcher",
     "SimulatedCudaMemoryResource",
     "UvmResourceAdaptor",
 ]
+
+
+class ManagedPool(UvmResourceAdaptor):
+    """The managed pool as a class, for programs that make resources by name.
+
+    cudf-polars does: ``MemoryResourceConfig(qualname="rmm_uvm.mr.ManagedPool", options={...})``.
+    Options are strings and numbers, so that they travel to workers.
+
+    Parameters
+    ----------
+    device : int
+        CUDA ordinal.
+    initial_pool_size, maximum_pool_size : int, str, float or None
+        As in `rmm_uvm.managed_pool`.
+    prefetch : {"auto", "always", "never"}
+        As in `UvmResourceAdaptor`.
+    driver : str or None
+        "cuda", "simulated" or "simulated:16GiB"; by default ``RMM_UVM_DRIVER``, then the GPU.
+
+    Raises
+    ------
+    ConfigurationError, DriverError, MemoryError
+        As `rmm_uvm.managed_pool`.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> mr = rmm_uvm.mr.ManagedPool(initial_pool_size="32MiB", driver="simulated:64MiB")
+    >>> mr.upstream_mr.pool_size()
+    33554432
+    """
+
+    def __new__(
+        cls,
+        *,
+        device: int = 0,
+        initial_pool_size: int | str | float | None = None,
+        maximum_pool_size: int | str | float | None = None,
+        prefetch: Literal["auto", "always", "never"] = "auto",
+        driver: str | None = None,
+    ) -> Self:
+        """Build the chain, and this adaptor over it."""
+        # Pools are made of this module's classes.
+        from rmm_uvm.pools import build_pool
+
+        pool = build_pool(device, initial_pool_size, maximum_pool_size, prefetch, driver)
+        return super().__new__(cls, pool, prefetch=prefetch)
+
+    def __init__(self, **_: object) -> None:
+        """`__new__` did it all."""

@@ -30,8 +30,17 @@ __all__ = ["ipc_pool", "managed_pool", "plan_for"]
 PrefetchMode = Literal["auto", "always", "never"]
 
 
-def plan_for(driver: UvmDriver, request: PoolRequest) -> PoolSizes:
+def plan_for(driver: UvmDriver, request: PoolRequest, *, returning_bytes: int = 0) -> PoolSizes:
     """Return the sizes of the pools on a driver's device, given what is free there and here.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        Of the device.
+    request : PoolRequest
+        What was asked for.
+    returning_bytes : int
+        Bytes that an older pool will have given back by the time the new one is made.
 
     Raises
     ------
@@ -42,12 +51,12 @@ def plan_for(driver: UvmDriver, request: PoolRequest) -> PoolSizes:
     account = process_account()
     return plan_sizes(
         request,
-        free_bytes=free_bytes,
+        free_bytes=min(free_bytes + returning_bytes, total_bytes),
         total_bytes=total_bytes,
         host=host_memory(),
         oversubscribable=bool(driver.info.concurrent_managed_access),
         limit_bytes=account.limit_bytes,
-        limit_used_bytes=account.used_bytes,
+        limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
     )
 
 
@@ -95,21 +104,50 @@ def managed_pool(
     >>> mr.upstream_mr.pool_size()
     33554432
     """
+    pool = build_pool(device, initial_pool_size, maximum_pool_size, prefetch, driver)
+    return UvmResourceAdaptor(pool, prefetch=prefetch)
+
+
+def build_pool(
+    device: int,
+    initial_pool_size: int | str | float | None,
+    maximum_pool_size: int | str | float | None,
+    prefetch: PrefetchMode,
+    driver: UvmDriver | str | None,
+) -> rmm.mr.PoolMemoryResource:
+    """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
+    check_mode(prefetch)
     driver = choose_driver(device, driver)
     sizes = plan_for(driver, PoolRequest(initial_pool_size, maximum_pool_size))
-    return build_managed_pool(driver, sizes, prefetch)
+    return _pool_of(driver, sizes, prefetch)
 
 
 def build_managed_pool(
     driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode
 ) -> UvmResourceAdaptor:
     """Build the managed pool from sizes that are decided."""
+    check_mode(prefetch)
+    return UvmResourceAdaptor(_pool_of(driver, sizes, prefetch), prefetch=prefetch)
+
+
+def check_mode(prefetch: str) -> None:
+    """Refuse what is no prefetch mode.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none.
+    """
     if prefetch not in ("auto", "always", "never"):
         raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
+
+
+def _pool_of(
+    driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode
+) -> rmm.mr.PoolMemoryResource:
     with current_device(driver):
         upstream = ManagedMemoryResource(driver, prefetch=prefetch)
-        pool = rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.maximum_bytes)
-        return UvmResourceAdaptor(pool, prefetch=prefetch)
+        return rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.maximum_bytes)
 
 
 def ipc_pool(

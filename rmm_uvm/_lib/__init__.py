@@ -1,3 +1,5 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 """Compiled layer: one binding file per folder of `cpp/`. Not public."""
+
+from rmm_uvm import _rmm_check as _rmm_check  # first: says in one line what is wrong with RMM

@@ -8,13 +8,19 @@ stream only, and costs a driver call for every column access.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
+import os
 from typing import Literal
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.integrations.wiring import Wiring
 
 CudfPrefetch = bool | Literal["auto"]
+
+# std::atomic_bool& cudf::prefetch::detail::enabled(), from cudf/utilities/prefetch.hpp of 26.10.
+# pylibcudf has enable() and disable(), and no question.
+_ENABLED_SYMBOL = "_ZN4cudf8prefetch6detail7enabledEv"
 
 
 def check_prefetch(value: CudfPrefetch) -> None:
@@ -29,6 +35,23 @@ def check_prefetch(value: CudfPrefetch) -> None:
         raise ConfigurationError(f"cudf_prefetch={value!r}: use True, False or 'auto'")
 
 
+def prefetch_enabled() -> bool | None:
+    """Return whether libcudf prefetches on column access now.
+
+    Returns
+    -------
+    bool or None
+        None if libcudf is not loaded, or is one that cannot be asked.
+    """
+    try:
+        libcudf = ctypes.CDLL("libcudf.so", mode=os.RTLD_NOLOAD | os.RTLD_LOCAL)
+        enabled = getattr(libcudf, _ENABLED_SYMBOL)
+    except (OSError, AttributeError):
+        return None
+    enabled.restype = ctypes.POINTER(ctypes.c_bool)
+    return bool(enabled().contents)
+
+
 def wire_prefetch(value: CudfPrefetch) -> Wiring:
     """Switch libcudf's prefetch.
 
@@ -40,15 +63,17 @@ def wire_prefetch(value: CudfPrefetch) -> Wiring:
     Returns
     -------
     Wiring
-        Its `undo` switches back to off, which is libcudf's default: it cannot be asked for.
+        Its `undo` switches back to what was before; to off, which is libcudf's default, if a later
+        libcudf cannot be asked.
     """
     if importlib.util.find_spec("pylibcudf") is None:
         return Wiring("cudf_prefetch", active=False, reason="cuDF is not installed")
     from pylibcudf import prefetch
 
+    undo = prefetch.enable if prefetch_enabled() else prefetch.disable
     if value is True:
         prefetch.enable()
-        return Wiring("cudf_prefetch", active=True, reason="as asked", undo=prefetch.disable)
+        return Wiring("cudf_prefetch", active=True, reason="as asked", undo=undo)
     prefetch.disable()
     reason = "as asked" if value is False else "auto: while data fit it only costs"
-    return Wiring("cudf_prefetch", active=False, reason=reason)
+    return Wiring("cudf_prefetch", active=False, reason=reason, undo=undo)

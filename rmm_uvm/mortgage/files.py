@@ -18,6 +18,7 @@ import mmap
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from rmm_uvm.errors import ConfigurationError, DataError
@@ -210,7 +211,7 @@ def split_loans(body: TextRange, parts: int) -> list[TextRange]:
             if edges[-1] < edge < body.end_bytes:
                 edges.append(edge)
     edges.append(body.end_bytes)
-    return [TextRange(body.path, a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [TextRange(body.path, a, b) for a, b in pairwise(edges)]
 
 
 def _next_loan(text: mmap.mmap, offset: int, end: int) -> int:

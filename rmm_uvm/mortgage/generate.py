@@ -142,9 +142,7 @@ class _BlockMaker:
         from rmm_uvm.mortgage.synthetic import loans as acq
 
         rng = np.random.default_rng([self._config.seed, quarter, block])
-        first_id = (
-            _FIRST_LOAN_ID + quarter * _LOANS_PER_QUARTER_LIMIT + block * acq.BLOCK_LOANS
-        )
+        first_id = _FIRST_LOAN_ID + quarter * _LOANS_PER_QUARTER_LIMIT + block * acq.BLOCK_LOANS
         year = self._config.start_year + quarter // 4
         drawn = acq.make_loans(rng, first_id, year, quarter % 4 + 1)
         history = hist.simulate(rng, drawn, self._config.months)

@@ -128,6 +128,13 @@ ACQUISITION = _table(
 
 NAMES = _table("names", "seller_name category seller", "new category seller")
 
+_STATES = (
+    *("AK", "AL", "AR", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "GA", "GU", "HI", "IA"),
+    *("ID", "IL", "IN", "KS", "KY", "LA", "MA", "MD", "ME", "MI", "MN", "MO", "MS", "MT"),
+    *("NC", "ND", "NE", "NH", "NJ", "NM", "NV", "NY", "OH", "OK", "OR", "PA", "PR", "RI"),
+    *("SC", "SD", "TN", "TX", "UT", "VA", "VI", "VT", "WA", "WI", "WV", "WY"),
+)
+
 CLOSED_DOMAINS: dict[str, tuple[str, ...]] = {
     "flag": ("N", "Y"),
     "zero_balance_code": ("01", "02", "03", "06", "09", "15", "16"),
@@ -137,10 +144,7 @@ CLOSED_DOMAINS: dict[str, tuple[str, ...]] = {
     "property_type": ("CO", "CP", "MH", "PU", "SF"),
     "occupancy_status": ("I", "P", "S", "U"),
     "product_type": ("FRM",),
-    "property_state": tuple(
-        "AK AL AR AZ CA CO CT DC DE FL GA GU HI IA ID IL IN KS KY LA MA MD ME MI MN MO MS MT NC "
-        "ND NE NH NJ NM NV NY OH OK OR PA PR RI SC SD TN TX UT VA VI VT WA WI WV WY".split()
-    ),
+    "property_state": _STATES,
 }
 """Domains whose values are fixed by the data set's glossary; seller and servicer are open."""
 

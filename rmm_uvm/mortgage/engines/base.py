@@ -261,9 +261,7 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
     def training_matrix(self, features: FrameT, label: FrameT, missing: float) -> xgb.DMatrix:
         """Build XGBoost's matrix from a frame of features and a frame with one label column."""
 
-    def train(
-        self, parameters: Mapping[str, Any], matrix: xgb.DMatrix, rounds: int
-    ) -> xgb.Booster:
+    def train(self, parameters: Mapping[str, Any], matrix: xgb.DMatrix, rounds: int) -> xgb.Booster:
         """Train a model with XGBoost on the engine's training device."""
         import xgboost as xgb
 

@@ -10,7 +10,7 @@ of data that comes with it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm.mortgage.engines.base import (
@@ -103,9 +103,7 @@ class CudfEngine(Engine["cudf.DataFrame", "cudf.Series"]):
             frame[name] = self._codes(source, frame[name], domains[domain])
         return frame
 
-    def _codes(
-        self, source: TextRange, strings: cudf.Series, domain: Sequence[str]
-    ) -> cudf.Series:
+    def _codes(self, source: TextRange, strings: cudf.Series, domain: Sequence[str]) -> cudf.Series:
         """Return int32 positions of strings in the domain, null where the string is null."""
         labels = strings.astype(self._cudf.CategoricalDtype(list(domain)))
         codes = labels.cat.codes.astype("int32")
@@ -216,7 +214,5 @@ class CudfEngine(Engine["cudf.DataFrame", "cudf.Series"]):
     def _fill_null(self, column: cudf.Series, value: float | bool) -> cudf.Series:  # noqa: FBT001
         return column.fillna(value)
 
-    def _date_part(
-        self, column: cudf.Series, part: Literal["year", "month"]
-    ) -> cudf.Series:
+    def _date_part(self, column: cudf.Series, part: Literal["year", "month"]) -> cudf.Series:
         return getattr(column.dt, part)

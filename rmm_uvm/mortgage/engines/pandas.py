@@ -115,7 +115,8 @@ class PandasEngine(Engine["pd.DataFrame", "pd.Series[Any]"]):
 
     def select(self, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         """Return a frame of the named columns."""
-        return frame[list(names)]
+        # The shallow copy is for pandas 2, which warns of changes to a selection.
+        return frame[list(names)].copy(deep=False)
 
     # -- tables --------------------------------------------------------------------------------
 
@@ -130,9 +131,7 @@ class PandasEngine(Engine["pd.DataFrame", "pd.Series[Any]"]):
         groups = frame.groupby(list(keys), sort=False, as_index=False)
         return groups.agg(dict(aggregations))
 
-    def left_join(
-        self, left: pd.DataFrame, right: pd.DataFrame, on: Sequence[str]
-    ) -> pd.DataFrame:
+    def left_join(self, left: pd.DataFrame, right: pd.DataFrame, on: Sequence[str]) -> pd.DataFrame:
         """Return the rows of `left` with the matching ones of `right`."""
         return left.merge(right, how="left", on=list(on))
 
@@ -167,9 +166,7 @@ class PandasEngine(Engine["pd.DataFrame", "pd.Series[Any]"]):
         result: pd.Series[Any] = getattr(left, method[operator])(right)
         return result
 
-    def _compare(
-        self, operator: Comparison, left: pd.Series[Any], right: float
-    ) -> pd.Series[Any]:
+    def _compare(self, operator: Comparison, left: pd.Series[Any], right: float) -> pd.Series[Any]:
         method = {"greater_equal": "ge", "greater": "gt", "equal": "eq"}
         result = getattr(left, method[operator])(right).astype("boolean")
         # NumPy compares NaN to false; here it is a null and stays one.
@@ -186,9 +183,7 @@ class PandasEngine(Engine["pd.DataFrame", "pd.Series[Any]"]):
     def _fill_null(self, column: pd.Series[Any], value: float | bool) -> pd.Series[Any]:  # noqa: FBT001
         return column.fillna(value)
 
-    def _date_part(
-        self, column: pd.Series[Any], part: Literal["year", "month"]
-    ) -> pd.Series[Any]:
+    def _date_part(self, column: pd.Series[Any], part: Literal["year", "month"]) -> pd.Series[Any]:
         return getattr(column.dt, part).astype("Int32")
 
 

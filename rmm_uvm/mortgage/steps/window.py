@@ -43,9 +43,7 @@ def create_12_mon_features(engine: Engine[FrameT, ColumnT], joined: FrameT) -> F
 
     `delinquency_12` counts what went wrong or ended: more than three months late, nothing owed.
     """
-    windows = [
-        _windows_from_month(engine, joined, month) for month in range(1, MONTHS + 1)
-    ]
+    windows = [_windows_from_month(engine, joined, month) for month in range(1, MONTHS + 1)]
     return engine.concat(windows)
 
 
@@ -78,6 +76,6 @@ def combine_joined_12_mon(
 ) -> FrameT:
     """Return the joined table with the twelve-month features in place of the monthly ones."""
     engine.drop(joined, ["delinquency_12", "upb_12"])
-    for name, dtype in (("timestamp_year", "int16"), ("timestamp_month", "int8")):
-        engine.assign(joined, name, engine.column(joined, name).cast(dtype))
+    engine.assign(joined, "timestamp_year", engine.column(joined, "timestamp_year").cast("int16"))
+    engine.assign(joined, "timestamp_month", engine.column(joined, "timestamp_month").cast("int8"))
     return engine.left_join(joined, windows, on=LOAN_MONTH)

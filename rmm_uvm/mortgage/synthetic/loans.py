@@ -71,7 +71,9 @@ def market_rate(year: int) -> float:
     return float(max(3.2, 7.8 - 0.25 * (year - 2000) + 0.5 * np.sin(year)))
 
 
-def _unknown(rng: np.random.Generator, values: Floats, fraction: float) -> Floats:
+def _unknown(
+    rng: np.random.Generator, values: npt.NDArray[np.floating[Any]], fraction: float
+) -> Floats:
     return np.where(rng.random(len(values)) < fraction, np.nan, values)
 
 

@@ -55,11 +55,9 @@ class LineFormatter:
 
         table = pa.table({c.name: self._array(c, columns[c.name]) for c in schema.columns})
         sink = pa.BufferOutputStream()
-        options = csv.WriteOptions(
-            include_header=False, delimiter=DELIMITER, quoting_style="none"
-        )
+        options = csv.WriteOptions(include_header=False, delimiter=DELIMITER, quoting_style="none")
         csv.write_csv(table, sink, options)
-        return sink.getvalue().to_pybytes()
+        return bytes(sink.getvalue().to_pybytes())
 
     def _array(self, spec: ColumnSpec, values: Any) -> pa.Array:
         import numpy as np

@@ -22,7 +22,9 @@ def features(rows: int = 50) -> pa.Table:
     return table(list(rng.integers(0, 4, rows)), list(rng.random(rows)))
 
 
-@given(st.permutations(range(8)), st.lists(st.sampled_from([0, 1, -1, 0.5]), min_size=8, max_size=8))
+@given(
+    st.permutations(range(8)), st.lists(st.sampled_from([0, 1, -1, 0.5]), min_size=8, max_size=8)
+)
 def test_permuted_rows_are_equal_and_have_equal_digests(order: list[int], b: list[float]) -> None:
     original = table([0, 0, 0, 1, 1, 2, 2, 2], b)
     permuted = original.take(order)
@@ -49,9 +51,7 @@ def test_one_changed_value_is_found_and_changes_the_digest(column: str) -> None:
     original = features()
     values = original.column(column).to_numpy().copy()
     values[17] += 1
-    changed = original.set_column(
-        original.column_names.index(column), column, pa.array(values)
-    )
+    changed = original.set_column(original.column_names.index(column), column, pa.array(values))
 
     difference = compare_features(original, changed)
 
@@ -74,7 +74,9 @@ def test_values_swapped_between_columns_are_found() -> None:
 def test_floats_may_differ_by_a_relative_1e_6(factor: float, equal: bool) -> None:
     values = np.linspace(0.1, 0.9, 20)
 
-    difference = compare_features(table([1] * 20, list(values)), table([1] * 20, list(values * factor)))
+    difference = compare_features(
+        table([1] * 20, list(values)), table([1] * 20, list(values * factor))
+    )
 
     assert (difference is None) == equal
 

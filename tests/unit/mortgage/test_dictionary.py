@@ -34,9 +34,7 @@ def test_scan_domains_of_foreign_data_takes_all_values_sorted(mortgage_copy: Pat
     path.write_text(path.read_text() + "ZZ TOP BANK|AARDVARK\n")
     scanned: list[str] = []
 
-    domains = load_domains(
-        find_files(mortgage_copy), progress=lambda p: scanned.append(p.name)
-    )
+    domains = load_domains(find_files(mortgage_copy), progress=lambda p: scanned.append(p.name))
 
     assert domains["seller"][0] == "AARDVARK"
     assert domains["seller"][-1] == "ZZ TOP BANK"
@@ -50,7 +48,7 @@ def test_scan_domains_of_a_broken_file_fails(mortgage_copy: Path) -> None:
     path = mortgage_copy / "perf/Performance_2000Q2.txt"
     path.write_text(path.read_text().replace("|08/01/2000|", "|08/41/2000|"))
 
-    with pytest.raises(DataError, match="Performance_2000Q2.txt is broken: .*08/41/2000"):
+    with pytest.raises(DataError, match=r"Performance_2000Q2.txt is broken: .*08/41/2000"):
         load_domains(find_files(mortgage_copy))
 
 
@@ -59,7 +57,7 @@ def test_load_domains_with_a_shortened_file_says_truncated(mortgage_copy: Path) 
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-1]))
 
-    with pytest.raises(DataError, match="Performance_2000Q1.txt has .* bytes.*truncated"):
+    with pytest.raises(DataError, match=r"Performance_2000Q1.txt has .* bytes.*truncated"):
         load_domains(find_files(mortgage_copy))
 
 

@@ -104,7 +104,13 @@ def test_fill_null_replaces_nulls_only(engine: Engine[Any, Any], frame: Any) -> 
 
     assert values(engine, number.cast("float32").fill_null(-1), frame) == [3, -1, 0, 5, -1]
     assert values(engine, amount.fill_null(-1), frame) == [1.5, 0, -1, -2.25, 0]
-    assert values(engine, (number > 3).fill_null(False), frame) == [False, False, False, True, False]
+    assert values(engine, (number > 3).fill_null(False), frame) == [
+        False,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_date_parts_of_null_are_null(engine: Engine[Any, Any], frame: Any) -> None:
@@ -145,9 +151,7 @@ def test_filter_takes_null_as_false(engine: Engine[Any, Any], frame: Any) -> Non
     assert engine.to_host(kept).column("amount").to_pylist() == [1.5, -2.25]
 
 
-def test_filtered_frames_take_new_columns_by_position(
-    engine: Engine[Any, Any], frame: Any
-) -> None:
+def test_filtered_frames_take_new_columns_by_position(engine: Engine[Any, Any], frame: Any) -> None:
     kept = engine.filter(frame, engine.column(frame, "number") >= 3)
 
     engine.assign(kept, "twice", engine.column(kept, "number") * 2)
@@ -179,8 +183,11 @@ def test_left_join_keeps_unmatched_rows_with_nulls_and_integer_types(
     engine: Engine[Any, Any], frame: Any
 ) -> None:
     left = engine.select(frame, ["key", "amount"])
-    right = engine.groupby(engine.filter(frame, engine.column(frame, "number") >= 4), ["key"],
-                           {"number": "max", "date": "min"})
+    right = engine.groupby(
+        engine.filter(frame, engine.column(frame, "number") >= 4),
+        ["key"],
+        {"number": "max", "date": "min"},
+    )
 
     joined = engine.left_join(left, right, on=["key"])
 

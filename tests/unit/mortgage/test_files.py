@@ -127,7 +127,7 @@ def test_parts_below_one_are_refused(mortgage_data: Path, parts: int) -> None:
 
 
 def test_find_files_without_directory_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no data directory .*none; generate one"):
+    with pytest.raises(DataError, match=r"no data directory .*none; generate one"):
         find_files(tmp_path / "none")
 
 
@@ -151,7 +151,7 @@ def test_find_files_without_performance_files_names_the_pattern(mortgage_copy: P
     for path in (mortgage_copy / "perf").iterdir():
         path.unlink()
 
-    with pytest.raises(DataError, match="expected names such as Performance_2000Q1.txt"):
+    with pytest.raises(DataError, match=r"expected names such as Performance_2000Q1.txt"):
         find_files(mortgage_copy)
 
 

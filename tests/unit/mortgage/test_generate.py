@@ -72,12 +72,12 @@ def test_generate_has_loan_ids_unique_across_quarters(mortgage_data: Path) -> No
 
 @pytest.mark.parametrize(
     ("size", "measure"),
-    [({"performance_rows": 200_000}, "performance_rows"),
-     ({"performance_bytes": 20_000_000}, "performance_bytes")],
+    [
+        ({"performance_rows": 200_000}, "performance_rows"),
+        ({"performance_bytes": 20_000_000}, "performance_bytes"),
+    ],
 )
-def test_generate_by_size_comes_near_it(
-    tmp_path: Path, size: dict[str, int], measure: str
-) -> None:
+def test_generate_by_size_comes_near_it(tmp_path: Path, size: dict[str, int], measure: str) -> None:
     made = generate(tmp_path, GeneratorConfig(**size, quarters=2, months=24))
 
     asked = next(iter(size.values()))
@@ -91,7 +91,9 @@ def test_generate_by_size_comes_near_it(
 def test_generate_reports_progress_up_to_the_rows_written(tmp_path: Path) -> None:
     seen: list[Progress] = []
 
-    made = generate(tmp_path, GeneratorConfig(loans_per_quarter=9000, months=2), progress=seen.append)
+    made = generate(
+        tmp_path, GeneratorConfig(loans_per_quarter=9000, months=2), progress=seen.append
+    )
 
     rows = [progress.performance_rows for progress in seen]
     assert len(rows) == 3
@@ -125,7 +127,7 @@ def test_generate_with_a_full_disk_leaves_nothing_half_written(
 
     monkeypatch.setattr(Path, "open", open_file)
 
-    with pytest.raises(DataError, match="No space left on device.*make room"):
+    with pytest.raises(DataError, match=r"No space left on device.*make room"):
         generate(tmp_path, GeneratorConfig(loans_per_quarter=5, quarters=2, months=2))
 
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}

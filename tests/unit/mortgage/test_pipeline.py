@@ -155,7 +155,7 @@ def test_run_pipeline_without_training_needs_no_xgboost(
 
 
 def test_run_pipeline_out_of_memory_names_stage_and_part(mortgage_data: Path) -> None:
-    engine = SmallEngine(rows=500)
+    engine = SmallEngine(rows=2000)
 
     result = run_pipeline(config(mortgage_data), engine)
 
@@ -168,13 +168,13 @@ def test_run_pipeline_out_of_memory_names_stage_and_part(mortgage_data: Path) ->
 
 
 def test_run_pipeline_in_more_parts_fits_where_the_whole_does_not(mortgage_data: Path) -> None:
-    result = run_pipeline(config(mortgage_data, parts=30, train_parts=0), SmallEngine(rows=500))
+    result = run_pipeline(config(mortgage_data, parts=6, train_parts=0), SmallEngine(rows=2000))
 
     assert result.out_of_memory is None
 
 
 def test_run_pipeline_out_of_memory_in_prep_keeps_the_features(mortgage_data: Path) -> None:
-    result = run_pipeline(config(mortgage_data, parts=30), SmallEngine(rows=500))
+    result = run_pipeline(config(mortgage_data, parts=6), SmallEngine(rows=2000))
 
     assert result.out_of_memory is not None
     assert (result.out_of_memory.stage, result.out_of_memory.part) == ("prep", None)
@@ -212,7 +212,7 @@ def test_run_pipeline_lets_other_xgboost_errors_through(mortgage_data: Path) -> 
 
     with pytest.raises(xgb.core.XGBoostError, match="something else"):
         run_pipeline(
-            config(mortgage_data, parts=30), SmallEngine(rows=500, message="something else")
+            config(mortgage_data, parts=6), SmallEngine(rows=2000, message="something else")
         )
 
 
@@ -267,8 +267,19 @@ def test_prepare_orders_features_by_name_and_takes_minus_one_as_missing() -> Non
 
 
 def test_parameters_are_those_of_the_original() -> None:
-    expected = {"max_depth": 8, "max_leaves": 256, "alpha": 0.9, "eta": 0.1, "gamma": 0.1,
-                "subsample": 1, "reg_lambda": 1, "scale_pos_weight": 2, "min_child_weight": 30,
-                "tree_method": "hist", "grow_policy": "lossguide", "objective": "binary:logistic"}
+    expected = {
+        "max_depth": 8,
+        "max_leaves": 256,
+        "alpha": 0.9,
+        "eta": 0.1,
+        "gamma": 0.1,
+        "subsample": 1,
+        "reg_lambda": 1,
+        "scale_pos_weight": 2,
+        "min_child_weight": 30,
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "objective": "binary:logistic",
+    }
 
     assert expected.items() <= PARAMETERS.items()

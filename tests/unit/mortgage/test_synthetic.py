@@ -61,7 +61,9 @@ def test_histories_are_worse_for_low_credit_scores() -> None:
 
     ever_late = (history.status * history.observed).max(axis=0) >= 3
 
-    assert ever_late[drawn.credit_score < 660].mean() > 3 * ever_late[drawn.credit_score > 780].mean()
+    assert (
+        ever_late[drawn.credit_score < 660].mean() > 3 * ever_late[drawn.credit_score > 780].mean()
+    )
 
 
 def test_rare_columns_are_mostly_null() -> None:

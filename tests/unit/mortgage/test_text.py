@@ -20,7 +20,9 @@ GOOD = {"loan_id": "1", "monthly_reporting_period": "02/01/2000"}
 
 def body(tmp_path: Path, *rows: Mapping[str, str]) -> TextRange:
     path = tmp_path / "Performance_2000Q1.txt"
-    lines = ["|".join({**dict.fromkeys(PERFORMANCE.column_names, ""), **row}.values()) for row in rows]
+    lines = [
+        "|".join({**dict.fromkeys(PERFORMANCE.column_names, ""), **row}.values()) for row in rows
+    ]
     path.write_text("\n".join(["header", *lines, ""]))
     return body_of(path, PERFORMANCE)
 

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What all GPU benchmarks share: safety, the machine's description, interleaving, JSON.
+
+Safety: all managed memory of a benchmark together stays under ``RMM_UVM_MANAGED_LIMIT``, which has
+to be set, is at most 24 GiB, and is checked against free device memory first.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+MOST_MANAGED_BYTES = 24 << 30
+_PACKAGES = ("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x", "torch", "xgboost", "numpy")
+
+
+def require_managed_limit(free_bytes: int) -> int:
+    """Return the cap on managed memory; end the program where there is none that is safe."""
+    from rmm_uvm.limits import managed_limit_bytes
+
+    limit_bytes = managed_limit_bytes()
+    if limit_bytes is None:
+        raise SystemExit("set RMM_UVM_MANAGED_LIMIT (at most 24GiB): no GPU run without it")
+    if limit_bytes > min(MOST_MANAGED_BYTES, free_bytes):
+        raise SystemExit(
+            f"RMM_UVM_MANAGED_LIMIT is {limit_bytes} bytes: at most 24 GiB and no more than the "
+            f"{free_bytes} bytes that the card has free"
+        )
+    return limit_bytes
+
+
+def environment() -> dict[str, Any]:
+    """Return machine, driver, versions, date and commit, for a result file."""
+    from rmm_uvm.drivers import choose_driver
+
+    info = choose_driver().info
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "device": info.name,
+        "device_bytes": info.total_bytes,
+        "kernel_driver": _kernel_driver(),
+        "cuda_driver_version": info.driver_version,
+        "simulated": info.simulated,
+        "cpu_count": os.cpu_count(),
+        "managed_limit": os.environ.get("RMM_UVM_MANAGED_LIMIT", ""),
+        "counters": os.environ.get("RMM_UVM_COUNTERS", "on"),
+        "versions": versions,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "commit": os.environ.get("RMM_UVM_COMMIT") or _commit(),
+    }
+
+
+def interleaved(
+    runs: Mapping[str, Callable[[], float]], rounds: int, warm_ups: int = 2
+) -> dict[str, list[float]]:
+    """Run each of `runs` once a round, in an order that turns round by round.
+
+    Interleaving puts slow drifts of the machine into all figures alike; turning the order does the
+    same with what one run leaves behind for the next.
+    """
+    names = list(runs)
+    for _ in range(warm_ups):
+        for name in names:
+            runs[name]()
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds):
+        turn = number % len(names)
+        for name in names[turn:] + names[:turn]:
+            seconds[name].append(runs[name]())
+    return seconds
+
+
+def ratio(seconds: Mapping[str, Sequence[float]], name: str, base: str) -> float:
+    """Return the median of the ratios of pairs that ran in the same round."""
+    return statistics.median(a / b for a, b in zip(seconds[name], seconds[base], strict=True))
+
+
+def medians(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return the median of each list."""
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def judged(value: float, bound: float) -> dict[str, Any]:
+    """Return a ratio beside the bound it must not pass."""
+    return {"ratio": round(value, 4), "must_be_at_most": bound, "reached": value <= bound}
+
+
+def write_json(path: Path, benchmark: str, results: Mapping[str, Any]) -> None:
+    """Write a result file and print its verdicts."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    report = {"benchmark": benchmark, "environment": environment(), **results}
+    path.write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(results.get("verdicts", results), indent=1))
+
+
+def _kernel_driver() -> str:
+    try:
+        return Path("/sys/module/nvidia/version").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _commit() -> str:
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

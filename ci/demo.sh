@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs the package and runs the mortgage pipeline with several memories, on a simulated device.
+# Needs no GPU. Under 4 minutes, downloads included. Arguments go to `rmm-uvm mortgage`; without
+# any it runs `rmm-uvm mortgage --compare`.
+set -euo pipefail
+# shellcheck source=ci/prerequisites.sh
+source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
+
+check_prerequisites
+make_environment demo mortgage
+[ $# -gt 0 ] || set -- --compare
+exec "$environment/bin/rmm-uvm" mortgage "$@"

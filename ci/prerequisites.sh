@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Sourced by the other scripts: what a machine needs, and an environment to install into.
+#
+#   check_prerequisites       ends the script with one line when something is missing
+#   make_environment NAME EXTRAS   installs this package into build/venv-NAME, sets $environment
+#
+# PYTHON and CXX choose another python3 and g++.
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+python=${PYTHON:-python3}
+compiler=${CXX:-g++}
+
+missing() {
+  echo "missing: $1" >&2
+  exit 1
+}
+
+check_prerequisites() {
+  [ "$(uname -s)" = Linux ] || missing "Linux; this is $(uname -s)"
+  [ "$(uname -m)" = x86_64 ] || missing "an x86-64 machine; this is $(uname -m)"
+  getconf GNU_LIBC_VERSION >/dev/null 2>&1 || missing "glibc; RMM has no wheels for other C libraries"
+  command -v "$python" >/dev/null || missing "python3, 3.11 or newer (Debian, Ubuntu: apt install python3)"
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    missing "Python 3.11 or newer; $python is $("$python" -V 2>&1). Another one: PYTHON=/path/to/python3"
+  "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+    missing "Python's venv (Debian, Ubuntu: apt install python3-venv)"
+  "$python" -c 'import pathlib, sys, sysconfig
+sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' ||
+    missing "Python's headers (Debian, Ubuntu: apt install python3-dev)"
+  command -v "$compiler" >/dev/null || missing "g++, 12 or newer (Debian, Ubuntu: apt install g++)"
+  local version
+  version=$("$compiler" -dumpversion)
+  [ "${version%%.*}" -ge 12 ] || missing "g++ 12 or newer; $compiler is $version. Another one: CXX=g++-12"
+}
+
+make_environment() {
+  environment=$repository/build/venv-$1
+  # An environment whose pip does not run was interrupted, or belongs to a Python that is gone.
+  "$environment/bin/python" -m pip --version >/dev/null 2>&1 ||
+    "$python" -m venv --clear "$environment"
+  echo "installing rmm-uvm[$2] into ${environment#"$repository"/}"
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$repository[$2]"
+}

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/migration_counters.hpp>
+#include <rmm_uvm/driver/uvm_driver.hpp>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rmm_uvm::tests {
+
+/** @brief Counters whose totals the test sets. */
+class fake_counters final : public migration_counters {
+ public:
+  std::atomic<std::uint64_t> host_to_device_bytes{0};  ///< what `read` answers
+  std::atomic<std::uint64_t> device_to_host_bytes{0};  ///< what `read` answers
+  availability state{};                                ///< what `available` answers
+
+  [[nodiscard]] availability available() const override { return state; }
+  [[nodiscard]] migration_totals read() const noexcept override
+  {
+    return {host_to_device_bytes.load(), device_to_host_bytes.load()};
+  }
+};
+
+/** @brief One call that reached the driver. */
+struct driver_call {
+  std::string name;                   ///< the member function
+  std::vector<memory_range> ranges;   ///< what it was asked for
+  stream_handle stream{nullptr};      ///< in the order of which stream
+  int device_id{location::host_id};   ///< where to
+
+  friend bool operator==(driver_call const&, driver_call const&) = default;
+};
+
+/**
+ * @brief A driver that moves nothing: it records calls and answers what the test told it to.
+ *
+ * Its facts are plain members, set before use. Calls are recorded under a lock.
+ */
+class recording_driver final : public uvm_driver {
+ public:
+  device_info facts{};                          ///< what `info` answers
+  fake_counters counted;                        ///< what `counters` answers
+  device_memory level{};                        ///< what `memory` answers
+  capture_state capture{capture_state::none};   ///< what `capturing` answers
+  std::map<std::string, status> answers;        ///< by call; success where there is none
+  std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
+
+  recording_driver()
+  {
+    facts.name        = "recording driver";
+    facts.total_bytes = std::size_t{1} << 30U;
+    level             = {facts.total_bytes, facts.total_bytes};
+  }
+
+  [[nodiscard]] device_info const& info() const noexcept override { return facts; }
+  [[nodiscard]] migration_counters const& counters() const noexcept override { return counted; }
+  status memory(device_memory& memory) noexcept override
+  {
+    memory = level;
+    return record({"memory", {}});
+  }
+  status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override
+  {
+    address = next_address_;
+    next_address_ += va_block_ceil(bytes);
+    return record({"allocate_managed", {{address, bytes}}});
+  }
+  status free_managed(std::uintptr_t address) noexcept override
+  {
+    return record({"free_managed", {{address, 0}}});
+  }
+  status prefetch(memory_range range, location where, stream_handle stream) noexcept override
+  {
+    return record({"prefetch", {range}, stream, where.device_id});
+  }
+  status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override
+  {
+    return record({"discard", {ranges.begin(), ranges.end()}, stream});
+  }
+  status discard_and_prefetch(std::span<memory_range const> ranges,
+                              location where,
+                              stream_handle stream) noexcept override
+  {
+    return record(
+      {"discard_and_prefetch", {ranges.begin(), ranges.end()}, stream, where.device_id});
+  }
+  [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override
+  {
+    static_cast<void>(record({"capturing", {}, stream}));
+    return capture;
+  }
+  status synchronize(stream_handle stream) noexcept override
+  {
+    return record({"synchronize", {}, stream});
+  }
+
+  /** @brief The calls recorded since the last time, of `name` or, when empty, all. */
+  [[nodiscard]] std::vector<driver_call> take_calls(std::string const& name = {})
+  {
+    std::lock_guard const lock{mutex_};
+    auto taken = std::exchange(calls_, {});
+    if (!name.empty()) {
+      std::erase_if(taken, [&](driver_call const& call) { return call.name != name; });
+    }
+    return taken;
+  }
+
+ private:
+  status record(driver_call call)
+  {
+    std::lock_guard const lock{mutex_};
+    calls_.push_back(call);
+    on_call(call);
+    auto const answer = answers.find(call.name);
+    return answer == answers.end() ? status{} : answer->second;
+  }
+
+  std::mutex mutex_;
+  std::vector<driver_call> calls_;
+  std::uintptr_t next_address_{std::uintptr_t{1} << 40U};
+};
+
+}  // namespace rmm_uvm::tests

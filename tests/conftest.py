@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for every test: fixed seeds, no leaks, and RMM's resources as they were before."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import random
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+import rmm
+import rmm.rmm
+
+import rmm_uvm
+import rmm_uvm.install
+
+# No example database and no random choice of examples: a test fails on every run or on none.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("fixed")
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+_DEVICES = (0, 1)  # the ordinals that tests install on
+
+
+def pytest_configure() -> None:
+    if Path(rmm_uvm.__file__).is_relative_to(_REPOSITORY / "rmm_uvm"):
+        pytest.exit("tests run against the installed package: use `python -P -m pytest`", 2)
+
+
+@functools.cache
+def _why_no_gpu() -> str:
+    try:
+        rmm_uvm.cuda_driver(0)
+    except rmm_uvm.errors.UvmError as error:
+        return str(error)
+    return ""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # The only reason for which a test is skipped.
+    if item.get_closest_marker("gpu") is not None and _why_no_gpu():
+        pytest.skip(f"no GPU: {_why_no_gpu()}")
+
+
+@pytest.fixture(autouse=True)
+def _fixed_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every test the same seed and no settings from the environment."""
+    random.seed(20260)
+    for name in [name for name in os.environ if name.startswith("RMM_UVM_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _resources_restored() -> Iterator[None]:
+    """Put RMM's per-device resources and hooks back, whatever the test installed."""
+    resources = {number: rmm.mr.get_per_device_resource(number) for number in _DEVICES}
+    hooks = list(rmm.rmm._reinitialize_hooks)
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        installed = rmm_uvm.install.current_installation()
+        if installed is not None and installed.permanent:
+            rmm_uvm.install._installed = None
+            installed.release()
+        rmm_uvm.restore()
+    for number, resource in resources.items():
+        rmm.mr.set_per_device_resource(number, resource)
+    rmm.rmm._reinitialize_hooks = hooks
+
+
+def _open_files() -> dict[str, str]:
+    found = {}
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found[link.name] = str(link.readlink())
+        except FileNotFoundError:  # the descriptor of this very listing
+            continue
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_leaked() -> Iterator[None]:
+    """Fail a test that leaves a thread running or a file open."""
+    threads, files = set(threading.enumerate()), _open_files()
+    yield
+    leaked = _leaked(threads, files)
+    if leaked:
+        gc.collect()
+        leaked = _leaked(threads, files)
+    assert not leaked, f"left behind: {leaked}"
+
+
+def _leaked(threads: set[threading.Thread], files: dict[str, str]) -> list[str]:
+    new_threads = [str(thread) for thread in threading.enumerate() if thread not in threads]
+    new_files = [
+        target for number, target in _open_files().items() if files.get(number) != target
+    ]
+    return new_threads + new_files

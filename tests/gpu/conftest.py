@@ -1,0 +1,44 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""GPU tests: refuse to run without the cap, and give every test small managed pools."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from rmm_uvm._lib.cuda import libcuda_available
+
+import rmm_uvm
+from rmm_uvm.drivers import CudaDriver
+from rmm_uvm.limits import managed_limit_bytes
+
+MOST_MANAGED_BYTES = 24 << 30
+
+# The files import CuPy: without a GPU they are not even collected.
+collect_ignore_glob = [] if libcuda_available() else ["test_*.py"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def managed_limit() -> None:
+    limit_bytes = managed_limit_bytes()
+    if limit_bytes is None or limit_bytes > MOST_MANAGED_BYTES:
+        pytest.exit("GPU tests need RMM_UVM_MANAGED_LIMIT, at most 24GiB", returncode=2)
+
+
+@pytest.fixture(scope="session")
+def gpu() -> CudaDriver:
+    driver = rmm_uvm.cuda_driver(0)
+    free_bytes, _ = driver.memory()
+    limit_bytes = managed_limit_bytes()
+    assert limit_bytes is not None
+    if limit_bytes > free_bytes:
+        pytest.exit(f"{free_bytes} bytes are free: fewer than RMM_UVM_MANAGED_LIMIT", returncode=2)
+    return driver
+
+
+@pytest.fixture
+def without_counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaDriver]:
+    monkeypatch.setitem(os.environ, "RMM_UVM_COUNTERS", "off")
+    yield rmm_uvm.cuda_driver(0)

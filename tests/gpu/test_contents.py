@@ -1,0 +1,109 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""No live byte is lost: random sizes, live neighbours, streams of every kind, several threads."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import cupy
+import pytest
+
+import rmm_uvm
+from rmm_uvm.drivers import CudaDriver
+
+from .contents import PatternBuffer
+
+pytestmark = pytest.mark.gpu
+
+POOL_BYTES = 512 << 20
+
+
+def streams() -> list[cupy.cuda.Stream]:
+    """One stream of every kind: legacy as 0 and as 0x1, per-thread, blocking, non-blocking."""
+    return [
+        cupy.cuda.Stream.null,
+        cupy.cuda.ExternalStream(1),
+        cupy.cuda.Stream.ptds,
+        cupy.cuda.Stream(),
+        cupy.cuda.Stream(non_blocking=True),
+    ]
+
+
+def random_size(generator: random.Random) -> int:
+    """One byte to 24 MiB, log-uniform."""
+    return int(2 ** generator.uniform(0, 24.6))
+
+
+def churn(gpu: CudaDriver, mr: rmm_uvm.mr.UvmResourceAdaptor, seed: int, steps: int) -> int:
+    """Allocate, free and evict at random; return the number of wrong bytes ever seen."""
+    generator = random.Random(seed)
+    kinds = streams()
+    wrong = cupy.zeros(1, cupy.uint64)
+    cupy.cuda.Device().synchronize()
+    live: list[PatternBuffer] = []
+    for step in range(steps):
+        choice = generator.random()
+        if choice < 0.5 and sum(b.nbytes for b in live) < POOL_BYTES // 8:
+            buffer = PatternBuffer.make(
+                mr, random_size(generator), seed * steps + step, generator.choice(kinds)
+            )
+            live.append(buffer)
+        elif choice < 0.8 and live:
+            buffer = live.pop(generator.randrange(len(live)))
+            buffer.count_wrong(wrong)
+            buffer.free(mr)
+        elif live:
+            # As an eviction: pages go to the host while kernels may be at work on them.
+            buffer = generator.choice(live)
+            gpu.prefetch(buffer.address, buffer.nbytes, "host", buffer.stream.ptr)
+    for buffer in live:
+        buffer.count_wrong(wrong)
+        buffer.free(mr)
+    cupy.cuda.Device().synchronize()
+    return int(wrong[0])
+
+
+@pytest.mark.parametrize("mode", ["auto", "always", "never"])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_contents_under_churn_and_eviction_are_kept(
+    gpu: CudaDriver, mode: str, threads: int
+) -> None:
+    mr = rmm_uvm.managed_pool(
+        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES, prefetch=mode
+    )
+    wrong: list[int] = []
+    workers = [
+        threading.Thread(target=lambda n=n: wrong.append(churn(gpu, mr, n + 1, 400)))
+        for n in range(threads)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == [0] * threads
+    assert mr.get_allocated_bytes() == 0
+    statistics = mr.statistics()
+    assert statistics["failed_calls"] == 0
+    if mode == "auto":
+        assert statistics["discard_calls"] > 0
+        assert statistics["prefetch_calls"] > 0
+
+
+def test_check_sees_a_wrong_byte(gpu: CudaDriver) -> None:
+    mr = rmm_uvm.managed_pool(
+        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES
+    )
+    wrong = cupy.zeros(1, cupy.uint64)
+    buffer = PatternBuffer.make(mr, 5 << 20, 3, cupy.cuda.Stream.null)
+    neighbour = PatternBuffer.make(mr, 1 << 20, 4, cupy.cuda.Stream.null)
+    # What the policy must never do: discard a block that a neighbour shares.
+    gpu.prefetch(buffer.address, buffer.nbytes + neighbour.nbytes, "host")
+    gpu.discard_and_prefetch(buffer.address, buffer.nbytes + neighbour.nbytes, "device")
+    buffer.count_wrong(wrong)
+    neighbour.count_wrong(wrong)
+    cupy.cuda.Device().synchronize()
+    assert int(wrong[0]) > 0
+    buffer.free(mr)
+    neighbour.free(mr)

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""cuDF, CuPy and torch allocate from the installed pool; each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+
+def run(program: str) -> str:
+    """Run a program in a fresh interpreter and return what it printed."""
+    result = subprocess.run(
+        [sys.executable, "-P", "-W", "error::UserWarning:rmm_uvm", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_cudf_and_cupy_allocate_from_the_pool() -> None:
+    out = run(
+        """
+        import rmm_uvm
+        uvm = rmm_uvm.reinitialize("256MiB", "512MiB")
+        import cudf, cupy
+        frame = cudf.DataFrame({"a": cupy.arange(1_000_000, dtype="f8")})
+        assert uvm.managed_mr.get_allocated_bytes() >= 8_000_000
+        assert float(frame["a"].sum()) == 499999500000.0
+        del frame
+        array = cupy.ones(1 << 20)
+        assert uvm.managed_mr.get_allocated_bytes() >= 8 << 20
+        del array
+        import gc; gc.collect()
+        rmm_uvm.restore()
+        import rmm
+        assert type(rmm.mr.get_current_device_resource()) is rmm.mr.CudaMemoryResource
+        print("done")
+        """
+    )
+    assert out.strip() == "done"
+
+
+def test_torch_allocates_from_the_pool_and_cannot_be_undone() -> None:
+    out = run(
+        """
+        import rmm_uvm
+        from rmm_uvm.errors import AvailabilityError
+        uvm = rmm_uvm.reinitialize("256MiB", "512MiB", libraries=("torch",))
+        import torch
+        tensor = torch.ones(1 << 20, device="cuda")
+        assert uvm.managed_mr.get_allocated_bytes() >= 4 << 20
+        assert float(tensor.sum()) == 1 << 20
+        for call in (rmm_uvm.restore, rmm_uvm.reinitialize):
+            try:
+                call()
+            except AvailabilityError as error:
+                assert "torch" in str(error)
+            else:
+                raise AssertionError
+        print("done")
+        """
+    )
+    assert out.strip() == "done"
+
+
+def test_torch_that_has_allocated_already_is_refused_and_nothing_is_installed() -> None:
+    out = run(
+        """
+        import torch
+        torch.ones(1, device="cuda")
+        import rmm, rmm_uvm
+        from rmm_uvm.errors import AvailabilityError
+        before = rmm.mr.get_per_device_resource(0)
+        try:
+            rmm_uvm.reinitialize("64MiB", "64MiB", libraries=("torch", "cupy"))
+        except AvailabilityError as error:
+            print(error)
+        assert rmm.mr.get_per_device_resource(0) is before
+        """
+    )
+    assert "torch has allocated" in out
+
+
+def test_reinitialize_after_out_of_memory_with_frames_alive_succeeds() -> None:
+    out = run(
+        """
+        import rmm_uvm, cupy
+        rmm_uvm.reinitialize("64MiB", "128MiB")
+        kept = cupy.zeros(10 << 20, "u1")
+        try:
+            cupy.zeros(256 << 20, "u1")
+        except MemoryError:
+            uvm = rmm_uvm.reinitialize("64MiB", "512MiB")
+        print(uvm)
+        assert uvm.devices[0].kept_bytes >= 10 << 20
+        more = cupy.ones(256 << 20, "u1")
+        assert int(more[-1]) == 1 and int(kept.sum()) == 0
+        """
+    )
+    assert "old pool" in out
+
+
+def test_rmm_reinitialize_after_ours_is_noticed() -> None:
+    out = run(
+        """
+        import warnings, rmm, rmm_uvm
+        from rmm_uvm.errors import ReplacedResourceWarning
+        rmm_uvm.reinitialize("64MiB", "64MiB")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            rmm.reinitialize()
+        assert any(w.category is ReplacedResourceWarning for w in caught), caught
+        print("noticed")
+        """
+    )
+    assert out.strip() == "noticed"
+
+
+def test_cudf_pandas_after_ours_leaves_our_pool() -> None:
+    out = run(
+        """
+        import rmm, rmm_uvm
+        uvm = rmm_uvm.reinitialize("256MiB", "512MiB")
+        import cudf.pandas
+        cudf.pandas.install()
+        import pandas as pd
+        frame = pd.DataFrame({"a": range(1000)})
+        assert int(frame["a"].sum()) == 499500
+        assert rmm.mr.get_current_device_resource() is uvm.managed_mr
+        print("done")
+        """
+    )
+    assert out.strip() == "done"
+
+
+def test_ipc_pool_has_handles_and_managed_memory_has_none() -> None:
+    out = run(
+        """
+        import cupy, rmm_uvm
+        from cuda.bindings import runtime
+        uvm = rmm_uvm.reinitialize("64MiB", "64MiB", ipc_pool_size="16MiB")
+        shared = uvm.ipc_mr.allocate(1 << 20)
+        managed = uvm.managed_mr.allocate(1 << 20)
+        ok = runtime.cudaError_t.cudaSuccess
+        assert runtime.cudaIpcGetMemHandle(shared)[0] == ok
+        assert runtime.cudaIpcGetMemHandle(managed)[0] != ok
+        print("done")
+        """
+    )
+    assert out.strip() == "done"
