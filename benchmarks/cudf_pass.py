@@ -45,6 +45,7 @@ class Pass:
         cupy.cuda.Device().synchronize()
 
     def __call__(self) -> float:
+        """Run the pass once and return its seconds."""
         rmm.mr.set_current_device_resource(self.chain)
         begin = time.perf_counter()
         groups = self.frame.groupby("key", as_index=False).agg({"a": "sum", "b": "mean"})

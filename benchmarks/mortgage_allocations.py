@@ -37,9 +37,11 @@ class StageMarks:
             self.marks.append((sum(1 for _ in lines) - 1, what, name))
 
     def begin(self, name: str) -> None:
+        """Note the beginning."""
         self._note("begin", name)
 
     def end(self, name: str) -> None:
+        """Note the end."""
         self._note("end", name)
 
 

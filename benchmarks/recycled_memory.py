@@ -49,6 +49,7 @@ class Recycling:
         self.intact = True
 
     def __call__(self) -> float:
+        """Free, move to the host, allocate anew; return the seconds of the last."""
         view(self.range, RANGE_BYTES, self.chain)[...] = 255
         cupy.cuda.Device().synchronize()
         self.chain.deallocate(self.range, RANGE_BYTES)

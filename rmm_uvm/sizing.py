@@ -5,8 +5,8 @@
 Covers the sizes that `rmm_uvm.reinitialize` and `rmm_uvm.managed_pool` use. Does not cover reading
 those facts; see `rmm_uvm.host_memory` and `rmm_uvm.drivers`.
 
-Why the maximum is not device plus host: the UVM kernel driver keeps the host page of every page that
-was ever on the host until the memory is freed (uvm_va_block.c, CPU chunks go only in
+Why the maximum is not device plus host: the UVM kernel driver keeps the host page of every page
+that was ever on the host until the memory is freed (uvm_va_block.c, CPU chunks go only in
 ``uvm_va_block_remove_cpu_chunks`` and ``block_kill``). Data larger than the device therefore end up
 with a host page each, and a pool past the device is only as large as the host.
 """
@@ -168,7 +168,8 @@ def _maximum(
         if asked_bytes > physical_bytes:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(asked_bytes)}: device and host together hold "
-                f"{format_bytes(physical_bytes)}; ask for {format_bytes(safe_bytes)} or leave it out"
+                f"{format_bytes(physical_bytes)}; ask for {format_bytes(safe_bytes)}, or leave it "
+                "out"
             )
         if asked_bytes > safe_bytes:
             warning = (

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
 from rmm_uvm._lib.cuda import libcuda_available
@@ -39,6 +38,6 @@ def gpu() -> CudaDriver:
 
 
 @pytest.fixture
-def without_counters(monkeypatch: pytest.MonkeyPatch) -> Iterator[CudaDriver]:
+def without_counters(monkeypatch: pytest.MonkeyPatch) -> CudaDriver:
     monkeypatch.setitem(os.environ, "RMM_UVM_COUNTERS", "off")
-    yield rmm_uvm.cuda_driver(0)
+    return rmm_uvm.cuda_driver(0)

@@ -163,11 +163,15 @@ def test_recycled_memory_between_live_neighbours_is_discarded_up_to_them(
     del program.live[2]
     program.mr.deallocate(middle[0], middle[1])
     moved_before = program.device.migrated_bytes()[0]
+    discarded_before = program.mr.statistics()["discarded_bytes"]
     program.allocate(middle[1])
 
     # THEN it is the same memory, its inside came without a copy, and the neighbours are whole
     assert program.live[-1][0] == middle[0]
-    assert program.mr.statistics()["discarded_bytes"] == 3 * 2 * MIB
+    block = 2 * MIB
+    inside = (middle[0] + middle[1]) // block * block - -(-middle[0] // block) * block
+    assert inside >= 2 * block
+    assert program.mr.statistics()["discarded_bytes"] - discarded_before == inside
     moved_bytes = program.device.migrated_bytes()[0] - moved_before
     assert moved_bytes <= 2 * 2 * MIB  # the two edge blocks
     assert program.changed() == []
