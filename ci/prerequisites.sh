@@ -42,5 +42,5 @@ make_environment() {
   "$environment/bin/python" -m pip --version >/dev/null 2>&1 ||
     "$python" -m venv --clear "$environment"
   echo "installing rmm-uvm[$2] into ${environment#"$repository"/}"
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$repository[$2]"
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "${repository}[$2]"
 }

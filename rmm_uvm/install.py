@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 import rmm
 import rmm.rmm as rmm_module
 
+from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import (
@@ -81,7 +82,8 @@ def reinitialize(
     libraries : iterable of {"cupy", "torch"}
         Libraries to let allocate through RMM. torch cannot be undone in a process.
     cudf_prefetch : bool or "auto"
-        libcudf's own prefetch on column access; auto is off, since it only costs while data fit.
+        libcudf's own prefetch on column access; "auto" has it on only while pages leave the
+        device, since it costs while data fit.
     driver : UvmDriver, str or None
         "simulated" or "simulated:16GiB" installs on a simulated device; see
         `rmm_uvm.managed_pool`.
@@ -149,7 +151,7 @@ def reinitialize(
                     logging=logging,
                 )
             )
-        wirings += _wire_all(libraries, cudf_prefetch, simulated=drivers[0].info.simulated)
+        wirings += _wire_all(libraries, cudf_prefetch, drivers)
     except BaseException:
         for installation in done:
             rmm.mr.set_per_device_resource(installation.info.device_id, installation.previous_mr)
@@ -283,7 +285,8 @@ def _install_one(
     managed: UvmResourceAdaptor = build_managed_pool(driver, sizes, prefetch)
     outer: rmm.mr.DeviceMemoryResource = managed
     if logging:
-        outer = rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
+        with current_device(driver):  # its ordinal becomes part of the file's name
+            outer = rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
     rmm.mr.set_per_device_resource(info.device_id, outer)
     return DeviceInstallation(
         info=info,
@@ -298,16 +301,16 @@ def _install_one(
 
 
 def _wire_all(
-    libraries: Iterable[str], cudf_prefetch: CudfPrefetch, *, simulated: bool
+    libraries: Iterable[str], cudf_prefetch: CudfPrefetch, drivers: Sequence[UvmDriver]
 ) -> list[Wiring]:
     """Wire the libraries; torch last, since it cannot be undone. All or none."""
     names = [name for name in LIBRARIES if name in set(libraries)]
-    if simulated:
+    if drivers[0].info.simulated:
         reason = "a simulated device runs no kernels"
         return [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
     done: list[Wiring] = []
     try:
-        done.append(wire_prefetch(cudf_prefetch))
+        done.append(wire_prefetch(cudf_prefetch, drivers))
         done += map(wire, names)
     except BaseException:
         for wiring in done:

@@ -22,7 +22,7 @@ from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.sizing import PoolSizes
 from rmm_uvm.units import format_bytes
 
-__all__ = ["DeviceInstallation", "Installation"]
+__all__ = ["DeviceInstallation", "Installation", "RemoteInstallation"]
 
 _RELEASED = "rmm_uvm: this pool is not installed any more"
 
@@ -134,6 +134,26 @@ class Installation:
 
     def __repr__(self) -> str:
         return render(self)
+
+    def __reduce__(self) -> tuple[type[RemoteInstallation], tuple[str]]:
+        # A pool stays in its process: `client.run(rmm_uvm.reinitialize)` returns the tables.
+        return RemoteInstallation, (repr(self),)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RemoteInstallation:
+    """What an `Installation` becomes when it is sent to another process.
+
+    Parameters
+    ----------
+    text : str
+        Its table, as it was when it was sent.
+    """
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def render(installation: Installation) -> str:

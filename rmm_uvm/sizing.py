@@ -116,8 +116,8 @@ def plan_sizes(
     """
     ipc_bytes = 0
     if request.ipc is not None:
-        ipc_bytes = _aligned(parse_size(request.ipc, total_bytes, "ipc_pool_size"))
-        if ipc_bytes > free_bytes:
+        ipc_bytes = -(-parse_size(request.ipc, total_bytes, "ipc_pool_size") // 256) * 256
+        if ipc_bytes > free_bytes - _BLOCK_BYTES:  # managed memory needs a block to work in
             raise ConfigurationError(
                 f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
                 f"{format_bytes(free_bytes)} of the device are free"

@@ -26,6 +26,24 @@ from rmm_uvm._lib.sim cimport (
     simulated_statistics,
 )
 
+_FAILURES = {
+    "out_of_memory": status_code.out_of_memory,
+    "invalid_value": status_code.invalid_value,
+    "not_supported": status_code.not_supported,
+    "driver_error": status_code.driver_error,
+}
+_CAPTURE_STATES = {
+    "none": capture_state.none,
+    "capturing": capture_state.capturing,
+    "unknown": capture_state.unknown,
+}
+
+
+cdef object _chosen(table, name, what):
+    if name not in table:
+        raise ValueError(f"{what} must be {', '.join(map(repr, table))}, not {name!r}")
+    return table[name]
+
 
 cdef class SimulatedDevice(UvmDriver):
     """A device without a GPU: follows the UVM kernel driver's rules, in modelled time.
@@ -115,14 +133,19 @@ cdef class SimulatedDevice(UvmDriver):
             What it shall answer.
         skip : int
             Calls that still succeed.
+
+        Raises
+        ------
+        ValueError
+            If `code` is none of these.
         """
         cdef status failure
-        failure.code = status_code[code]
+        failure.code = _chosen(_FAILURES, code, "code")
         failure.native_error = 0
         failure.call = b"injected"
         dereference(self.model).fail_call(<string>call.encode(), failure, skip)
 
     def set_capture_state(self, uintptr_t stream, state):
         """Let a stream look as if it were capturing: "none", "capturing" or "unknown"."""
-        cdef capture_state value = capture_state[state]
+        cdef capture_state value = _chosen(_CAPTURE_STATES, state, "state")
         dereference(self.model).set_capture_state(<stream_handle>stream, value)

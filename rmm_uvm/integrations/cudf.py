@@ -11,9 +11,12 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import Literal
 
+from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.integrations.prefetch_switch import PrefetchSwitch
 from rmm_uvm.integrations.wiring import Wiring
 
 CudfPrefetch = bool | Literal["auto"]
@@ -52,13 +55,16 @@ def prefetch_enabled() -> bool | None:
     return bool(enabled().contents)
 
 
-def wire_prefetch(value: CudfPrefetch) -> Wiring:
+def wire_prefetch(value: CudfPrefetch, drivers: Sequence[UvmDriver]) -> Wiring:
     """Switch libcudf's prefetch.
 
     Parameters
     ----------
     value : bool or "auto"
-        "auto" switches it off: what was measured is in ``docs/decisions/``.
+        "auto": on while pages leave the device, off while data fit; see
+        `rmm_uvm.integrations.prefetch_switch`.
+    drivers : sequence of UvmDriver
+        Whose counters "auto" goes by; without counters it stays off.
 
     Returns
     -------
@@ -75,5 +81,21 @@ def wire_prefetch(value: CudfPrefetch) -> Wiring:
         prefetch.enable()
         return Wiring("cudf_prefetch", active=True, reason="as asked", undo=undo)
     prefetch.disable()
-    reason = "as asked" if value is False else "auto: while data fit it only costs"
-    return Wiring("cudf_prefetch", active=False, reason=reason, undo=undo)
+    if value is False:
+        return Wiring("cudf_prefetch", active=False, reason="as asked", undo=undo)
+    counted = [driver for driver in drivers if driver.counters_available()]
+    if not counted:
+        reason = "auto: without counters nothing shows when it would help"
+        return Wiring("cudf_prefetch", active=False, reason=reason, undo=undo)
+    switch = PrefetchSwitch(
+        lambda: sum(driver.migrated_bytes()[1] for driver in counted),
+        lambda on: prefetch.enable() if on else prefetch.disable(),
+    )
+    switch.start()
+
+    def stop() -> None:
+        switch.stop()
+        undo()
+
+    reason = "auto: on only while pages leave the device"
+    return Wiring("cudf_prefetch", active=False, reason=reason, undo=stop)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage.files import DataFiles, body_of
+from rmm_uvm.mortgage.files import DataFiles, find_files
+from rmm_uvm.mortgage.ranges import body_of
 from rmm_uvm.mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 from rmm_uvm.mortgage.text import scan_batches
 
@@ -63,8 +64,6 @@ def scan_domains(files: DataFiles, progress: Callable[[Path], None] | None = Non
 
 def write_domains(directory: Path, domains: Mapping[str, tuple[str, ...]]) -> None:
     """Write ``categories.json`` for all data files that are in the directory now."""
-    from rmm_uvm.mortgage.files import find_files
-
     sizes = {
         str(path.relative_to(directory)): path.stat().st_size
         for path, _ in find_files(directory).tables()

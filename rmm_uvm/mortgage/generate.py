@@ -9,21 +9,20 @@ the files depend only on the configuration. A file appears under its name when i
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.mortgage.dictionary import FILE_NAME, write_domains
-from rmm_uvm.mortgage.schema import ACQUISITION, NAMES, PERFORMANCE, TableSchema
+from rmm_uvm.mortgage.schema import ACQUISITION, NAMES, PERFORMANCE, QUARTER_LOANS_LIMIT
 from rmm_uvm.units import format_bytes
 
-_FIRST_LOAN_ID = 100_000_000_000
-_LOANS_PER_QUARTER_LIMIT = 100_000_000
-"""Loan ids of two quarters must not meet."""
+if TYPE_CHECKING:
+    from rmm_uvm.mortgage.synthetic.blocks import BlockMaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,6 @@ class GeneratorConfig:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ConfigurationError(f"{name} is {value}; it must be {low} to {high}")
-        if (self.loans_per_quarter or 1) > _LOANS_PER_QUARTER_LIMIT:
-            raise ConfigurationError(
-                f"loans_per_quarter is {self.loans_per_quarter}; the largest quarter has "
-                f"{_LOANS_PER_QUARTER_LIMIT}: ask for more quarters"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,45 +108,12 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    acquisition: bytes
-    performance: bytes
+class _Plan:
+    """What a configuration comes to, judged by one block of loans."""
+
+    loans_per_quarter: int
     performance_rows: int
-
-
-class _BlockMaker:
-    """Makes any block of loans; thread-safe."""
-
-    def __init__(self, config: GeneratorConfig) -> None:
-        try:
-            from rmm_uvm.mortgage.synthetic.text import LineFormatter
-
-            self._formatter = LineFormatter()
-        except ImportError as error:
-            raise AvailabilityError(
-                f"generating data needs {error.name}: pip install 'rmm-uvm[mortgage]'"
-            ) from error
-        self._config = config
-
-    def make(self, quarter: int, block: int, loans: int) -> _Block:
-        """Make the first `loans` loans of a block."""
-        import numpy as np
-
-        from rmm_uvm.mortgage.synthetic import histories as hist
-        from rmm_uvm.mortgage.synthetic import loans as acq
-
-        rng = np.random.default_rng([self._config.seed, quarter, block])
-        first_id = _FIRST_LOAN_ID + quarter * _LOANS_PER_QUARTER_LIMIT + block * acq.BLOCK_LOANS
-        year = self._config.start_year + quarter // 4
-        drawn = acq.make_loans(rng, first_id, year, quarter % 4 + 1)
-        history = hist.simulate(rng, drawn, self._config.months)
-        performance = hist.to_columns(rng, drawn, history, loans)
-        acquisition = {name: values[:loans] for name, values in acq.to_columns(drawn).items()}
-        return _Block(
-            self._formatter.format(ACQUISITION, acquisition),
-            self._formatter.format(PERFORMANCE, performance),
-            len(performance["loan_id"]),
-        )
+    performance_bytes: int
 
 
 def generate(
@@ -180,49 +141,57 @@ def generate(
     AvailabilityError
         numpy or pyarrow is not installed.
     ConfigurationError
-        The directory holds a data set with other quarters.
+        The directory holds a data set with other quarters, or has too little room.
     DataError
-        The files can not be written, for example since the disk is full. The file being written
+        The files cannot be written, for example since the disk is full. The file being written
         is removed, complete ones stay.
     """
-    maker = _BlockMaker(config)
-    loans_per_quarter, rows_per_loan = _plan(config, maker)
-    expected_rows = round(loans_per_quarter * config.quarters * rows_per_loan)
-    workers = workers or len(os.sched_getaffinity(0))
+    try:
+        from rmm_uvm.mortgage.synthetic.blocks import BlockMaker
+        from rmm_uvm.mortgage.synthetic.output import output_file
+        from rmm_uvm.mortgage.synthetic.text import names_lines, sorted_domains
+
+        maker = BlockMaker(config.seed, config.start_year, config.months)
+    except ImportError as error:
+        raise AvailabilityError(
+            f"generating data needs {error.name}: pip install 'rmm-uvm[mortgage]'"
+        ) from error
+    plan = _plan(config, maker)
     directory = Path(directory)
-    _refuse_other_quarters(directory, config)
+    workers = workers or len(os.sched_getaffinity(0))
     rows = written_bytes = 0
     try:
+        _refuse_other_quarters(directory, config)
         for folder in ("acq", "perf"):
             (directory / folder).mkdir(parents=True, exist_ok=True)
+        _refuse_full_disk(directory, plan)
         (directory / FILE_NAME).unlink(missing_ok=True)
-        with _Output(directory / "names.csv", NAMES) as names:
-            from rmm_uvm.mortgage.synthetic.text import names_lines
-
+        with output_file(directory / "names.csv", NAMES) as names:
             names.write(names_lines())
         with ThreadPoolExecutor(workers) as pool:
             for quarter in range(config.quarters):
-                title = _title(config, quarter)
+                acq_path = directory / "acq" / f"Acquisition_{_title(config, quarter)}.txt"
+                perf_path = directory / "perf" / f"Performance_{_title(config, quarter)}.txt"
                 with (
-                    _Output(directory / f"acq/Acquisition_{title}.txt", ACQUISITION) as acq,
-                    _Output(directory / f"perf/Performance_{title}.txt", PERFORMANCE) as perf,
+                    output_file(acq_path, ACQUISITION) as acq,
+                    output_file(perf_path, PERFORMANCE) as perf,
                 ):
-                    for block in _in_order(pool, maker, quarter, loans_per_quarter, workers):
+                    for block in maker.make_quarter(
+                        pool, quarter, plan.loans_per_quarter, ahead=workers
+                    ):
                         acq.write(block.acquisition)
                         perf.write(block.performance)
                         rows += block.performance_rows
                         if progress is not None:
-                            progress(Progress(rows, expected_rows))
-                written_bytes += (directory / f"perf/Performance_{title}.txt").stat().st_size
-        from rmm_uvm.mortgage.synthetic.text import sorted_domains
-
+                            progress(Progress(rows, plan.performance_rows))
+                written_bytes += perf_path.stat().st_size
         write_domains(directory, sorted_domains())
     except OSError as error:
         raise DataError(
-            f"the data set can not be written to {directory} ({error.strerror}) after "
+            f"the data set cannot be written to {directory} ({error.strerror}) after "
             f"{format_bytes(written_bytes)}; make room, or choose another directory or size"
         ) from error
-    return GeneratedData(directory, loans_per_quarter * config.quarters, rows, written_bytes)
+    return GeneratedData(directory, plan.loans_per_quarter * config.quarters, rows, written_bytes)
 
 
 def _title(config: GeneratorConfig, quarter: int) -> str:
@@ -240,65 +209,35 @@ def _refuse_other_quarters(directory: Path, config: GeneratorConfig) -> None:
         )
 
 
-def _plan(config: GeneratorConfig, maker: _BlockMaker) -> tuple[int, float]:
-    """Return loans per quarter and about how many rows a loan has, from one block."""
+def _refuse_full_disk(directory: Path, plan: _Plan) -> None:
+    """Fail before hours of writing rather than after; acquisitions are left out of account."""
+    free_bytes = shutil.disk_usage(directory).free
+    if plan.performance_bytes > free_bytes:
+        raise ConfigurationError(
+            f"the data set takes {format_bytes(plan.performance_bytes)}, {directory} has "
+            f"{format_bytes(free_bytes)} free; make room, or choose another directory or size"
+        )
+
+
+def _plan(config: GeneratorConfig, maker: BlockMaker) -> _Plan:
+    """Work out the number of loans from the size asked for, by a sample block."""
     from rmm_uvm.mortgage.synthetic.loans import BLOCK_LOANS
 
-    sample = maker.make(0, 0, BLOCK_LOANS)
+    sample = maker.make(quarter=0, block=0)
     rows_per_loan = sample.performance_rows / BLOCK_LOANS
+    bytes_per_loan = len(sample.performance) / BLOCK_LOANS
     if config.loans_per_quarter is not None:
-        return config.loans_per_quarter, rows_per_loan
-    if config.performance_rows is not None:
-        loans = config.performance_rows / rows_per_loan
+        per_quarter = config.loans_per_quarter
+    elif config.performance_rows is not None:
+        per_quarter = round(config.performance_rows / rows_per_loan / config.quarters)
     else:
-        loans = (config.performance_bytes or 0) * BLOCK_LOANS / len(sample.performance)
-    per_quarter = max(1, round(loans / config.quarters))
-    if per_quarter > _LOANS_PER_QUARTER_LIMIT:
+        asked_bytes = config.performance_bytes or 0
+        per_quarter = round(asked_bytes / bytes_per_loan / config.quarters)
+    per_quarter = max(1, per_quarter)
+    if per_quarter > QUARTER_LOANS_LIMIT:
         raise ConfigurationError(
             f"that is {per_quarter} loans per quarter, the largest quarter has "
-            f"{_LOANS_PER_QUARTER_LIMIT}: ask for more quarters"
+            f"{QUARTER_LOANS_LIMIT}: ask for more quarters"
         )
-    return per_quarter, rows_per_loan
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, maker: _BlockMaker, quarter: int, loans: int, workers: int
-) -> Iterator[_Block]:
-    """Yield the blocks of a quarter in order, a few of them being made ahead."""
-    from rmm_uvm.mortgage.synthetic.loans import BLOCK_LOANS
-
-    pending: deque[Future[_Block]] = deque()
-    for block in range(-(-loans // BLOCK_LOANS)):
-        count = min(BLOCK_LOANS, loans - block * BLOCK_LOANS)
-        pending.append(pool.submit(maker.make, quarter, block, count))
-        if len(pending) > workers:
-            yield pending.popleft().result()
-    while pending:
-        yield pending.popleft().result()
-
-
-class _Output:
-    """A file with a header line that appears under its name only when it is complete."""
-
-    def __init__(self, path: Path, schema: TableSchema) -> None:
-        self._path = path
-        self._partial = path.with_name(path.name + ".partial")
-        self._schema = schema
-        self._file: BinaryIO | None = None
-
-    def __enter__(self) -> BinaryIO:
-        from rmm_uvm.mortgage.synthetic.text import header_line
-
-        self._file = self._partial.open("wb")
-        self._file.write(header_line(self._schema))
-        return self._file
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self._file is None:
-            return
-        try:
-            self._file.close()
-            if kind is None:
-                self._partial.replace(self._path)
-        finally:
-            self._partial.unlink(missing_ok=True)
+    loans = per_quarter * config.quarters
+    return _Plan(per_quarter, round(loans * rows_per_loan), round(loans * bytes_per_loan))

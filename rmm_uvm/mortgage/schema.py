@@ -16,6 +16,8 @@ ColumnType = Literal["int64", "int32", "float64", "date", "category"]
 DELIMITER = "|"
 DATE_FORMATS = ("%m/%d/%Y", "%m/%Y")
 """Accepted dates; a date without a day is the first of its month."""
+QUARTER_LOANS_LIMIT = 100_000_000
+"""Most loans of a synthetic quarter: the ids of two quarters must not meet."""
 NULL_FIELDS = ("", "X")
 """Fields read as null; ``X`` is the raw data's unknown delinquency status."""
 

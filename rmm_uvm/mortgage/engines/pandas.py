@@ -21,7 +21,7 @@ from rmm_uvm.mortgage.engines.base import (
     Engine,
     StageObserver,
 )
-from rmm_uvm.mortgage.files import TextRange
+from rmm_uvm.mortgage.ranges import TextRange
 from rmm_uvm.mortgage.schema import TableSchema
 from rmm_uvm.mortgage.text import read_table
 

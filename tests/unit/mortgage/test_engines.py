@@ -13,7 +13,7 @@ import pytest
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.mortgage.engines import make_engine
 from rmm_uvm.mortgage.engines.base import Column, Engine
-from rmm_uvm.mortgage.files import body_of
+from rmm_uvm.mortgage.ranges import body_of
 from rmm_uvm.mortgage.schema import TableSchema, _table
 
 TABLE = _table(

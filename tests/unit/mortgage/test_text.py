@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage.files import TextRange, body_of
+from rmm_uvm.mortgage.ranges import TextRange, body_of
 from rmm_uvm.mortgage.schema import PERFORMANCE
 from rmm_uvm.mortgage.text import read_table, scan_batches
 

@@ -9,6 +9,7 @@
 #include <rmm_uvm/residency/prefetch_statistics.hpp>
 
 #include <memory>
+#include <span>
 
 namespace rmm_uvm {
 
@@ -57,6 +58,9 @@ class prefetcher {
  private:
   bool settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch);
   bool may_issue(memory_range range, stream_handle stream) noexcept;
+  bool issue_discard(std::span<memory_range const> ranges,
+                     stream_handle stream,
+                     epoch_number epoch);
   bool issue_prefetch(memory_range range, stream_handle stream) noexcept;
 
   std::shared_ptr<uvm_driver> driver_;

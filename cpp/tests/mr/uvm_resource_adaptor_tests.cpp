@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include "../support/simulated_chain.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rmm_uvm::mr {
+namespace {
+
+using tests::blocks;
+using tests::default_stream;
+
+class UvmResourceAdaptor : public testing::Test {
+ protected:
+  [[nodiscard]] void* allocate(std::size_t bytes)
+  {
+    return chain.adaptor.allocate(default_stream, bytes, 256);
+  }
+  void free(void* ptr, std::size_t bytes)
+  {
+    chain.adaptor.deallocate(default_stream, ptr, bytes, 256);
+  }
+
+  tests::simulated_chain chain;
+};
+
+TEST_F(UvmResourceAdaptor, CountsWhatIsLiveAndThePeak)
+{
+  auto* const first  = allocate(1'000);
+  auto* const second = allocate(500);
+  EXPECT_EQ(chain.adaptor.allocated_bytes(), 1'500U);
+  free(first, 1'000);
+  EXPECT_EQ(chain.adaptor.allocated_bytes(), 500U);
+  EXPECT_EQ(chain.adaptor.peak_bytes(), 1'500U);
+  chain.adaptor.reset_peak();
+  EXPECT_EQ(chain.adaptor.peak_bytes(), 500U);
+  free(second, 500);
+  EXPECT_EQ(chain.adaptor.allocated_bytes(), 0U);
+}
+
+TEST_F(UvmResourceAdaptor, SecondFreeNeverReachesTheUpstream)
+{
+  auto* const ptr = allocate(1'000);
+  free(ptr, 1'000);
+  testing::internal::CaptureStderr();
+  free(ptr, 1'000);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("UvmResourceAdaptor"), std::string::npos);
+  EXPECT_EQ(chain.adaptor.refused_frees(), 1U);
+  EXPECT_EQ(chain.managed.refused_frees(), 0U);
+  EXPECT_EQ(chain.adaptor.allocated_bytes(), 0U);
+}
+
+TEST_F(UvmResourceAdaptor, FreeWithAWrongSizeIsRefusedAndTheAllocationStays)
+{
+  auto* const ptr = allocate(1'000);
+  EXPECT_FALSE(chain.adaptor.try_deallocate(default_stream, ptr, 999));
+  EXPECT_EQ(chain.adaptor.allocated_bytes(), 1'000U);
+  EXPECT_TRUE(chain.adaptor.try_deallocate(default_stream, ptr, 1'000));
+}
+
+TEST_F(UvmResourceAdaptor, AllocationWhileNothingWasEvictedIssuesNoPrefetch)
+{
+  auto* const ptr = allocate(blocks(4));
+  EXPECT_NE(ptr, nullptr);
+  EXPECT_EQ(chain.prefetcher->statistics().prefetch_calls, 0U);
+  EXPECT_EQ(chain.prefetcher->statistics().discard_calls, 0U);
+}
+
+TEST_F(UvmResourceAdaptor, AlwaysPrefetchesEachAllocation)
+{
+  uvm_resource_adaptor always{chain.managed, chain.prefetcher, prefetch_mode::always};
+  auto* const ptr = always.allocate(default_stream, blocks(4), 256);
+  EXPECT_NE(ptr, nullptr);
+  EXPECT_EQ(chain.prefetcher->statistics().prefetched_bytes, blocks(4));
+}
+
+TEST_F(UvmResourceAdaptor, MemoryOverTheDeviceIsStillHandedOut)
+{
+  auto* const ptr = allocate(blocks(tests::simulated_chain::capacity_blocks + 10));
+  EXPECT_NE(ptr, nullptr);
+  EXPECT_EQ(chain.device->statistics().evicted_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace rmm_uvm::mr

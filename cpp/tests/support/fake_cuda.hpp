@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/cuda/cuda_api.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rmm_uvm::tests {
+
+inline auto* const side_stream = reinterpret_cast<CUstream>(std::uintptr_t{0x51DE});
+inline auto* const user_stream = reinterpret_cast<CUstream>(std::uintptr_t{0x0A5E});
+
+/** @brief How streams are called in the log. */
+[[nodiscard]] inline std::string name_of(CUstream stream)
+{
+  if (stream == nullptr) { return "0"; }
+  if (stream == CU_STREAM_LEGACY) { return "legacy"; }
+  if (stream == CU_STREAM_PER_THREAD) { return "per-thread"; }
+  return stream == side_stream ? "side" : "user";
+}
+
+/** @brief How events are called in the log: event1 is the first that was made. */
+[[nodiscard]] inline std::string name_of(CUevent event)
+{
+  return "event" + std::to_string(reinterpret_cast<std::uintptr_t>(event));
+}
+
+/** @brief The primary context of device `ordinal`. */
+[[nodiscard]] inline CUcontext context_of(int ordinal)
+{
+  return reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(0x100 + ordinal));
+}
+
+/**
+ * @brief A libcuda that the test writes the answers for; it records calls, contexts and streams.
+ *
+ * The table holds plain functions, so one fake is active at a time. Not thread-safe.
+ */
+class fake_cuda {
+ public:
+  using batch_entry = std::pair<CUdeviceptr, std::size_t>;
+
+  fake_cuda() { active = this; }
+  ~fake_cuda() { active = nullptr; }
+  fake_cuda(fake_cuda const&)            = delete;
+  fake_cuda& operator=(fake_cuda const&) = delete;
+  fake_cuda(fake_cuda&&)                 = delete;
+  fake_cuda& operator=(fake_cuda&&)      = delete;
+
+  /** @brief The table; its functions answer what `answers` says, and success otherwise. */
+  [[nodiscard]] static cuda::cuda_api api();
+
+  /** @brief The calls since the last time, in order: their names, for stream work also where. */
+  [[nodiscard]] std::vector<std::string> take_log() { return std::exchange(log, {}); }
+
+  /** @brief Records a call. @return the answer for its name */
+  CUresult answer(std::string const& call, std::string const& detail = {})
+  {
+    log.push_back(detail.empty() ? call : call + " " + detail);
+    auto const it = answers.find(call);
+    return it == answers.end() ? CUDA_SUCCESS : it->second;
+  }
+
+  /** @brief As `answer`, for calls that must find our context and relaxed capture checks. */
+  CUresult answer_in_context(std::string const& call, std::string const& detail = {})
+  {
+    called_without_context |= contexts.empty();
+    called_in_strict_mode |= mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    return answer(call, detail);
+  }
+
+  std::map<std::string, CUresult> answers;  ///< by call
+  std::vector<std::string> log;             ///< see `take_log`
+  int device_count{2};
+  std::map<CUdevice_attribute, int> attributes{{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1}};
+  CUstreamCaptureStatus capture{CU_STREAM_CAPTURE_STATUS_NONE};
+  CUstreamCaptureMode mode{CU_STREAM_CAPTURE_MODE_GLOBAL};  ///< of the calling thread
+  std::vector<CUcontext> contexts;      ///< of the calling thread, the current one last
+  bool called_without_context{false};   ///< a call came that found no context
+  bool called_in_strict_mode{false};    ///< a call came while capture checks were not relaxed
+  std::vector<batch_entry> batch;       ///< ranges of the last batch call
+  CUmemLocation target{};               ///< of the last prefetch, single or batch
+  unsigned attach_flags{0};             ///< of the last managed allocation
+  unsigned side_stream_flags{0};        ///< the side stream was made with
+  std::uintptr_t events{0};             ///< made so far
+
+  static inline fake_cuda* active = nullptr;  ///< the one that the table's functions use
+};
+
+inline cuda::cuda_api fake_cuda::api()
+{
+  cuda::cuda_api api;
+  api.init               = [](unsigned) { return active->answer("cuInit"); };
+  api.driver_get_version = [](int* version) {
+    *version = 13000;
+    return active->answer("cuDriverGetVersion");
+  };
+  api.get_error_name = [](CUresult, char const** name) {
+    *name = "CUDA_ERROR_OF_THE_TEST";
+    return CUDA_SUCCESS;
+  };
+  api.device_get_count = [](int* count) {
+    *count = active->device_count;
+    return active->answer("cuDeviceGetCount");
+  };
+  api.device_get = [](CUdevice* device, int ordinal) {
+    *device = ordinal;
+    return active->answer("cuDeviceGet");
+  };
+  api.device_get_name = [](char* name, int length, CUdevice) {
+    std::strncpy(name, "fake GPU", static_cast<std::size_t>(length));
+    return active->answer("cuDeviceGetName");
+  };
+  api.device_get_uuid = [](CUuuid* uuid, CUdevice) {
+    std::memset(uuid->bytes, 0x11, sizeof uuid->bytes);
+    return active->answer("cuDeviceGetUuid");
+  };
+  api.device_total_mem = [](std::size_t* bytes, CUdevice) {
+    *bytes = std::size_t{1} << 30U;
+    return active->answer("cuDeviceTotalMem");
+  };
+  api.device_get_attribute = [](int* value, CUdevice_attribute which, CUdevice) {
+    *value = active->attributes[which];
+    return active->answer("cuDeviceGetAttribute");
+  };
+  api.device_primary_ctx_retain = [](CUcontext* context, CUdevice device) {
+    *context = context_of(device);
+    return active->answer("cuDevicePrimaryCtxRetain", std::to_string(device));
+  };
+  api.ctx_push_current = [](CUcontext context) {
+    auto const result = active->answer("cuCtxPushCurrent");
+    if (result == CUDA_SUCCESS) { active->contexts.push_back(context); }
+    return result;
+  };
+  api.ctx_pop_current = [](CUcontext* context) {
+    *context = active->contexts.back();
+    active->contexts.pop_back();
+    return active->answer("cuCtxPopCurrent");
+  };
+  api.thread_exchange_stream_capture_mode = [](CUstreamCaptureMode* mode) {
+    auto const result = active->answer("cuThreadExchangeStreamCaptureMode");
+    if (result == CUDA_SUCCESS) { std::swap(*mode, active->mode); }
+    return result;
+  };
+  api.mem_get_info = [](std::size_t* free_bytes, std::size_t* total_bytes) {
+    *free_bytes  = 3;
+    *total_bytes = 4;
+    return active->answer_in_context("cuMemGetInfo");
+  };
+  api.mem_alloc_managed = [](CUdeviceptr* address, std::size_t, unsigned flags) {
+    *address             = 0x7F00'0000'0000;
+    active->attach_flags = flags;
+    return active->answer_in_context("cuMemAllocManaged");
+  };
+  api.mem_free           = [](CUdeviceptr) { return active->answer_in_context("cuMemFree"); };
+  api.mem_prefetch_async = [](CUdeviceptr address,
+                              std::size_t bytes,
+                              CUmemLocation where,
+                              unsigned,
+                              CUstream stream) {
+    active->batch  = {{address, bytes}};
+    active->target = where;
+    return active->answer_in_context("cuMemPrefetchAsync", name_of(stream));
+  };
+  api.stream_is_capturing = [](CUstream stream, CUstreamCaptureStatus* state) {
+    *state = active->capture;
+    return active->answer_in_context("cuStreamIsCapturing", name_of(stream));
+  };
+  api.stream_create = [](CUstream* stream, unsigned flags) {
+    auto const result = active->answer_in_context("cuStreamCreate");
+    if (result == CUDA_SUCCESS) { *stream = side_stream; }
+    active->side_stream_flags = flags;
+    return result;
+  };
+  api.stream_destroy = [](CUstream stream) {
+    return active->answer_in_context("cuStreamDestroy", name_of(stream));
+  };
+  api.stream_synchronize = [](CUstream stream) {
+    return active->answer_in_context("cuStreamSynchronize", name_of(stream));
+  };
+  api.stream_wait_event = [](CUstream stream, CUevent event, unsigned) {
+    return active->answer_in_context("cuStreamWaitEvent", name_of(stream) + " " + name_of(event));
+  };
+  api.event_create = [](CUevent* event, unsigned) {
+    auto const result = active->answer_in_context("cuEventCreate");
+    if (result == CUDA_SUCCESS) { *event = reinterpret_cast<CUevent>(++active->events); }
+    return result;
+  };
+  api.event_destroy = [](CUevent event) {
+    return active->answer_in_context("cuEventDestroy", name_of(event));
+  };
+  api.event_record = [](CUevent event, CUstream stream) {
+    return active->answer_in_context("cuEventRecord", name_of(event) + " " + name_of(stream));
+  };
+  api.mem_discard_batch_async =
+    [](CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, auto, CUstream stream) {
+      active->batch.clear();
+      for (std::size_t i = 0; i < count; ++i) {
+        active->batch.emplace_back(addresses[i], sizes[i]);
+      }
+      return active->answer_in_context("cuMemDiscardBatchAsync", name_of(stream));
+    };
+  api.mem_discard_and_prefetch_batch_async = [](CUdeviceptr* addresses,
+                                                std::size_t* sizes,
+                                                std::size_t count,
+                                                CUmemLocation* where,
+                                                std::size_t*,
+                                                std::size_t,
+                                                auto,
+                                                CUstream stream) {
+    active->batch.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      active->batch.emplace_back(addresses[i], sizes[i]);
+    }
+    active->target = *where;
+    return active->answer_in_context("cuMemDiscardAndPrefetchBatchAsync", name_of(stream));
+  };
+  return api;
+}
+
+}  // namespace rmm_uvm::tests

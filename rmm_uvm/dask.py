@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A preload for Dask workers: every worker installs the managed pool when it starts.
+
+In Dask's configuration; the second entry is optional and holds keywords of
+`rmm_uvm.reinitialize`::
+
+    distributed:
+      worker:
+        preload: [rmm_uvm.dask]
+    rmm-uvm:
+      maximum_pool_size: 64GiB
+
+A worker whose pool cannot be installed does not start. Do not give dask-cuda workers ``--rmm-*``
+options too: they replace the pool, which is reported by a `ReplacedResourceWarning`.
+
+Does not cover exchanging data between workers on managed memory; see `rmm_uvm.ipc_pool`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rmm_uvm
+
+__all__ = ["dask_setup", "dask_teardown"]
+
+
+def dask_setup(worker: Any) -> None:
+    """Install the pool; Dask calls this when a worker starts.
+
+    Raises
+    ------
+    ConfigurationError, DriverError, MemoryError
+        As `rmm_uvm.reinitialize`; TypeError if ``rmm-uvm`` names a keyword that it does not have.
+    """
+    from dask import config
+
+    keywords = config.get("rmm-uvm", None) or {}
+    rmm_uvm.reinitialize(**{name.replace("-", "_"): value for name, value in keywords.items()})
+
+
+def dask_teardown(worker: Any) -> None:
+    """Put back what was there; Dask calls this when a worker ends."""
+    rmm_uvm.restore()

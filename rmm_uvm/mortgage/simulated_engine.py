@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The shadow engine on a simulated device, XGBoost's own memory included.
+
+XGBoost trains on the CPU, for real. What it would take by cudaMalloc on a GPU is allocated on the
+simulated device meanwhile: it evicts managed pages, and it can run out.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.mortgage.memory import Chain, tear_down_pool
+from rmm_uvm.mortgage.shadow.engine import ShadowEngine
+from rmm_uvm.mortgage.shadow.frame import ShadowFrame
+from rmm_uvm.mortgage.xgboost_memory import SKETCH_FREE_FRACTION, TrainingShape, training_shape
+from rmm_uvm.mr import SimulatedCudaMemoryResource
+
+if TYPE_CHECKING:
+    import xgboost as xgb
+
+    from rmm_uvm.drivers import SimulatedDevice
+
+
+class CudaMallocBlocks:
+    """What XGBoost holds on the simulated device; all of it is freed with this object.
+
+    Parameters
+    ----------
+    resource : SimulatedCudaMemoryResource
+        The device's cudaMalloc.
+    """
+
+    def __init__(self, resource: SimulatedCudaMemoryResource) -> None:
+        self._resource = resource
+        self._blocks: list[tuple[int, int]] = []
+
+    def take(self, nbytes: int) -> None:
+        """Allocate `nbytes`, > 0.
+
+        Raises
+        ------
+        MemoryError
+            The device has no room, even with all managed pages evicted.
+        """
+        self._blocks.append((int(self._resource.allocate(nbytes)), nbytes))
+
+    def free(self) -> None:
+        """Free everything."""
+        while self._blocks:
+            self._resource.deallocate(*self._blocks.pop())
+
+    def __del__(self) -> None:
+        self.free()
+
+
+class XGBoostShadow:
+    """Takes XGBoost's device memory in XGBoost's order.
+
+    Parameters
+    ----------
+    device : SimulatedDevice
+        Where.
+    changed : callable
+        Called after every change, for whoever records levels.
+    """
+
+    def __init__(self, device: SimulatedDevice, changed: Callable[[], None]) -> None:
+        self._device = device
+        self._resource = SimulatedCudaMemoryResource(device)
+        self._changed = changed
+
+    def make_matrix(self, shape: TrainingShape) -> CudaMallocBlocks:
+        """Allocate a matrix; its memory lives as long as the result.
+
+        Raises
+        ------
+        MemoryError
+            The device cannot hold it.
+        """
+        blocks = CudaMallocBlocks(self._resource)
+        self._take_all(blocks, shape.matrix_bytes)
+        return blocks
+
+    def train(self, shape: TrainingShape) -> None:
+        """Allocate and free what building trees takes.
+
+        Raises
+        ------
+        MemoryError
+            The device cannot hold it.
+        """
+        free_bytes, _ = self._device.memory()
+        batch_bytes = min(shape.sketch_bytes, int(free_bytes * SKETCH_FREE_FRACTION))
+        if batch_bytes > 0:
+            self._take_all(CudaMallocBlocks(self._resource), {"sketch": batch_bytes})
+        self._take_all(CudaMallocBlocks(self._resource), shape.training_bytes)
+        self._changed()
+
+    def _take_all(self, blocks: CudaMallocBlocks, sizes: Mapping[str, int]) -> None:
+        for what, nbytes in sizes.items():
+            try:
+                blocks.take(nbytes)
+            except MemoryError as error:
+                free_bytes, total_bytes = self._device.memory()
+                raise MemoryError(
+                    f"XGBoost's cudaMalloc of {nbytes} bytes ({what}) failed: "
+                    f"{free_bytes} of {total_bytes} bytes are free"
+                ) from error
+            self._changed()
+
+
+class SimulatedEngine(ShadowEngine):
+    """Runs the pipeline with pandas and XGBoost on the CPU, and shadows both on a device.
+
+    Parameters
+    ----------
+    chain : Chain
+        From `rmm_uvm.mortgage.memory.simulated_chain`.
+    device : Device
+        Told about every kernel's accesses; a `rmm_uvm.mortgage.timeline.WatchedDevice`.
+    changed : callable
+        Called after every change of XGBoost's memory.
+    """
+
+    name = "pandas, shadowing cuDF"
+
+    def __init__(self, chain: Chain, device: Any, changed: Callable[[], None]) -> None:
+        super().__init__(chain.resource, device)
+        self.chain = chain
+        self.xgboost = XGBoostShadow(chain.driver, changed)
+        self._shapes: weakref.WeakKeyDictionary[xgb.DMatrix, TrainingShape]
+        self._shapes = weakref.WeakKeyDictionary()
+
+    def tear_down_pool(self) -> None:
+        """Finalise the pool and allocate by cudaMalloc from here on."""
+        tear_down_pool(self.chain)
+        self._enactor.resource = self.chain.resource
+        gc.collect()
+
+    def training_matrix(
+        self, features: ShadowFrame, label: ShadowFrame, missing: float
+    ) -> xgb.DMatrix:
+        """Build XGBoost's matrix on the host, and take its memory on the device."""
+        shape = training_shape(features.values)
+        blocks = self.xgboost.make_matrix(shape)
+        matrix = super().training_matrix(features, label, missing)
+        self._shapes[matrix] = shape
+        weakref.finalize(matrix, blocks.free)
+        return matrix
+
+    def train(self, parameters: Mapping[str, Any], matrix: xgb.DMatrix, rounds: int) -> xgb.Booster:
+        """Train on the CPU, after taking and freeing the device memory that a GPU would need."""
+        self.xgboost.train(self._shapes[matrix])
+        return super().train(parameters, matrix, rounds)

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Choosing and making drivers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rmm_uvm
+from rmm_uvm.drivers import SimulatedDevice, UvmDriver, choose_driver, cuda_driver
+from rmm_uvm.errors import ConfigurationError, DriverError, UvmError
+
+MIB = 1 << 20
+
+
+def test_driver_that_is_given_is_used() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    assert choose_driver(3, device) is device
+
+
+@pytest.mark.parametrize(
+    ("name", "total_bytes"), [("simulated", 16 << 30), ("simulated:64MiB", 64 * MIB)]
+)
+def test_simulated_driver_by_name_has_the_size_and_ordinal(name: str, total_bytes: int) -> None:
+    info = choose_driver(1, name).info
+    assert (info.device_id, info.total_bytes, info.simulated) == (1, total_bytes, True)
+
+
+def test_environment_names_the_driver_only_where_the_call_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:32MiB")
+    assert choose_driver(0).info.total_bytes == 32 * MIB
+    assert choose_driver(0, "simulated:64MiB").info.total_bytes == 64 * MIB
+
+
+def test_environment_set_to_nothing_means_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", " ")
+    with pytest.raises(DriverError):
+        choose_driver(99)
+
+
+@pytest.mark.parametrize("name", ["cuda:1", "simulator", "SIMULATED", "simulated:1", "simulated:x"])
+def test_unknown_driver_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError):
+        choose_driver(0, name)
+
+
+@pytest.mark.parametrize("device", [-1, True, "0", 1.0, None])
+def test_ordinal_that_is_none_is_refused(device: Any) -> None:
+    with pytest.raises(ConfigurationError, match="numbered from 0"):
+        choose_driver(device, "simulated:64MiB")
+
+
+@pytest.mark.parametrize("memory", [0, -1, 1, "3MiB", "much"])
+def test_simulated_memory_must_be_whole_blocks(memory: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        rmm_uvm.simulated_device(memory)
+
+
+def test_drivers_are_not_made_by_their_class() -> None:
+    with pytest.raises(TypeError, match="simulated_device"):
+        UvmDriver()
+    assert issubclass(SimulatedDevice, UvmDriver)
+
+
+@pytest.mark.parametrize("value", ["yes", "0", "of"])
+def test_counters_switch_takes_on_and_off_only(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("RMM_UVM_COUNTERS", value)
+    with pytest.raises(ConfigurationError, match="RMM_UVM_COUNTERS"):
+        cuda_driver(0)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("on", True), ("", True), ("OFF", False), (" off ", False)]
+)
+def test_counters_switch_reaches_the_driver(
+    monkeypatch: pytest.MonkeyPatch, value: str, expected: bool
+) -> None:
+    asked: list[tuple[int, bool]] = []
+    monkeypatch.setenv("RMM_UVM_COUNTERS", value)
+    monkeypatch.setattr(
+        rmm_uvm.drivers, "CudaDriver", lambda number, *, counters: asked.append((number, counters))
+    )
+    cuda_driver(2)
+    assert asked == [(2, expected)]
+
+
+def test_device_that_does_not_exist_is_one_line() -> None:
+    with pytest.raises(UvmError) as error:
+        cuda_driver(99)
+    assert isinstance(error.value, DriverError)
+    assert len(str(error.value).splitlines()) == 1

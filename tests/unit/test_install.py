@@ -1,0 +1,522 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Installing and restoring: what is there before, between and after."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import Any
+
+import pytest
+import rmm
+
+import rmm_uvm
+import rmm_uvm.install
+from rmm_uvm.errors import (
+    AvailabilityError,
+    CapacityWarning,
+    ConfigurationError,
+    DriverError,
+    ReplacedResourceWarning,
+)
+from rmm_uvm.install import current_installation
+from rmm_uvm.integrations import Wiring
+from rmm_uvm.mr import ManagedMemoryResource, SimulatedCudaMemoryResource, UvmResourceAdaptor
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def device() -> rmm_uvm.drivers.SimulatedDevice:
+    return rmm_uvm.simulated_device("64MiB")
+
+
+@pytest.fixture
+def users_mr() -> rmm.mr.DeviceMemoryResource:
+    """A resource that the user had installed."""
+    mr = rmm.mr.StatisticsResourceAdaptor(
+        SimulatedCudaMemoryResource(rmm_uvm.simulated_device("64MiB"))
+    )
+    rmm.mr.set_per_device_resource(0, mr)
+    return mr
+
+
+def install(driver: Any = "simulated:64MiB", **arguments: Any) -> Any:
+    arguments.setdefault("initial_pool_size", "16MiB")
+    return rmm_uvm.reinitialize(driver=driver, **arguments)
+
+
+def torch_is_wired(monkeypatch: pytest.MonkeyPatch) -> None:
+    wiring = Wiring("torch", active=True, reason="allocates through RMM", permanent=True)
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+
+
+# --- installing --------------------------------------------------------------------------------
+
+
+def test_reinitialize_installs_the_chain_for_rmm() -> None:
+    handle = install()
+    current = rmm.mr.get_per_device_resource(0)
+    assert current is handle.managed_mr
+    assert isinstance(current, UvmResourceAdaptor)
+    assert isinstance(current.upstream_mr, rmm.mr.PoolMemoryResource)
+    assert isinstance(current.upstream_mr.upstream_mr, ManagedMemoryResource)
+    assert current.upstream_mr.pool_size() == 16 * MIB
+    assert current_installation() is handle
+
+
+def test_buffers_after_reinitialize_come_from_the_pool() -> None:
+    handle = install()
+    buffer = rmm.DeviceBuffer(size=1000, mr=rmm.mr.get_per_device_resource(0))
+    assert handle.managed_mr.get_allocated_bytes() == 1000
+    del buffer
+
+
+def test_reinitialize_takes_several_devices() -> None:
+    handle = install(devices=[0, 1])
+    assert [each.info.device_id for each in handle.devices] == [0, 1]
+    assert rmm.mr.get_per_device_resource(1) is handle.devices[1].managed_mr
+    rmm_uvm.restore()
+    assert type(rmm.mr.get_per_device_resource(1)) is rmm.mr.CudaMemoryResource
+
+
+def test_reinitialize_leaves_other_devices_alone(users_mr: Any) -> None:
+    handle = install(devices=1)
+    assert rmm.mr.get_per_device_resource(0) is users_mr
+    assert rmm.mr.get_per_device_resource(1) is handle.managed_mr
+
+
+def test_reinitialize_with_ipc_pool_makes_a_fixed_one(device: Any) -> None:
+    handle = install(device, ipc_pool_size="8MiB")
+    assert handle.ipc_mr.pool_size() == 8 * MIB
+    assert device.statistics()["device_bytes"] == 8 * MIB
+    assert handle.devices[0].sizes.capacity_bytes == 56 * MIB
+
+
+def test_reinitialize_takes_driver_from_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:128MiB")
+    assert rmm_uvm.reinitialize("16MiB").devices[0].info.total_bytes == 128 * MIB
+
+
+@pytest.mark.parametrize("mode", ["auto", "always", "never"])
+def test_reinitialize_passes_prefetch_mode_on(mode: Any) -> None:
+    assert install(prefetch=mode).managed_mr.prefetch == mode
+
+
+def test_reinitialize_with_logging_wraps_and_names_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def logging_adaptor(upstream: Any, log_file_name: str | None) -> Any:
+        asked.append((upstream, log_file_name))
+        return rmm.mr.TrackingResourceAdaptor(upstream)
+
+    monkeypatch.setattr(rmm.mr, "LoggingResourceAdaptor", logging_adaptor)
+    handle = install(logging=True, log_file_name="log.csv")
+    assert asked == [(handle.managed_mr, "log.csv")]
+    assert rmm.mr.get_per_device_resource(0).upstream_mr is handle.managed_mr
+    assert handle.devices[0].current
+
+
+def test_reinitialize_runs_users_hooks_last_registered_first() -> None:
+    order: list[str] = []
+    rmm.register_reinitialize_hook(order.append, "first")
+    rmm.register_reinitialize_hook(order.append, "second")
+    install()
+    assert order == ["second", "first"]
+
+
+def test_hook_that_raises_changes_nothing(users_mr: Any) -> None:
+    def refuse() -> None:
+        raise RuntimeError("buffers in use")
+
+    rmm.register_reinitialize_hook(refuse)
+    with pytest.raises(RuntimeError, match="buffers in use"):
+        install()
+    assert rmm.mr.get_per_device_resource(0) is users_mr
+    assert current_installation() is None
+
+
+# --- restoring ---------------------------------------------------------------------------------
+
+
+def test_restore_puts_back_the_same_object() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    install()
+    rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+def test_restore_without_installation_does_nothing() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    rmm_uvm.restore()
+    rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_leaving_the_context_restores_even_after_an_error() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(KeyError), install():
+        assert rmm.mr.get_per_device_resource(0) is not before
+        raise KeyError
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_restore_gives_the_memory_back_though_the_handle_lives(device: Any) -> None:
+    # IPython keeps every handle that a cell showed.
+    handle = install(device)
+    assert device.statistics()["managed_bytes"] == 16 * MIB
+    rmm_uvm.restore()
+    gc.collect()
+    assert device.statistics()["managed_bytes"] == 0
+    assert repr(handle) == "rmm_uvm: this pool is not installed any more"
+    with pytest.raises(AvailabilityError, match="not installed any more"):
+        _ = handle.managed_mr
+
+
+def test_memory_alive_at_restore_is_freed_where_it_came_from(device: Any) -> None:
+    handle = install(device)
+    buffer = rmm.DeviceBuffer(size=1000, mr=handle.managed_mr)
+    rmm_uvm.restore()
+    gc.collect()
+    assert device.statistics()["managed_bytes"] == 16 * MIB
+    del buffer
+    gc.collect()
+    assert device.statistics()["managed_bytes"] == 0
+
+
+def test_restore_undoes_wirings(monkeypatch: pytest.MonkeyPatch) -> None:
+    undone: list[str] = []
+    wiring = Wiring("cupy", active=True, reason="", undo=lambda: undone.append("cupy"))
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+    install()
+    rmm_uvm.restore()
+    assert undone == ["cupy"]
+
+
+# --- a second time -----------------------------------------------------------------------------
+
+
+def test_second_reinitialize_takes_other_settings_and_restores_the_first_state() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    first = install(prefetch="never")
+    second = install(initial_pool_size="8MiB", prefetch="always")
+    assert second.managed_mr.prefetch == "always"
+    assert rmm.mr.get_per_device_resource(0) is second.managed_mr
+    assert first.devices == ()
+    rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_second_reinitialize_under_the_cap_counts_the_first_pool_as_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "40MiB")
+    first = install(initial_pool_size="32MiB")
+    second = install(initial_pool_size="32MiB", maximum_pool_size="32MiB")
+    assert second.devices[0].sizes.initial_bytes == 32 * MIB
+    assert first.devices == ()
+
+
+def test_wrong_second_call_keeps_the_first_installation() -> None:
+    first = install()
+    with pytest.raises(ConfigurationError):
+        install(initial_pool_size="64MiB", maximum_pool_size="32MiB")
+    assert rmm.mr.get_per_device_resource(0) is first.managed_mr
+    assert current_installation() is first
+
+
+def test_reinitialize_after_out_of_memory_with_frames_alive_says_what_stays(device: Any) -> None:
+    # GIVEN a function that runs out of memory with buffers in its frame
+    install(device, maximum_pool_size="32MiB")
+
+    def run_out() -> None:
+        alive = []
+        while True:
+            mr = rmm.mr.get_per_device_resource(0)
+            alive.append(rmm.DeviceBuffer(size=4 * MIB, mr=mr))
+
+    # WHEN the pool is made anew while the traceback holds that frame
+    try:
+        run_out()
+    except MemoryError:
+        handle = install(device, maximum_pool_size="48MiB")
+
+    # THEN it works and says what is left in the old pool
+    assert handle.devices[0].kept_bytes == 32 * MIB
+    assert "old pool" in repr(handle)
+    assert "32.00 MiB" in repr(handle)
+    assert handle.managed_mr.allocate(1000) != 0
+
+
+def test_reinitialize_default_sizes_after_out_of_memory_begin_small(device: Any) -> None:
+    handle = install(device)
+    held = rmm.DeviceBuffer(size=64 * MIB, mr=handle.managed_mr)
+    device.touch(held.ptr, held.size, write=True)
+    handle = rmm_uvm.reinitialize(driver=device)
+    assert handle.devices[0].sizes.initial_reason == "small: little device memory is free"
+
+
+# --- others' resources -------------------------------------------------------------------------
+
+
+def test_replacing_a_users_resource_warns_once_and_restore_puts_it_back(users_mr: Any) -> None:
+    with pytest.warns(ReplacedResourceWarning, match="replaces StatisticsResourceAdaptor") as seen:
+        install()
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is users_mr
+
+
+def test_ours_replaced_by_set_per_device_resource_is_reported() -> None:
+    handle = install()
+    other = rmm.mr.CudaMemoryResource()
+    rmm.mr.set_per_device_resource(0, other)
+    assert not handle.devices[0].current
+    assert "replaced by CudaMemoryResource" in repr(handle)
+    with pytest.warns(ReplacedResourceWarning, match="replaced meanwhile by CudaMemoryResource"):
+        rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is other
+
+
+def test_ours_replaced_by_rmm_reinitialize_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = rmm.mr.CudaMemoryResource()
+    monkeypatch.setattr(
+        rmm.rmm, "_initialize", lambda **_: rmm.mr.set_per_device_resource(0, other)
+    )
+    undone: list[bool] = []
+    wiring = Wiring("cupy", active=True, reason="", undo=lambda: undone.append(True))
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+    handle = install()
+
+    with pytest.warns(ReplacedResourceWarning, match=r"rmm\.reinitialize replaces") as seen:
+        rmm.reinitialize(pool_allocator=True)
+
+    assert len(seen) == 1
+    assert undone == [True]
+    assert current_installation() is None
+    assert handle.devices == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rmm_uvm.restore()  # nothing of ours is left to put back
+        rmm.reinitialize()  # and nobody to warn any more
+    assert rmm.mr.get_per_device_resource(0) is other
+
+
+def test_warnings_as_errors_leave_nothing_half_restored() -> None:
+    before = rmm.mr.get_per_device_resource(1)
+    install(devices=[0, 1])
+    rmm.mr.set_per_device_resource(0, rmm.mr.CudaMemoryResource())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ReplacedResourceWarning):
+            rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(1) is before
+    assert current_installation() is None
+
+
+# --- torch -------------------------------------------------------------------------------------
+
+
+def test_restore_is_refused_once_torch_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_is_wired(monkeypatch)
+    handle = install()
+    with pytest.raises(AvailabilityError, match=r"restore is refused: torch .*new process"):
+        rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is handle.managed_mr
+
+
+def test_second_reinitialize_is_refused_once_torch_is_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch_is_wired(monkeypatch)
+    handle = install()
+    with pytest.raises(AvailabilityError, match="reinitialize is refused"):
+        install()
+    assert current_installation() is handle
+
+
+def test_rmm_reinitialize_is_refused_once_torch_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_is_wired(monkeypatch)
+    handle = install()
+    monkeypatch.setattr(rmm.rmm, "_initialize", lambda **_: pytest.fail("went on"))
+    with pytest.raises(AvailabilityError, match=r"rmm\.reinitialize is refused"):
+        rmm.reinitialize()
+    assert rmm.mr.get_per_device_resource(0) is handle.managed_mr
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["out_of_memory", "driver_error"])
+def test_first_slab_refused_leaves_previous_resource(
+    device: Any, users_mr: Any, code: str
+) -> None:
+    device.fail_call("allocate_managed", code)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReplacedResourceWarning)
+        with pytest.raises(MemoryError):
+            install(device)
+    assert rmm.mr.get_per_device_resource(0) is users_mr
+    assert current_installation() is None
+    assert device.statistics()["managed_bytes"] == 0
+
+
+def test_free_memory_unreadable_is_an_error_before_any_change(device: Any) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    device.fail_call("memory", "driver_error")
+    with pytest.raises(DriverError, match="free memory"):
+        install(device)
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_second_device_failing_leaves_the_first_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = [rmm.mr.get_per_device_resource(number) for number in (0, 1)]
+    devices = [rmm_uvm.simulated_device("64MiB", device=number) for number in (0, 1)]
+    devices[1].fail_call("allocate_managed", "out_of_memory")
+    monkeypatch.setattr(rmm_uvm.install, "choose_driver", lambda number, _: devices[number])
+    with pytest.raises(MemoryError):
+        install(devices=[0, 1])
+    assert [rmm.mr.get_per_device_resource(number) for number in (0, 1)] == before
+    assert current_installation() is None
+    gc.collect()
+    assert devices[0].statistics()["managed_bytes"] == 0
+
+
+def test_library_that_cannot_be_wired_leaves_previous_resource(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+
+    def refuse(*_args: Any, **_kwargs: Any) -> list[Wiring]:
+        raise AvailabilityError("torch has allocated CUDA memory already")
+
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", refuse)
+    with pytest.raises(AvailabilityError, match="already"):
+        install()
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+def test_second_call_out_of_memory_puts_back_what_was_before_the_package(device: Any) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    install(device)
+    device.fail_call("allocate_managed", "out_of_memory")
+    with pytest.raises(MemoryError):
+        install(device)
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"initial_pool_size": 0}, "greater than 0"),
+        ({"initial_pool_size": -1}, "greater than 0"),
+        ({"initial_pool_size": "many"}, "initial_pool_size='many'"),
+        ({"initial_pool_size": float("nan")}, "initial_pool_size=nan"),
+        ({"initial_pool_size": 1.5}, "fraction"),
+        ({"maximum_pool_size": "1PiB"}, "device and host together hold"),
+        ({"initial_pool_size": "32MiB", "maximum_pool_size": "16MiB"}, "over the maximum"),
+        ({"ipc_pool_size": "65MiB"}, "of the device are free"),
+        ({"prefetch": "sometimes"}, "prefetch='sometimes'"),
+        ({"cudf_prefetch": "on"}, "cudf_prefetch='on'"),
+        ({"cudf_prefetch": 1}, "cudf_prefetch=1"),
+        ({"libraries": ("numba",)}, "numba"),
+        ({"libraries": "cupy"}, "a tuple"),
+        ({"devices": []}, "name each device once"),
+        ({"devices": [0, 0]}, "name each device once"),
+        ({"devices": -1}, "numbered from 0"),
+        ({"devices": [0.5]}, "numbered from 0"),
+        ({"driver": "emulated"}, "driver='emulated'"),
+        ({"driver": "simulated:3MiB"}, "multiple of 2 MiB"),
+    ],
+)
+def test_unusable_argument_is_one_clear_error_and_changes_nothing(
+    arguments: dict[str, Any], message: str
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(ConfigurationError, match=message) as error:
+        install(**arguments)
+    assert len(str(error.value).splitlines()) <= 2
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+def test_device_that_does_not_exist_is_an_error_and_changes_nothing() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(DriverError):
+        rmm_uvm.reinitialize(devices=99, driver="cuda")
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_one_driver_cannot_serve_two_devices(device: Any) -> None:
+    with pytest.raises(ConfigurationError, match="one driver serves one device"):
+        install(device, devices=[0, 1])
+
+
+# --- capacity ----------------------------------------------------------------------------------
+
+
+def test_without_concurrent_managed_access_one_warning_names_the_capacity() -> None:
+    device = rmm_uvm.simulated_device("64MiB", concurrent_managed_access=False)
+    with pytest.warns(CapacityWarning, match=r"capacity is the card's 64\.00 MiB") as seen:
+        handle = install(device)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    assert handle.devices[0].sizes.maximum_bytes == 64 * MIB
+    assert "prefetch       off" in repr(handle)
+
+
+def test_cap_of_the_environment_is_the_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "32MiB")
+    handle = install()
+    assert handle.devices[0].sizes.maximum_bytes == 32 * MIB
+    with pytest.raises(MemoryError):
+        handle.managed_mr.allocate(33 * MIB)
+
+
+def test_cap_holds_for_two_pools_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "40MiB")
+    first = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="30MiB")
+    second = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="4MiB")
+    assert second.upstream_mr.pool_size() == 4 * MIB
+    with pytest.raises(MemoryError):
+        second.allocate(12 * MIB)
+    assert first.upstream_mr.pool_size() == 30 * MIB
+
+
+# --- the handle --------------------------------------------------------------------------------
+
+
+def test_handle_prints_every_size_and_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "48MiB")
+    handle = install(ipc_pool_size="8MiB", libraries=("cupy", "torch"), prefetch="never")
+    rows = {line[:15].strip(): line[15:].split("  ")[0] for line in repr(handle).splitlines()[1:]}
+    assert repr(handle).splitlines()[0] == "rmm_uvm on device 0: simulated device, 64.00 MiB"
+    assert rows == {
+        "initial size": "16.00 MiB",
+        "maximum size": "48.00 MiB",
+        "IPC pool": "8.00 MiB",
+        "cap": "48.00 MiB",
+        "prefetch": "off",
+        "discard": "on",
+        "counters": "on",
+        "cupy": "off",
+        "torch": "off",
+        "cudf_prefetch": "off",
+    }
+
+
+def test_handle_says_why_something_is_off() -> None:
+    device = rmm_uvm.simulated_device("64MiB", discard=False, counters=False)
+    text = repr(install(device))
+    assert "made without discard" in text
+    assert "made without counters" in text
+    assert "a simulated device runs no kernels" in text

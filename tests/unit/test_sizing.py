@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Pool sizes: a pure function of device, host, cap and request."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
+
+MIB = 1 << 20
+GIB = 1 << 30
+HOST = HostMemory(total_bytes=64 * GIB, available_bytes=40 * GIB)
+
+
+def plan(request: PoolRequest | None = None, **facts: Any) -> PoolSizes:
+    known: dict[str, Any] = {"free_bytes": 14 * GIB, "total_bytes": 16 * GIB, "host": HOST}
+    return plan_sizes(request or PoolRequest(), **{**known, **facts})
+
+
+def test_default_initial_is_half_of_free_device_memory() -> None:
+    assert plan().initial_bytes == 7 * GIB
+    assert plan().initial_reason == "half of the free device memory"
+
+
+def test_default_maximum_is_what_the_host_can_back() -> None:
+    sizes = plan()
+    assert sizes.maximum_bytes == 36 * GIB
+    assert sizes.maximum_reason == "90 % of available host memory"
+
+
+def test_default_maximum_names_the_containers_limit() -> None:
+    host = dataclasses.replace(HOST, limit_bytes=50 * GIB, limit_source="/sys/memory.max")
+    assert plan(host=host).maximum_reason.endswith("limited by /sys/memory.max")
+
+
+def test_default_maximum_with_little_host_memory_is_the_device() -> None:
+    sizes = plan(host=HostMemory(8 * GIB, 4 * GIB))
+    assert sizes.maximum_bytes == 16 * GIB
+    assert sizes.maximum_reason == "device memory; the host has less to back more"
+
+
+def test_default_maximum_without_concurrent_managed_access_is_the_device() -> None:
+    sizes = plan(oversubscribable=False)
+    assert sizes.maximum_bytes == 16 * GIB
+    assert "no concurrent managed access" in sizes.maximum_reason
+
+
+def test_default_maximum_under_a_cap_is_what_the_cap_leaves() -> None:
+    sizes = plan(limit_bytes=10 * GIB, limit_used_bytes=4 * GIB)
+    assert sizes.maximum_bytes == 6 * GIB
+    assert sizes.initial_bytes == 6 * GIB
+    assert sizes.maximum_reason == "RMM_UVM_MANAGED_LIMIT"
+
+
+@pytest.mark.parametrize(
+    ("size", "expected_bytes"),
+    [(3 * GIB, 3 * GIB), ("3GiB", 3 * GIB), (0.25, 4 * GIB), (3 * GIB + 5, 3 * GIB), (1000, 768)],
+)
+def test_sizes_may_be_bytes_text_or_a_fraction(size: Any, expected_bytes: int) -> None:
+    assert plan(PoolRequest(initial=size)).initial_bytes == expected_bytes
+
+
+def test_ipc_pool_is_taken_from_managed_capacity_and_free_memory() -> None:
+    sizes = plan(PoolRequest(ipc="2GiB"))
+    assert sizes.ipc_bytes == 2 * GIB
+    assert sizes.capacity_bytes == 14 * GIB
+    assert sizes.initial_bytes == 6 * GIB
+
+
+def test_ipc_size_is_rounded_up_to_256_bytes() -> None:
+    assert plan(PoolRequest(ipc=1000)).ipc_bytes == 1024
+
+
+def test_ipc_pool_that_takes_all_free_memory_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"14\.00 GiB of the device are free"):
+        plan(PoolRequest(ipc="14GiB"))
+
+
+def test_maximum_past_device_and_host_is_refused_with_a_size_that_works() -> None:
+    with pytest.raises(ConfigurationError, match=r"hold 56\.00 GiB; ask for 36\.00 GiB"):
+        plan(PoolRequest(maximum="57GiB"))
+    assert plan(PoolRequest(maximum="36GiB")).warning == ""
+
+
+def test_maximum_that_may_not_be_backed_is_a_warning() -> None:
+    sizes = plan(PoolRequest(maximum="50GiB"))
+    assert sizes.maximum_bytes == 50 * GIB
+    assert "the kernel may end the process" in sizes.warning
+
+
+def test_maximum_past_the_cap_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"RMM_UVM_MANAGED_LIMIT leaves 6\.00 GiB"):
+        plan(PoolRequest(maximum="8GiB"), limit_bytes=10 * GIB, limit_used_bytes=4 * GIB)
+
+
+def test_initial_past_the_maximum_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"over the maximum of 2\.00 GiB"):
+        plan(PoolRequest(initial="3GiB", maximum="2GiB"))
+
+
+def test_cap_that_leaves_less_than_a_block_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="2 MiB at least"):
+        plan(limit_bytes=10 * MIB, limit_used_bytes=9 * MIB)
+
+
+def test_cap_already_exceeded_counts_as_nothing_left() -> None:
+    with pytest.raises(ConfigurationError, match="0 B are left"):
+        plan(limit_bytes=10 * MIB, limit_used_bytes=11 * MIB)
+
+
+def test_full_device_begins_small() -> None:
+    sizes = plan(free_bytes=0)
+    assert sizes.initial_bytes == 64 * MIB
+    assert sizes.initial_reason == "small: little device memory is free"
+
+
+@given(
+    free=st.integers(0, 200 * GIB),
+    used=st.integers(0, 10 * GIB),
+    host_bytes=st.integers(0, 500 * GIB),
+    limit=st.none() | st.integers(0, 300 * GIB),
+    maximum=st.none() | st.floats(0.001, 1.0),
+    oversubscribable=st.booleans(),
+)
+def test_any_plan_keeps_its_bounds(
+    free: int,
+    used: int,
+    host_bytes: int,
+    limit: int | None,
+    maximum: float | None,
+    oversubscribable: bool,
+) -> None:
+    total = free + used + 2 * MIB
+    try:
+        sizes = plan_sizes(
+            PoolRequest(maximum=maximum),
+            free_bytes=free,
+            total_bytes=total,
+            host=HostMemory(500 * GIB, host_bytes),
+            oversubscribable=oversubscribable,
+            limit_bytes=limit,
+        )
+    except ConfigurationError:
+        return
+    assert 0 < sizes.initial_bytes <= sizes.maximum_bytes <= max(total, host_bytes)
+    assert sizes.initial_bytes % 256 == sizes.maximum_bytes % 256 == 0
+    assert limit is None or sizes.maximum_bytes <= limit
+    assert oversubscribable or sizes.maximum_bytes <= total
