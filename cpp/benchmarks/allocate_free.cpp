@@ -85,7 +85,10 @@ struct base {
   rmm_uvm::mr::managed_memory_resource managed{
     prefetcher, std::make_shared<rmm_uvm::managed_account>(), prefetch_mode::automatic};
 
-  [[nodiscard]] rmm::mr::pool_memory_resource pool() const { return {managed, pool_bytes}; }
+  [[nodiscard]] rmm::mr::pool_memory_resource pool() const
+  {
+    return rmm::mr::pool_memory_resource{managed, pool_bytes};
+  }
 };
 
 struct rmm_pool {

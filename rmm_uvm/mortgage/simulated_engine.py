@@ -124,6 +124,11 @@ class SimulatedEngine(ShadowEngine):
         Told about every kernel's accesses; a `rmm_uvm.mortgage.timeline.WatchedDevice`.
     changed : callable
         Called after every change of XGBoost's memory.
+
+    Attributes
+    ----------
+    last_shape : TrainingShape or None
+        Of the last training set that PREP converted, or tried to.
     """
 
     name = "pandas, shadowing cuDF"
@@ -132,6 +137,7 @@ class SimulatedEngine(ShadowEngine):
         super().__init__(chain.resource, device)
         self.chain = chain
         self.xgboost = XGBoostShadow(chain.driver, changed)
+        self.last_shape: TrainingShape | None = None
         self._shapes: weakref.WeakKeyDictionary[xgb.DMatrix, TrainingShape]
         self._shapes = weakref.WeakKeyDictionary()
 
@@ -145,7 +151,7 @@ class SimulatedEngine(ShadowEngine):
         self, features: ShadowFrame, label: ShadowFrame, missing: float
     ) -> xgb.DMatrix:
         """Build XGBoost's matrix on the host, and take its memory on the device."""
-        shape = training_shape(features.values)
+        shape = self.last_shape = training_shape(features.values)
         blocks = self.xgboost.make_matrix(shape)
         matrix = super().training_matrix(features, label, missing)
         self._shapes[matrix] = shape

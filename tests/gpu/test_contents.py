@@ -21,11 +21,18 @@ pytestmark = pytest.mark.gpu
 POOL_BYTES = 512 << 20
 
 
+class LegacyStream:
+    """The legacy default stream by its explicit handle, in the CUDA stream protocol."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return (0, 1)
+
+
 def streams() -> list[cupy.cuda.Stream]:
     """One stream of every kind: legacy as 0 and as 0x1, per-thread, blocking, non-blocking."""
     return [
         cupy.cuda.Stream.null,
-        cupy.cuda.ExternalStream(1),
+        cupy.cuda.Stream.from_external(LegacyStream()),
         cupy.cuda.Stream.ptds,
         cupy.cuda.Stream(),
         cupy.cuda.Stream(non_blocking=True),

@@ -14,8 +14,9 @@ import cloudpickle
 import dask
 import pytest
 import rmm
-import rmm_uvm
 from distributed import Client, LocalCluster
+
+import rmm_uvm
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")

@@ -97,6 +97,8 @@ status simulated_device::evict(va_block& block)
   auto const dropped = block.on_device & block.discarded;
   auto const copied  = block.on_device & ~block.on_host & ~block.discarded;
   if (!take_host_pages(block, block.on_device)) {
+    // As the kernel driver: no other victim is tried, the next request begins with another one.
+    move_to(block, chunk_list_id::used);
     return failed(status_code::out_of_memory, "evict");
   }
   auto const bytes = copied.count() * page_bytes;

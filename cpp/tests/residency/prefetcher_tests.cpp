@@ -155,9 +155,9 @@ TEST_F(Prefetcher, DoubtfulAllocationPrefetchesEdgesAndDiscardsTheInside)
   EXPECT_TRUE(prefetcher.on_allocate({slab_address + 256, blocks(3)}, stream, automatic));
   auto const expected = calls{
     {"capturing", {}, stream},
+    {"discard_and_prefetch", {block_range(slab_address, 1, 2)}, stream, 0},
     {"prefetch", {block_range(slab_address, 0, 1)}, stream, 0},
     {"prefetch", {block_range(slab_address, 3, 1)}, stream, 0},
-    {"discard_and_prefetch", {block_range(slab_address, 1, 2)}, stream, 0},
   };
   EXPECT_EQ(driver->take_calls(), expected);
   auto const statistics = prefetcher.statistics();

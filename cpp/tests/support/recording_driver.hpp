@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,15 @@ struct driver_call {
   int device_id{location::host_id};   ///< where to
 
   friend bool operator==(driver_call const&, driver_call const&) = default;
+  /** @brief How GoogleTest shows a call. */
+  friend std::ostream& operator<<(std::ostream& out, driver_call const& call)
+  {
+    out << call.name << " in " << call.stream << " to " << call.device_id;
+    for (auto const& range : call.ranges) {
+      out << " [" << std::hex << range.address << ", " << range.end() << std::dec << ')';
+    }
+    return out;
+  }
 };
 
 /**

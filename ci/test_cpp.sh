@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds and runs the C++ tests.
+#   ci/test_cpp.sh [plain|asan|tsan|all|benchmark]     default: plain
+# plain      every test
+# asan       every test under the address and undefined-behaviour sanitizers
+# tsan       the concurrency tests under the thread sanitizer
+# all        these three
+# benchmark  cost of allocate + free; writes benchmarks/results/cpp_allocate_free.json
+# PYTHON names the interpreter beside which librmm is installed; without librmm there, a virtual
+# environment in build/ gets the wheels that pyproject.toml names.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly variant=${1:-plain}
+readonly build=build/cpp
+jobs=$(nproc)
+
+say() { printf 'test_cpp: %s\n' "$*" >&2; }
+
+# What has to be there; as root on Debian or Ubuntu it is installed.
+require_packages() {
+  local -a missing=()
+  command -v g++ >/dev/null || missing+=(g++)
+  [ -e /usr/include/gtest/gtest.h ] || missing+=(libgtest-dev)
+  [ -e /usr/include/benchmark/benchmark.h ] || missing+=(libbenchmark-dev)
+  [ ${#missing[@]} -eq 0 ] && return
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    say "installing ${missing[*]}"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+      "${missing[@]}" >/dev/null
+  else
+    say "missing: ${missing[*]} (Debian and Ubuntu: apt-get install ${missing[*]})"
+    exit 1
+  fi
+}
+
+# Sets PYTHON to an interpreter that has the wheels to build against, and cmake and ninja in PATH.
+require_wheels() {
+  local python=${PYTHON:-python3}
+  if ! "$python" cpp/cmake/wheel_headers.py >/dev/null 2>&1; then
+    say "no librmm beside $python: installing the build requirements into $build/venv"
+    python3 -m venv "$build/venv"
+    python="$build/venv/bin/python"
+    "$python" -c '
+import tomllib
+for one in tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]: print(one)
+' >"$build/requirements.txt"
+    "$python" -m pip install -q -r "$build/requirements.txt" cmake ninja
+  fi
+  PYTHON=$("$python" -c 'import sys; print(sys.executable)')
+  PATH="$(dirname "$PYTHON"):$PATH"
+  command -v cmake >/dev/null && command -v ninja >/dev/null ||
+    "$PYTHON" -m pip install -q cmake ninja
+}
+
+# build_variant NAME SANITIZERS TARGET...: configures and builds in a folder of its own.
+build_variant() {
+  local name=$1 sanitizers=$2
+  shift 2
+  # Not a Debug build: without NDEBUG, RMM's headers assert on a machine without a GPU.
+  cmake -S . -B "$build/$name" -G Ninja -Wno-dev --log-level=WARNING \
+    -DRMM_UVM_TESTS=ON -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g -DNDEBUG"
+  ninja -C "$build/$name" --quiet "$@"
+}
+
+run_tests() {
+  local name=$1
+  shift
+  say "$name"
+  ctest --test-dir "$build/$name" --output-on-failure --no-tests=error -j "$jobs" "$@" | tail -n 12
+}
+
+plain() {
+  build_variant plain "" core_tests concurrency_tests cuda_tests mr_tests allocate_free
+  run_tests plain
+}
+
+asan() {
+  build_variant asan address,undefined core_tests concurrency_tests cuda_tests mr_tests
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan
+}
+
+tsan() {
+  build_variant tsan thread concurrency_tests
+  # Its memory layout does not suit kernels that spread addresses widely.
+  TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize \
+    ctest --test-dir "$build/tsan" --output-on-failure --no-tests=error -L concurrency | tail -n 12
+}
+
+benchmark() {
+  build_variant plain "" allocate_free
+  local result=benchmarks/results/cpp_allocate_free.json commit
+  commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
+  mkdir -p benchmarks/results
+  "$build/plain/cpp/benchmarks/allocate_free" --benchmark_repetitions=5 \
+    --benchmark_report_aggregates_only=true --benchmark_enable_random_interleaving=true \
+    --benchmark_context=commit="$commit" \
+    --benchmark_context=processor="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \
+    --benchmark_out="$result" --benchmark_out_format=json
+  say "written: $result"
+}
+
+case $variant in
+  plain | asan | tsan | benchmark) selected=("$variant") ;;
+  all) selected=(plain asan tsan) ;;
+  *)
+    say "unknown variant '$variant': plain, asan, tsan, all or benchmark"
+    exit 2
+    ;;
+esac
+require_packages
+mkdir -p "$build"
+require_wheels
+for one in "${selected[@]}"; do
+  "$one"
+done

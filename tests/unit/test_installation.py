@@ -1,0 +1,60 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The handle's table, rendered from plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import rmm_uvm
+from rmm_uvm.device_info import Availability
+from rmm_uvm.installation import Installation, render
+from rmm_uvm.integrations import Wiring
+
+
+def installed() -> Installation:
+    return rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=())
+
+
+def test_table_has_no_trailing_blanks_and_fits_100_columns() -> None:
+    lines = render(installed()).splitlines()
+    assert all(line == line.rstrip() and 0 < len(line) <= 100 for line in lines)
+
+
+def test_table_shows_each_device() -> None:
+    handle = rmm_uvm.reinitialize(
+        "16MiB", driver="simulated:64MiB", libraries=(), devices=[0, 1]
+    )
+    titles = [line for line in repr(handle).splitlines() if line.startswith("rmm_uvm on")]
+    assert titles == [
+        "rmm_uvm on device 0: simulated device, 64.00 MiB",
+        "rmm_uvm on device 1: simulated device, 64.00 MiB",
+    ]
+
+
+def test_table_shows_wirings_with_reasons() -> None:
+    handle = installed()
+    handle.wirings = (Wiring("cupy", active=True, reason="allocates through RMM"),)
+    assert "cupy           on         allocates through RMM" in repr(handle)
+
+
+def test_table_shows_bytes_left_in_an_old_pool() -> None:
+    handle = installed()
+    handle.devices = (dataclasses.replace(handle.devices[0], kept_bytes=3 << 20),)
+    assert "old pool       3.00 MiB   still alive there" in repr(handle)
+
+
+def test_table_shows_why_counters_are_off() -> None:
+    handle = installed()
+    off = Availability(False, "RMM_UVM_COUNTERS is off")
+    handle.devices = (dataclasses.replace(handle.devices[0], counters=off),)
+    assert "counters       off        RMM_UVM_COUNTERS is off" in repr(handle)
+
+
+def test_permanent_libraries_are_named() -> None:
+    handle = installed()
+    handle.wirings = (
+        Wiring("cupy", active=True, reason=""),
+        Wiring("torch", active=True, reason="", permanent=True),
+    )
+    assert handle.permanent == ("torch",)

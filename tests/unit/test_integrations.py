@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Wiring of other libraries: present, missing, and too late. The libraries are stand-ins."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rmm
+
+import rmm_uvm
+import rmm_uvm.install
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
+from rmm_uvm.integrations import cudf, wire
+from rmm_uvm.mr import SimulatedCudaMemoryResource
+
+
+def put_module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types.ModuleType:
+    """Let a module be importable, found and complete."""
+    module = types.ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, loader=None)
+    vars(module).update(contents)
+    monkeypatch.setitem(sys.modules, name, module)
+    return module
+
+
+class CudfPrefetch:
+    """Stands in for ``pylibcudf.prefetch`` and the flag of libcudf behind it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, enabled: bool) -> None:
+        self.enabled = enabled
+        prefetch = put_module(
+            monkeypatch, "pylibcudf.prefetch", enable=self.enable, disable=self.disable
+        )
+        put_module(monkeypatch, "pylibcudf", prefetch=prefetch)
+        monkeypatch.setattr(cudf, "prefetch_enabled", lambda: self.enabled)
+
+    def enable(self) -> None:
+        self.enabled = True
+
+    def disable(self) -> None:
+        self.enabled = False
+
+
+# --- CuPy ----------------------------------------------------------------------------------------
+
+
+def test_cupy_allocator_is_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    current = ["the user's"]
+    put_module(
+        monkeypatch,
+        "cupy",
+        cuda=types.SimpleNamespace(
+            get_allocator=lambda: current[0],
+            set_allocator=lambda allocator: current.__setitem__(0, allocator),
+        ),
+    )
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    wiring = wire("cupy")
+    assert wiring.active
+    assert current == [rmm_cupy_allocator]
+    wiring.undo()
+    assert current == ["the user's"]
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_missing_library_is_a_value_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    wiring = wire(library)
+    assert (wiring.active, wiring.reason, wiring.permanent) == (False, "not installed", False)
+    wiring.undo()
+
+
+def test_unknown_library_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'numba'"):
+        wire("numba")
+
+
+# --- torch ---------------------------------------------------------------------------------------
+
+
+def put_torch(monkeypatch: pytest.MonkeyPatch, change: Any, allocator: Any = "rmm's") -> None:
+    memory = types.SimpleNamespace(change_current_allocator=change)
+    put_module(monkeypatch, "torch", cuda=types.SimpleNamespace(memory=memory))
+    put_module(monkeypatch, "rmm.allocators.torch", rmm_torch_allocator=allocator)
+
+
+def test_torch_allocator_is_changed_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[str] = []
+    put_torch(monkeypatch, changed.append)
+    wiring = wire("torch")
+    assert (wiring.active, wiring.permanent) == (True, True)
+    assert changed == ["rmm's"]
+
+
+def test_torch_that_allocated_already_is_an_error_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_late(_allocator: str) -> None:
+        raise RuntimeError("Can't swap an already initialized allocator")
+
+    put_torch(monkeypatch, too_late)
+    with pytest.raises(AvailabilityError, match="call rmm_uvm.reinitialize before it does"):
+        wire("torch")
+
+
+def test_torch_without_gpu_is_a_value_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_torch(monkeypatch, pytest.fail, allocator=None)
+    assert wire("torch").reason == "torch sees no GPU"
+
+
+def test_torch_too_late_undoes_what_was_wired_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    flag = CudfPrefetch(monkeypatch, enabled=False)
+
+    def too_late(_allocator: str) -> None:
+        raise RuntimeError
+
+    put_torch(monkeypatch, too_late)
+    with pytest.raises(AvailabilityError):
+        rmm_uvm.install._wire_all(("torch",), True, simulated=False)
+    assert not flag.enabled
+
+
+# --- libcudf's prefetch --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("value", "during"), [(True, True), (False, False), ("auto", False)])
+def test_cudf_prefetch_is_switched_and_put_back(
+    monkeypatch: pytest.MonkeyPatch, before: bool, value: Any, during: bool
+) -> None:
+    flag = CudfPrefetch(monkeypatch, enabled=before)
+    wiring = cudf.wire_prefetch(value)
+    assert (flag.enabled, wiring.active) == (during, during)
+    wiring.undo()
+    assert flag.enabled is before
+
+
+def test_cudf_that_cannot_be_asked_goes_back_to_its_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flag = CudfPrefetch(monkeypatch, enabled=False)
+    monkeypatch.setattr(cudf, "prefetch_enabled", lambda: None)
+    wiring = cudf.wire_prefetch(True)
+    wiring.undo()
+    assert not flag.enabled
+
+
+def test_cudf_missing_is_a_value_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    wiring = cudf.wire_prefetch(True)
+    assert (wiring.active, wiring.reason) == (False, "cuDF is not installed")
+
+
+LIBCUDF = """
+#include <atomic>
+namespace cudf::prefetch::detail {
+std::atomic_bool& enabled() { static std::atomic_bool value{false}; return value; }
+}
+extern "C" void enable() { cudf::prefetch::detail::enabled() = true; }
+"""
+ASK = """
+import ctypes, sys
+from rmm_uvm.integrations.cudf import prefetch_enabled
+print(prefetch_enabled())
+library = ctypes.CDLL(sys.argv[1])
+print(prefetch_enabled())
+library.enable()
+print(prefetch_enabled())
+"""
+
+
+def test_state_of_libcudf_is_read_from_the_loaded_library(tmp_path: Path) -> None:
+    compiler = shutil.which("g++")
+    assert compiler is not None, "the package's own prerequisite"
+    source, library = tmp_path / "libcudf.cpp", tmp_path / "libcudf.so"
+    source.write_text(LIBCUDF)
+    subprocess.run(
+        [compiler, "-std=c++17", "-shared", "-fPIC", "-Wl,-soname,libcudf.so", source, "-o", library],
+        check=True,
+    )
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", ASK, str(library)],
+        capture_output=True, text=True, timeout=60, check=True,
+    )
+    assert answer.stdout.split() == ["None", "False", "True"]
+
+
+# --- cudf.pandas ---------------------------------------------------------------------------------
+
+
+def cudf_pandas_install(prefetch: CudfPrefetch, simulated: Any) -> bool:
+    """Install a resource as ``cudf.pandas.install()`` of 26.10 does: only over RMM's default."""
+    if not isinstance(rmm.mr.get_per_device_resource(0), rmm.mr.CudaMemoryResource):
+        return False
+    pool = rmm.mr.PoolMemoryResource(SimulatedCudaMemoryResource(simulated), 1 << 20, 1 << 20)
+    prefetch.enable()
+    rmm.mr.set_per_device_resource(0, rmm.mr.PrefetchResourceAdaptor(pool))
+    return True
+
+
+def test_cudf_pandas_after_ours_leaves_ours_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    flag = CudfPrefetch(monkeypatch, enabled=False)
+    handle = rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=())
+    assert not cudf_pandas_install(flag, rmm_uvm.simulated_device("64MiB"))
+    assert rmm.mr.get_per_device_resource(0) is handle.managed_mr
+
+
+def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_put_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flag = CudfPrefetch(monkeypatch, enabled=False)
+    assert cudf_pandas_install(flag, rmm_uvm.simulated_device("64MiB"))
+    theirs = rmm.mr.get_per_device_resource(0)
+    # As on a GPU: a simulated device would leave libcudf alone.
+    monkeypatch.setattr(
+        rmm_uvm.install,
+        "_wire_all",
+        lambda _libraries, value, *, simulated: [cudf.wire_prefetch(value)],
+    )
+
+    with pytest.warns(ReplacedResourceWarning, match="replaces PrefetchResourceAdaptor"):
+        rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=())
+    assert not flag.enabled
+    rmm_uvm.restore()
+
+    assert rmm.mr.get_per_device_resource(0) is theirs
+    assert flag.enabled

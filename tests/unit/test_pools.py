@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Building the two pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import rmm
+
+import rmm_uvm
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.pools import plan_for
+from rmm_uvm.sizing import PoolRequest
+
+MIB = 1 << 20
+
+
+def test_managed_pool_prefetches_its_first_slab_as_far_as_memory_is_free() -> None:
+    device = rmm_uvm.simulated_device("512MiB")
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="400MiB")
+    # 128 MiB are left free: what the kernel driver takes at once for whoever comes next.
+    assert mr.statistics()["slab_prefetched_bytes"] == 384 * MIB
+    assert device.statistics()["resident_bytes"] == 384 * MIB
+
+
+def test_managed_pool_grows_to_its_maximum_then_raises() -> None:
+    mr = rmm_uvm.managed_pool(
+        driver="simulated:64MiB", initial_pool_size="8MiB", maximum_pool_size="96MiB"
+    )
+    first = mr.allocate(60 * MIB)
+    assert mr.upstream_mr.pool_size() > 8 * MIB
+    with pytest.raises(MemoryError, match="Maximum pool size exceeded"):
+        mr.allocate(60 * MIB)
+    mr.deallocate(first, 60 * MIB)
+
+
+def test_managed_pool_installs_nothing() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"initial_pool_size": 0},
+        {"initial_pool_size": "8 parsecs"},
+        {"maximum_pool_size": -1},
+        {"prefetch": "maybe"},
+        {"prefetch": None},
+    ],
+)
+def test_managed_pool_with_unusable_argument_takes_no_memory(arguments: dict[str, Any]) -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    with pytest.raises(ConfigurationError):
+        rmm_uvm.managed_pool(driver=device, **arguments)
+    assert device.statistics()["managed_bytes"] == 0
+
+
+def test_managed_pool_whose_slab_is_refused_raises_memory_error() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    device.fail_call("allocate_managed", "out_of_memory")
+    with pytest.raises(MemoryError, match="simulated device"):
+        rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB")
+
+
+def test_ipc_pool_takes_its_memory_at_once_and_never_grows() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    mr = rmm_uvm.ipc_pool("4MiB", driver=device)
+    assert device.statistics()["device_bytes"] == 4 * MIB
+    with pytest.raises(MemoryError):
+        mr.allocate(5 * MIB)
+    mr.deallocate(mr.allocate(4 * MIB), 4 * MIB)
+    assert mr.pool_size() == 4 * MIB
+
+
+@pytest.mark.parametrize("size", [0, -1, "65MiB", "none", 0.5])
+def test_ipc_pool_of_unusable_size_is_refused(size: Any) -> None:
+    with pytest.raises(ConfigurationError, match="ipc_pool_size"):
+        rmm_uvm.ipc_pool(size, driver="simulated:64MiB")
+
+
+def test_plan_counts_memory_that_is_about_to_return() -> None:
+    device = rmm_uvm.simulated_device("512MiB")
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="256MiB")
+    now = plan_for(device, PoolRequest()).initial_bytes
+    later = plan_for(device, PoolRequest(), returning_bytes=256 * MIB).initial_bytes
+    assert (now, later) == (128 * MIB, 256 * MIB)
+    del mr
