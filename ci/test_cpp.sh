@@ -53,8 +53,9 @@ for one in tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"
   fi
   PYTHON=$("$python" -c 'import sys; print(sys.executable)')
   PATH="$(dirname "$PYTHON"):$PATH"
-  command -v cmake >/dev/null && command -v ninja >/dev/null ||
+  if ! command -v cmake >/dev/null || ! command -v ninja >/dev/null; then
     "$PYTHON" -m pip install -q cmake ninja
+  fi
 }
 
 # build_variant NAME SANITIZERS TARGET...: configures and builds in a folder of its own.
@@ -62,7 +63,7 @@ build_variant() {
   local name=$1 sanitizers=$2
   shift 2
   # Not a Debug build: without NDEBUG, RMM's headers assert on a machine without a GPU.
-  cmake -S . -B "$build/$name" -G Ninja -Wno-dev --log-level=WARNING \
+  cmake -S . -B "$build/$name" -G Ninja --log-level=WARNING \
     -DRMM_UVM_TESTS=ON -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g -DNDEBUG"
   ninja -C "$build/$name" --quiet "$@"
@@ -72,7 +73,7 @@ run_tests() {
   local name=$1
   shift
   say "$name"
-  ctest --test-dir "$build/$name" --output-on-failure --no-tests=error -j "$jobs" "$@" | tail -n 12
+  ctest --test-dir "$build/$name/cpp" --output-on-failure --no-tests=error -j "$jobs" "$@" | tail -n 12
 }
 
 plain() {
@@ -89,7 +90,7 @@ tsan() {
   build_variant tsan thread concurrency_tests
   # Its memory layout does not suit kernels that spread addresses widely.
   TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize \
-    ctest --test-dir "$build/tsan" --output-on-failure --no-tests=error -L concurrency | tail -n 12
+    ctest --test-dir "$build/tsan/cpp" --output-on-failure --no-tests=error -L concurrency | tail -n 12
 }
 
 benchmark() {

@@ -162,4 +162,14 @@ BENCHMARK(allocate_free_in_doubt)->Apply(sizes);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv)
+{
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) { return 1; }
+  benchmark::AddCustomContext("driver",
+                              "does nothing; without a GPU, RMM's prefetch adaptor issues no "
+                              "prefetch at all and its arena does not run");
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

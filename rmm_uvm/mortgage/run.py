@@ -22,7 +22,6 @@ from rmm_uvm.mortgage.run_report import RunReport, StageFigures, merge_stages
 from rmm_uvm.mortgage.timeline import (
     Sampler,
     Timeline,
-    WatchedDevice,
     simulated_levels,
     wall_clock,
 )
@@ -144,11 +143,9 @@ def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, Timeline]:
             f"the pool is {config.pool_bytes} bytes and cannot be larger than the device, "
             f"which has {device.memory()[0]}"
         )
-    watched = WatchedDevice(device, migrates=memory.managed)
     chain = simulated_chain(memory, device, config.pool_bytes)
-    engine = SimulatedEngine(chain, watched, lambda: watched.changed())
     timeline = Timeline(lambda: simulated_levels(device, engine.footprint))
-    watched.changed = timeline.sample
+    engine = SimulatedEngine(chain, timeline.sample)
     return engine, timeline
 
 
@@ -158,8 +155,7 @@ def _largest_training_rows(config: RunConfig, ran: SimulatedEngine, part_rows: i
     memory = find_memory(config.memory)
 
     def fresh() -> SimulatedEngine:
-        engine, timeline = _simulated_engine(config)
-        del timeline
+        engine, _ = _simulated_engine(config)
         if memory.hands_over:
             engine.tear_down_pool()
         return engine

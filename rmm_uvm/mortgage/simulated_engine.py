@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rmm_uvm.mortgage.memory import Chain, tear_down_pool
 from rmm_uvm.mortgage.shadow.engine import ShadowEngine
 from rmm_uvm.mortgage.shadow.frame import ShadowFrame
+from rmm_uvm.mortgage.timeline import WatchedDevice, WatchedResource
 from rmm_uvm.mortgage.xgboost_memory import SKETCH_FREE_FRACTION, TrainingShape, training_shape
 from rmm_uvm.mr import SimulatedCudaMemoryResource
 
@@ -37,6 +38,7 @@ class CudaMallocBlocks:
     def __init__(self, resource: SimulatedCudaMemoryResource) -> None:
         self._resource = resource
         self._blocks: list[tuple[int, int]] = []
+        self.held_bytes = 0
 
     def take(self, nbytes: int) -> None:
         """Allocate `nbytes`, > 0.
@@ -47,11 +49,13 @@ class CudaMallocBlocks:
             The device has no room, even with all managed pages evicted.
         """
         self._blocks.append((int(self._resource.allocate(nbytes)), nbytes))
+        self.held_bytes += nbytes
 
     def free(self) -> None:
         """Free everything."""
         while self._blocks:
             self._resource.deallocate(*self._blocks.pop())
+        self.held_bytes = 0
 
     def __del__(self) -> None:
         self.free()
@@ -120,21 +124,24 @@ class SimulatedEngine(ShadowEngine):
     ----------
     chain : Chain
         From `rmm_uvm.mortgage.memory.simulated_chain`.
-    device : Device
-        Told about every kernel's accesses; a `rmm_uvm.mortgage.timeline.WatchedDevice`.
     changed : callable
-        Called after every change of XGBoost's memory.
+        Called before every allocation, after every access of a kernel, and after every change of
+        XGBoost's memory, for whoever records levels.
 
     Attributes
     ----------
+    xgboost : XGBoostShadow
+        Takes what XGBoost would.
     last_shape : TrainingShape or None
         Of the last training set that PREP converted, or tried to.
     """
 
     name = "pandas, shadowing cuDF"
 
-    def __init__(self, chain: Chain, device: Any, changed: Callable[[], None]) -> None:
-        super().__init__(chain.resource, device)
+    def __init__(self, chain: Chain, changed: Callable[[], None] = lambda: None) -> None:
+        self._changed = changed
+        device = WatchedDevice(chain.driver, changed, migrates=chain.memory.managed)
+        super().__init__(WatchedResource(chain.resource, changed), device)
         self.chain = chain
         self.xgboost = XGBoostShadow(chain.driver, changed)
         self.last_shape: TrainingShape | None = None
@@ -144,7 +151,7 @@ class SimulatedEngine(ShadowEngine):
     def tear_down_pool(self) -> None:
         """Finalise the pool and allocate by cudaMalloc from here on."""
         tear_down_pool(self.chain)
-        self._enactor.resource = self.chain.resource
+        self._enactor.resource = WatchedResource(self.chain.resource, self._changed)
         gc.collect()
 
     def training_matrix(

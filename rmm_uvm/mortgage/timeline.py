@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Levels of device memory over the course of a run, with the stages marked.
 
-On a simulated device a sample is taken at every access of a kernel, so the horizontal axis is the
-order of operations and not time. On a GPU a thread samples in real time.
+On a simulated device a sample is taken at every allocation and every access of a kernel, so the
+horizontal axis is the order of operations and not time. On a GPU a thread samples in real time.
 """
 
 from __future__ import annotations
@@ -122,20 +122,49 @@ class WatchedDevice:
     ----------
     device : SimulatedDevice
         The device.
+    changed : callable
+        Takes the sample.
     migrates : bool
         Whether the memory touched is managed; cudaMalloc memory never moves.
     """
 
-    def __init__(self, device: SimulatedDevice, *, migrates: bool) -> None:
+    def __init__(
+        self, device: SimulatedDevice, changed: Callable[[], None], *, migrates: bool
+    ) -> None:
         self._device = device
+        self._changed = changed
         self._migrates = migrates
-        self.changed: Callable[[], None] = lambda: None
 
     def touch(self, address: int, nbytes: int, write: bool = False) -> None:  # noqa: FBT001, FBT002
         """Let a kernel access a range."""
         if self._migrates:
             self._device.touch(address, nbytes, write=write)
-        self.changed()
+        self._changed()
+
+
+class WatchedResource:
+    """Passes allocations on to a memory resource, and has a sample taken before every one.
+
+    Parameters
+    ----------
+    resource : rmm.mr.DeviceMemoryResource
+        Allocates and frees.
+    changed : callable
+        Takes the sample.
+    """
+
+    def __init__(self, resource: Any, changed: Callable[[], None]) -> None:
+        self._resource = resource
+        self._changed = changed
+
+    def allocate(self, nbytes: int) -> int:
+        """Allocate bytes; raises MemoryError as the resource does."""
+        self._changed()
+        return int(self._resource.allocate(nbytes))
+
+    def deallocate(self, address: int, nbytes: int) -> None:
+        """Free an allocation."""
+        self._resource.deallocate(address, nbytes)
 
 
 def simulated_levels(device: SimulatedDevice, footprint: FootprintSource) -> tuple[int, int, int]:

@@ -35,7 +35,7 @@ def test_table_shows_each_device() -> None:
 def test_table_shows_wirings_with_reasons() -> None:
     handle = installed()
     handle.wirings = (Wiring("cupy", active=True, reason="allocates through RMM"),)
-    assert "cupy           on         allocates through RMM" in repr(handle)
+    assert "cupy          on         allocates through RMM" in repr(handle)
 
 
 def test_table_shows_bytes_left_in_an_old_pool() -> None:

@@ -49,6 +49,11 @@ class CudfPrefetch:
         self.enabled = False
 
 
+def as_on_a_gpu() -> Any:
+    """A driver that looks like a GPU's to the wiring."""
+    return types.SimpleNamespace(info=types.SimpleNamespace(simulated=False))
+
+
 # --- CuPy ----------------------------------------------------------------------------------------
 
 
@@ -127,7 +132,7 @@ def test_torch_too_late_undoes_what_was_wired_before(monkeypatch: pytest.MonkeyP
 
     put_torch(monkeypatch, too_late)
     with pytest.raises(AvailabilityError):
-        rmm_uvm.install._wire_all(("torch",), True, simulated=False)
+        rmm_uvm.install._wire_all(("torch",), True, [as_on_a_gpu()])
     assert not flag.enabled
 
 
@@ -140,7 +145,7 @@ def test_cudf_prefetch_is_switched_and_put_back(
     monkeypatch: pytest.MonkeyPatch, before: bool, value: Any, during: bool
 ) -> None:
     flag = CudfPrefetch(monkeypatch, enabled=before)
-    wiring = cudf.wire_prefetch(value)
+    wiring = cudf.wire_prefetch(value, [rmm_uvm.simulated_device("64MiB")])
     assert (flag.enabled, wiring.active) == (during, during)
     wiring.undo()
     assert flag.enabled is before
@@ -151,14 +156,25 @@ def test_cudf_that_cannot_be_asked_goes_back_to_its_default(
 ) -> None:
     flag = CudfPrefetch(monkeypatch, enabled=False)
     monkeypatch.setattr(cudf, "prefetch_enabled", lambda: None)
-    wiring = cudf.wire_prefetch(True)
+    wiring = cudf.wire_prefetch(True, [])
     wiring.undo()
     assert not flag.enabled
 
 
+def test_cudf_prefetch_auto_without_counters_stays_off_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flag = CudfPrefetch(monkeypatch, enabled=True)
+    wiring = cudf.wire_prefetch("auto", [rmm_uvm.simulated_device("64MiB", counters=False)])
+    assert not flag.enabled
+    assert "without counters" in wiring.reason
+    wiring.undo()
+    assert flag.enabled
+
+
 def test_cudf_missing_is_a_value_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    wiring = cudf.wire_prefetch(True)
+    wiring = cudf.wire_prefetch(True, [])
     assert (wiring.active, wiring.reason) == (False, "cuDF is not installed")
 
 
@@ -226,7 +242,7 @@ def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_put_back(
     monkeypatch.setattr(
         rmm_uvm.install,
         "_wire_all",
-        lambda _libraries, value, *, simulated: [cudf.wire_prefetch(value)],
+        lambda _libraries, value, drivers: [cudf.wire_prefetch(value, drivers)],
     )
 
     with pytest.warns(ReplacedResourceWarning, match="replaces PrefetchResourceAdaptor"):

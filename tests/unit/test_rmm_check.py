@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Importing beside another RMM: one line that says what to install, in a process of its own."""
+"""Using the package beside another RMM: one line that says what to install, in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ import sys
 
 import pytest
 
-OTHER_MINOR = "import rmm; rmm.__version__ = '26.12.00'"
-CUDA_12 = """
+PRETEND = """
 import importlib.metadata as metadata
-version = metadata.version
-metadata.version = lambda name: '26.10.0' if name == 'librmm-cu12' else version(name)
+true_version, pretended = metadata.version, {pretended}
+def version(name):
+    if pretended.get(name, "") is None:
+        raise metadata.PackageNotFoundError(name)
+    return pretended.get(name) or true_version(name)
+metadata.version = version
 """
-NO_RMM = "import sys; sys.modules['rmm'] = None"
+OTHER_MINOR = PRETEND.format(pretended={"rmm-cu13": "26.12.0"})
+CUDA_12 = PRETEND.format(pretended={"rmm-cu12": "26.10.0"})
+NO_RMM = PRETEND.format(pretended={"rmm-cu13": None, "rmm": None}) + (
+    "import sys; sys.modules['rmm'] = None"
+)
 
 
-def import_after(preparation: str) -> subprocess.CompletedProcess[str]:
+def run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-c", f"{preparation}\nimport rmm_uvm"],
+        [sys.executable, "-P", "-c", program],
         capture_output=True,
         text=True,
         timeout=60,
@@ -28,31 +35,37 @@ def import_after(preparation: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def use_after(preparation: str) -> subprocess.CompletedProcess[str]:
+    return run(f"{preparation}\nfrom rmm_uvm import reinitialize")
+
+
 @pytest.mark.parametrize(
     ("preparation", "message"),
     [
-        (OTHER_MINOR, "rmm_uvm is built for RMM 26.10 and found 26.12.00: install rmm-cu13==26.10.*"),
-        (CUDA_12, "rmm_uvm is built for CUDA 13 and found RMM for CUDA 12: uninstall rmm-cu12"),
-        (NO_RMM, "rmm_uvm needs RMM 26.10: install rmm-cu13==26.10.*"),
+        (OTHER_MINOR, "rmm-cu13 26.12.0 is not the 26.10 that rmm-uvm is built for: pip install"),
+        (CUDA_12, "rmm-cu12 26.10.0 is not for CUDA 13: pip uninstall rmm-cu12"),
+        (NO_RMM, "RMM is not installed: pip install"),
     ],
 )
-def test_import_beside_another_rmm_is_one_line(preparation: str, message: str) -> None:
-    result = import_after(preparation)
+def test_use_beside_another_rmm_is_one_line(preparation: str, message: str) -> None:
+    result = use_after(preparation)
     assert result.returncode != 0
-    assert result.stderr.splitlines()[-1].startswith(f"ImportError: {message}")
+    assert result.stderr.splitlines()[-1].startswith(
+        f"ImportError: rmm_uvm cannot be used: {message}"
+    )
 
 
-def test_import_beside_the_right_rmm_works_and_is_silent() -> None:
-    result = import_after("")
+def test_use_beside_the_right_rmm_works_and_is_silent() -> None:
+    result = use_after("")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_import_initializes_no_gpu_and_loads_no_optional_library() -> None:
-    watched = "('cudf', 'cupy', 'torch', 'pandas', 'numpy', 'matplotlib', 'xgboost')"
-    result = import_after("")
-    assert result.returncode == 0
-    code = f"import sys, rmm; before = set(sys.modules); import rmm_uvm; print([name for name in {watched} if name in set(sys.modules) - before])"
-    out = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert out.stdout.strip() == "[]"
+def test_import_works_beside_any_rmm_so_that_the_doctor_can_start() -> None:
+    result = run(f"{NO_RMM}\nimport rmm_uvm")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_use_loads_no_optional_library() -> None:
+    watched = {"cudf", "cupy", "torch", "pandas", "matplotlib", "xgboost", "distributed"}
+    result = run("import sys; from rmm_uvm import reinitialize; print(*sys.modules)")
+    assert watched.isdisjoint(result.stdout.split())

@@ -184,7 +184,9 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
     def left_join(self, left: FrameT, right: FrameT, on: Sequence[str]) -> FrameT:
         """Return all rows of `left` with the other columns of the matching rows of `right`.
 
-        Null keys match null keys. Apart from `on` the two have no column name in common.
+        Null keys match null keys. Apart from `on` the two have no column name in common. An
+        integer column of `right` may come back as float64 where rows find no match: cuDF does
+        that, pandas does not. Values are equal, being far below 2**53.
         """
 
     @abstractmethod

@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+from typing import Literal
+
+from rmm_uvm._lib.driver import UvmDriver
+
+class SimulatedDevice(UvmDriver):
+    def __init__(
+        self,
+        capacity_bytes: int,
+        *,
+        host_bytes: int | None = None,
+        backing: bool = False,
+        concurrent_managed_access: bool = True,
+        discard: bool = True,
+        counters: bool = True,
+        device_id: int = 0,
+    ) -> None: ...
+    def touch(self, address: int, nbytes: int, write: bool = False) -> None: ...
+    def cpu_touch(self, address: int, nbytes: int, write: bool = False) -> None: ...
+    def resident_bytes(self, address: int, nbytes: int) -> int: ...
+    def statistics(self) -> dict[str, int]: ...
+    def fail_call(
+        self,
+        call: str,
+        code: Literal[
+            "out_of_memory", "invalid_value", "not_supported", "driver_error"
+        ] = "driver_error",
+        skip: int = 0,
+    ) -> None: ...
+    def set_capture_state(
+        self, stream: int, state: Literal["none", "capturing", "unknown"]
+    ) -> None: ...
