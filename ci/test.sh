@@ -12,7 +12,8 @@ step() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 
 check_prerequisites
 make_environment test mortgage,test
-export PATH=$environment/bin:$PATH
+# Tools come from the environment; apt-get, which may install GoogleTest, needs the last two.
+export PATH=$environment/bin:$PATH:/usr/sbin:/sbin PYTHON=$environment/bin/python
 
 step "style"
 bash "$repository/ci/check_style.sh"

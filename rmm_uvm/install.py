@@ -199,7 +199,7 @@ def restore() -> None:
     del device
     installation.release()
     for device_id in replaced:  # last: warnings may be errors
-        _warn_replaced(device_id, "was replaced meanwhile by", "which stays")
+        _warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
 
 
 def _check_arguments(
@@ -333,12 +333,12 @@ def _warn_about(installation: Installation) -> None:
             warnings.warn(device.sizes.warning, CapacityWarning, stacklevel=3)
 
 
-def _warn_replaced(device_id: int, what: str, then: str) -> None:
+def _warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 4) -> None:
     other = type(rmm.mr.get_per_device_resource(device_id)).__name__
     warnings.warn(
         f"rmm_uvm's pool on device {device_id} {what} {other}, {then}",
         ReplacedResourceWarning,
-        stacklevel=4,
+        stacklevel=stacklevel,
     )
 
 

@@ -164,7 +164,8 @@ def render(installation: Installation) -> str:
     from rich.table import Table
 
     out = io.StringIO()
-    console = Console(file=out, width=100, color_system=None)
+    # In Jupyter rich would display the table itself, and a repr has to be text.
+    console = Console(file=out, width=100, color_system=None, force_jupyter=False)
     for device in installation.devices:
         info = device.info
         table = Table(

@@ -75,4 +75,4 @@ class ManagedPool(UvmResourceAdaptor):
         return super().__new__(cls, pool, prefetch=prefetch)
 
     def __init__(self, **_: object) -> None:
-        """`__new__` did it all."""
+        """Add nothing: `__new__` took the arguments."""

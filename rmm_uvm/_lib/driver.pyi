@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
+
+from typing_extensions import disjoint_base
 
 from rmm_uvm.device_info import Availability, DeviceInfo
 
@@ -17,7 +19,9 @@ class capture_state(IntEnum):  # noqa: N801 - the name in C++
     capturing = ...
     unknown = ...
 
+@disjoint_base
 class UvmDriver:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     @property
     def info(self) -> DeviceInfo: ...
     def memory(self) -> tuple[int, int]: ...

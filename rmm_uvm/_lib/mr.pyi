@@ -1,22 +1,24 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-from typing import Literal
+from typing import Literal, Self
 
 from rmm.mr import DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream import Stream
+from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.residency import ManagedAccount, Prefetcher, PrefetchStatistics
 from rmm_uvm._lib.sim import SimulatedDevice
 
+@disjoint_base
 class ManagedMemoryResource(DeviceMemoryResource):
-    def __init__(
-        self,
+    def __new__(
+        cls,
         driver: UvmDriver,
         *,
         prefetch: Literal["auto", "always", "never"] = "auto",
         account: ManagedAccount | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def driver(self) -> UvmDriver: ...
     @property
@@ -30,13 +32,14 @@ class ManagedMemoryResource(DeviceMemoryResource):
     def allocate(self, nbytes: int, stream: Stream = ...) -> int: ...
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = ...) -> None: ...
 
+@disjoint_base
 class UvmResourceAdaptor(UpstreamResourceAdaptor):
-    def __init__(
-        self,
+    def __new__(
+        cls,
         upstream_mr: DeviceMemoryResource,
         *,
         prefetch: Literal["auto", "always", "never"] = "auto",
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def managed_mr(self) -> ManagedMemoryResource: ...
     @property
@@ -53,7 +56,8 @@ class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def allocate(self, nbytes: int, stream: Stream = ...) -> int: ...
     def deallocate(self, ptr: int, nbytes: int, stream: Stream = ...) -> None: ...
 
+@disjoint_base
 class SimulatedCudaMemoryResource(DeviceMemoryResource):
-    def __init__(self, device: SimulatedDevice) -> None: ...
+    def __new__(cls, device: SimulatedDevice) -> Self: ...
     @property
     def driver(self) -> SimulatedDevice: ...

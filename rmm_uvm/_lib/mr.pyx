@@ -94,7 +94,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     Examples
     --------
     >>> import rmm_uvm
-    >>> device = rmm_uvm.simulated_device("64MiB")
+    >>> device = rmm_uvm.simulated_device("256MiB")
     >>> mr = rmm_uvm.mr.ManagedMemoryResource(device)
     >>> pointer = mr.allocate(4 << 20)
     >>> device.resident_bytes(pointer, 4 << 20)

@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from enum import IntEnum
-from typing import TypedDict
+from typing import TypedDict, type_check_only
+
+from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import UvmDriver
 
+@type_check_only
 class PrefetchStatistics(TypedDict):
     slab_prefetched_bytes: int
     prefetch_calls: int
@@ -20,6 +23,7 @@ class prefetch_mode(IntEnum):  # noqa: N801 - the name in C++
     always = ...
     never = ...
 
+@disjoint_base
 class ManagedAccount:
     def __init__(self, limit_bytes: int | None = None) -> None: ...
     @property
@@ -29,6 +33,7 @@ class ManagedAccount:
     @property
     def used_bytes(self) -> int: ...
 
+@disjoint_base
 class Prefetcher:
     def __init__(self, driver: UvmDriver) -> None: ...
     @property

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Literal
 
+from typing_extensions import disjoint_base
+
 from rmm_uvm._lib.driver import UvmDriver
 
+@disjoint_base
 class SimulatedDevice(UvmDriver):
     def __init__(
         self,

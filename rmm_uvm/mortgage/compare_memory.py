@@ -15,27 +15,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from rmm_uvm.errors import UvmError
-from rmm_uvm.mortgage.compare import compare_features
+from rmm_uvm.mortgage.files import find_files
 from rmm_uvm.mortgage.memory import find_memory
-from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
+from rmm_uvm.mortgage.pipeline import PipelineProgress
+from rmm_uvm.mortgage.reference import Reference
 from rmm_uvm.mortgage.run_report import RunReport
 
-if TYPE_CHECKING:
-    from rmm_uvm.mortgage.result import PipelineResult
-
 SPLIT = 4
-DEFAULT_ROWS = (
-    ("cuda-pool", 1),
-    ("cuda-pool", SPLIT),
-    ("managed", 1),
-    ("managed-nopool", 1),
-    ("rmm-managed", 1),
-    ("rmm-prefetch", 1),
-)
-"""Memory, and how many times each performance file is split: what ``--compare`` runs."""
+"""How many times a file is split where the whole does not fit."""
 
 
 class RunFailedError(UvmError, RuntimeError):
@@ -43,19 +33,37 @@ class RunFailedError(UvmError, RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """One row of the comparison.
+class PlannedRun:
+    """One row of a comparison.
 
     Parameters
     ----------
+    memory : str
+        Name of the memory.
     split : int
-        How many times each file was split; 1 is the unsplit case.
-    report : RunReport
-        What was seen.
+        How many times each performance file is split; 1 is the unsplit case.
     """
 
+    memory: str
     split: int
+
+    @property
+    def title(self) -> str:
+        """Return a few words for a person."""
+        return f"{self.memory}, " + ("unsplit" if self.split == 1 else f"in {self.split} parts")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """A row that has run."""
+
+    planned: PlannedRun
     report: RunReport
+
+    @property
+    def title(self) -> str:
+        """Return a few words for a person."""
+        return self.planned.title
 
     @property
     def is_unexpected(self) -> bool:
@@ -63,58 +71,75 @@ class ComparedRun:
         ended = self.report.pipeline.out_of_memory is not None
         return ended and find_memory(self.report.memory).managed
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"split": self.planned.split, **self.report.to_json()}
+
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """Plain pandas without any device: what features must be.
-
-    Parameters
-    ----------
-    result : PipelineResult
-        Of the run.
-    features_path : Path
-        Arrow file of its features.
-    """
-
-    result: PipelineResult
-    features_path: Path
-
-    def describe(self, digest: str | None, features_path: Path) -> str | None:
-        """Return how features compare with these; None when there are none to compare."""
-        if digest is None:
-            return None
-        if digest == self.result.feature_digest:
-            return "identical"
-        difference = compare_features(_read(self.features_path), _read(features_path))
-        return "equal to 1e-6" if difference is None else f"different: {difference}"
-
-
-def make_reference(
-    data: Path,
-    features_path: Path,
-    progress: Callable[[PipelineProgress], None] | None = None,
-) -> Reference:
-    """Compute the features with plain pandas, unsplit.
+class RunRequest:
+    """What all runs of a comparison have in common.
 
     Parameters
     ----------
     data : Path
         Root of a data set.
-    features_path : Path
-        Where to write the features.
-    progress : callable or None
-        Called at the begin of every stage.
+    engine : str
+        "pandas", on a simulated device, or "cudf".
+    device_bytes : int or None
+        Memory of the simulated device; None on a GPU.
+    pool_bytes : int or None
+        See `rmm_uvm.mortgage.memory`.
+    rounds : int
+        Trees.
+    train_parts : int or "max"
+        See `rmm_uvm.mortgage.pipeline.PipelineConfig`.
     """
-    from rmm_uvm.mortgage.engines import make_engine
 
-    config = PipelineConfig(data, train_parts=0, features_path=features_path)
-    return Reference(run_pipeline(config, make_engine("pandas"), progress=progress), features_path)
+    data: Path
+    engine: Literal["pandas", "cudf"]
+    device_bytes: int | None
+    pool_bytes: int | None
+    rounds: int
+    train_parts: int | Literal["max"]
+
+    def arguments(self) -> list[str]:
+        """Return the options of ``rmm-uvm mortgage`` that ask for this."""
+        arguments = ["--data", str(self.data), "--engine", self.engine]
+        arguments += ["--rounds", str(self.rounds), "--train-parts", str(self.train_parts)]
+        if self.device_bytes is not None:
+            arguments += ["--device-memory", str(self.device_bytes)]
+        if self.pool_bytes is not None:
+            arguments += ["--pool-size", str(self.pool_bytes)]
+        return arguments
+
+
+def planned_runs(memories: Sequence[str] = (), split: int | None = None) -> list[PlannedRun]:
+    """Return the rows of a comparison.
+
+    Parameters
+    ----------
+    memories : sequence of str
+        Which; empty for all but plain cudaMalloc, whose capacity is that of ``cuda-pool``.
+    split : int or None
+        Splits of every row; None for unsplit, and in 4 as well where memory cannot exceed the
+        device.
+    """
+    names = memories or ("cuda-pool", "managed", "managed-nopool", "rmm-managed", "rmm-prefetch")
+    planned = []
+    for name in names:
+        if split is not None:
+            planned.append(PlannedRun(name, split))
+            continue
+        planned.append(PlannedRun(name, 1))
+        if not find_memory(name).managed:
+            planned.append(PlannedRun(name, SPLIT))
+    return planned
 
 
 def compare_memories(
-    rows: Sequence[tuple[str, int]],
-    files_per_quarter: int,
-    arguments: Sequence[str],
+    planned: Sequence[PlannedRun],
+    shared: RunRequest,
     reference: Reference,
     *,
     progress: Callable[[int, PipelineProgress], None] | None = None,
@@ -123,12 +148,10 @@ def compare_memories(
 
     Parameters
     ----------
-    rows : sequence of (str, int)
-        Memory, and how many times to split each file.
-    files_per_quarter : int
-        Most performance files of a quarter; >= 1.
-    arguments : sequence of str
-        Further options of ``rmm-uvm mortgage``, the same for all.
+    planned : sequence of PlannedRun
+        The rows.
+    shared : RunRequest
+        What they have in common.
     reference : Reference
         What the features must be.
     progress : callable or None
@@ -139,45 +162,44 @@ def compare_memories(
     RunFailedError
         A run ended without a report; the message is its own.
     """
+    files = max(len(quarter.performance) for quarter in find_files(shared.data).quarters)
     compared = []
     with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
         report_path, features_path = Path(folder, "report.json"), Path(folder, "features.arrow")
-        for number, (memory, split) in enumerate(rows):
-            command = [sys.executable, "-P", "-m", "rmm_uvm.cli", "mortgage", "--child"]
-            command += ["--memory", memory, "--json", str(report_path), *arguments]
-            command += ["--features", str(features_path)]
-            if split > 1:
-                command += ["--parts", str(split * files_per_quarter)]
-            _run_child(command, lambda p, n=number: progress(n, p) if progress else None)
+        for number, run in enumerate(planned):
+            arguments = ["--memory", run.memory, *shared.arguments()]
+            arguments += ["--json", str(report_path), "--features", str(features_path)]
+            if run.split > 1:
+                arguments += ["--parts", str(run.split * files)]
+            _run_child(arguments, number, progress)
             plain = json.loads(report_path.read_text())
             digest = plain["pipeline"]["feature_digest"]
-            plain["features_identical"] = reference.describe(digest, features_path)
-            compared.append(ComparedRun(split, RunReport.from_json(plain)))
+            plain["features_against_pandas"] = reference.describe(digest, features_path)
+            compared.append(ComparedRun(run, RunReport.from_json(plain)))
             report_path.unlink()
             features_path.unlink(missing_ok=True)
     return compared
 
 
-def _run_child(command: Sequence[str], progress: Callable[[PipelineProgress], None]) -> None:
-    """Run a command that prints a line of JSON for every stage."""
+def _run_child(
+    arguments: Sequence[str],
+    number: int,
+    progress: Callable[[int, PipelineProgress], None] | None,
+) -> None:
+    """Run ``rmm-uvm mortgage`` in a process that prints a line of JSON for every stage."""
+    command = [sys.executable, "-P", "-m", "rmm_uvm.cli", "mortgage", "--child", *arguments]
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as child,
     ):
         assert child.stdout is not None  # as asked for
         for line in child.stdout:
-            if line.startswith("{"):
-                progress(PipelineProgress(**json.loads(line)))
+            if progress is not None:
+                progress(number, PipelineProgress(**json.loads(line)))
         status = child.wait()
         if status != 0:
             errors.seek(0)
             lines = [line for line in errors.read().splitlines() if line.strip()]
             reason = lines[-1].removeprefix("Error: ") if lines else "it said nothing"
-            raise RunFailedError(f"a run ended with status {status}: {reason}")
-
-
-def _read(path: Path) -> object:
-    import pyarrow as pa
-
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all()
+            memory = arguments[1]
+            raise RunFailedError(f"the run of {memory} ended with status {status}: {reason}")

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture of device memory over the course of runs: footprint, what resides, the capacity.
 
-One panel for each run, below one another on a common scale. Colours are those of Okabe and Ito,
+One panel for each run, below one another on a common scale. The horizontal axis is time on a GPU.
+On a simulated device it is the order of operations, each stage as wide as any other. Colours are those of Okabe and Ito,
 which colour-blind readers can tell apart; lines and areas differ in shape as well.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,8 @@ _FOOTPRINT_COLOUR = "#000000"
 _CAPACITY_COLOUR = "#D55E00"
 _MIB = 1 << 20
 _GIB = 1 << 30
-_NARROWEST_FRACTION = 0.012  # of the axis: narrower stages get no name
+_HEADROOM = 1.35  # for the names of the stages
+_NARROWEST_FRACTION = 0.016  # of the axis: narrower stages get no name
 
 _SHORT_NAMES = {
     "load_names_acquisition": "names",
@@ -73,11 +76,11 @@ def draw(runs: Sequence[tuple[str, RunReport]], path: Path) -> None:
     for panel, (title, report) in zip(panels, runs, strict=True):
         _draw_panel(panel, title, report, highest_bytes)
     handles, labels = _legend(panels)
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    device = runs[0][1].device_name
     if runs[0][1].simulated:
-        figure.suptitle(
-            "Simulated device: allocations are real, residency is modelled", fontsize=11
-        )
+        device = "Simulated device: allocations are real, residency is modelled"
+    figure.suptitle(device, fontsize=11)
     try:
         figure.savefig(path, dpi=130)
     except OSError as error:
@@ -97,7 +100,8 @@ def check(path: Path) -> None:
 def _draw_panel(panel: Axes, title: str, report: RunReport, highest_bytes: int) -> None:
     samples = report.timeline["samples"]
     unit_bytes, unit = (_GIB, "GiB") if highest_bytes >= 2 * _GIB else (_MIB, "MiB")
-    position = [row[0] for row in samples]
+    axis = _Axis(report)
+    position = [axis.place(row[0]) for row in samples]
     footprint, resident, cuda = ([row[i] / unit_bytes for row in samples] for i in (1, 2, 3))
     resident_name = "managed, resident" if report.simulated else "device memory in use"
     panel.stackplot(
@@ -116,43 +120,65 @@ def _draw_panel(panel: Axes, title: str, report: RunReport, highest_bytes: int) 
         linewidth=1.6,
         label="device memory",
     )
-    _mark_stages(panel, report, highest_bytes / unit_bytes)
+    _mark_stages(panel, axis, highest_bytes / unit_bytes)
     panel.set_title(title, loc="left", fontsize=10)
     panel.set_ylabel(unit)
-    panel.set_ylim(0, highest_bytes / unit_bytes * 1.3)
-    panel.set_xlim(0, max(position[-1], 1))
+    panel.set_ylim(0, highest_bytes / unit_bytes * _HEADROOM)
+    panel.set_xlim(0, axis.length)
     panel.spines[["top", "right"]].set_visible(False)
-    operations = "allocations and accesses of kernels, in order (not time)"
-    panel.set_xlabel(operations if report.simulated else "seconds", fontsize=8)
     panel.tick_params(labelsize=8)
-    _say_how_it_ended(panel, report, footprint)
+    if report.simulated:
+        panel.set_xticks([])
+    else:
+        panel.set_xlabel("seconds", fontsize=8)
+    _say_how_it_ended(panel, report)
 
 
-def _say_how_it_ended(panel: Axes, report: RunReport, footprint: Sequence[float]) -> None:
+class _Axis:
+    """Places positions of a timeline on the horizontal axis."""
+
+    def __init__(self, report: RunReport) -> None:
+        self._is_time = report.timeline["position"] == "seconds"
+        self.spans: list[tuple[str, float, float]] = [tuple(s) for s in report.timeline["stages"]]
+        self._begins = [begin for _, begin, _ in self.spans]
+        last = report.timeline["samples"][-1][0]
+        self.length = max(last, 1e-9) if self._is_time else max(len(self.spans), 1)
+
+    def place(self, position: float) -> float:
+        """Return where a position lies: itself if it is a time, else stages and a fraction."""
+        if self._is_time or not self.spans:
+            return position
+        number = max(bisect_right(self._begins, position) - 1, 0)
+        _, begin, end = self.spans[number]
+        return number + min(max(position - begin, 0) / max(end - begin, 1), 1)
+
+
+def _say_how_it_ended(panel: Axes, report: RunReport) -> None:
     ended = report.pipeline.out_of_memory
-    if ended is None:
-        return
-    panel.annotate(
-        f"out of memory in {ended.stage}",
-        xy=(1.0, footprint[-1] / panel.get_ylim()[1]),
-        xytext=(0.985, 0.72),
-        xycoords="axes fraction",
-        ha="right",
-        fontsize=10,
-        color=_CAPACITY_COLOUR,
-        weight="bold",
-    )
+    if ended is not None:
+        panel.text(
+            0.985,
+            0.5,
+            f"out of memory in {ended.stage}",
+            transform=panel.transAxes,
+            ha="right",
+            fontsize=10,
+            color=_CAPACITY_COLOUR,
+            weight="bold",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+        )
 
 
-def _mark_stages(panel: Axes, report: RunReport, top: float) -> None:
-    spans = report.timeline["stages"]
-    length = max(report.timeline["samples"][-1][0], 1)
-    for name, begin, end in spans:
-        panel.axvline(begin, color="0.75", linewidth=0.6, zorder=0)
-        if (end - begin) / length >= _NARROWEST_FRACTION:
+def _mark_stages(panel: Axes, axis: _Axis, top: float) -> None:
+    for name, begin, end in axis.spans:
+        left, right = axis.place(begin), axis.place(begin) + 1
+        if axis.length != len(axis.spans):
+            right = axis.place(end)
+        panel.axvline(left, color="0.75", linewidth=0.6, zorder=0)
+        if (right - left) / axis.length >= _NARROWEST_FRACTION:
             panel.text(
-                (begin + end) / 2,
-                top * 1.27,
+                (left + right) / 2,
+                top * (_HEADROOM - 0.02),
                 _SHORT_NAMES.get(name, name),
                 rotation=90,
                 ha="center",

@@ -35,6 +35,8 @@ class StageFigures:
     upstream_allocations : int
         Calls of cudaMalloc or cudaMallocManaged by the chain; 0 on a GPU, where they are not
         counted. XGBoost's are not among them.
+    xgboost_peak_bytes : int
+        Most that XGBoost holds by cudaMalloc, beside the footprint; 0 on a GPU, not counted there.
     """
 
     name: str
@@ -44,7 +46,8 @@ class StageFigures:
     peak_bytes: int
     host_to_device_bytes: int
     device_to_host_bytes: int
-    upstream_allocations: int
+    upstream_allocations: int = 0
+    xgboost_peak_bytes: int = 0
 
     def oversubscription_factor(self, capacity_bytes: int) -> float:
         """Return peak footprint over capacity."""
@@ -73,7 +76,7 @@ class RunReport:
         What was computed.
     largest_training_rows : int or None
         Most rows that PREP and TRAIN could take; None if not looked for.
-    features_identical : str or None
+    features_against_pandas : str or None
         How the features compare with plain pandas: "identical", "equal to 1e-6", or the first
         difference; None if not compared.
     timeline : dict
@@ -88,7 +91,7 @@ class RunReport:
     stages: tuple[StageFigures, ...]
     pipeline: PipelineResult
     largest_training_rows: int | None = None
-    features_identical: str | None = None
+    features_against_pandas: str | None = None
     timeline: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -138,7 +141,8 @@ class RunReport:
 def merge_stages(
     clocked: Sequence[StageResult],
     metered: Iterable[StageReport],
-    upstream_allocations: Mapping[str, int],
+    upstream_allocations: Mapping[str, int] | None = None,
+    xgboost_peak_bytes: Mapping[str, int] | None = None,
 ) -> tuple[StageFigures, ...]:
     """Put together what was measured of each stage, over all its runs.
 
@@ -148,9 +152,10 @@ def merge_stages(
         Wall time, in order of the first run.
     metered : iterable of StageReport
         Memory, one report for each run.
-    upstream_allocations : mapping of str to int
+    upstream_allocations, xgboost_peak_bytes : mapping of str to int, or None
         By stage; missing ones are 0.
     """
+    calls, xgboost = upstream_allocations or {}, xgboost_peak_bytes or {}
     reports: dict[str, list[StageReport]] = {}
     for report in metered:
         reports.setdefault(report.name, []).append(report)
@@ -167,7 +172,8 @@ def merge_stages(
             device_to_host_bytes=sum(
                 r.device_to_host_bytes for r in reports.get(stage.name, ())
             ),
-            upstream_allocations=upstream_allocations.get(stage.name, 0),
+            upstream_allocations=calls.get(stage.name, 0),
+            xgboost_peak_bytes=xgboost.get(stage.name, 0),
         )
         for stage in clocked
     )

@@ -17,8 +17,10 @@ from rmm_uvm.mortgage.memory import Chain, tear_down_pool
 from rmm_uvm.mortgage.shadow.engine import ShadowEngine
 from rmm_uvm.mortgage.shadow.frame import ShadowFrame
 from rmm_uvm.mortgage.timeline import WatchedDevice, WatchedResource
+from rmm_uvm.mortgage.train import PARAMETERS
 from rmm_uvm.mortgage.xgboost_memory import SKETCH_FREE_FRACTION, TrainingShape, training_shape
 from rmm_uvm.mr import SimulatedCudaMemoryResource
+from rmm_uvm.units import format_bytes
 
 if TYPE_CHECKING:
     import xgboost as xgb
@@ -62,7 +64,7 @@ class CudaMallocBlocks:
 
 
 class XGBoostShadow:
-    """Takes XGBoost's device memory in XGBoost's order.
+    """Takes XGBoost's device memory in XGBoost's order; a `StageObserver`.
 
     Parameters
     ----------
@@ -70,12 +72,37 @@ class XGBoostShadow:
         Where.
     changed : callable
         Called after every change, for whoever records levels.
+
+    Attributes
+    ----------
+    peak_bytes : dict of str to int
+        Most that XGBoost held in each stage, in bytes.
     """
 
     def __init__(self, device: SimulatedDevice, changed: Callable[[], None]) -> None:
         self._device = device
         self._resource = SimulatedCudaMemoryResource(device)
         self._changed = changed
+        self._held: list[CudaMallocBlocks] = []
+        self._stage = ""
+        self.peak_bytes: dict[str, int] = {}
+
+    def begin(self, name: str) -> None:
+        """Let what is taken count for a stage."""
+        self._stage = name
+        self._note_peak()
+
+    def end(self, name: str) -> None:
+        """Let what is taken count for no stage."""
+        del name
+        self._stage = ""
+
+    def _note_peak(self) -> None:
+        self._held = [blocks for blocks in self._held if blocks.held_bytes]
+        held_bytes = sum(blocks.held_bytes for blocks in self._held)
+        if held_bytes and self._stage:
+            known_bytes = self.peak_bytes.get(self._stage, 0)
+            self.peak_bytes[self._stage] = max(known_bytes, held_bytes)
 
     def make_matrix(self, shape: TrainingShape) -> CudaMallocBlocks:
         """Allocate a matrix; its memory lives as long as the result.
@@ -85,9 +112,7 @@ class XGBoostShadow:
         MemoryError
             The device cannot hold it.
         """
-        blocks = CudaMallocBlocks(self._resource)
-        self._take_all(blocks, shape.matrix_bytes)
-        return blocks
+        return self._take_all(shape.matrix_bytes)
 
     def train(self, shape: TrainingShape) -> None:
         """Allocate and free what building trees takes.
@@ -100,21 +125,25 @@ class XGBoostShadow:
         free_bytes, _ = self._device.memory()
         batch_bytes = min(shape.sketch_bytes, int(free_bytes * SKETCH_FREE_FRACTION))
         if batch_bytes > 0:
-            self._take_all(CudaMallocBlocks(self._resource), {"sketch": batch_bytes})
-        self._take_all(CudaMallocBlocks(self._resource), shape.training_bytes)
+            self._take_all({"sketch": batch_bytes}).free()
+        self._take_all(shape.training_bytes).free()
         self._changed()
 
-    def _take_all(self, blocks: CudaMallocBlocks, sizes: Mapping[str, int]) -> None:
+    def _take_all(self, sizes: Mapping[str, int]) -> CudaMallocBlocks:
+        """Allocate buffers; none is left when one cannot be had."""
+        blocks = CudaMallocBlocks(self._resource)
+        self._held.append(blocks)
         for what, nbytes in sizes.items():
             try:
                 blocks.take(nbytes)
             except MemoryError as error:
-                free_bytes, total_bytes = self._device.memory()
+                blocks.free()
                 raise MemoryError(
-                    f"XGBoost's cudaMalloc of {nbytes} bytes ({what}) failed: "
-                    f"{free_bytes} of {total_bytes} bytes are free"
+                    f"XGBoost's cudaMalloc of {format_bytes(nbytes)} ({what}) failed"
                 ) from error
+            self._note_peak()
             self._changed()
+        return blocks
 
 
 class SimulatedEngine(ShadowEngine):
@@ -158,7 +187,7 @@ class SimulatedEngine(ShadowEngine):
         self, features: ShadowFrame, label: ShadowFrame, missing: float
     ) -> xgb.DMatrix:
         """Build XGBoost's matrix on the host, and take its memory on the device."""
-        shape = self.last_shape = training_shape(features.values)
+        shape = self.last_shape = training_shape(features.values, PARAMETERS["max_depth"])
         blocks = self.xgboost.make_matrix(shape)
         matrix = super().training_matrix(features, label, missing)
         self._shapes[matrix] = shape

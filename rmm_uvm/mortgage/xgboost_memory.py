@@ -12,7 +12,7 @@ References
 github.com/dmlc/xgboost, tag v3.2.0: src/data/simple_dmatrix.cuh `CopyToSparsePage`;
 src/common/hist_util.cu `SketchBatchNumElements`; src/data/ellpack_page.cu `CalcNumSymbols`;
 src/common/compressed_iterator.h `SymbolBits`; src/tree/updater_gpu_hist.cu;
-src/tree/gpu_hist/row_partitioner.cuh, histogram.cuh.
+src/tree/gpu_hist/row_partitioner.cuh, histogram.cuh; src/tree/driver.h `IsChildValid`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _OFFSET_BYTES = 8
 _GRADIENT_BYTES = 8 + 16  # as computed, and as whole numbers for exact sums
 _ROW_WORK_BYTES = 4 + 4 + 4 + 4  # prediction, position, row index and its copy while splitting
 _HISTOGRAM_BIN_BYTES = 16
+_HISTOGRAM_RESERVE_BYTES = (1 << 22) * 8
 _SAMPLED_ROWS = 200_000
 
 
@@ -53,20 +54,20 @@ class TrainingShape:
         Most such values in one row.
     bins : int
         Bins of all features; at most 256 for each.
-    leaves : int
-        Most leaves of a tree.
+    depth : int
+        Greatest depth of a tree.
     """
 
     rows: int
     entries: int
     row_stride: int
     bins: int
-    leaves: int = 256
+    depth: int
 
     def scaled(self, rows: int) -> TrainingShape:
         """Return the shape of a set of other height and the same kind."""
         entries = round(self.entries * rows / self.rows)
-        return TrainingShape(rows, entries, self.row_stride, self.bins, self.leaves)
+        return TrainingShape(rows, entries, self.row_stride, self.bins, self.depth)
 
     @property
     def matrix_bytes(self) -> dict[str, int]:
@@ -86,24 +87,26 @@ class TrainingShape:
     def training_bytes(self) -> dict[str, int]:
         """Buffers that live while trees are built."""
         bits = max(math.ceil(math.log2(self.bins + 1)), 1)
-        nodes = 2 * self.leaves - 1
+        # The deepest nodes are leaves: no histogram is made where nothing can be split.
+        nodes = 2**self.depth - 1
+        histogram_bytes = nodes * self.bins * _HISTOGRAM_BIN_BYTES
         return {
             "bin indices": -(-self.rows * self.row_stride * bits // 8),
             "gradients": self.rows * _GRADIENT_BYTES,
             "rows of nodes": self.rows * _ROW_WORK_BYTES,
-            "histograms": nodes * self.bins * _HISTOGRAM_BIN_BYTES,
+            "histograms": max(histogram_bytes, _HISTOGRAM_RESERVE_BYTES),
         }
 
 
-def training_shape(features: pd.DataFrame, leaves: int = 256) -> TrainingShape:
+def training_shape(features: pd.DataFrame, depth: int) -> TrainingShape:
     """Measure a training set.
 
     Parameters
     ----------
     features : pandas.DataFrame
         Feature columns; -1 is missing.
-    leaves : int
-        Most leaves of a tree.
+    depth : int
+        Greatest depth of a tree.
 
     Notes
     -----
@@ -119,4 +122,4 @@ def training_shape(features: pd.DataFrame, leaves: int = 256) -> TrainingShape:
         sample = values.iloc[:_SAMPLED_ROWS]
         bins += min(int(sample[sample != MISSING].nunique()), MAX_BIN)
     longest = int(present.max()) if len(present) else 0
-    return TrainingShape(len(features), int(present.sum()), longest, max(bins, 1), leaves)
+    return TrainingShape(len(features), int(present.sum()), longest, max(bins, 1), depth)

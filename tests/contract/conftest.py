@@ -71,9 +71,7 @@ CHAINS: dict[str, Callable[[SimulatedDevice], DeviceMemoryResource]] = {
     "uvm(binning)": lambda device: UvmResourceAdaptor(
         rmm.mr.BinningMemoryResource(pool(device), 12, 14)
     ),
-    "fixed_size(uvm)": lambda device: rmm.mr.FixedSizeMemoryResource(
-        adaptor(device), 4 * MIB, 4
-    ),
+    "fixed_size(uvm)": lambda device: rmm.mr.FixedSizeMemoryResource(adaptor(device), 4 * MIB, 4),
     "prefetch(uvm)": lambda device: rmm.mr.PrefetchResourceAdaptor(adaptor(device)),
     "simulated_cuda": SimulatedCudaMemoryResource,
     "managed_pool()": lambda device: rmm_uvm.managed_pool(

@@ -45,9 +45,7 @@ def test_buffer_outlives_every_python_reference_to_its_resource(chain: Any) -> N
 
 
 def test_chain_dropped_with_nothing_alive_gives_all_back(device: Any) -> None:
-    mr = rmm_uvm.managed_pool(
-        driver=device, initial_pool_size=8 * MIB, maximum_pool_size=64 * MIB
-    )
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size=8 * MIB, maximum_pool_size=64 * MIB)
     mr.deallocate(mr.allocate(12 * MIB), 12 * MIB)
     assert held_bytes(device) > 0
     del mr

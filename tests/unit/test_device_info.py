@@ -29,9 +29,7 @@ def test_simulated_info_is_complete() -> None:
 
 
 def test_missing_features_carry_their_reason() -> None:
-    info = rmm_uvm.simulated_device(
-        "64MiB", concurrent_managed_access=False, discard=False
-    ).info
+    info = rmm_uvm.simulated_device("64MiB", concurrent_managed_access=False, discard=False).info
     assert not info.concurrent_managed_access
     assert "without concurrent managed access" in info.concurrent_managed_access.reason
     assert "without discard" in info.discard.reason

@@ -67,9 +67,7 @@ def test_drivers_are_not_made_by_their_class() -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", "0", "of"])
-def test_counters_switch_takes_on_and_off_only(
-    monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_counters_switch_takes_on_and_off_only(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("RMM_UVM_COUNTERS", value)
     with pytest.raises(ConfigurationError, match="RMM_UVM_COUNTERS"):
         cuda_driver(0)

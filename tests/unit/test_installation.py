@@ -22,9 +22,7 @@ def test_table_has_no_trailing_blanks_and_fits_100_columns() -> None:
 
 
 def test_table_shows_each_device() -> None:
-    handle = rmm_uvm.reinitialize(
-        "16MiB", driver="simulated:64MiB", libraries=(), devices=[0, 1]
-    )
+    handle = rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=(), devices=[0, 1])
     titles = [line for line in repr(handle).splitlines() if line.startswith("rmm_uvm on")]
     assert titles == [
         "rmm_uvm on device 0: simulated device, 64.00 MiB",

@@ -115,7 +115,7 @@ def test_torch_that_allocated_already_is_an_error_with_a_way_out(
         raise RuntimeError("Can't swap an already initialized allocator")
 
     put_torch(monkeypatch, too_late)
-    with pytest.raises(AvailabilityError, match="call rmm_uvm.reinitialize before it does"):
+    with pytest.raises(AvailabilityError, match=r"call rmm_uvm\.reinitialize before it does"):
         wire("torch")
 
 
@@ -201,13 +201,14 @@ def test_state_of_libcudf_is_read_from_the_loaded_library(tmp_path: Path) -> Non
     assert compiler is not None, "the package's own prerequisite"
     source, library = tmp_path / "libcudf.cpp", tmp_path / "libcudf.so"
     source.write_text(LIBCUDF)
-    subprocess.run(
-        [compiler, "-std=c++17", "-shared", "-fPIC", "-Wl,-soname,libcudf.so", source, "-o", library],
-        check=True,
-    )
+    options = ["-std=c++17", "-shared", "-fPIC", "-Wl,-soname,libcudf.so"]
+    subprocess.run([compiler, *options, source, "-o", library], check=True)
     answer = subprocess.run(
         [sys.executable, "-P", "-c", ASK, str(library)],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert answer.stdout.split() == ["None", "False", "True"]
 

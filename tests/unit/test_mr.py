@@ -30,7 +30,9 @@ def device() -> SimulatedDevice:
     return rmm_uvm.simulated_device("256MiB")
 
 
-def chain(device: SimulatedDevice, prefetch: Any = "auto", slab_mib: int = 32) -> UvmResourceAdaptor:
+def chain(
+    device: SimulatedDevice, prefetch: Any = "auto", slab_mib: int = 32
+) -> UvmResourceAdaptor:
     upstream = ManagedMemoryResource(device, prefetch=prefetch, account=ManagedAccount())
     pool = rmm.mr.PoolMemoryResource(upstream, slab_mib * MIB, 1024 * MIB)
     return UvmResourceAdaptor(pool, prefetch=prefetch)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Using the package beside another RMM: one line that says what to install, in a process of its own."""
+"""Using the package beside another RMM: one line that says what to install."""
 
 from __future__ import annotations
 

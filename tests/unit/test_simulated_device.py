@@ -179,7 +179,9 @@ def test_driver_call_that_fails_during_allocation_is_counted_not_raised() -> Non
     mr.deallocate(pointer, 4 * MIB)
 
 
-@pytest.mark.parametrize(("state", "reason"), [("capturing", "capturing"), ("unknown", "capture_unknown")])
+@pytest.mark.parametrize(
+    ("state", "reason"), [("capturing", "capturing"), ("unknown", "capture_unknown")]
+)
 def test_capturing_stream_gets_no_driver_call(state: str, reason: str) -> None:
     device = rmm_uvm.simulated_device("16MiB")
     mr = rmm_uvm.mr.UvmResourceAdaptor(managed(device), prefetch="always")

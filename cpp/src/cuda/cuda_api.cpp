@@ -26,8 +26,7 @@ class resolver {
     void* address = nullptr;
     auto found    = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     // Legacy default stream: what stream 0 means to RMM and cuDF unless they say otherwise.
-    auto const result =
-      get_(name, &address, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
+    auto const result = get_(name, &address, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
     if (result != CUDA_SUCCESS || found != CU_GET_PROC_ADDRESS_SUCCESS) { return false; }
     function = reinterpret_cast<Function>(address);
     return function != nullptr;

@@ -113,11 +113,11 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
     return refuse(result, "devices cannot be counted");
   }
   if (device_id < 0 || device_id >= count) {
-    return {nullptr,
-            availability::no("device " + std::to_string(device_id) + " does not exist: there " +
-                             (count == 1 ? "is 1 device" : "are " + std::to_string(count) +
-                                                             " devices") +
-                             ", counted from 0")};
+    return {
+      nullptr,
+      availability::no("device " + std::to_string(device_id) + " does not exist: there " +
+                       (count == 1 ? "is 1 device" : "are " + std::to_string(count) + " devices") +
+                       ", counted from 0")};
   }
   CUdevice device{};
   if (auto const result = api.device_get(&device, device_id); result != CUDA_SUCCESS) {
@@ -126,15 +126,13 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
   // The context that the CUDA runtime uses too. Never released: others in the process may rely on
   // it, and the driver takes it down at exit.
   CUcontext context{};
-  if (auto const result = api.device_primary_ctx_retain(&context, device);
-      result != CUDA_SUCCESS) {
+  if (auto const result = api.device_primary_ctx_retain(&context, device); result != CUDA_SUCCESS) {
     return refuse(result, "no context on device " + std::to_string(device_id));
   }
   auto info = read_info(api, device, device_id);
   std::shared_ptr<cuda_driver> driver{new cuda_driver{api, device, context, std::move(info)}};
-  driver->counters_ = counters
-                        ? open_kernel_counters(*driver)
-                        : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
+  driver->counters_ = counters ? open_kernel_counters(*driver)
+                               : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
   return {std::move(driver), availability::yes()};
 }
 
@@ -224,15 +222,16 @@ status cuda_driver::on_side_stream(stream_handle stream, Call const& call) noexc
 
 status cuda_driver::discard(std::span<memory_range const> ranges, stream_handle stream) noexcept
 try {
-  if (!info_.discard.available) { return {status_code::not_supported, 0, "cuMemDiscardBatchAsync"}; }
+  if (!info_.discard.available) {
+    return {status_code::not_supported, 0, "cuMemDiscardBatchAsync"};
+  }
   context_guard const guard{api_, context_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   auto batch      = as_batch(ranges);
   auto const call = [&](CUstream in) {
-    return as_status(
-      api_.mem_discard_batch_async(
-        batch.addresses.data(), batch.sizes.data(), batch.addresses.size(), 0, in),
-      "cuMemDiscardBatchAsync");
+    return as_status(api_.mem_discard_batch_async(
+                       batch.addresses.data(), batch.sizes.data(), batch.addresses.size(), 0, in),
+                     "cuMemDiscardBatchAsync");
   };
   return is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream));
 } catch (...) {

@@ -146,15 +146,16 @@ class kernel_counters final : public migration_counters {
   }
   enable_counters_parameters enable{byte_counters, 0};
   if (::ioctl(tools.get(), enable_counters, &enable) != 0 || enable.status != 0) {
-    reason = "the UVM kernel driver refused to count bytes (status " +
-             std::to_string(enable.status) + ")";
+    reason =
+      "the UVM kernel driver refused to count bytes (status " + std::to_string(enable.status) + ")";
     return nullptr;
   }
   return std::make_unique<kernel_counters>(std::move(tools), std::move(page));
 }
 
 /** @brief Moves one block to the device and back; both totals must rise by exactly its size. */
-[[nodiscard]] std::optional<std::string> self_test(uvm_driver& driver, kernel_counters const& counters)
+[[nodiscard]] std::optional<std::string> self_test(uvm_driver& driver,
+                                                   kernel_counters const& counters)
 {
   std::uintptr_t address = 0;
   if (!driver.allocate_managed(va_block_bytes, address).ok()) {
@@ -164,10 +165,9 @@ class kernel_counters final : public migration_counters {
   auto const device = location::device(driver.info().device_id);
   std::memset(reinterpret_cast<void*>(address), 1, va_block_bytes);  // pages now live on the host
   auto const before = counters.read();
-  bool const moved  = driver.prefetch(block, device, nullptr).ok() &&
-                     driver.synchronize(nullptr).ok() &&
-                     driver.prefetch(block, location::host(), nullptr).ok() &&
-                     driver.synchronize(nullptr).ok();
+  bool const moved =
+    driver.prefetch(block, device, nullptr).ok() && driver.synchronize(nullptr).ok() &&
+    driver.prefetch(block, location::host(), nullptr).ok() && driver.synchronize(nullptr).ok();
   auto const after = counters.read();
   static_cast<void>(driver.free_managed(address));
   if (!moved) { return "the self-test could not move managed memory"; }

@@ -20,8 +20,7 @@ void uvm_resource_adaptor_impl::count(std::size_t bytes) noexcept
 {
   auto const now = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   auto peak      = peak_bytes_.load(std::memory_order_relaxed);
-  while (now > peak &&
-         !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+  while (now > peak && !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
 }
 
 void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,

@@ -39,7 +39,8 @@ epoch_number inferred_epochs::current() noexcept
   auto due       = next_look_ns_.load(std::memory_order_relaxed);
   if (now >= due && next_look_ns_.compare_exchange_strong(due, now + settings_.period_ns)) {
     device_memory memory{};
-    // Memory that cannot be read counts as low: doubt costs a prefetch, certainty could cost faults.
+    // Memory that cannot be read counts as low: doubt costs a prefetch, certainty could cost
+    // faults.
     if (!driver_.memory(memory).ok() || memory.free_bytes < settings_.low_free_bytes) {
       return epoch_.fetch_add(1, std::memory_order_acq_rel) + 1;
     }
@@ -52,7 +53,9 @@ std::unique_ptr<epoch_source> make_epoch_source(uvm_driver& driver)
   if (driver.counters().available().available) {
     return std::make_unique<counted_epochs>(driver.counters());
   }
-  auto steady = [] { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds{1}; };
+  auto steady = [] {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds{1};
+  };
   return std::make_unique<inferred_epochs>(driver, std::move(steady), inferred_epochs::settings{});
 }
 

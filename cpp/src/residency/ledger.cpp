@@ -93,7 +93,8 @@ void residency_ledger::mark_on_device(memory_range range, epoch_number epoch)
     counted_epoch_ = epoch;
     marked_count_  = 0;
   }
-  auto const first = range.address == slab.address ? 0 : block_index(slab, va_block_ceil(range.address));
+  auto const first =
+    range.address == slab.address ? 0 : block_index(slab, va_block_ceil(range.address));
   auto const last = end == slab.end() ? record.on_device_as_of.size() : block_index(slab, end);
   for (auto block = first; block < last; ++block) {
     auto& mark = record.on_device_as_of[block];

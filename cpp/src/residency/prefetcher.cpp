@@ -31,7 +31,8 @@ bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
     counts_.add_skip(skip_reason::larger_than_device);
     return false;
   }
-  // Asked only when there is something to issue: a call into a capture would spoil the user's graph.
+  // Asked only when there is something to issue: a call into a capture would spoil the user's
+  // graph.
   switch (driver_->capturing(stream)) {
     case capture_state::none: return true;
     case capture_state::capturing: counts_.add_skip(skip_reason::capturing); return false;
@@ -135,8 +136,8 @@ bool prefetcher::issue_discard(std::span<memory_range const> ranges,
                                epoch_number epoch)
 {
   if (ranges.empty()) { return false; }
-  auto const result = driver_->discard_and_prefetch(
-    ranges, location::device(driver_->info().device_id), stream);
+  auto const result =
+    driver_->discard_and_prefetch(ranges, location::device(driver_->info().device_id), stream);
   if (!result.ok()) { counts_.add_failure(result); }
   std::size_t discarded_bytes = 0;
   for (auto const& range : ranges) {

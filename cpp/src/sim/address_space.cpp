@@ -9,8 +9,8 @@ namespace rmm_uvm::sim {
 address_range::address_range(std::size_t bytes, bool backing) noexcept
 {
   // mmap aligns to a page: take one block more and give the ends back.
-  auto const wanted    = va_block_ceil(bytes);
-  auto const taken     = wanted + va_block_bytes;
+  auto const wanted     = va_block_ceil(bytes);
+  auto const taken      = wanted + va_block_bytes;
   auto const protection = backing ? PROT_READ | PROT_WRITE : PROT_NONE;
   void* const base =
     ::mmap(nullptr, taken, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -10,7 +10,7 @@
 namespace rmm_uvm::sim {
 namespace {
 
-/** @brief Pages that one fault brings at least: a 64 KiB big page (uvm_perf_prefetch.c, "growth"). */
+/** @brief Pages that a fault brings at least: a 64 KiB big page (uvm_perf_prefetch.c, "growth"). */
 constexpr std::size_t fault_group_pages = 16;
 
 /** @brief What reads of discarded memory find in a device with backing; no test pattern uses it. */
@@ -44,7 +44,7 @@ std::optional<std::vector<simulated_device::page_span>> simulated_device::pages_
 {
   auto it = managed_.upper_bound(range.address);
   if (it == managed_.begin()) { return std::nullopt; }
-  it = std::prev(it);
+  it              = std::prev(it);
   auto const base = it->first;
   if (range.bytes == 0 || range.end() > base + it->second.bytes) { return std::nullopt; }
   auto first = (range.address - base) / page_bytes;
@@ -172,10 +172,8 @@ status simulated_device::prefetch_locked(memory_range range, location where)
       auto const moved =
         where.is_host()
           ? migrate_to_host(*block, pages, costs.prefetch_to_host_bytes_per_ns)
-          : migrate_to_device(*block,
-                              pages,
-                              costs.prefetch_to_device_bytes_per_ns,
-                              costs.populate_bytes_per_ns);
+          : migrate_to_device(
+              *block, pages, costs.prefetch_to_device_bytes_per_ns, costs.populate_bytes_per_ns);
       if (!moved.ok()) { return moved; }
       block->discarded &= ~pages;
     }
@@ -208,9 +206,8 @@ status simulated_device::discard_locked(memory_range range)
     if (!config_.backing) { continue; }
     for (std::size_t page = 0; page < pages_per_block; ++page) {
       if (pages.test(page)) {
-        std::memset(reinterpret_cast<void*>(address + page * page_bytes),
-                    discarded_byte,
-                    page_bytes);
+        std::memset(
+          reinterpret_cast<void*>(address + page * page_bytes), discarded_byte, page_bytes);
       }
     }
   }
@@ -270,10 +267,8 @@ try {
     totals_.gpu_fault_groups +=
       bare.count() + (grown.count() + fault_group_pages - 1) / fault_group_pages;
     spend(static_cast<double>(bare.count()) * costs.discarded_fault_ns);
-    auto const moved = migrate_to_device(*block,
-                                         grown | bare,
-                                         costs.fault_to_device_bytes_per_ns,
-                                         costs.first_touch_bytes_per_ns);
+    auto const moved = migrate_to_device(
+      *block, grown | bare, costs.fault_to_device_bytes_per_ns, costs.first_touch_bytes_per_ns);
     if (!moved.ok()) { return moved; }
     if (write) { block->discarded &= ~pages; }
   }

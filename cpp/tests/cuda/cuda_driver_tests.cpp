@@ -48,8 +48,7 @@ std::vector<seam_call> const& seam_calls()
      [](uvm_driver& driver) { return driver.discard(std::span{&range, 1}, user_stream); }},
     {"cuMemDiscardAndPrefetchBatchAsync",
      [](uvm_driver& driver) {
-       return driver.discard_and_prefetch(
-         std::span{&range, 1}, location::device(0), user_stream);
+       return driver.discard_and_prefetch(std::span{&range, 1}, location::device(0), user_stream);
      }},
     {"cuStreamSynchronize", [](uvm_driver& driver) { return driver.synchronize(user_stream); }},
   };
@@ -132,11 +131,9 @@ TEST_F(CudaDriver, CaptureModeThatCannotBeChangedIsNotPutBack)
 {
   fake.answers["cuThreadExchangeStreamCaptureMode"] = CUDA_ERROR_UNKNOWN;
   EXPECT_TRUE(driver->free_managed(range.address).ok());
-  EXPECT_EQ(fake.take_log(),
-            (log{"cuCtxPushCurrent",
-                 "cuThreadExchangeStreamCaptureMode",
-                 "cuMemFree",
-                 "cuCtxPopCurrent"}));
+  EXPECT_EQ(
+    fake.take_log(),
+    (log{"cuCtxPushCurrent", "cuThreadExchangeStreamCaptureMode", "cuMemFree", "cuCtxPopCurrent"}));
 }
 
 TEST_F(CudaDriver, ManagedMemoryIsAttachedGlobally)

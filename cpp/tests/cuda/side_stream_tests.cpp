@@ -114,9 +114,10 @@ TEST_F(SideStream, StreamWaitsEvenForABatchThatFailed)
 
 TEST_F(SideStream, FailureOfTheDetourBeforeTheCallIssuesNothing)
 {
-  for (auto const* call : {"cuEventCreate", "cuStreamCreate", "cuEventRecord", "cuStreamWaitEvent"}) {
-    fake.answers       = {{call, CUDA_ERROR_UNKNOWN}};
-    auto const result  = discard(nullptr);
+  for (auto const* call :
+       {"cuEventCreate", "cuStreamCreate", "cuEventRecord", "cuStreamWaitEvent"}) {
+    fake.answers      = {{call, CUDA_ERROR_UNKNOWN}};
+    auto const result = discard(nullptr);
     EXPECT_EQ(result.code, status_code::driver_error) << call;
     EXPECT_STREQ(result.call, call);
     auto const work = take_work();
@@ -142,9 +143,8 @@ TEST_F(SideStream, IsDestroyedWithTheDriverInItsContext)
   EXPECT_TRUE(discard(nullptr).ok());
   static_cast<void>(fake.take_log());
   driver.reset();
-  EXPECT_EQ(
-    take_work(),
-    (log{"cuEventDestroy event1", "cuEventDestroy event2", "cuStreamDestroy side"}));
+  EXPECT_EQ(take_work(),
+            (log{"cuEventDestroy event1", "cuEventDestroy event2", "cuStreamDestroy side"}));
   expect_put_back();
 }
 

@@ -95,9 +95,9 @@ TYPED_TEST_P(ResourceContract, SynchronousCallsWork)
 
 TYPED_TEST_P(ResourceContract, FarTooMuchIsOutOfMemoryAndTakesNothing)
 {
-  EXPECT_THROW(static_cast<void>(
-                 this->resource.allocate(default_stream, std::size_t{1} << 40U, alignment)),
-               rmm::out_of_memory);
+  EXPECT_THROW(
+    static_cast<void>(this->resource.allocate(default_stream, std::size_t{1} << 40U, alignment)),
+    rmm::out_of_memory);
   EXPECT_EQ(this->taken_bytes(), 0U);
   auto* const ptr = this->resource.allocate(default_stream, 1'000, alignment);  // still works
   EXPECT_NE(ptr, nullptr);

@@ -85,7 +85,8 @@ TEST(ConcurrentLiveAllocations, ThreadsWithAddressesOfTheirOwnLoseNone)
   std::atomic<int> lost{0};
   on_threads(thread_count, [&](std::size_t index) {
     for (int round = 0; round < rounds; ++round) {
-      auto const address = slab_address + (static_cast<std::size_t>(round) * thread_count + index) * 256;
+      auto const address =
+        slab_address + (static_cast<std::size_t>(round) * thread_count + index) * 256;
       live.insert(address, index + 1);
       lost += live.bytes_at(address) == index + 1 && live.erase(address, index + 1) ? 0 : 1;
     }

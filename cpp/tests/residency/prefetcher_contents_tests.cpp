@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// Property: whatever is discarded, no live allocation loses a byte. With its twins, which must lose.
+// Property: whatever is discarded, no live allocation loses a byte. With its twins, which must
+// lose.
 #include "../support/live_contents.hpp"
 
 #include <rmm_uvm/residency/prefetcher.hpp>
@@ -113,7 +114,10 @@ TEST(PrefetcherContents, HoldWithTheTestsOwnEnactorOfTheRealPolicy)
   EXPECT_EQ(lost_with(plan_allocation), 0U);
 }
 
-TEST(PrefetcherContents, AreLostByAPolicyThatDiscardsEdges) { EXPECT_GT(lost_with(discard_edges), 0U); }
+TEST(PrefetcherContents, AreLostByAPolicyThatDiscardsEdges)
+{
+  EXPECT_GT(lost_with(discard_edges), 0U);
+}
 
 TEST(PrefetcherContents, AreLostByAPolicyThatDiscardsTheLastEdge)
 {

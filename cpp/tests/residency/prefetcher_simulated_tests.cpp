@@ -57,8 +57,8 @@ TEST_F(PrefetcherSimulated, AlwaysCopiesTheDeadBytesToo)
   ASSERT_TRUE(device->touch(slab, true).ok());
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   auto const before = to_device();
-  EXPECT_TRUE(prefetcher->on_allocate(
-    block_range(slab.address, 1, 20), nullptr, prefetch_mode::always));
+  EXPECT_TRUE(
+    prefetcher->on_allocate(block_range(slab.address, 1, 20), nullptr, prefetch_mode::always));
   EXPECT_EQ(to_device() - before, blocks(20));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// The simulated device against the policy of the UVM kernel driver (open-gpu-kernel-modules 580.142):
-// victim order, two passes, discard, host memory. The figures are worked out from that source.
+// The simulated device against the policy of the UVM kernel driver (open-gpu-kernel-modules
+// 580.142): victim order, two passes, discard, host memory. The figures are worked out from that
+// source.
 #include "../support/blocks.hpp"
 
 #include <rmm_uvm/sim/simulated_device.hpp>
@@ -44,10 +45,7 @@ struct device_with_range {
   {
     return device.resident_bytes(block(index)) == va_block_bytes;
   }
-  [[nodiscard]] std::uint64_t to_device() const
-  {
-    return device.statistics().host_to_device_bytes;
-  }
+  [[nodiscard]] std::uint64_t to_device() const { return device.statistics().host_to_device_bytes; }
   [[nodiscard]] std::uint64_t to_host() const { return device.statistics().device_to_host_bytes; }
 
   [[nodiscard]] static simulated_device_config with_capacity(simulated_device_config config,

@@ -32,9 +32,7 @@ using tests::blocks;
 }
 
 /** @brief Every call of the seam once, on `range`, by name. */
-[[nodiscard]] status make_call(simulated_device& device,
-                               std::string_view call,
-                               memory_range range)
+[[nodiscard]] status make_call(simulated_device& device, std::string_view call, memory_range range)
 {
   device_memory memory{};
   std::uintptr_t address = 0;

@@ -81,14 +81,14 @@ class fake_cuda {
   std::map<CUdevice_attribute, int> attributes{{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1}};
   CUstreamCaptureStatus capture{CU_STREAM_CAPTURE_STATUS_NONE};
   CUstreamCaptureMode mode{CU_STREAM_CAPTURE_MODE_GLOBAL};  ///< of the calling thread
-  std::vector<CUcontext> contexts;      ///< of the calling thread, the current one last
-  bool called_without_context{false};   ///< a call came that found no context
-  bool called_in_strict_mode{false};    ///< a call came while capture checks were not relaxed
-  std::vector<batch_entry> batch;       ///< ranges of the last batch call
-  CUmemLocation target{};               ///< of the last prefetch, single or batch
-  unsigned attach_flags{0};             ///< of the last managed allocation
-  unsigned side_stream_flags{0};        ///< the side stream was made with
-  std::uintptr_t events{0};             ///< made so far
+  std::vector<CUcontext> contexts;     ///< of the calling thread, the current one last
+  bool called_without_context{false};  ///< a call came that found no context
+  bool called_in_strict_mode{false};   ///< a call came while capture checks were not relaxed
+  std::vector<batch_entry> batch;      ///< ranges of the last batch call
+  CUmemLocation target{};              ///< of the last prefetch, single or batch
+  unsigned attach_flags{0};            ///< of the last managed allocation
+  unsigned side_stream_flags{0};       ///< the side stream was made with
+  std::uintptr_t events{0};            ///< made so far
 
   static inline fake_cuda* active = nullptr;  ///< the one that the table's functions use
 };
@@ -158,16 +158,13 @@ inline cuda::cuda_api fake_cuda::api()
     active->attach_flags = flags;
     return active->answer_in_context("cuMemAllocManaged");
   };
-  api.mem_free           = [](CUdeviceptr) { return active->answer_in_context("cuMemFree"); };
-  api.mem_prefetch_async = [](CUdeviceptr address,
-                              std::size_t bytes,
-                              CUmemLocation where,
-                              unsigned,
-                              CUstream stream) {
-    active->batch  = {{address, bytes}};
-    active->target = where;
-    return active->answer_in_context("cuMemPrefetchAsync", name_of(stream));
-  };
+  api.mem_free = [](CUdeviceptr) { return active->answer_in_context("cuMemFree"); };
+  api.mem_prefetch_async =
+    [](CUdeviceptr address, std::size_t bytes, CUmemLocation where, unsigned, CUstream stream) {
+      active->batch  = {{address, bytes}};
+      active->target = where;
+      return active->answer_in_context("cuMemPrefetchAsync", name_of(stream));
+    };
   api.stream_is_capturing = [](CUstream stream, CUstreamCaptureStatus* state) {
     *state = active->capture;
     return active->answer_in_context("cuStreamIsCapturing", name_of(stream));

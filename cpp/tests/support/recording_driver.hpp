@@ -32,10 +32,10 @@ class fake_counters final : public migration_counters {
 
 /** @brief One call that reached the driver. */
 struct driver_call {
-  std::string name;                   ///< the member function
-  std::vector<memory_range> ranges;   ///< what it was asked for
-  stream_handle stream{nullptr};      ///< in the order of which stream
-  int device_id{location::host_id};   ///< where to
+  std::string name;                  ///< the member function
+  std::vector<memory_range> ranges;  ///< what it was asked for
+  stream_handle stream{nullptr};     ///< in the order of which stream
+  int device_id{location::host_id};  ///< where to
 
   friend bool operator==(driver_call const&, driver_call const&) = default;
   /** @brief How GoogleTest shows a call. */
@@ -56,11 +56,11 @@ struct driver_call {
  */
 class recording_driver final : public uvm_driver {
  public:
-  device_info facts{};                          ///< what `info` answers
-  fake_counters counted;                        ///< what `counters` answers
-  device_memory level{};                        ///< what `memory` answers
-  capture_state capture{capture_state::none};   ///< what `capturing` answers
-  std::map<std::string, status> answers;        ///< by call; success where there is none
+  device_info facts{};                         ///< what `info` answers
+  fake_counters counted;                       ///< what `counters` answers
+  device_memory level{};                       ///< what `memory` answers
+  capture_state capture{capture_state::none};  ///< what `capturing` answers
+  std::map<std::string, status> answers;       ///< by call; success where there is none
   std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
 
   recording_driver()

@@ -13,7 +13,8 @@
 
 namespace rmm_uvm::tests {
 
-/** @brief A simulated device with our chain over it: adaptor over managed memory, no pool between. */
+/** @brief A simulated device with our chain over it: adaptor over managed memory, no pool between.
+ */
 struct simulated_chain {
   static constexpr std::size_t capacity_blocks = 256;  ///< of the device
   static constexpr std::size_t limit_blocks    = 512;  ///< of managed memory

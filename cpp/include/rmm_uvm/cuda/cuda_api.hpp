@@ -12,9 +12,9 @@ namespace rmm_uvm::cuda {
 /**
  * @brief The functions of libcuda that we call, by exact version.
  *
- * A name alone is not enough: plain `dlsym("cuMemPrefetchAsync")` gives the version of CUDA 8, which
- * would read the location argument as a device ordinal and the flags as the stream. Functions that
- * only newer drivers have are null on older ones. Tests fill the table with fakes.
+ * A name alone is not enough: plain `dlsym("cuMemPrefetchAsync")` gives the version of CUDA 8,
+ * which would read the location argument as a device ordinal and the flags as the stream. Functions
+ * that only newer drivers have are null on older ones. Tests fill the table with fakes.
  */
 struct cuda_api {
   PFN_cuInit_v2000 init{};

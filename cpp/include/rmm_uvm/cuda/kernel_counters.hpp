@@ -25,8 +25,8 @@ class no_counters final : public migration_counters {
 /**
  * @brief Opens the UVM kernel driver's own byte counters for this process and one device.
  *
- * Interface: NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia-uvm/uvm_ioctl.h and uvm_types.h (580
- * and 595 alike): a tracker on /dev/nvidia-uvm-tools bound to the process' /dev/nvidia-uvm
+ * Interface: NVIDIA/open-gpu-kernel-modules, kernel-open/nvidia-uvm/uvm_ioctl.h and uvm_types.h
+ * (580 and 595 alike): a tracker on /dev/nvidia-uvm-tools bound to the process' /dev/nvidia-uvm
  * descriptor and a GPU's UUID writes 64-bit totals into a page of ours. Measured cost: 5 % of a
  * kernel that does nothing but fault, otherwise none.
  *

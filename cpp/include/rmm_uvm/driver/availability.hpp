@@ -7,7 +7,7 @@
 
 namespace rmm_uvm {
 
-/** @brief Whether a feature can be used here and, if not, why. Degraded is a value, not an error. */
+/** @brief Whether a feature can be used here, and if not, why. Degraded is a value, no error. */
 struct availability {
   bool available{true};  ///< the feature works
   std::string reason;    ///< why not, one sentence; empty when available

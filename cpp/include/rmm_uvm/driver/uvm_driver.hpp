@@ -19,15 +19,15 @@ class migration_counters;
 
 /** @brief What does not change about a device while a process runs. */
 struct device_info {
-  int device_id{0};                       ///< CUDA ordinal
-  std::string name;                       ///< as the driver names it
-  std::array<std::uint8_t, 16> uuid{};    ///< GPU UUID
-  std::size_t total_bytes{0};             ///< device memory in bytes
-  int driver_version{0};                  ///< CUDA version of the driver, 13000 = 13.0
-  availability concurrent_managed_access; ///< without it pages cannot be prefetched, and never oversubscribe
-  availability discard;                   ///< the discard calls of CUDA 13
-  bool pageable_memory_access{false};     ///< HMM or ATS: system malloc is GPU-accessible
-  bool simulated{false};                  ///< a model, not a GPU
+  int device_id{0};                        ///< CUDA ordinal
+  std::string name;                        ///< as the driver names it
+  std::array<std::uint8_t, 16> uuid{};     ///< GPU UUID
+  std::size_t total_bytes{0};              ///< device memory in bytes
+  int driver_version{0};                   ///< CUDA version of the driver, 13000 = 13.0
+  availability concurrent_managed_access;  ///< without it: no prefetch, no oversubscribing
+  availability discard;                    ///< the discard calls of CUDA 13
+  bool pageable_memory_access{false};      ///< HMM or ATS: system malloc is GPU-accessible
+  bool simulated{false};                   ///< a model, not a GPU
 };
 
 /**

@@ -50,8 +50,7 @@ class simulated_cuda_memory_resource {
     if (bytes == 0) { return nullptr; }
     std::uintptr_t address = 0;
     if (auto const result = device_->allocate_device(bytes, address); !result.ok()) {
-      throw rmm::out_of_memory{std::to_string(bytes) +
-                               " bytes of simulated device memory asked: " +
+      throw rmm::out_of_memory{std::to_string(bytes) + " bytes of simulated device memory asked: " +
                                to_string(result.code)};
     }
     return reinterpret_cast<void*>(address);

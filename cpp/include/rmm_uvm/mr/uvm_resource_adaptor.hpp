@@ -15,7 +15,7 @@
 namespace rmm_uvm::mr {
 
 /**
- * @brief Outermost adaptor of a managed chain: prefetch-on-allocate that costs nothing while data fit.
+ * @brief Outermost adaptor of a managed chain: prefetch-on-allocate at no cost while data fit.
  *
  * Wraps any resource whose memory comes, in the end, from a `managed_memory_resource` that shares
  * its prefetcher. Copies share their state. Thread-safe. A free whose pointer and size match no

@@ -68,7 +68,7 @@ class inferred_epochs final : public epoch_source {
  public:
   /** @brief How often and at what level free memory is looked at. */
   struct settings {
-    std::int64_t period_ns{10'000'000};  ///< at most one look in this time; a look costs up to 0.1 ms
+    std::int64_t period_ns{10'000'000};  ///< at most one look in it; a look costs up to 0.1 ms
     std::size_t low_free_bytes{std::size_t{256} << 20U};  ///< two batches (2 x 128 MiB) in which
                                                           ///< the kernel driver takes memory
   };

@@ -28,7 +28,10 @@ class live_allocations {
     shard.bytes_of.insert_or_assign(address, bytes);
   }
 
-  /** @brief Forgets an allocation. @return false, and nothing changes, if address and size do not match one */
+  /**
+   * @brief Forgets an allocation.
+   * @return false, and nothing changes, if address and size do not match one
+   */
   [[nodiscard]] bool erase(std::uintptr_t address, std::size_t bytes) noexcept
   {
     auto& shard = shard_of(address);

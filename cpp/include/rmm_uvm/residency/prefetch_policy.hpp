@@ -19,7 +19,7 @@ enum class prefetch_mode : std::uint8_t {
 
 /** @brief What to issue for one allocation. The two lists do not overlap. */
 struct prefetch_plan {
-  std::vector<memory_range> prefetch;  ///< move these; they may hold live neighbours
+  std::vector<memory_range> prefetch;              ///< move these; they may hold live neighbours
   std::vector<memory_range> discard_and_prefetch;  ///< contents dead: make usable, copy nothing
 };
 

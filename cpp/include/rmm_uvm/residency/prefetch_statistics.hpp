@@ -14,13 +14,13 @@ namespace rmm_uvm {
 
 /** @brief Why an allocation or a slab was not prefetched. Counted, never silent. */
 enum class skip_reason : std::uint8_t {
-  resident = 0,                   ///< on the device already
-  mode_never,                     ///< switched off by the user
-  no_concurrent_managed_access,   ///< the platform cannot prefetch (WSL2, Windows)
-  larger_than_device,             ///< would evict its own beginning
-  no_free_memory,                 ///< slabs only: nothing free, so blocks come as allocations need them
-  capturing,                      ///< the stream records a graph
-  capture_unknown                 ///< whether it records cannot be known
+  resident = 0,                  ///< on the device already
+  mode_never,                    ///< switched off by the user
+  no_concurrent_managed_access,  ///< the platform cannot prefetch (WSL2, Windows)
+  larger_than_device,            ///< would evict its own beginning
+  no_free_memory,                ///< slabs only: blocks come as allocations need them
+  capturing,                     ///< the stream records a graph
+  capture_unknown                ///< whether it records cannot be known
 };
 inline constexpr std::size_t skip_reason_count = 7;  ///< number of `skip_reason` values
 
@@ -41,13 +41,13 @@ inline constexpr std::size_t skip_reason_count = 7;  ///< number of `skip_reason
 
 /** @brief What the prefetcher did since it was made; a copy. */
 struct prefetch_statistics {
-  std::uint64_t slab_prefetched_bytes{0};       ///< bytes of slabs prefetched as the pool took them
-  std::uint64_t prefetch_calls{0};              ///< prefetches issued for allocations
-  std::uint64_t prefetched_bytes{0};            ///< bytes of those ranges, resident ones included
-  std::uint64_t discard_calls{0};               ///< batch calls of discard-and-prefetch
-  std::uint64_t discarded_bytes{0};             ///< bytes of those ranges: dead, never copied
-  std::uint64_t failed_calls{0};                ///< driver calls that failed; pages come by fault
-  status last_failure;                          ///< the latest of those
+  std::uint64_t slab_prefetched_bytes{0};  ///< bytes of slabs prefetched as the pool took them
+  std::uint64_t prefetch_calls{0};         ///< prefetches issued for allocations
+  std::uint64_t prefetched_bytes{0};       ///< bytes of those ranges, resident ones included
+  std::uint64_t discard_calls{0};          ///< batch calls of discard-and-prefetch
+  std::uint64_t discarded_bytes{0};        ///< bytes of those ranges: dead, never copied
+  std::uint64_t failed_calls{0};           ///< driver calls that failed; pages come by fault
+  status last_failure;                     ///< the latest of those
   std::array<std::uint64_t, skip_reason_count> skipped{};  ///< by `skip_reason`
 };
 

@@ -14,20 +14,20 @@ namespace rmm_uvm::sim {
  * one another, nothing overlaps, and kernels take no time of their own.
  */
 struct cost_model {
-  double prefetch_to_device_bytes_per_ns{51.0};   ///< cuMemPrefetchAsync host to device, 2 GiB
-  double prefetch_to_host_bytes_per_ns{24.0};     ///< the same, device to host, host pages warm
-  double populate_bytes_per_ns{690.0};            ///< prefetch of pages that hold nothing yet:
-                                                  ///< discard-and-prefetch, 3.1 ms for 2 GiB
-  double fault_to_device_bytes_per_ns{13.0};      ///< kernel streaming over host-resident pages
-  double first_touch_bytes_per_ns{20.0};          ///< kernel writing pages that hold nothing yet
-  double fault_to_host_bytes_per_ns{6.3};         ///< CPU touching device-resident pages, 1 GiB
-  double eviction_bytes_per_ns{24.0};             ///< as prefetch_to_host: the same driver path
-  double discarded_fault_ns{14'800.0};            ///< one 4 KiB page written after a discard
-                                                  ///< without a prefetch: 7.77 s for 2 GiB
-  double call_ns{2'000.0};                        ///< one prefetch or discard call of one block
-  double resident_block_ns{880.0};                ///< each further block a prefetch finds resident:
-                                                  ///< 450 us for 1 GiB
-  double discard_block_ns{6'250.0};               ///< each block of a discard: 6.4 ms for 2 GiB
+  double prefetch_to_device_bytes_per_ns{51.0};  ///< cuMemPrefetchAsync host to device, 2 GiB
+  double prefetch_to_host_bytes_per_ns{24.0};    ///< the same, device to host, host pages warm
+  double populate_bytes_per_ns{690.0};           ///< prefetch of pages that hold nothing yet:
+                                                 ///< discard-and-prefetch, 3.1 ms for 2 GiB
+  double fault_to_device_bytes_per_ns{13.0};     ///< kernel streaming over host-resident pages
+  double first_touch_bytes_per_ns{20.0};         ///< kernel writing pages that hold nothing yet
+  double fault_to_host_bytes_per_ns{6.3};        ///< CPU touching device-resident pages, 1 GiB
+  double eviction_bytes_per_ns{24.0};            ///< as prefetch_to_host: the same driver path
+  double discarded_fault_ns{14'800.0};           ///< one 4 KiB page written after a discard
+                                                 ///< without a prefetch: 7.77 s for 2 GiB
+  double call_ns{2'000.0};                       ///< one prefetch or discard call of one block
+  double resident_block_ns{880.0};               ///< each further block a prefetch finds resident:
+                                                 ///< 450 us for 1 GiB
+  double discard_block_ns{6'250.0};              ///< each block of a discard: 6.4 ms for 2 GiB
 };
 
 }  // namespace rmm_uvm::sim

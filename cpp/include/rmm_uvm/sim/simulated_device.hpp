@@ -25,12 +25,12 @@ namespace rmm_uvm::sim {
 struct simulated_device_config {
   std::size_t capacity_bytes{std::size_t{16} << 30U};  ///< device memory; a multiple of 2 MiB, > 0
   std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
-  bool backing{false};                     ///< real bytes behind the addresses; for checksum tests
-  bool concurrent_managed_access{true};    ///< false models WSL2
-  bool discard{true};                      ///< false models a driver before 580
-  bool counters{true};                     ///< false models a kernel without UVM tools
-  int device_id{0};                        ///< ordinal it claims
-  cost_model costs{};                      ///< modelled time
+  bool backing{false};                   ///< real bytes behind the addresses; for checksum tests
+  bool concurrent_managed_access{true};  ///< false models WSL2
+  bool discard{true};                    ///< false models a driver before 580
+  bool counters{true};                   ///< false models a kernel without UVM tools
+  int device_id{0};                      ///< ordinal it claims
+  cost_model costs{};                    ///< modelled time
 };
 
 /** @brief What the simulated device counted, and where everything is now. */

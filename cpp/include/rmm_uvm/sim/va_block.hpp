@@ -28,8 +28,8 @@ struct va_block {
   page_mask on_host;     ///< resident on the host
   page_mask discarded;   ///< contents dropped, not written since
   page_mask host_pages;  ///< host memory taken; the kernel driver keeps it until the range is freed
-  va_block* previous{nullptr};  ///< on its list, towards the next victim
-  va_block* next{nullptr};      ///< on its list, towards the most recent
+  va_block* previous{nullptr};                ///< on its list, towards the next victim
+  va_block* next{nullptr};                    ///< on its list, towards the most recent
   std::uint16_t page_count{pages_per_block};  ///< fewer in a range's last block
   chunk_list_id list{chunk_list_id::none};    ///< the list it is on
 
@@ -46,8 +46,8 @@ class chunk_list {
   /** @brief Appends a block that is on no list. */
   void push_back(va_block& block) noexcept
   {
-    block.previous = tail_;
-    block.next     = nullptr;
+    block.previous                           = tail_;
+    block.next                               = nullptr;
     (tail_ != nullptr ? tail_->next : head_) = &block;
     tail_                                    = &block;
   }

@@ -21,11 +21,16 @@ inline void report_refused_free(char const* resource,
   if (live_bytes) {
     std::fprintf(stderr,
                  "rmm_uvm: %s refused to free 0x%zx with %zu bytes: it was allocated with %zu\n",
-                 resource, static_cast<std::size_t>(address), bytes, *live_bytes);
+                 resource,
+                 static_cast<std::size_t>(address),
+                 bytes,
+                 *live_bytes);
   } else {
     std::fprintf(stderr,
                  "rmm_uvm: %s refused to free 0x%zx (%zu bytes): not allocated, or freed before\n",
-                 resource, static_cast<std::size_t>(address), bytes);
+                 resource,
+                 static_cast<std::size_t>(address),
+                 bytes);
   }
 }
 

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
+#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|all]     default: tests
+# The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
+# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time.
+#
+# More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
+# at most 24 GiB and no more than what is free, nothing runs.
+set -euo pipefail
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+python=${PYTHON:-python3}
+what=${1:-tests}
+results=$repository/benchmarks/results
+
+refuse() {
+  echo "test_gpu: $1" >&2
+  exit 2
+}
+
+[ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
+case $what in
+  tests | benchmarks | all) ;;
+  *) refuse "unknown argument '$what': tests, benchmarks or all" ;;
+esac
+
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$elsewhere"' EXIT
+cd "$elsewhere" # for the installed package, see test.sh
+"$python" -P - <<'CHECK' || exit 2
+import sys
+
+import rmm_uvm
+from rmm_uvm.errors import UvmError
+from rmm_uvm.limits import managed_limit_bytes
+
+try:
+    free_bytes, _ = rmm_uvm.cuda_driver(0).memory()
+    limit_bytes = managed_limit_bytes()
+except UvmError as error:
+    sys.exit(f"test_gpu: {error}")
+if limit_bytes is None or limit_bytes > min(24 << 30, free_bytes):
+    sys.exit(
+        f"test_gpu: RMM_UVM_MANAGED_LIMIT is {limit_bytes} bytes: at most 24 GiB, "
+        f"and no more than the {free_bytes} bytes that are free"
+    )
+CHECK
+
+run_tests() {
+  "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
+    -m gpu "$repository/tests"
+}
+
+benchmark() {
+  echo "== $*"
+  local script=$1
+  shift
+  # A script finds its helpers beside it, so no -P; the package is not in that folder.
+  "$python" "$repository/benchmarks/$script" "$@"
+}
+
+run_benchmarks() {
+  benchmark driver_facts.py --json "$results/driver_facts.json"
+  benchmark allocate_free.py --json "$results/allocate_free.json"
+  benchmark cudf_pass.py --rows 20000000 --json "$results/cudf_pass_20m.json"
+  benchmark cudf_pass.py --rows 100000000 --pool 7.5GiB --steady-bounds 1.01 1.01 \
+    --json "$results/cudf_pass_100m.json"
+  RMM_UVM_COUNTERS=off benchmark cudf_pass.py --rows 20000000 --only-steady \
+    --steady-bounds 1.05 1.05 --json "$results/cudf_pass_20m_without_counters.json"
+  benchmark cudf_prefetch.py --json "$results/cudf_prefetch.json"
+  benchmark recycled_memory.py --json "$results/recycled_memory.json"
+}
+
+[ "$what" = benchmarks ] || run_tests
+[ "$what" = tests ] || run_benchmarks

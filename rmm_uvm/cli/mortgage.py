@@ -1,0 +1,321 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``rmm-uvm mortgage``: run the mortgage pipeline on one memory, or on several and compare."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+from rich.console import Console
+
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.units import parse_bytes
+
+if TYPE_CHECKING:
+    from rmm_uvm.mortgage.pipeline import PipelineProgress
+    from rmm_uvm.mortgage.run import RunConfig
+    from rmm_uvm.mortgage.run_report import RunReport
+
+__all__ = ["command"]
+
+MEMORY_NAMES = ("managed", "managed-nopool", "cuda", "cuda-pool", "rmm-managed", "rmm-prefetch")
+_DEFAULT_ROWS = 600_000
+_ROUNDS = 100
+_ROUNDS_COMPARING = 20
+
+
+class _Size(click.ParamType):
+    """A size such as "2GiB"."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return bytes."""
+        try:
+            return parse_bytes(value, name=param.opts[0] if param else "size")
+        except ConfigurationError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _TrainParts(click.ParamType):
+    """A number, or "max"."""
+
+    name = "N|max"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Literal["max"]:
+        """Return the number, or "max"."""
+        if value == "max":
+            return "max"
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor max", param, ctx)
+
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; names are those of the options."""
+
+    data: Path | None
+    rows: int | None
+    loans: int | None
+    text_bytes: int | None
+    quarters: int
+    seed: int
+    parts: int | None
+    train_parts: int | Literal["max"] | None
+    rounds: int | None
+    memory: tuple[str, ...]
+    compare: bool
+    engine: Literal["auto", "pandas", "cudf"]
+    device_memory: int | None
+    pool_size: int | None
+    json_file: Path | None
+    picture: Path | None
+    features: Path | None
+    child: bool
+
+
+@click.command("mortgage")
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="A data set.")
+@click.option("--rows", type=click.IntRange(1), help="Generate about so many performance rows.")
+@click.option("--loans", type=click.IntRange(1), help="Generate so many loans for each quarter.")
+@click.option("--bytes", "text_bytes", type=_Size(), help="Generate about so much text.")
+@click.option("--quarters", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--parts", type=click.IntRange(1), help="Parts of each quarter; 1 is unsplit.")
+@click.option("--train-parts", type=_TrainParts(), help="Parts to train on; default all.")
+@click.option("--rounds", type=click.IntRange(1), help="Trees; default 100, comparing 20.")
+@click.option(
+    "--memory",
+    type=click.Choice(MEMORY_NAMES),
+    multiple=True,
+    help="Where to allocate; default managed. Several with --compare.",
+)
+@click.option("--compare", is_flag=True, help="Run several memories, a process each.")
+@click.option(
+    "--engine", type=click.Choice(["auto", "pandas", "cudf"]), default="auto", show_default=True
+)
+@click.option("--device-memory", type=_Size(), help="Of the simulated device.")
+@click.option("--pool-size", type=_Size(), help="First slab of a pool; all of cuda-pool.")
+@click.option("--json", "json_file", type=_FILE, help="Write all figures to a file.")
+@click.option("--picture", type=_FILE, help="Draw device memory: FILE.png or FILE.svg.")
+@click.option("--features", type=_FILE, help="Write the features as an Arrow file.")
+@click.option("--child", is_flag=True, hidden=True)
+def command(**options: Any) -> None:
+    """Run the RAPIDS mortgage pipeline: ETL, PREP and training.
+
+    Without a GPU, pandas and XGBoost compute the real result on the CPU, while every column and
+    work space that cuDF would need goes through the real memory resources onto a simulated
+    device. By default it has five times the size of the largest performance file: too little for
+    the ETL of an unsplit file, enough for a quarter of one.
+
+    Generated data are kept in ~/.cache/rmm-uvm (or below XDG_CACHE_HOME).
+
+    Exit status 0: the runs ended as they must. Running out of memory counts as that on the
+    simulated device, and with --compare for memories that cannot exceed the device. Else 1.
+    """
+    request = Request(**options)
+    if request.data is not None and (request.rows or request.loans or request.text_bytes):
+        raise click.UsageError("--data names a data set; --rows, --loans and --bytes make one")
+    if len(request.memory) > 1 and not request.compare:
+        raise click.UsageError("several --memory need --compare")
+    _check_files(request)
+    # Read by OpenMP when XGBoost is loaded. Threads that spin while they wait make training ten
+    # times slower as soon as another program wants a core.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    sys.exit(_run_child(request) if request.child else _run(request))
+
+
+def _check_files(request: Request) -> None:
+    """Refuse what could only fail after all the work."""
+    for path in (request.json_file, request.picture, request.features):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ConfigurationError(f"{path}: there is no directory {path.absolute().parent}")
+    if request.picture is not None:
+        from rmm_uvm.mortgage.picture import check
+
+        check(request.picture)
+
+
+def _run(request: Request) -> int:
+    """Do what a user asked for; return the exit status."""
+    from rmm_uvm.mortgage.run import check_libraries, default_device_bytes
+
+    console = Console(markup=False, emoji=False, highlight=False)
+    simulated_because = _simulated_because(request)
+    check_libraries()
+    if simulated_because:
+        console.print("SIMULATED DEVICE: no GPU is used", style="bold")
+        console.print(f"  why: {simulated_because}")
+    data = _data(request)
+    device_bytes = None
+    if simulated_because:
+        from rmm_uvm.mortgage.report import simulated_lines
+
+        device_bytes = request.device_memory or default_device_bytes(data)
+        console.print(simulated_lines(device_bytes, by_default=request.device_memory is None))
+    elif request.device_memory is not None:
+        raise ConfigurationError("--device-memory is for the simulated device; add --engine pandas")
+    if request.compare:
+        return _compare(request, data, device_bytes, console)
+    return _single(request, data, device_bytes, console)
+
+
+def _simulated_because(request: Request) -> str:
+    """Return why the device is simulated; empty on a GPU."""
+    from rmm_uvm.mortgage.run import gpu_reason
+
+    if request.engine == "pandas":
+        return "as asked for by --engine pandas"
+    reason = gpu_reason()
+    if request.engine == "cudf" and reason:
+        raise AvailabilityError(f"--engine cudf needs a GPU and cuDF: {reason}")
+    return reason
+
+
+def _data(request: Request) -> Path:
+    """Return the data set, generated if need be."""
+    if request.data is not None:
+        return request.data
+    from rmm_uvm.cli.progress import generator_bar
+    from rmm_uvm.mortgage.data_cache import generated_data
+    from rmm_uvm.mortgage.generate import GeneratorConfig
+
+    unsized = not (request.rows or request.loans or request.text_bytes)
+    config = GeneratorConfig(
+        loans_per_quarter=request.loans,
+        performance_rows=_DEFAULT_ROWS if unsized else request.rows,
+        performance_bytes=request.text_bytes,
+        quarters=request.quarters,
+        seed=request.seed,
+    )
+    with generator_bar() as progress:
+        return generated_data(config, progress=progress)
+
+
+# -- one memory --------------------------------------------------------------------------------
+
+
+def _config(
+    request: Request, data: Path, device_bytes: int | None, features: Path | None
+) -> RunConfig:
+    from rmm_uvm.mortgage.pipeline import PipelineConfig
+    from rmm_uvm.mortgage.run import RunConfig
+
+    pipeline = PipelineConfig(
+        data, request.parts, request.train_parts, request.rounds or _ROUNDS, features
+    )
+    memory = request.memory[0] if request.memory else "managed"
+    return RunConfig(pipeline, memory, device_bytes, request.pool_size, find_training_set=True)
+
+
+def _single(request: Request, data: Path, device_bytes: int | None, console: Console) -> int:
+    """Run once, compare the features with plain pandas, print."""
+    from rmm_uvm.cli.progress import stage_bar
+    from rmm_uvm.mortgage.reference import make_reference
+    from rmm_uvm.mortgage.report import run_page
+    from rmm_uvm.mortgage.run import run
+
+    with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
+        features = request.features or Path(folder, "features.arrow")
+        config = _config(request, data, device_bytes, features)
+        with stage_bar(config.memory) as progress:
+            report = run(config, progress)
+        if report.pipeline.feature_digest is not None:
+            with stage_bar("plain pandas, to compare") as progress:
+                reference = make_reference(data, Path(folder, "pandas.arrow"), progress)
+            how = reference.describe(report.pipeline.feature_digest, features)
+            report = dataclasses.replace(report, features_against_pandas=how)
+    console.print(run_page(report))
+    _write_json(request.json_file, report.to_json())
+    if request.picture is not None:
+        from rmm_uvm.mortgage.picture import draw
+
+        draw([(f"{report.memory}, {len(report.pipeline.parts)} parts", report)], request.picture)
+    ended = report.pipeline.out_of_memory is not None
+    return 1 if _differs(report) or (ended and not report.simulated) else 0
+
+
+def _run_child(request: Request) -> int:
+    """Run once for the process that compares: progress as lines of JSON, the report in a file."""
+    from rmm_uvm.mortgage.run import run
+
+    assert request.data is not None  # the parent's command line
+    config = _config(request, request.data, request.device_memory, request.features)
+    _write_json(request.json_file, run(config, _print_progress).to_json())
+    return 0
+
+
+def _print_progress(progress: PipelineProgress) -> None:
+    click.echo(json.dumps(dataclasses.asdict(progress)))
+
+
+# -- several memories --------------------------------------------------------------------------
+
+
+def _compare(request: Request, data: Path, device_bytes: int | None, console: Console) -> int:
+    """Run several memories, print the tables."""
+    from rmm_uvm.cli.progress import comparison_bar, stage_bar
+    from rmm_uvm.mortgage.compare_memory import RunRequest, compare_memories, planned_runs
+    from rmm_uvm.mortgage.reference import make_reference
+    from rmm_uvm.mortgage.report import comparison_page
+
+    planned = planned_runs(request.memory, request.parts)
+    with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
+        with stage_bar("plain pandas, to compare") as progress:
+            reference = make_reference(data, Path(folder, "pandas.arrow"), progress)
+        shared = RunRequest(
+            data=data,
+            engine="cudf" if device_bytes is None else "pandas",
+            device_bytes=device_bytes,
+            pool_bytes=request.pool_size,
+            rounds=request.rounds or _ROUNDS_COMPARING,
+            train_parts="max" if request.train_parts is None else request.train_parts,
+        )
+        with comparison_bar([run.title for run in planned]) as show:
+            runs = compare_memories(planned, shared, reference, progress=show)
+    console.print(comparison_page(runs, reference.training_rows))
+    plain: dict[str, Any] = {"runs": [run.to_json() for run in runs]}
+    if device_bytes is not None:
+        from rmm_uvm.mortgage.fragmentation import run_fragmentation
+        from rmm_uvm.mortgage.report import fragmentation_lines
+
+        cases = [run_fragmentation("cuda-pool"), run_fragmentation("managed")]
+        console.print(fragmentation_lines(cases))
+        plain["fragmentation"] = [dataclasses.asdict(case) for case in cases]
+    _write_json(request.json_file, plain)
+    if request.picture is not None:
+        from rmm_uvm.mortgage.picture import draw
+
+        shown = [run for run in runs if run.report.memory in ("cuda-pool", "managed")] or runs
+        draw([(run.title, run.report) for run in shown], request.picture)
+    return 1 if any(run.is_unexpected or _differs(run.report) for run in runs) else 0
+
+
+def _differs(report: RunReport) -> bool:
+    return (report.features_against_pandas or "").startswith("different")
+
+
+def _write_json(path: Path | None, plain: dict[str, Any]) -> None:
+    if path is None:
+        return
+    try:
+        path.write_text(json.dumps(plain, indent=1) + "\n")
+    except OSError as error:
+        raise DataError(f"the report can not be written to {path}: {error.strerror}") from error

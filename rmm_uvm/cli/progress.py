@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Progress bars of the command line, on the error stream so that a report can be piped."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from rmm_uvm.mortgage import generate
+    from rmm_uvm.mortgage.pipeline import PipelineProgress
+
+__all__ = ["comparison_bar", "generator_bar", "stage_bar"]
+
+
+def _bar() -> Progress:
+    """Return a bar that vanishes when it is done, and prints nothing where there is no terminal."""
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[what]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+@contextlib.contextmanager
+def generator_bar() -> Iterator[Callable[[generate.Progress], None]]:
+    """Show how many rows have been generated."""
+    with _bar() as bar:
+        task = bar.add_task("generating data", total=None, what="", visible=False)
+
+        def show(progress: generate.Progress) -> None:
+            bar.update(
+                task,
+                completed=progress.performance_rows,
+                total=progress.expected_performance_rows,
+                what=f"{progress.performance_rows:,} rows",
+                visible=True,
+            )
+
+        yield show
+
+
+@contextlib.contextmanager
+def stage_bar(title: str) -> Iterator[Callable[[PipelineProgress], None]]:
+    """Show which stage of a run is running."""
+    with comparison_bar([title]) as show:
+        yield lambda progress: show(0, progress)
+
+
+@contextlib.contextmanager
+def comparison_bar(titles: Sequence[str]) -> Iterator[Callable[[int, PipelineProgress], None]]:
+    """Show which of several runs is running, and its stage."""
+    with _bar() as bar:
+        task = bar.add_task(titles[0] if titles else "", total=None, what="")
+        count = len(titles)
+
+        def show(number: int, progress: PipelineProgress) -> None:
+            title = titles[number] if count == 1 else f"{number + 1}/{count} {titles[number]}"
+            part = f", {progress.part}" if progress.part else ""
+            bar.update(
+                task,
+                description=title,
+                completed=progress.stages_begun - 1,
+                total=progress.stages_total,
+                what=f"{progress.stage}{part}",
+            )
+
+        yield show

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The notebooks run from top to bottom in a fresh kernel, on simulated devices."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+# The warnings of Jupyter's own libraries are no business of these tests.
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def kernel_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty directory for a kernel that sees no GPU and no settings of the user."""
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "jupyter"))
+    working = tmp_path / "work"
+    working.mkdir()
+    return working
+
+
+def run(notebook: nbformat.NotebookNode, directory: Path) -> str:
+    """Execute a notebook in place and return the text that it printed or showed."""
+    client = NotebookClient(
+        notebook,
+        timeout=240,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(directory)}},
+    )
+    asyncio.run(client.async_execute())  # execute() would leave its event loop open
+    return text_of(notebook)
+
+
+def text_of(notebook: nbformat.NotebookNode) -> str:
+    """Return the text of all outputs."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return "".join(
+        output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs
+    )
+
+
+def read(name: str) -> nbformat.NotebookNode:
+    (path,) = [path for path in NOTEBOOKS if path.name == name]
+    return nbformat.read(path, as_version=4)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_first_cell_and_kept_outputs_of_every_notebook_are_there(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+
+    assert "simulated device" in notebook.cells[0].source.split("\n\n")[1]
+    assert text_of(notebook)
+    assert not [o for c in notebook.cells for o in c.get("outputs", []) if "ename" in o]
+
+
+def test_quickstart_in_a_fresh_kernel_runs_out_of_memory_and_then_completes(
+    kernel_directory: Path,
+) -> None:
+    text = run(read("01_quickstart.ipynb"), kernel_directory)
+
+    assert "MemoryError: std::bad_alloc" in text
+    assert "rmm_uvm on device 0: simulated device, 256.00 MiB\ninitial size" in text
+    assert "4000000 rows; same as pandas: True" in text
+    assert "'prefetch_calls': 0" in text
+
+
+def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell("import rmm_uvm; rmm_uvm.reinitialize('2 apples')")]
+    )
+
+    with pytest.raises(CellExecutionError, match="initial_pool_size"):
+        run(notebook, kernel_directory)

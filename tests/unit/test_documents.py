@@ -1,0 +1,72 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The reference documents say what the code does: names, settings, examples and links."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import rmm_uvm
+from rmm_uvm.mr import ManagedPool
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = sorted((REPOSITORY / "docs").rglob("*.md"))
+
+
+def document(name: str) -> str:
+    return (REPOSITORY / "docs" / name).read_text()
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text())
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_examples_run(path: Path) -> None:
+    assert doctest.testfile(str(path), module_relative=False).failed == 0
+
+
+def test_metrics_name_every_statistic() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB")
+    statistics = mr.statistics()
+    named = set(re.findall(r"`(\w+)`", document("metrics.md")))
+    assert {*statistics, *statistics["skipped"], *device.statistics()} <= named
+
+
+@pytest.mark.parametrize(
+    ("function", "ignored"),
+    [(rmm_uvm.reinitialize, set()), (rmm_uvm.managed_pool, set()), (ManagedPool.__new__, {"cls"})],
+)
+def test_configuration_names_every_keyword(function: object, ignored: set[str]) -> None:
+    keywords = set(inspect.signature(function).parameters) - ignored  # type: ignore[arg-type]
+    named = set(re.findall(r"\b(\w+)\b", document("configuration.md")))
+    assert keywords <= named
+
+
+def test_configuration_names_every_environment_variable_that_is_read() -> None:
+    package = Path(rmm_uvm.__file__).parent
+    read = {
+        name
+        for path in package.rglob("*.py")
+        for name in re.findall(r"RMM_UVM_[A-Z_]+", path.read_text())
+    }
+    assert read
+    assert [name for name in read if f"`{name}`" not in document("configuration.md")] == []
+
+
+def test_simulator_constants_are_those_of_the_source() -> None:
+    source = (REPOSITORY / "cpp/include/rmm_uvm/sim/cost_model.hpp").read_text()
+    constants = {
+        name: float(value.replace("'", ""))
+        for name, value in re.findall(r"double (\w+)\{([\d'.]+)\}", source)
+    }
+    rows = re.findall(r"\| `(\w+)` \| ([\d .]+?) \|", document("simulator-model.md"))
+    assert {name: float(value.replace(" ", "")) for name, value in rows} == constants
