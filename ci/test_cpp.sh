@@ -16,6 +16,7 @@ cd "$(dirname "$0")/.."
 
 readonly variant=${1:-plain}
 readonly build=build/cpp
+readonly quick="-O0 -g1"  # tests are small: compiling them is what takes time
 jobs=$(nproc)
 
 say() { printf 'test_cpp: %s\n' "$*" >&2; }
@@ -58,14 +59,14 @@ for one in tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"
   fi
 }
 
-# build_variant NAME SANITIZERS TARGET...: configures and builds in a folder of its own.
+# build_variant NAME SANITIZERS OPTIONS TARGET...: configures and builds in a folder of its own.
 build_variant() {
-  local name=$1 sanitizers=$2
-  shift 2
+  local name=$1 sanitizers=$2 options=$3
+  shift 3
   # Not a Debug build: without NDEBUG, RMM's headers assert on a machine without a GPU.
   cmake -S . -B "$build/$name" -G Ninja --log-level=WARNING \
     -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DRMM_UVM_TESTS=ON -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g -DNDEBUG"
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$options -DNDEBUG"
   ninja -C "$build/$name" --quiet "$@"
 }
 
@@ -77,28 +78,28 @@ run_tests() {
 }
 
 plain() {
-  build_variant plain "" core_tests concurrency_tests cuda_tests mr_tests allocate_free
+  build_variant plain "" "$quick" core_tests concurrency_tests cuda_tests mr_tests
   run_tests plain
 }
 
 asan() {
-  build_variant asan address,undefined core_tests concurrency_tests cuda_tests mr_tests
+  build_variant asan address,undefined "$quick" core_tests concurrency_tests cuda_tests mr_tests
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan
 }
 
 tsan() {
-  build_variant tsan thread concurrency_tests
+  build_variant tsan thread "$quick" concurrency_tests
   # Its memory layout does not suit kernels that spread addresses widely.
   TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize \
     ctest --test-dir "$build/tsan/cpp" --output-on-failure --no-tests=error -L concurrency | tail -n 12
 }
 
 benchmark() {
-  build_variant plain "" allocate_free
+  build_variant benchmark "" -O2 allocate_free
   local result=benchmarks/results/cpp_allocate_free.json commit
   commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
   mkdir -p benchmarks/results
-  "$build/plain/cpp/benchmarks/allocate_free" --benchmark_repetitions=5 \
+  "$build/benchmark/cpp/benchmarks/allocate_free" --benchmark_repetitions=5 \
     --benchmark_report_aggregates_only=true --benchmark_enable_random_interleaving=true \
     --benchmark_context=commit="$commit" \
     --benchmark_context=processor="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" \

@@ -32,14 +32,12 @@ _ROUNDS = 100
 _ROUNDS_COMPARING = 20
 
 
-class _Size(click.ParamType):
+class _Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
     """A size such as "2GiB"."""
 
     name = "size"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return bytes."""
         try:
             return parse_bytes(value, name=param.opts[0] if param else "size")
@@ -47,7 +45,7 @@ class _Size(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
-class _TrainParts(click.ParamType):
+class _TrainParts(click.ParamType):  # type: ignore[type-arg]
     """A number, or "max"."""
 
     name = "N|max"
@@ -122,8 +120,8 @@ def command(**options: Any) -> None:
 
     Without a GPU, pandas and XGBoost compute the real result on the CPU, while every column and
     work space that cuDF would need goes through the real memory resources onto a simulated
-    device. By default it has five times the size of the largest performance file: too little for
-    the ETL of an unsplit file, enough for a quarter of one.
+    device. By default it has five times the size of the largest performance file, and at least
+    64 MiB: too little for the ETL of an unsplit file, enough for a quarter of one.
 
     Generated data are kept in ~/.cache/rmm-uvm (or below XDG_CACHE_HOME).
 
@@ -155,11 +153,12 @@ def _check_files(request: Request) -> None:
 
 def _run(request: Request) -> int:
     """Do what a user asked for; return the exit status."""
-    from rmm_uvm.mortgage.run import check_libraries, default_device_bytes
+    from rmm_uvm.mortgage.run import check_libraries, default_device_bytes, quiet_rmm
 
     console = Console(markup=False, emoji=False, highlight=False)
     simulated_because = _simulated_because(request)
     check_libraries()
+    quiet_rmm()
     if simulated_because:
         console.print("SIMULATED DEVICE: no GPU is used", style="bold")
         console.print(f"  why: {simulated_because}")
@@ -179,7 +178,7 @@ def _run(request: Request) -> int:
 
 def _simulated_because(request: Request) -> str:
     """Return why the device is simulated; empty on a GPU."""
-    from rmm_uvm.mortgage.run import gpu_reason
+    from rmm_uvm.mortgage.gpu_run import gpu_reason
 
     if request.engine == "pandas":
         return "as asked for by --engine pandas"

@@ -22,7 +22,7 @@ from rmm_uvm.mr import (
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm.pools import managed_pool, plan_for
+from rmm_uvm.pools import PrefetchMode, managed_pool, plan_for
 from rmm_uvm.sizing import PoolRequest
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ def simulated_chain(
         fixed_bytes = _aligned(pool_bytes or capacity_bytes)
         pool = rmm.mr.PoolMemoryResource(source, fixed_bytes, fixed_bytes)
         return Chain(memory, pool, device, source)
-    prefetch = {"rmm-managed": "never", "rmm-prefetch": "always"}.get(memory.name, "auto")
+    modes: dict[str, PrefetchMode] = {"rmm-managed": "never", "rmm-prefetch": "always"}
+    prefetch = modes.get(memory.name, "auto")
     managed = ManagedMemoryResource(device, prefetch=prefetch, account=ManagedAccount())
     source = rmm.mr.StatisticsResourceAdaptor(managed)
     below: Any = source

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture of device memory over the course of runs: footprint, what resides, the capacity.
 
-One panel for each run, below one another on a common scale. The horizontal axis is time on a GPU.
-On a simulated device it is the order of operations, each stage as wide as any other. Colours are those of Okabe and Ito,
-which colour-blind readers can tell apart; lines and areas differ in shape as well.
+One panel for each run, below one another on a common scale. The horizontal axis is time on a GPU;
+on a simulated device it is the order of operations, each stage as wide as any other. Colours are
+those of Okabe and Ito, which colour-blind readers can tell apart.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def draw(runs: Sequence[tuple[str, RunReport]], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 0.9 + 2.7 * len(runs)), layout="constrained")
-    panels = figure.subplots(len(runs), squeeze=False)[:, 0]
+    panels = list(figure.subplots(len(runs), squeeze=False)[:, 0])
     highest_bytes = max(_highest_bytes(report) for _, report in runs)
     for panel, (title, report) in zip(panels, runs, strict=True):
         _draw_panel(panel, title, report, highest_bytes)
@@ -92,7 +92,7 @@ def check(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg"):
         raise ConfigurationError(f"{path}: a picture ends in .png or .svg")
     try:
-        import matplotlib  # noqa: F401, ICN001
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise AvailabilityError("a picture needs matplotlib: pip install matplotlib") from error
 
@@ -190,7 +190,7 @@ def _mark_stages(panel: Axes, axis: _Axis, top: float) -> None:
 
 def _highest_bytes(report: RunReport) -> int:
     levels = (max(row[1], row[2] + row[3]) for row in report.timeline["samples"])
-    return max(*levels, report.capacity_bytes, 1)
+    return int(max(*levels, report.capacity_bytes, 1))
 
 
 def _legend(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:

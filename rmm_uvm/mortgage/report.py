@@ -87,10 +87,8 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
     simulated = runs[0].report.simulated
     outcomes = _table(["memory", "split", "result", "peak\nMiB", "factor\n"])
     modelled = ["modelled\ns"] if simulated else []
-    moved = _table(
-        ["memory", "split", "in\nMiB", "out\nMiB", *modelled, "ETL\ns", "PREP\ns", "TRAIN\ns"]
-        + ["largest\nset"]
-    )
+    columns = ["in\nMiB", "out\nMiB", *modelled, "ETL\ns", "PREP\ns", "TRAIN\ns", "largest\nset"]
+    moved = _table(["memory", "split", *columns])
     for run in runs:
         report, name = run.report, [run.report.memory, _split(run.planned.split)]
         outcomes.add_row(
@@ -109,6 +107,7 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
     return Group(
         Text("Does it finish?", style="bold"),
         outcomes,
+        Text("stops: out of memory; peak: most allocated; factor: peak / device memory", "dim"),
         *(Text(line) for line in _outcome_notes(runs)),
         Text("\nWhat moved" + (", and the modelled time of that" if simulated else ""), "bold"),
         moved,
@@ -119,7 +118,7 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
 
 def _outcome(report: RunReport) -> str:
     ended = report.pipeline.out_of_memory
-    return "completes" if ended is None else f"out of memory: {ended.stage}"
+    return "completes" if ended is None else f"stops in {ended.stage}"
 
 
 def _split(split: int) -> str:
@@ -227,8 +226,9 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
         notes += [f"Features {_against_pandas(how)}" for how in differing]
     elif compared:
         same = "identical" if set(compared) == {"identical"} else "equal to 1e-6"
-        notes.append(f"Features of all {len(compared)} runs that finished the ETL: "
-                     f"{_against_pandas(same)}")
+        notes.append(
+            f"Features of all {len(compared)} runs that finished the ETL: {_against_pandas(same)}"
+        )
     for run in runs:
         if run.report.memory in ("cuda-pool", "managed") and (line := _hand_over(run.report)):
             notes.append(f"{run.report.memory} {_split(run.planned.split)}, {line}")

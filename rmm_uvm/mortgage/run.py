@@ -8,28 +8,22 @@ printing, see `report` and `picture`.
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.mortgage.memory import Chain, find_memory, gpu_chain, simulated_chain, tear_down_pool
+from rmm_uvm.mortgage.memory import Chain, find_memory, simulated_chain
 from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
-from rmm_uvm.mortgage.run_report import RunReport, StageFigures, merge_stages
-from rmm_uvm.mortgage.timeline import (
-    Sampler,
-    Timeline,
-    simulated_levels,
-    wall_clock,
-)
+from rmm_uvm.mortgage.run_report import RunReport, merge_stages
+from rmm_uvm.mortgage.timeline import Timeline, simulated_levels
 
 if TYPE_CHECKING:
-    from rmm_uvm.drivers import UvmDriver
-    from rmm_uvm.mortgage.engines.base import Engine
     from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
+
+_BLOCK_BYTES = 2 << 20
+_LEAST_DEVICE_BYTES = 64 << 20
 
 Progress = Callable[[PipelineProgress], None]
 
@@ -79,7 +73,13 @@ def run(config: RunConfig, progress: Progress | None = None) -> RunReport:
     ConfigurationError, DataError, AvailabilityError, DriverError
         The run cannot be done as asked.
     """
-    return _run_simulated(config, progress) if config.device_bytes else _run_gpu(config, progress)
+    if config.device_bytes:
+        return _run_simulated(config, progress)
+    from rmm_uvm.mortgage.gpu_run import run_on_gpu
+
+    return run_on_gpu(
+        config.pipeline, find_memory(config.memory), config.pool_bytes, progress=progress
+    )
 
 
 def default_device_bytes(data: Path) -> int:
@@ -87,26 +87,20 @@ def default_device_bytes(data: Path) -> int:
 
     Five times the largest performance file, in whole blocks of 2 MiB. On this project's data the
     ETL of an unsplit file needs 10.7 times its text, and in four parts 2.7 times: so the whole
-    does not fit, and a quarter does.
+    does not fit, and a quarter does. At least 64 MiB, since XGBoost alone takes 32.
     """
     from rmm_uvm.mortgage.files import find_files
 
     files = find_files(data)
     largest_bytes = max(p.stat().st_size for q in files.quarters for p in q.performance)
-    block_bytes = 2 << 20
-    return max(-(-5 * largest_bytes // block_bytes), 4) * block_bytes
-
-
-# -- a simulated device -----------------------------------------------------------------------
+    return max(-(-5 * largest_bytes // _BLOCK_BYTES) * _BLOCK_BYTES, _LEAST_DEVICE_BYTES)
 
 
 def _run_simulated(config: RunConfig, progress: Progress | None) -> RunReport:
     from rmm_uvm.mortgage.shadow.stages import StageMeter
 
-    import rmm
-
-    rmm.set_logging_level(rmm.level_enum.off)  # a full pool is a result, reported here
     memory = find_memory(config.memory)
+    quiet_rmm()
     engine, timeline = _simulated_engine(config)
     device: Any = engine.chain.driver
     meter = StageMeter(engine.footprint, device)
@@ -186,139 +180,6 @@ class _UpstreamCalls:
         self.by_stage[name] = self.by_stage.get(name, 0) + calls
 
 
-# -- a GPU ------------------------------------------------------------------------------------
-
-
-def gpu_reason() -> str:
-    """Return why the cuDF engine cannot run on a GPU here; empty if it can."""
-    import os
-
-    from rmm_uvm.drivers import cuda_driver
-    from rmm_uvm.errors import DriverError
-
-    name = os.environ.get("RMM_UVM_DRIVER", "").strip()
-    if name.startswith("simulated"):
-        return f"RMM_UVM_DRIVER is {name}"
-    try:
-        cuda_driver()
-    except DriverError as error:
-        return str(error).splitlines()[0]
-    try:
-        import cudf  # noqa: F401
-    except ImportError as error:
-        return f"there is a GPU, but not {error.name}: pip install 'rmm-uvm[mortgage-gpu]'"
-    return ""
-
-
-def _run_gpu(config: RunConfig, progress: Progress | None) -> RunReport:
-    from rmm_uvm.drivers import cuda_driver
-    from rmm_uvm.mortgage.engines import make_engine
-
-    memory = find_memory(config.memory)
-    driver = cuda_driver()
-    chain = gpu_chain(memory, driver, config.pool_bytes)
-    return measure_gpu(config, chain, make_engine("cudf"), progress)
-
-
-def measure_gpu(
-    config: RunConfig,
-    chain: Chain,
-    engine: Engine[Any, Any],
-    progress: Progress | None = None,
-    *,
-    teardown: Literal["as the memory does", "always", "never"] = "as the memory does",
-) -> RunReport:
-    """Run the pipeline on a GPU, with a chain as the current resource.
-
-    Parameters
-    ----------
-    config : RunConfig
-        What to run; `memory` and sizes are those of the chain already.
-    chain : Chain
-        From `gpu_chain`.
-    engine : Engine
-        The cuDF engine.
-    progress : callable or None
-        Called at the begin of every stage.
-    teardown : str
-        Whether the pool is torn down before PREP.
-
-    Notes
-    -----
-    Afterwards the resource that was current before is current again.
-    """
-    from rmm_uvm.mortgage.shadow.stages import ResourceFootprint, StageMeter
-
-    driver = chain.driver
-    with _installed(chain) as statistics:
-        footprint = ResourceFootprint(statistics)
-        meter = StageMeter(footprint, _MigrationCounters(driver))
-        timeline = Timeline(lambda: _gpu_levels(driver, footprint), wall_clock)
-        engine.observers += [meter, timeline]
-        hands_over = chain.memory.hands_over if teardown.startswith("as") else teardown == "always"
-        try:
-            with Sampler(timeline):
-                result = run_pipeline(
-                    config.pipeline,
-                    engine,
-                    teardown_pool=(lambda: _hand_over(chain)) if hands_over else None,
-                    progress=progress,
-                )
-        finally:
-            engine.observers.remove(meter)
-            engine.observers.remove(timeline)
-    return RunReport(
-        memory=chain.memory.name,
-        chain=chain.memory.gpu_chain,
-        simulated=False,
-        device_name=str(driver.info.name),
-        capacity_bytes=int(driver.info.total_bytes),
-        stages=merge_stages(result.stages, meter.reports),
-        pipeline=result,
-        timeline=timeline.to_json(),
-    )
-
-
-@contextlib.contextmanager
-def _installed(chain: Chain) -> Iterator[Any]:
-    """Make the chain, under a statistics adaptor, the current resource."""
-    import rmm
-
-    before = rmm.mr.get_current_device_resource()
-    statistics = rmm.mr.StatisticsResourceAdaptor(chain.resource)
-    rmm.mr.set_current_device_resource(statistics)
-    try:
-        yield statistics
-    finally:
-        gc.collect()
-        rmm.mr.set_current_device_resource(before)
-
-
-def _hand_over(chain: Chain) -> None:
-    """Free the pool: nothing of it is alive once it is not the current resource any more."""
-    import rmm
-
-    tear_down_pool(chain)
-    rmm.mr.set_current_device_resource(chain.resource)
-    gc.collect()
-
-
-class _MigrationCounters:
-    """Gives a GPU's counters the shape that `StageMeter` reads."""
-
-    def __init__(self, driver: UvmDriver) -> None:
-        self._driver = driver
-
-    def statistics(self) -> dict[str, int]:
-        host_to_device, device_to_host = self._driver.migrated_bytes()
-        return {"host_to_device_bytes": host_to_device, "device_to_host_bytes": device_to_host}
-
-
-def _gpu_levels(driver: UvmDriver, footprint: Any) -> tuple[int, int, int]:
-    free_bytes, total_bytes = driver.memory()
-    return footprint.now_bytes, total_bytes - free_bytes, 0
-
-
 def check_libraries() -> None:
     """Raise AvailabilityError when a library that every run needs is missing."""
     for name in ("numpy", "pandas", "pyarrow", "xgboost"):
@@ -330,13 +191,8 @@ def check_libraries() -> None:
             ) from error
 
 
-__all__ = [
-    "RunConfig",
-    "RunReport",
-    "StageFigures",
-    "check_libraries",
-    "default_device_bytes",
-    "gpu_reason",
-    "measure_gpu",
-    "run",
-]
+def quiet_rmm() -> None:
+    """Keep RMM from logging that a pool is full: here that is a result, and reported as one."""
+    import rmm
+
+    rmm.set_logging_level(rmm.level_enum.off)

@@ -166,12 +166,8 @@ def merge_stages(
             wall_seconds=stage.wall_seconds,
             modelled_seconds=sum(r.modelled_seconds for r in reports.get(stage.name, ())),
             peak_bytes=max((r.peak_bytes for r in reports.get(stage.name, ())), default=0),
-            host_to_device_bytes=sum(
-                r.host_to_device_bytes for r in reports.get(stage.name, ())
-            ),
-            device_to_host_bytes=sum(
-                r.device_to_host_bytes for r in reports.get(stage.name, ())
-            ),
+            host_to_device_bytes=sum(r.host_to_device_bytes for r in reports.get(stage.name, ())),
+            device_to_host_bytes=sum(r.device_to_host_bytes for r in reports.get(stage.name, ())),
             upstream_allocations=calls.get(stage.name, 0),
             xgboost_peak_bytes=xgboost.get(stage.name, 0),
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rmm_uvm.mortgage.memory import Chain, tear_down_pool
 from rmm_uvm.mortgage.shadow.engine import ShadowEngine
@@ -169,10 +169,11 @@ class SimulatedEngine(ShadowEngine):
 
     def __init__(self, chain: Chain, changed: Callable[[], None] = lambda: None) -> None:
         self._changed = changed
-        device = WatchedDevice(chain.driver, changed, migrates=chain.memory.managed)
+        driver = cast("SimulatedDevice", chain.driver)  # simulated_chain made it
+        device = WatchedDevice(driver, changed, migrates=chain.memory.managed)
         super().__init__(WatchedResource(chain.resource, changed), device)
         self.chain = chain
-        self.xgboost = XGBoostShadow(chain.driver, changed)
+        self.xgboost = XGBoostShadow(driver, changed)
         self.last_shape: TrainingShape | None = None
         self._shapes: weakref.WeakKeyDictionary[xgb.DMatrix, TrainingShape]
         self._shapes = weakref.WeakKeyDictionary()

@@ -24,8 +24,9 @@ COLUMNS = 46
 _RESOLUTION_FRACTION = 0.005
 
 
-def largest_training_rows(engine_of: Callable[[], SimulatedEngine], shape: TrainingShape,
-                          part_rows: int) -> int:
+def largest_training_rows(
+    engine_of: Callable[[], SimulatedEngine], shape: TrainingShape, part_rows: int
+) -> int:
     """Return how many rows can be converted and trained on, to half a percent.
 
     Parameters

@@ -8,14 +8,15 @@ A new resource adds a line to `CHAINS` and passes the whole suite.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 import rmm
 from rmm.mr import DeviceMemoryResource
 
 import rmm_uvm
-from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.mr import (
     ManagedAccount,
     ManagedMemoryResource,
@@ -29,19 +30,19 @@ DEVICE_BYTES = 64 * MIB
 CAP_BYTES = 128 * MIB  # twice the device: managed chains go past its memory, and end
 
 
-def managed(device: SimulatedDevice) -> ManagedMemoryResource:
+def managed(device: UvmDriver) -> ManagedMemoryResource:
     return ManagedMemoryResource(device, account=ManagedAccount(CAP_BYTES))
 
 
-def pool(device: SimulatedDevice) -> rmm.mr.PoolMemoryResource:
+def pool(device: UvmDriver) -> rmm.mr.PoolMemoryResource:
     return rmm.mr.PoolMemoryResource(managed(device), 8 * MIB, CAP_BYTES)
 
 
-def adaptor(device: SimulatedDevice) -> UvmResourceAdaptor:
+def adaptor(device: UvmDriver) -> UvmResourceAdaptor:
     return UvmResourceAdaptor(pool(device))
 
 
-CHAINS: dict[str, Callable[[SimulatedDevice], DeviceMemoryResource]] = {
+CHAINS: dict[str, Callable[[Any], DeviceMemoryResource]] = {
     "managed": managed,
     "pool(managed)": pool,
     "uvm(managed)": lambda device: UvmResourceAdaptor(managed(device)),
@@ -87,13 +88,36 @@ CHAINS: dict[str, Callable[[SimulatedDevice], DeviceMemoryResource]] = {
 CHECKING = ["managed", "uvm(managed)", "uvm(pool(managed))", "uvm(uvm)", "managed_pool()"]
 
 
+# Have a simulated device of their own, or no other.
+SIMULATED_ONLY = {"simulated_cuda", "ManagedPool"}
+
+
+def on_every_device(names: Iterable[str]) -> list[Any]:
+    """Return parameters (chain, kind of device): simulated, and on a GPU where it can be."""
+    return [pytest.param((name, "simulated"), id=name) for name in names] + [
+        pytest.param((name, "gpu"), id=f"{name}-gpu", marks=pytest.mark.gpu)
+        for name in names
+        if name not in SIMULATED_ONLY
+    ]
+
+
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """A chain and the simulated device under it."""
+    """A chain and the device under it."""
 
     name: str
     mr: DeviceMemoryResource
-    device: SimulatedDevice
+    device: UvmDriver
+
+    def held_bytes(self) -> int:
+        """Bytes that the chain holds of its device."""
+        if isinstance(self.device, SimulatedDevice):
+            statistics = self.device.statistics()
+            return int(statistics["managed_bytes"] + statistics["device_bytes"])
+        mr = self.mr
+        while not isinstance(mr, ManagedMemoryResource) and hasattr(mr, "upstream_mr"):
+            mr = mr.upstream_mr
+        return int(mr.slab_bytes) if isinstance(mr, ManagedMemoryResource) else 0
 
 
 @pytest.fixture
@@ -101,13 +125,24 @@ def device() -> SimulatedDevice:
     return rmm_uvm.simulated_device(DEVICE_BYTES)
 
 
-@pytest.fixture(params=CHAINS)
-def chain(request: pytest.FixtureRequest, device: SimulatedDevice) -> Chain:
+@pytest.fixture(params=on_every_device(CHAINS))
+def chain(request: pytest.FixtureRequest) -> Chain:
     """Return each chain in turn."""
-    return Chain(request.param, CHAINS[request.param](device), device)
+    return make_chain(*request.param)
 
 
-@pytest.fixture(params=CHECKING)
-def checking_chain(request: pytest.FixtureRequest, device: SimulatedDevice) -> Chain:
+@pytest.fixture(params=CHAINS)
+def simulated_chain(request: pytest.FixtureRequest) -> Chain:
+    """Return each chain in turn, on a simulated device that can be asked what it holds."""
+    return make_chain(request.param, "simulated")
+
+
+@pytest.fixture(params=on_every_device(CHECKING))
+def checking_chain(request: pytest.FixtureRequest) -> Chain:
     """Return each chain whose outermost resource checks what it is told to free."""
-    return Chain(request.param, CHAINS[request.param](device), device)
+    return make_chain(*request.param)
+
+
+def make_chain(name: str, kind: str) -> Chain:
+    driver = rmm_uvm.cuda_driver(0) if kind == "gpu" else rmm_uvm.simulated_device(DEVICE_BYTES)
+    return Chain(name, CHAINS[name](driver), driver)

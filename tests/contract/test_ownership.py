@@ -29,11 +29,11 @@ def test_buffer_of_any_chain_has_memory(chain: Any) -> None:
     assert empty.size == 0
 
 
-def test_buffer_outlives_every_python_reference_to_its_resource(chain: Any) -> None:
-    device, mr = chain.device, chain.mr
-    if chain.name == "ManagedPool":  # has a device of its own
+def test_buffer_outlives_every_python_reference_to_its_resource(simulated_chain: Any) -> None:
+    device, mr = simulated_chain.device, simulated_chain.mr
+    if simulated_chain.name == "ManagedPool":  # has a device of its own
         device = mr.driver
-    object.__setattr__(chain, "mr", None)
+    object.__setattr__(simulated_chain, "mr", None)
     buffer = rmm.DeviceBuffer(size=1000, mr=mr)
     del mr
     gc.collect()

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -13,13 +14,14 @@ import pytest
 pytestmark = pytest.mark.gpu
 
 
-def run(program: str) -> str:
+def run(program: str, environment: dict[str, str] | None = None) -> str:
     """Run a program in a fresh interpreter and return what it printed."""
     result = subprocess.run(
         [sys.executable, "-P", "-W", "error::UserWarning:rmm_uvm", "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
         timeout=120,
+        env={**os.environ, **(environment or {})},
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -178,5 +180,29 @@ def test_cudf_prefetch_auto_switches_on_when_pages_leave_and_restore_switches_ba
         assert prefetch_enabled() is False
         print("done")
         """
+    )
+    assert out.strip() == "done"
+
+
+def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_restored() -> None:
+    out = run(
+        """
+        import cudf.pandas
+        cudf.pandas.install()
+        import warnings, rmm, rmm_uvm
+        from rmm_uvm.errors import ReplacedResourceWarning
+        before = rmm.mr.get_current_device_resource()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            uvm = rmm_uvm.reinitialize("256MiB", "512MiB")
+        assert [w.category for w in caught].count(ReplacedResourceWarning) == 1, caught
+        import pandas as pd
+        assert int(pd.DataFrame({"a": range(1000)})["a"].sum()) == 499500
+        assert rmm.mr.get_current_device_resource() is uvm.managed_mr
+        rmm_uvm.restore()
+        assert rmm.mr.get_current_device_resource() is before
+        print("done")
+        """,
+        {"CUDF_PANDAS_RMM_MODE": "async"},
     )
     assert out.strip() == "done"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import nbformat
@@ -73,6 +74,21 @@ def test_quickstart_in_a_fresh_kernel_runs_out_of_memory_and_then_completes(
     assert "rmm_uvm on device 0: simulated device, 256.00 MiB\ninitial size" in text
     assert "4000000 rows; same as pandas: True" in text
     assert "'prefetch_calls': 0" in text
+
+
+def test_mortgage_in_a_fresh_kernel_completes_where_the_fixed_pool_does_not(
+    kernel_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(kernel_directory))
+
+    text = run(read("02_mortgage.ipynb"), kernel_directory)
+
+    assert re.search(r"cuda-pool +unsplit +out of memory", text)
+    assert re.search(r"cuda-pool +in 4 +completes", text)
+    assert re.search(r"managed +unsplit +completes", text)
+    assert "identical to plain pandas" in text
+    assert text.count("rmm_uvm on device 0: simulated device, 96.00 MiB") == 2
+    assert (kernel_directory / "memory.png").stat().st_size > 10_000
 
 
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:

@@ -1,0 +1,207 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""One run of the mortgage pipeline by cuDF on a GPU, and everything that was seen meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.mortgage.memory import Chain, Memory, gpu_chain, tear_down_pool
+from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
+from rmm_uvm.mortgage.run_report import RunReport, merge_stages
+from rmm_uvm.mortgage.shadow.stages import ResourceFootprint, StageMeter
+from rmm_uvm.mortgage.timeline import Sampler, Timeline, wall_clock
+
+if TYPE_CHECKING:
+    from rmm_uvm.drivers import UvmDriver
+    from rmm_uvm.mortgage.engines.base import Engine
+
+
+def gpu_reason() -> str:
+    """Return why cuDF cannot run on a GPU here; empty if it can."""
+    from rmm_uvm.drivers import cuda_driver
+    from rmm_uvm.errors import DriverError
+
+    name = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    if name.startswith("simulated"):
+        return f"RMM_UVM_DRIVER is {name}"
+    try:
+        cuda_driver()
+    except DriverError as error:
+        return str(error).splitlines()[0]
+    try:
+        import cudf  # noqa: F401
+    except ImportError as error:
+        return f"there is a GPU, but not {error.name}: pip install 'rmm-uvm[mortgage-gpu]'"
+    return ""
+
+
+def run_on_gpu(
+    pipeline: PipelineConfig,
+    memory: Memory,
+    pool_bytes: int | None = None,
+    *,
+    progress: Callable[[PipelineProgress], None] | None = None,
+) -> RunReport:
+    """Run the pipeline once on the first GPU.
+
+    Parameters
+    ----------
+    pipeline : PipelineConfig
+        What to run.
+    memory : Memory
+        What to allocate from; it is the current resource meanwhile.
+    pool_bytes : int or None
+        See `rmm_uvm.mortgage.memory.gpu_chain`.
+    progress : callable or None
+        Called at the begin of every stage.
+
+    Raises
+    ------
+    ConfigurationError, DataError, AvailabilityError, DriverError
+        The run cannot be done as asked.
+    """
+    from rmm_uvm.drivers import cuda_driver
+    from rmm_uvm.mortgage.engines import make_engine
+
+    chain = gpu_chain(memory, cuda_driver(), pool_bytes)
+    engine = make_engine("cudf")
+    return measure(pipeline, chain, engine, tear_down=memory.hands_over, progress=progress)
+
+
+def measure(
+    pipeline: PipelineConfig,
+    chain: Chain,
+    engine: Engine[Any, Any],
+    *,
+    tear_down: bool,
+    progress: Callable[[PipelineProgress], None] | None = None,
+    sample_every_seconds: float | None = 0.02,
+) -> RunReport:
+    """Run the pipeline with a chain as the current resource, under RMM's statistics adaptor.
+
+    Parameters
+    ----------
+    pipeline : PipelineConfig
+        What to run.
+    chain : Chain
+        From `gpu_chain`. Torn down, its resource is plain cudaMalloc afterwards.
+    engine : Engine
+        The cuDF engine.
+    tear_down : bool
+        Whether the pool is torn down before PREP.
+    progress : callable or None
+        Called at the begin of every stage.
+    sample_every_seconds : float or None
+        How often levels of memory are sampled, for the picture; None for the ends of stages only.
+
+    Notes
+    -----
+    Afterwards the resource that was current before is current again.
+    """
+    driver = chain.driver
+    with _Installed(chain) as installed:
+        meter = StageMeter(installed, _MigrationCounters(driver))
+        timeline = Timeline(lambda: _levels(driver, installed), wall_clock)
+        sampler: Any = contextlib.nullcontext()
+        if sample_every_seconds is not None:
+            sampler = Sampler(timeline, sample_every_seconds)
+        with _observing(engine, meter, timeline), sampler:
+            result = run_pipeline(
+                pipeline,
+                engine,
+                teardown_pool=installed.tear_down if tear_down else None,
+                progress=progress,
+            )
+    return RunReport(
+        memory=chain.memory.name,
+        chain=chain.memory.gpu_chain,
+        simulated=False,
+        device_name=str(driver.info.name),
+        capacity_bytes=int(driver.info.total_bytes),
+        stages=merge_stages(result.stages, meter.reports),
+        pipeline=result,
+        timeline=timeline.to_json(),
+    )
+
+
+class _Installed:
+    """Makes a chain the current resource, and is the footprint of what is allocated from it."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._before: Any = None
+        self._footprint: ResourceFootprint
+
+    def __enter__(self) -> _Installed:
+        import rmm
+
+        self._before = rmm.mr.get_current_device_resource()
+        self._install()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import rmm
+
+        gc.collect()
+        rmm.mr.set_current_device_resource(self._before)
+
+    def _install(self) -> None:
+        import rmm
+
+        statistics = rmm.mr.StatisticsResourceAdaptor(self._chain.resource)
+        rmm.mr.set_current_device_resource(statistics)
+        self._footprint = ResourceFootprint(statistics)
+
+    def tear_down(self) -> None:
+        """Go on with plain cudaMalloc; the pool is freed once no buffer is left in it."""
+        tear_down_pool(self._chain)
+        self._install()
+        gc.collect()
+
+    @property
+    def now_bytes(self) -> int:
+        """Live bytes."""
+        return self._footprint.now_bytes
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest sum of live bytes since `begin_stage`."""
+        return self._footprint.peak_bytes
+
+    def begin_stage(self) -> None:
+        """Let the peak start from what is live now."""
+        self._footprint.begin_stage()
+
+
+class _MigrationCounters:
+    """Gives a GPU's counters the shape that `StageMeter` reads."""
+
+    def __init__(self, driver: UvmDriver) -> None:
+        self._driver = driver
+
+    def statistics(self) -> dict[str, int]:
+        host_to_device_bytes, device_to_host_bytes = self._driver.migrated_bytes()
+        return {
+            "host_to_device_bytes": host_to_device_bytes,
+            "device_to_host_bytes": device_to_host_bytes,
+        }
+
+
+@contextlib.contextmanager
+def _observing(engine: Engine[Any, Any], *observers: Any) -> Iterator[None]:
+    engine.observers += observers
+    try:
+        yield
+    finally:
+        for observer in observers:
+            engine.observers.remove(observer)
+
+
+def _levels(driver: UvmDriver, footprint: _Installed) -> tuple[int, int, int]:
+    free_bytes, total_bytes = driver.memory()
+    return footprint.now_bytes, total_bytes - free_bytes, 0

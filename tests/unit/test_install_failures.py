@@ -1,0 +1,271 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Installing beside others, and installing that fails: nothing is lost or half-installed."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from typing import Any
+
+import pytest
+import rmm
+
+import rmm_uvm
+import rmm_uvm.install
+from rmm_uvm.errors import (
+    AvailabilityError,
+    CapacityWarning,
+    ConfigurationError,
+    DriverError,
+    ReplacedResourceWarning,
+)
+from rmm_uvm.install import current_installation
+from rmm_uvm.integrations import Wiring
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def device() -> rmm_uvm.drivers.SimulatedDevice:
+    return rmm_uvm.simulated_device("64MiB")
+
+
+def install(driver: Any = "simulated:64MiB", **arguments: Any) -> Any:
+    arguments.setdefault("initial_pool_size", "16MiB")
+    return rmm_uvm.reinitialize(driver=driver, **arguments)
+
+
+def torch_is_wired(monkeypatch: pytest.MonkeyPatch) -> None:
+    wiring = Wiring("torch", active=True, reason="allocates through RMM", permanent=True)
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+
+
+# --- others' resources -------------------------------------------------------------------------
+
+
+def test_replacing_a_users_resource_warns_once_and_restore_puts_it_back(users_mr: Any) -> None:
+    with pytest.warns(ReplacedResourceWarning, match="replaces StatisticsResourceAdaptor") as seen:
+        install()
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is users_mr
+
+
+def test_ours_replaced_by_set_per_device_resource_is_reported() -> None:
+    handle = install()
+    other = rmm.mr.CudaMemoryResource()
+    rmm.mr.set_per_device_resource(0, other)
+    assert not handle.devices[0].current
+    assert "replaced by CudaMemoryResource" in repr(handle)
+    with pytest.warns(ReplacedResourceWarning, match="replaced meanwhile by CudaMemoryResource"):
+        rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is other
+
+
+def test_ours_replaced_by_rmm_reinitialize_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = rmm.mr.CudaMemoryResource()
+    monkeypatch.setattr(
+        rmm.rmm, "_initialize", lambda **_: rmm.mr.set_per_device_resource(0, other)
+    )
+    undone: list[bool] = []
+    wiring = Wiring("cupy", active=True, reason="", undo=lambda: undone.append(True))
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+    handle = install()
+
+    with pytest.warns(ReplacedResourceWarning, match=r"rmm\.reinitialize replaces") as seen:
+        rmm.reinitialize(pool_allocator=True)
+
+    assert len(seen) == 1
+    assert undone == [True]
+    assert current_installation() is None
+    assert handle.devices == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rmm_uvm.restore()  # nothing of ours is left to put back
+        rmm.reinitialize()  # and nobody to warn any more
+    assert rmm.mr.get_per_device_resource(0) is other
+
+
+def test_warnings_as_errors_leave_nothing_half_restored() -> None:
+    before = rmm.mr.get_per_device_resource(1)
+    install(devices=[0, 1])
+    rmm.mr.set_per_device_resource(0, rmm.mr.CudaMemoryResource())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ReplacedResourceWarning):
+            rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(1) is before
+    assert current_installation() is None
+
+
+# --- torch -------------------------------------------------------------------------------------
+
+
+def test_restore_is_refused_once_torch_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_is_wired(monkeypatch)
+    handle = install()
+    with pytest.raises(AvailabilityError, match=r"restore is refused: torch .*new process"):
+        rmm_uvm.restore()
+    assert rmm.mr.get_per_device_resource(0) is handle.managed_mr
+
+
+def test_second_reinitialize_is_refused_once_torch_is_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch_is_wired(monkeypatch)
+    handle = install()
+    with pytest.raises(AvailabilityError, match="reinitialize is refused"):
+        install()
+    assert current_installation() is handle
+
+
+def test_rmm_reinitialize_is_refused_once_torch_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_is_wired(monkeypatch)
+    handle = install()
+    monkeypatch.setattr(rmm.rmm, "_initialize", lambda **_: pytest.fail("went on"))
+    with pytest.raises(AvailabilityError, match=r"rmm\.reinitialize is refused"):
+        rmm.reinitialize()
+    assert rmm.mr.get_per_device_resource(0) is handle.managed_mr
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["out_of_memory", "driver_error"])
+def test_first_slab_refused_leaves_previous_resource(device: Any, users_mr: Any, code: str) -> None:
+    device.fail_call("allocate_managed", code)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReplacedResourceWarning)
+        with pytest.raises(MemoryError):
+            install(device)
+    assert rmm.mr.get_per_device_resource(0) is users_mr
+    assert current_installation() is None
+    assert device.statistics()["managed_bytes"] == 0
+
+
+def test_free_memory_unreadable_is_an_error_before_any_change(device: Any) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    device.fail_call("memory", "driver_error")
+    with pytest.raises(DriverError, match="free memory"):
+        install(device)
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_second_device_failing_leaves_the_first_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = [rmm.mr.get_per_device_resource(number) for number in (0, 1)]
+    devices = [rmm_uvm.simulated_device("64MiB", device=number) for number in (0, 1)]
+    devices[1].fail_call("allocate_managed", "out_of_memory")
+    monkeypatch.setattr(rmm_uvm.install, "choose_driver", lambda number, _: devices[number])
+    with pytest.raises(MemoryError):
+        install(devices=[0, 1])
+    assert [rmm.mr.get_per_device_resource(number) for number in (0, 1)] == before
+    assert current_installation() is None
+    gc.collect()
+    assert devices[0].statistics()["managed_bytes"] == 0
+
+
+def test_library_that_cannot_be_wired_leaves_previous_resource(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+
+    def refuse(*_args: Any, **_kwargs: Any) -> list[Wiring]:
+        raise AvailabilityError("torch has allocated CUDA memory already")
+
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", refuse)
+    with pytest.raises(AvailabilityError, match="already"):
+        install()
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+def test_second_call_out_of_memory_puts_back_what_was_before_the_package(device: Any) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    install(device)
+    device.fail_call("allocate_managed", "out_of_memory")
+    with pytest.raises(MemoryError):
+        install(device)
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"initial_pool_size": 0}, "greater than 0"),
+        ({"initial_pool_size": -1}, "greater than 0"),
+        ({"initial_pool_size": "many"}, "initial_pool_size='many'"),
+        ({"initial_pool_size": float("nan")}, "initial_pool_size=nan"),
+        ({"initial_pool_size": 1.5}, "fraction"),
+        ({"maximum_pool_size": "1PiB"}, "device and host together hold"),
+        ({"initial_pool_size": "32MiB", "maximum_pool_size": "16MiB"}, "over the maximum"),
+        ({"ipc_pool_size": "65MiB"}, "of the device are free"),
+        ({"prefetch": "sometimes"}, "prefetch='sometimes'"),
+        ({"cudf_prefetch": "on"}, "cudf_prefetch='on'"),
+        ({"cudf_prefetch": 1}, "cudf_prefetch=1"),
+        ({"libraries": ("numba",)}, "numba"),
+        ({"libraries": "cupy"}, "a tuple"),
+        ({"devices": []}, "name each device once"),
+        ({"devices": [0, 0]}, "name each device once"),
+        ({"devices": -1}, "numbered from 0"),
+        ({"devices": [0.5]}, "numbered from 0"),
+        ({"driver": "emulated"}, "driver='emulated'"),
+        ({"driver": "simulated:3MiB"}, "multiple of 2 MiB"),
+    ],
+)
+def test_unusable_argument_is_one_clear_error_and_changes_nothing(
+    arguments: dict[str, Any], message: str
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(ConfigurationError, match=message) as error:
+        install(**arguments)
+    assert len(str(error.value).splitlines()) <= 2
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+def test_device_that_does_not_exist_is_an_error_and_changes_nothing() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(DriverError):
+        rmm_uvm.reinitialize(devices=99, driver="cuda")
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_one_driver_cannot_serve_two_devices(device: Any) -> None:
+    with pytest.raises(ConfigurationError, match="one driver serves one device"):
+        install(device, devices=[0, 1])
+
+
+# --- capacity ----------------------------------------------------------------------------------
+
+
+def test_without_concurrent_managed_access_one_warning_names_the_capacity() -> None:
+    device = rmm_uvm.simulated_device("64MiB", concurrent_managed_access=False)
+    with pytest.warns(CapacityWarning, match=r"capacity is the card's 64\.00 MiB") as seen:
+        handle = install(device)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    assert handle.devices[0].sizes.maximum_bytes == 64 * MIB
+    assert "prefetch       off" in repr(handle)
+
+
+def test_cap_of_the_environment_is_the_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "32MiB")
+    handle = install()
+    assert handle.devices[0].sizes.maximum_bytes == 32 * MIB
+    with pytest.raises(MemoryError):
+        handle.managed_mr.allocate(33 * MIB)
+
+
+def test_cap_holds_for_two_pools_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "40MiB")
+    first = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="30MiB")
+    second = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="4MiB")
+    assert second.upstream_mr.pool_size() == 4 * MIB
+    with pytest.raises(MemoryError):
+        second.allocate(12 * MIB)
+    assert first.upstream_mr.pool_size() == 30 * MIB
