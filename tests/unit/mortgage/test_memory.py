@@ -54,7 +54,8 @@ def test_fixed_pool_takes_the_whole_device() -> None:
 
 
 def test_pool_size_asked_for_is_the_size_of_the_pool() -> None:
-    assert chain_of("cuda-pool", 6 << 20).driver.memory()[0] == DEVICE_BYTES - (6 << 20)
+    chain = chain_of("cuda-pool", 6 << 20)
+    assert chain.driver.memory()[0] == DEVICE_BYTES - (6 << 20)
 
 
 def test_simulated_managed_memory_does_not_count_against_the_cap(

@@ -41,6 +41,12 @@ def report_of(*, simulated: bool = True, ended: bool = False) -> RunReport:
     )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _fonts_are_open(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Draw once: matplotlib keeps the font files open that it has used."""
+    draw([("one", report_of(ended=True))], tmp_path_factory.mktemp("fonts") / "memory.png")
+
+
 @pytest.mark.parametrize("simulated", [True, False])
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml")])
 def test_picture_is_a_file_of_its_kind(
