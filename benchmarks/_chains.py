@@ -8,8 +8,8 @@ Stock managed chains get RMM's limiting adaptor, so that they too stay under the
 from __future__ import annotations
 
 import rmm
-from rmm_uvm._lib.driver import UvmDriver
 
+from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
 
 

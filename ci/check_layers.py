@@ -43,15 +43,15 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # Bottom to top; a module may import those of its own line and of the lines above it here. A dotted
 # name takes one module out of its package.
 PYTHON_LAYERS = (
-    ("errors", "units"),
+    ("errors", "units", "requirements"),
     ("device_info", "host_memory"),
-    ("doctor.facts", "doctor.requirements"),
     ("_rmm_check",),
     ("_lib", "limits"),
     ("sizing",),
     ("doctor",),
     ("_current_device", "drivers"),
-    ("mr", "pools"),
+    ("pools",),
+    ("mr",),
     ("integrations",),
     ("install", "installation"),
     ("__init__", "dask"),

@@ -8,7 +8,7 @@ RMM here also loads ``librmm.so`` for it.
 
 from __future__ import annotations
 
-from rmm_uvm.doctor.requirements import installed_packages, rmm_problem
+from rmm_uvm.requirements import installed_packages, rmm_problem
 
 if _problem := rmm_problem(installed_packages()):
     raise ImportError(f"rmm_uvm cannot be used: {_problem}")

@@ -17,6 +17,7 @@ from rmm_uvm._lib.mr import (
     UvmResourceAdaptor,
 )
 from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
+from rmm_uvm.pools import build_pool
 
 __all__ = [
     "ManagedAccount",
@@ -68,9 +69,6 @@ class ManagedPool(UvmResourceAdaptor):
         driver: str | None = None,
     ) -> Self:
         """Build the chain, and this adaptor over it."""
-        # Pools are made of this module's classes.
-        from rmm_uvm.pools import build_pool
-
         pool = build_pool(device, initial_pool_size, maximum_pool_size, prefetch, driver)
         return super().__new__(cls, pool, prefetch=prefetch)
 

@@ -17,7 +17,7 @@ from rmm_uvm.drivers import SimulatedDevice, choose_driver
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import host_memory
 from rmm_uvm.limits import process_account
-from rmm_uvm.mr import (
+from rmm_uvm._lib.mr import (
     ManagedMemoryResource,
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,

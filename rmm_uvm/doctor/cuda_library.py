@@ -22,7 +22,8 @@ from itertools import permutations
 from typing import Any
 from uuid import UUID
 
-from rmm_uvm.doctor.facts import CudaFacts, DeviceFacts, Version
+from rmm_uvm.doctor.facts import CudaFacts, DeviceFacts
+from rmm_uvm.requirements import Version
 
 __all__ = ["read_cuda"]
 

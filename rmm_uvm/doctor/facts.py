@@ -14,6 +14,7 @@ from typing import Protocol
 
 from rmm_uvm.device_info import Availability
 from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.requirements import Version
 
 __all__ = [
     "Capability",
@@ -21,12 +22,7 @@ __all__ = [
     "DeviceFacts",
     "KernelDriverFacts",
     "Probe",
-    "Version",
 ]
-
-Version = tuple[int, ...]
-"""A dotted version as numbers: 580.159.04 is ``(580, 159, 4)``. Compares as versions do."""
-
 
 @dataclass(frozen=True)
 class Capability(Availability):

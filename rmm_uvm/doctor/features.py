@@ -12,9 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
-from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, KernelDriverFacts, Version
+from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, KernelDriverFacts
 from rmm_uvm.doctor.report import Feature
-from rmm_uvm.doctor.requirements import CUDA_MAJOR, MINIMUM_DISCARD_DRIVER, MINIMUM_DRIVER
+from rmm_uvm.requirements import (
+    CUDA_MAJOR,
+    MINIMUM_DISCARD_DRIVER,
+    MINIMUM_DRIVER,
+    Version,
+)
 
 __all__ = ["Facts", "features", "format_version"]
 

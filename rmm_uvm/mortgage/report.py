@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -20,7 +21,6 @@ _SIMULATED_LINES = (
     "modelled: where pages reside, what migrates, and the time that takes",
     "not shown: how fast a GPU computes; wall seconds are those of this CPU",
 )
-_MIB = 1 << 20
 
 
 def simulated_lines(capacity_bytes: int, *, by_default: bool) -> RenderableType:
@@ -52,8 +52,10 @@ def run_page(report: RunReport) -> RenderableType:
 
 def stage_table(report: RunReport) -> RenderableType:
     """Return a row for each stage."""
+    unit = _Unit.that_suits(_largest_bytes(report))
     modelled = ["modelled\ns"] if report.simulated else []
-    table = _table(["stage", "wall\ns", *modelled, "peak\nMiB", "factor\n", "in\nMiB", "out\nMiB"])
+    sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
+    table = _table(["stage", "wall\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes])
     for stage in report.stages:
         seconds = [f"{stage.wall_seconds:.2f}"]
         if report.simulated:
@@ -61,17 +63,35 @@ def stage_table(report: RunReport) -> RenderableType:
         table.add_row(
             stage.name + (f" x{stage.runs}" if stage.runs > 1 else ""),
             *seconds,
-            _mebibytes(stage.peak_bytes),
+            unit.text(stage.peak_bytes),
             f"{stage.oversubscription_factor(report.capacity_bytes):.2f}",
-            _mebibytes(stage.host_to_device_bytes),
-            _mebibytes(stage.device_to_host_bytes),
+            unit.text(stage.host_to_device_bytes),
+            unit.text(stage.device_to_host_bytes),
         )
     legend = "peak: most allocated; factor: peak / device memory; in, out: bytes migrated"
     return Group(table, Text(legend, style="dim"))
 
 
-def _mebibytes(size_bytes: int) -> str:
-    return f"{size_bytes / _MIB:,.1f}" if size_bytes else "-"
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Unit of all sizes of a table, so that they can be compared by eye and stay narrow."""
+
+    name: str
+    nbytes: int
+    decimals: int
+
+    @classmethod
+    def that_suits(cls, largest_bytes: int) -> _Unit:
+        """Return MiB, or GiB from about 10 GiB on."""
+        return cls("MiB", 1 << 20, 1) if largest_bytes < 10_000 << 20 else cls("GiB", 1 << 30, 2)
+
+    def text(self, size_bytes: int) -> str:
+        """Return a size without its unit; "-" for none."""
+        return f"{size_bytes / self.nbytes:.{self.decimals}f}" if size_bytes else "-"
+
+
+def _largest_bytes(report: RunReport) -> int:
+    return max(report.peak_bytes, *report.migrated_bytes)
 
 
 def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> RenderableType:
@@ -85,27 +105,29 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
         Rows of the whole training set.
     """
     simulated = runs[0].report.simulated
-    outcomes = _table(["memory", "split", "result", "peak\nMiB", "factor\n"])
+    unit = _Unit.that_suits(max(_largest_bytes(run.report) for run in runs))
+    outcomes = _table(["memory", "split", "result", f"peak\n{unit.name}", "factor\n"])
     modelled = ["modelled\ns"] if simulated else []
-    columns = ["in\nMiB", "out\nMiB", *modelled, "ETL\ns", "PREP\ns", "TRAIN\ns", "largest\nset"]
+    sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
+    columns = [*sizes, *modelled, "ETL\ns", "PREP\ns", "TRAIN\ns", "largest\nset"]
     moved = _table(["memory", "split", *columns])
     for run in runs:
         report, name = run.report, [run.report.memory, _split(run.planned.split)]
         outcomes.add_row(
             *name,
             _outcome(report),
-            _mebibytes(report.peak_bytes),
+            unit.text(report.peak_bytes),
             f"{report.oversubscription_factor:.2f}",
         )
         moved.add_row(
             *name,
-            *map(_mebibytes, report.migrated_bytes),
+            *map(unit.text, report.migrated_bytes),
             *([f"{report.modelled_seconds:.3f}"] if simulated else []),
             *(f"{s:.1f}" if s else "-" for s in _three_seconds(report)),
             _trains_on(report, training_rows),
         )
     return Group(
-        Text("Does it finish?", style="bold"),
+        Text("\nDoes it finish?", style="bold"),
         outcomes,
         Text("stops: out of memory; peak: most allocated; factor: peak / device memory", "dim"),
         *(Text(line) for line in _outcome_notes(runs)),
@@ -113,7 +135,15 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
         moved,
         Text("largest set: training set that would fit, as a multiple of the whole", style="dim"),
         *(Text(line) for line in _comparison_notes(runs)),
+        *_stages_of_ours(runs),
     )
+
+
+def _stages_of_ours(runs: Sequence[ComparedRun]) -> list[RenderableType]:
+    """Return the table of stages of the first run on `managed`, or of the first run."""
+    shown = next((run for run in runs if run.report.memory == "managed"), runs[0])
+    title = Text(f"\n{shown.title}, stage by stage", style="bold")
+    return [title, stage_table(shown.report)]
 
 
 def _outcome(report: RunReport) -> str:
@@ -195,7 +225,7 @@ def _hand_over(report: RunReport) -> str:
         return ""
     calls = prep.upstream_allocations
     if any(stage.name == "teardown_pool" for stage in report.stages):
-        return f"PREP: pool torn down for XGBoost; {calls:,} calls of cudaMalloc instead"
+        return f"PREP: pool torn down for XGBoost; {calls:,} calls of cudaMalloc"
     source = "cudaMalloc" if report.memory.startswith("cuda") else "cudaMallocManaged"
     moved = (prep.host_to_device_bytes, prep.device_to_host_bytes)
     return (
@@ -228,6 +258,15 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
         same = "identical" if set(compared) == {"identical"} else "equal to 1e-6"
         notes.append(
             f"Features of all {len(compared)} runs that finished the ETL: {_against_pandas(same)}"
+        )
+    calls = {
+        run.report.memory: sum(stage.upstream_allocations for stage in run.report.stages)
+        for run in runs
+    }
+    if {"managed", "managed-nopool"} <= set(calls) and calls["managed-nopool"]:
+        notes.append(
+            f"cudaMallocManaged: {calls['managed']:,} calls with a pool, "
+            f"{calls['managed-nopool']:,} without"
         )
     for run in runs:
         if run.report.memory in ("cuda-pool", "managed") and (line := _hand_over(run.report)):

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from rmm_uvm._lib.cuda import libcuda_available
 
 import rmm_uvm
+from rmm_uvm._lib.cuda import libcuda_available
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.limits import managed_limit_bytes
 

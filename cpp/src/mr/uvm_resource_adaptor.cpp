@@ -4,11 +4,41 @@
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
 #include <rmm/aligned.hpp>
+#include <rmm/error.hpp>
 #include <rmm/process_is_exiting.hpp>
 
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace rmm_uvm::mr::detail {
+namespace {
+
+[[nodiscard]] std::string in_mib(std::size_t bytes)
+{
+  std::array<char, 32> text{};
+  auto const mib = static_cast<double>(bytes) / static_cast<double>(1U << 20U);
+  static_cast<void>(std::snprintf(text.data(), text.size(), "%.1f MiB", mib));
+  return text.data();
+}
+
+/** @brief What RMM says without where in its sources it says it. */
+[[nodiscard]] std::string without_location(std::string_view message)
+{
+  for (std::string_view const before : {"std::bad_alloc: ", "out_of_memory: "}) {
+    if (message.starts_with(before)) { message.remove_prefix(before.size()); }
+  }
+  constexpr std::string_view location = "RMM failure at:";
+  if (message.starts_with(location)) {
+    auto const end = message.find(": ", location.size());
+    if (end != std::string_view::npos) { message.remove_prefix(end + 2); }
+  }
+  return std::string{message};
+}
+
+}  // namespace
 
 uvm_resource_adaptor_impl::uvm_resource_adaptor_impl(
   upstream_type upstream, std::shared_ptr<rmm_uvm::prefetcher> prefetcher, prefetch_mode mode)
@@ -23,11 +53,25 @@ void uvm_resource_adaptor_impl::count(std::size_t bytes) noexcept
   while (now > peak && !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
 }
 
+void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
+                                                   std::size_t bytes,
+                                                   std::size_t alignment)
+{
+  try {
+    return upstream_.allocate(stream, bytes, alignment);
+  } catch (rmm::out_of_memory const& error) {
+    throw rmm::out_of_memory{in_mib(bytes) + " asked, " + in_mib(allocated_bytes()) + " live in " +
+                             in_mib(prefetcher_->ledger().slab_bytes()) +
+                             " of managed memory: free some, or raise maximum_pool_size (" +
+                             without_location(error.what()) + ")"};
+  }
+}
+
 void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
                                           std::size_t bytes,
                                           std::size_t alignment)
 {
-  auto* const ptr    = upstream_.allocate(stream, bytes, alignment);
+  auto* const ptr    = allocate_upstream(stream, bytes, alignment);
   auto const address = reinterpret_cast<std::uintptr_t>(ptr);
   if (address == 0) { return ptr; }
   try {

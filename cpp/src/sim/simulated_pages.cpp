@@ -169,11 +169,13 @@ status simulated_device::prefetch_locked(memory_range range, location where)
   for (int pass = 0; pass < passes; ++pass) {
     for (auto const& [block, pages, address] : *spans) {
       spend(pass == 0 && spans->size() > 1 ? costs.resident_block_ns : 0.0);
+      bool const has_chunk = block->list != chunk_list_id::none;
+      if (!has_chunk && (block->discarded & pages).any()) { spend(costs.discarded_block_ns); }
+      auto const fill_rate = has_chunk ? costs.refill_bytes_per_ns : costs.populate_bytes_per_ns;
       auto const moved =
         where.is_host()
           ? migrate_to_host(*block, pages, costs.prefetch_to_host_bytes_per_ns)
-          : migrate_to_device(
-              *block, pages, costs.prefetch_to_device_bytes_per_ns, costs.populate_bytes_per_ns);
+          : migrate_to_device(*block, pages, costs.prefetch_to_device_bytes_per_ns, fill_rate);
       if (!moved.ok()) { return moved; }
       block->discarded &= ~pages;
     }
@@ -191,12 +193,12 @@ try {
   return failed(status_code::out_of_memory, "prefetch");
 }
 
-status simulated_device::discard_locked(memory_range range)
+status simulated_device::discard_locked(memory_range range, double block_ns)
 {
   auto const spans = pages_of(range, true);
   if (!spans) { return failed(status_code::invalid_value, "discard"); }
   for (auto const& [block, pages, address] : *spans) {
-    spend(config_.costs.discard_block_ns);
+    spend(block_ns);
     block->on_device &= ~pages;
     block->on_host &= ~pages;
     block->discarded |= pages;
@@ -222,7 +224,9 @@ try {
     return failed(status_code::not_supported, "discard");
   }
   for (auto const& range : ranges) {
-    if (auto const done = discard_locked(range); !done.ok()) { return done; }
+    if (auto const done = discard_locked(range, config_.costs.discard_block_ns); !done.ok()) {
+      return done;
+    }
   }
   return {};
 } catch (...) {
@@ -239,7 +243,8 @@ try {
     return failed(status_code::not_supported, "discard_and_prefetch");
   }
   for (auto const& range : ranges) {
-    if (auto const done = discard_locked(range); !done.ok()) { return done; }
+    // One call does both, and costs less than the two: its cost is in the prefetch.
+    if (auto const done = discard_locked(range, 0.0); !done.ok()) { return done; }
     if (auto const done = prefetch_locked(range, where); !done.ok()) { return done; }
   }
   return {};

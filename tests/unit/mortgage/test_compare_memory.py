@@ -72,7 +72,7 @@ def test_run_that_cannot_be_done_gives_its_own_reason(
     mortgage_data: Path, reference: Reference
 ) -> None:
     # 3 MiB: a simulated device has a multiple of 2 MiB.
-    with pytest.raises(RunFailedError, match="the run of managed ended with status 1: .*2 MiB"):
+    with pytest.raises(RunFailedError, match=r"the run of managed ended with status 1: .*2 MiB"):
         compare_memories([PlannedRun("managed", 1)], request_of(mortgage_data, 3 << 20), reference)
 
 

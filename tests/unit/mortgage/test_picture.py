@@ -78,7 +78,7 @@ def test_picture_as_svg_names_stages_capacity_and_how_it_ended(
 
 
 def test_picture_with_another_ending_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="ends in .png or .svg"):
+    with pytest.raises(ConfigurationError, match=r"ends in \.png or \.svg"):
         check(tmp_path / "memory.jpeg")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-pd = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 import rmm_uvm
@@ -21,6 +21,8 @@ def shape_of(rows: int) -> TrainingShape:
 
 
 def test_shape_of_a_frame_counts_what_is_not_missing() -> None:
+    import pandas as pd
+
     frame = pd.DataFrame({"a": [1.0, -1.0, 2.0], "b": [5.0, -1.0, -1.0]})
     shape = training_shape(frame, depth=3)
     assert shape == TrainingShape(rows=3, entries=3, row_stride=2, bins=3, depth=3)

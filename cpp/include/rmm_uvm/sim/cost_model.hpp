@@ -16,8 +16,11 @@ namespace rmm_uvm::sim {
 struct cost_model {
   double prefetch_to_device_bytes_per_ns{51.0};  ///< cuMemPrefetchAsync host to device, 2 GiB
   double prefetch_to_host_bytes_per_ns{24.0};    ///< the same, device to host, host pages warm
-  double populate_bytes_per_ns{690.0};           ///< prefetch of pages that hold nothing yet:
-                                                 ///< discard-and-prefetch, 3.1 ms for 2 GiB
+  double populate_bytes_per_ns{419.0};           ///< prefetch of a slab that holds nothing yet:
+                                                 ///< 6.0 ms for 2 GiB, blocks included
+  double refill_bytes_per_ns{976.0};             ///< discarded pages made usable where the block
+                                                 ///< kept its device memory: 3.1 ms for 2 GiB,
+                                                 ///< blocks included
   double fault_to_device_bytes_per_ns{13.0};     ///< kernel streaming over host-resident pages
   double first_touch_bytes_per_ns{20.0};         ///< kernel writing pages that hold nothing yet
   double fault_to_host_bytes_per_ns{6.3};        ///< CPU touching device-resident pages, 1 GiB
@@ -28,6 +31,8 @@ struct cost_model {
   double resident_block_ns{880.0};               ///< each further block a prefetch finds resident:
                                                  ///< 450 us for 1 GiB
   double discard_block_ns{6'250.0};              ///< each block of a discard: 6.4 ms for 2 GiB
+  double discarded_block_ns{3'400.0};            ///< each discarded block that a prefetch gives
+                                                 ///< device memory: 9.5 ms for 2 GiB on the host
 };
 
 }  // namespace rmm_uvm::sim

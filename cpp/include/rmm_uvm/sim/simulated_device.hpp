@@ -121,7 +121,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
 
   [[nodiscard]] std::optional<status> injected(std::string_view call);
   [[nodiscard]] std::optional<std::vector<page_span>> pages_of(memory_range range, bool inward);
-  status discard_locked(memory_range range);
+  status discard_locked(memory_range range, double block_ns);
   status prefetch_locked(memory_range range, location where);
   status migrate_to_device(va_block& block, page_mask pages, double rate, double fill_rate);
   status migrate_to_host(va_block& block, page_mask pages, double rate);

@@ -51,6 +51,9 @@ class uvm_resource_adaptor_impl {
   }
 
  private:
+  [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
+                                        std::size_t bytes,
+                                        std::size_t alignment);
   void count(std::size_t bytes) noexcept;
 
   upstream_type upstream_;

@@ -13,17 +13,19 @@ import re
 from collections.abc import Mapping
 from importlib import metadata
 
-from rmm_uvm.doctor.facts import Version
-
 __all__ = [
     "CUDA_MAJOR",
     "MINIMUM_DISCARD_DRIVER",
     "MINIMUM_DRIVER",
     "RMM_MINOR",
+    "Version",
     "installed_packages",
     "parse_version",
     "rmm_problem",
 ]
+
+Version = tuple[int, ...]
+"""A dotted version as numbers: 580.159.04 is ``(580, 159, 4)``. Compares as versions do."""
 
 # RMM promises no binary interface from one minor version to the next: its symbols carry the
 # version (librmm's namespace _RMM_26_10), so an extension built for one loads with no other.
