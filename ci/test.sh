@@ -18,8 +18,9 @@ export PATH=$environment/bin:$PATH:/usr/sbin:/sbin PYTHON=$environment/bin/pytho
 step "style"
 bash "$repository/ci/check_style.sh"
 
-step "C++ tests"
-bash "$repository/ci/test_cpp.sh"
+step "C++ tests, plain and under the address and undefined-behaviour sanitizers"
+bash "$repository/ci/test_cpp.sh" plain
+bash "$repository/ci/test_cpp.sh" asan
 
 # The tests are for the installed package. In the repository's root Python would import the sources,
 # which have no compiled part: hence another directory, and -P.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rmm_uvm.mortgage.fit import SEARCH_STAGE
 from rmm_uvm.mortgage.result import OutOfMemory, PipelineResult, StageResult
 from rmm_uvm.mortgage.shadow.stages import StageReport
 from rmm_uvm.mortgage.train import ModelQuality
@@ -106,16 +107,20 @@ class RunReport:
 
     @property
     def modelled_seconds(self) -> float:
-        """Modelled time of all stages."""
-        return sum(stage.modelled_seconds for stage in self.stages)
+        """Modelled time of all stages; the search for a training set is no part of the job."""
+        return sum(stage.modelled_seconds for stage in self._job)
 
     @property
     def migrated_bytes(self) -> tuple[int, int]:
-        """Bytes that migrated in all stages: host to device, device to host."""
+        """Bytes that migrated in the same stages: host to device, device to host."""
         return (
-            sum(stage.host_to_device_bytes for stage in self.stages),
-            sum(stage.device_to_host_bytes for stage in self.stages),
+            sum(stage.host_to_device_bytes for stage in self._job),
+            sum(stage.device_to_host_bytes for stage in self._job),
         )
+
+    @property
+    def _job(self) -> list[StageFigures]:
+        return [stage for stage in self.stages if stage.name != SEARCH_STAGE]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain dictionaries, lists, strings and numbers, derived figures included."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -94,13 +96,16 @@ class Timeline:
         self.spans.append(StageSpan(name, self._begin, self.samples[-1].position))
 
     def thinned(self, most: int = _MOST_SAMPLES) -> list[Sample]:
-        """Return at most about `most` samples: of each group, the one with the largest footprint.
+        """Return at most about `most` samples, shared out evenly among the stages.
 
-        Peaks stay. Positions are those of the samples that were kept.
+        Of neighbours the one with the highest levels is kept, so peaks stay, and a stage of a few
+        samples keeps them all.
         """
-        step = -(-len(self.samples) // most) or 1
-        groups = (self.samples[i : i + step] for i in range(0, len(self.samples), step))
-        return [max(group, key=lambda s: s.footprint_bytes + s.cuda_bytes) for group in groups]
+        positions = [sample.position for sample in self.samples]
+        edges = [bisect_left(positions, span.begin) for span in self.spans]
+        pieces = [self.samples[i:j] for i, j in pairwise([0, *edges, len(self.samples)])]
+        share = max(most // len(pieces), 1)
+        return [sample for piece in pieces for sample in _highest(piece, share)]
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values; samples as rows of position and levels in bytes."""
@@ -113,6 +118,13 @@ class Timeline:
             ],
             "stages": [[s.name, s.begin, s.end] for s in self.spans],
         }
+
+
+def _highest(samples: Sequence[Sample], most: int) -> list[Sample]:
+    """Return the highest sample of each of at most `most` groups of neighbours."""
+    step = max(-(-len(samples) // most), 1)
+    groups = (samples[i : i + step] for i in range(0, len(samples), step))
+    return [max(group, key=lambda s: s.footprint_bytes + s.cuda_bytes) for group in groups]
 
 
 class WatchedDevice:

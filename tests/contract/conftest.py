@@ -16,6 +16,7 @@ import rmm
 from rmm.mr import DeviceMemoryResource
 
 import rmm_uvm
+from rmm_uvm._lib.cuda import libcuda_available
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.mr import (
     ManagedAccount,
@@ -120,15 +121,21 @@ class Chain:
         return int(mr.slab_bytes) if isinstance(mr, ManagedMemoryResource) else 0
 
 
+@pytest.fixture(scope="session")
+def gpu_driver() -> UvmDriver | None:
+    """Open the GPU once: before the check for leaks in each test."""
+    return rmm_uvm.cuda_driver(0) if libcuda_available() else None
+
+
 @pytest.fixture
 def device() -> SimulatedDevice:
     return rmm_uvm.simulated_device(DEVICE_BYTES)
 
 
 @pytest.fixture(params=on_every_device(CHAINS))
-def chain(request: pytest.FixtureRequest) -> Chain:
+def chain(request: pytest.FixtureRequest, gpu_driver: UvmDriver | None) -> Chain:
     """Return each chain in turn."""
-    return make_chain(*request.param)
+    return make_chain(*request.param, gpu_driver)
 
 
 @pytest.fixture(params=CHAINS)
@@ -138,11 +145,14 @@ def simulated_chain(request: pytest.FixtureRequest) -> Chain:
 
 
 @pytest.fixture(params=on_every_device(CHECKING))
-def checking_chain(request: pytest.FixtureRequest) -> Chain:
+def checking_chain(request: pytest.FixtureRequest, gpu_driver: UvmDriver | None) -> Chain:
     """Return each chain whose outermost resource checks what it is told to free."""
-    return make_chain(*request.param)
+    return make_chain(*request.param, gpu_driver)
 
 
-def make_chain(name: str, kind: str) -> Chain:
-    driver = rmm_uvm.cuda_driver(0) if kind == "gpu" else rmm_uvm.simulated_device(DEVICE_BYTES)
+def make_chain(name: str, kind: str, gpu_driver: UvmDriver | None = None) -> Chain:
+    driver: UvmDriver = rmm_uvm.simulated_device(DEVICE_BYTES)
+    if kind == "gpu":
+        assert gpu_driver is not None
+        driver = gpu_driver
     return Chain(name, CHAINS[name](driver), driver)

@@ -156,3 +156,10 @@ def test_compare_prints_both_tables_and_writes_all_runs(
         ("cuda-pool", 4),
     ]
     assert [case["completed"] for case in plain["fragmentation"]] == [False, True]
+
+
+def test_run_out_of_managed_memory_has_status_1(mortgage_data: Path) -> None:
+    # XGBoost's own cudaMalloc needs more than 32 MiB, whatever is evicted.
+    result = invoke("--data", mortgage_data, *SMALL, "--device-memory", "16MiB")
+    assert result.exit_code == 1
+    assert "Out of memory in train" in result.output

@@ -38,6 +38,20 @@ def test_timeline_thinned_keeps_the_peak() -> None:
     assert max(sample.footprint_bytes for sample in thinned) == 1000
 
 
+def test_timeline_thinned_keeps_a_short_stage_whole() -> None:
+    timeline = timeline_of([0] * 300)
+    timeline.begin("create_12_mon_features")
+    for _ in range(200):
+        timeline.sample()
+    timeline.end("create_12_mon_features")
+    timeline.begin("train")
+    timeline.sample()
+    timeline.end("train")
+    kept = [sample.position for sample in timeline.thinned(30)]
+    assert kept[-3:] == [202, 203, 204]
+    assert len(kept) <= 30
+
+
 def test_timeline_marks_stages_by_their_first_and_last_sample() -> None:
     timeline = timeline_of([0] * 5)
     timeline.begin("prep")
