@@ -71,6 +71,8 @@ run_benchmarks() {
     --steady-bounds 1.05 1.05 --json "$results/cudf_pass_20m_without_counters.json"
   benchmark cudf_prefetch.py --json "$results/cudf_prefetch.json"
   benchmark recycled_memory.py --json "$results/recycled_memory.json"
+  benchmark mortgage_pipeline.py --json "$results/mortgage_pipeline.json"
+  benchmark shadow_proof.py --json "$results/shadow_proof.json"
 }
 
 [ "$what" = benchmarks ] || run_tests

@@ -13,15 +13,15 @@ import rmm
 
 from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm.drivers import SimulatedDevice, choose_driver
-from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.host_memory import host_memory
-from rmm_uvm.limits import process_account
 from rmm_uvm._lib.mr import (
     ManagedMemoryResource,
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
+from rmm_uvm.drivers import SimulatedDevice, choose_driver
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.host_memory import host_memory
+from rmm_uvm.limits import process_account
 from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.units import format_bytes, parse_bytes
 

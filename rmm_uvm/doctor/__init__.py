@@ -20,9 +20,9 @@ from rmm_uvm.doctor.features import Facts, features, format_version
 from rmm_uvm.doctor.plan import plan_pools
 from rmm_uvm.doctor.probe import SystemProbe
 from rmm_uvm.doctor.report import DoctorReport, Feature, PoolPlan
-from rmm_uvm.requirements import rmm_problem
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.requirements import rmm_problem
 
 __all__ = [
     "Capability",

@@ -24,6 +24,7 @@ __all__ = [
     "Probe",
 ]
 
+
 @dataclass(frozen=True)
 class Capability(Availability):
     """Whether something can be used, and if not, why.

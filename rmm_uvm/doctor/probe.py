@@ -17,8 +17,8 @@ from pathlib import Path
 
 from rmm_uvm.doctor.cuda_library import read_cuda
 from rmm_uvm.doctor.facts import Capability, CudaFacts, KernelDriverFacts
-from rmm_uvm.requirements import CUDA_MAJOR, installed_packages, parse_version
 from rmm_uvm.host_memory import HostMemory, host_memory
+from rmm_uvm.requirements import CUDA_MAJOR, installed_packages, parse_version
 
 __all__ = ["SystemProbe"]
 

@@ -179,9 +179,7 @@ def test_groupby_of_dates_gives_the_first(engine: Engine[Any, Any], frame: Any) 
     ]
 
 
-def test_left_join_keeps_unmatched_rows_with_nulls(
-    engine: Engine[Any, Any], frame: Any
-) -> None:
+def test_left_join_keeps_unmatched_rows_with_nulls(engine: Engine[Any, Any], frame: Any) -> None:
     left = engine.select(frame, ["key", "amount"])
     right = engine.groupby(
         engine.filter(frame, engine.column(frame, "number") >= 4),
