@@ -121,7 +121,8 @@ def command(**options: Any) -> None:
     Without a GPU, pandas and XGBoost compute the real result on the CPU, while every column and
     work space that cuDF would need goes through the real memory resources onto a simulated
     device. By default it has five times the size of the largest performance file, and at least
-    64 MiB: too little for the ETL of an unsplit file, enough for a quarter of one.
+    128 MiB: too little for the ETL of an unsplit file of 150,000 rows or more, enough for a
+    quarter of one.
 
     Generated data are kept in ~/.cache/rmm-uvm (or below XDG_CACHE_HOME).
 

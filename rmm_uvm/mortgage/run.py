@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
 
 _BLOCK_BYTES = 2 << 20
-_LEAST_DEVICE_BYTES = 64 << 20
+_LEAST_DEVICE_BYTES = 128 << 20
 
 Progress = Callable[[PipelineProgress], None]
 
@@ -87,7 +87,8 @@ def default_device_bytes(data: Path) -> int:
 
     Five times the largest performance file, in whole blocks of 2 MiB. On this project's data the
     ETL of an unsplit file needs 10.7 times its text, and in four parts 2.7 times: so the whole
-    does not fit, and a quarter does. At least 64 MiB, since XGBoost alone takes 32.
+    does not fit, and a quarter does. At least 128 MiB: XGBoost's own cudaMalloc needs up to 80 for
+    data of any size, and is not managed memory.
     """
     from rmm_uvm.mortgage.files import find_files
 

@@ -111,14 +111,14 @@ def test_pool_larger_than_the_device_is_refused(data: Path) -> None:
 def test_default_device_is_five_times_the_largest_file_and_never_tiny(
     data: Path, tmp_path: Path
 ) -> None:
-    assert default_device_bytes(data) == 64 << 20
+    assert default_device_bytes(data) == 128 << 20
     for folder in ("acq", "perf"):
         (tmp_path / folder).mkdir()
     for name in ("names.csv", "acq/Acquisition_2000Q1.txt"):
         (tmp_path / name).touch()
     with (tmp_path / "perf/Performance_2000Q1.txt").open("wb") as file:
-        file.truncate(20 << 20)
-    assert default_device_bytes(tmp_path) == 100 << 20
+        file.truncate(40 << 20)
+    assert default_device_bytes(tmp_path) == 200 << 20
 
 
 def test_report_says_nothing_of_a_ratio_of_modelled_to_wall_time() -> None:
