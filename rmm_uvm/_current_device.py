@@ -41,3 +41,21 @@ def current_device(driver: UvmDriver) -> Iterator[None]:
     finally:
         call(cuda.cuCtxPopCurrent())
         cuda.cuDevicePrimaryCtxRelease(device)
+
+
+def ensure_context(driver: UvmDriver) -> None:
+    """Give this thread a context if it has none, and its device is the driver's.
+
+    `rmm.reinitialize` leaves one behind too, and programs rely on it: RMM's streams cannot be
+    synchronised without. A context that is there, and the choice of device, are left alone.
+    """
+    info = driver.info
+    if info.simulated:
+        return
+    from cuda.bindings import driver as cuda
+    from cuda.bindings import runtime
+
+    _, context = cuda.cuCtxGetCurrent()
+    _, device_id = runtime.cudaGetDevice()  # an ordinal of this thread; makes no context
+    if not int(context) and device_id == info.device_id:
+        runtime.cudaSetDevice(device_id)

@@ -9,13 +9,14 @@ Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover bui
 from __future__ import annotations
 
 import gc
+import traceback
 import warnings
 from collections.abc import Iterable, Sequence
 
 import rmm
 import rmm.rmm as rmm_module
 
-from rmm_uvm._current_device import current_device
+from rmm_uvm._current_device import current_device, ensure_context
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import (
@@ -29,7 +30,7 @@ from rmm_uvm.integrations import LIBRARIES, Wiring, wire
 from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch, wire_prefetch
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.pools import PrefetchMode, build_managed_pool, check_mode, ipc_pool, plan_for
-from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.sizing import PoolRequest, PoolSizes
 from rmm_uvm.units import format_bytes
 
 __all__ = ["current_installation", "reinitialize", "restore"]
@@ -125,12 +126,14 @@ def reinitialize(
     33554432
     """
     global _installed
-    drivers = _check_arguments(devices, driver, libraries, cudf_prefetch, prefetch)
+    libraries = _checked_libraries(libraries)
+    drivers = _check_arguments(devices, driver, cudf_prefetch, prefetch)
     _refuse_if_permanent("reinitialize")
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
+    gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     returning_bytes = _returning_bytes()
     for each in drivers:  # a wrong size is an error before anything changes
-        plan_for(each, request, returning_bytes=returning_bytes)
+        plan_for(each, request, returning_bytes=returning_bytes, sharers=len(drivers))
     for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
         if function is not _notice_rmm_reinitialize:
             function(*args, **kwargs)
@@ -138,12 +141,14 @@ def reinitialize(
     done: list[DeviceInstallation] = []
     wirings: list[Wiring] = []
     try:
-        for each in drivers:
+        # All before any is built: the devices share the host's memory and the cap evenly.
+        plans = [plan_for(each, request, sharers=len(drivers)) for each in drivers]
+        for each, sizes in zip(drivers, plans, strict=True):
             device_id = each.info.device_id
             done.append(
                 _install_one(
                     each,
-                    request,
+                    sizes,
                     prefetch,
                     previous[device_id],
                     kept.get(device_id, 0),
@@ -152,9 +157,13 @@ def reinitialize(
                 )
             )
         wirings += _wire_all(libraries, cudf_prefetch, drivers)
-    except BaseException:
-        for installation in done:
-            rmm.mr.set_per_device_resource(installation.info.device_id, installation.previous_mr)
+    except BaseException as error:
+        while done:
+            undone = done.pop()
+            rmm.mr.set_per_device_resource(undone.info.device_id, undone.previous_mr)
+            del undone
+        # Notebooks keep the last traceback, and its frames would keep the pools.
+        traceback.clear_frames(error.__traceback__)
         raise
     _installed = Installation(done, wirings)
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
@@ -205,21 +214,29 @@ def restore() -> None:
 def _check_arguments(
     devices: int | Sequence[int],
     driver: UvmDriver | str | None,
-    libraries: Iterable[str],
     cudf_prefetch: CudfPrefetch,
     prefetch: str,
 ) -> list[UvmDriver]:
     """Return the drivers; raise before anything is changed."""
     check_prefetch(cudf_prefetch)
     check_mode(prefetch)
-    if isinstance(libraries, str) or not set(libraries) <= set(LIBRARIES):
-        raise ConfigurationError(f"libraries={libraries!r}: a tuple of 'cupy' and 'torch'")
-    ids = [devices] if isinstance(devices, int) else list(devices)
+    ids = list(devices) if isinstance(devices, Iterable) else [devices]
     if not ids or len(set(ids)) != len(ids):
         raise ConfigurationError(f"devices={devices!r}: name each device once")
     if isinstance(driver, UvmDriver) and len(ids) > 1:
         raise ConfigurationError("one driver serves one device: leave devices out")
     return [choose_driver(device_id, driver) for device_id in ids]
+
+
+def _checked_libraries(libraries: Iterable[str]) -> tuple[str, ...]:
+    """Return the names; an iterator can be read only once."""
+    known = isinstance(libraries, Iterable) and not isinstance(libraries, str)
+    names = tuple(libraries) if known else ()
+    if not known or any(name not in LIBRARIES for name in names):
+        raise ConfigurationError(
+            f"libraries={names or libraries!r}: a tuple of 'cupy' and 'torch', () for none"
+        )
+    return names
 
 
 def _refuse_if_permanent(what: str) -> None:
@@ -270,7 +287,7 @@ def _retire(
 
 def _install_one(
     driver: UvmDriver,
-    request: PoolRequest,
+    sizes: PoolSizes,
     prefetch: PrefetchMode,
     previous: rmm.mr.DeviceMemoryResource,
     kept_bytes: int,
@@ -280,7 +297,6 @@ def _install_one(
 ) -> DeviceInstallation:
     """Build and install the pools of one device."""
     info = driver.info
-    sizes = plan_for(driver, request)
     ipc = ipc_pool(sizes.ipc_bytes, driver=driver) if sizes.ipc_bytes else None
     managed: UvmResourceAdaptor = build_managed_pool(driver, sizes, prefetch)
     outer: rmm.mr.DeviceMemoryResource = managed
@@ -288,6 +304,7 @@ def _install_one(
         with current_device(driver):  # its ordinal becomes part of the file's name
             outer = rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
     rmm.mr.set_per_device_resource(info.device_id, outer)
+    ensure_context(driver)
     return DeviceInstallation(
         info=info,
         sizes=sizes,
@@ -343,7 +360,11 @@ def _warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 4) ->
 
 
 def _notice_rmm_reinitialize() -> None:
-    """Say that `rmm.reinitialize` is about to replace our pool; run by RMM as a hook."""
+    """Say that `rmm.reinitialize` is about to replace our pool; run by RMM as a hook.
+
+    The pool goes now: RMM sets the devices that it is told, and libcudf would go on allocating from
+    ours on every other one, while RMM's Python side reports the default.
+    """
     global _installed
     if _installed is None:
         return
@@ -351,6 +372,9 @@ def _notice_rmm_reinitialize() -> None:
     for wiring in _installed.wirings:
         wiring.undo()
     ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
+    for device in _installed.devices:
+        if device.current:
+            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
     _installed.release()
     _installed = None
     warnings.warn(

@@ -30,7 +30,9 @@ __all__ = ["ipc_pool", "managed_pool", "plan_for"]
 PrefetchMode = Literal["auto", "always", "never"]
 
 
-def plan_for(driver: UvmDriver, request: PoolRequest, *, returning_bytes: int = 0) -> PoolSizes:
+def plan_for(
+    driver: UvmDriver, request: PoolRequest, *, returning_bytes: int = 0, sharers: int = 1
+) -> PoolSizes:
     """Return the sizes of the pools on a driver's device, given what is free there and here.
 
     Parameters
@@ -41,6 +43,8 @@ def plan_for(driver: UvmDriver, request: PoolRequest, *, returning_bytes: int = 
         What was asked for.
     returning_bytes : int
         Bytes that an older pool will have given back by the time the new one is made.
+    sharers : int
+        Devices, this one included, whose new pools share host memory and cap evenly; >= 1.
 
     Raises
     ------
@@ -57,6 +61,7 @@ def plan_for(driver: UvmDriver, request: PoolRequest, *, returning_bytes: int = 
         oversubscribable=bool(driver.info.concurrent_managed_access),
         limit_bytes=account.limit_bytes,
         limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
+        sharers=sharers,
     )
 
 

@@ -32,6 +32,8 @@ _SMALLEST_INITIAL_BYTES = 32 * _BLOCK_BYTES
 class PoolRequest:
     """What a user asked for. Sizes: bytes, "2GiB", or a fraction of device memory.
 
+    Fractions of the managed pool are of what the IPC pool leaves.
+
     Parameters
     ----------
     initial : int, str, float or None
@@ -86,6 +88,7 @@ def plan_sizes(
     oversubscribable: bool = True,
     limit_bytes: int | None = None,
     limit_used_bytes: int = 0,
+    sharers: int = 1,
 ) -> PoolSizes:
     """Decide the sizes of the managed pool and the IPC pool on one device.
 
@@ -103,6 +106,8 @@ def plan_sizes(
         The process' cap on managed memory.
     limit_used_bytes : int
         Bytes of the cap that are taken already.
+    sharers : int
+        Devices, this one included, that share evenly what host memory and cap leave; >= 1.
 
     Returns
     -------
@@ -123,12 +128,14 @@ def plan_sizes(
                 f"{format_bytes(free_bytes)} of the device are free"
             )
     capacity_bytes = total_bytes - ipc_bytes
-    room_bytes = None if limit_bytes is None else max(limit_bytes - limit_used_bytes, 0)
+    room_bytes = None
+    if limit_bytes is not None:
+        room_bytes = max(limit_bytes - limit_used_bytes, 0) // sharers
     maximum_bytes, maximum_reason, warning = _maximum(
-        request, capacity_bytes, host, room_bytes, oversubscribable=oversubscribable
+        request, capacity_bytes, free_bytes - ipc_bytes, host, room_bytes, oversubscribable, sharers
     )
     initial_bytes, initial_reason = _initial(
-        request, free_bytes - ipc_bytes, total_bytes, maximum_bytes
+        request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
     )
     return PoolSizes(
         initial_bytes=initial_bytes,
@@ -145,26 +152,34 @@ def plan_sizes(
 def _maximum(
     request: PoolRequest,
     capacity_bytes: int,
+    free_bytes: int,
     host: HostMemory,
     room_bytes: int | None,
-    *,
-    oversubscribable: bool,
+    oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
+    sharers: int,
 ) -> tuple[int, str, str]:
     """Return maximum, reason and warning."""
-    host_bytes = int(host.available_bytes * _HOST_FRACTION)
-    safe_bytes, reason = capacity_bytes, "device memory; the host has less to back more"
+    available_bytes = host.available_bytes // sharers
+    host_bytes = int(available_bytes * _HOST_FRACTION)
+    shared = f", shared by {sharers} devices" if sharers > 1 else ""
+    # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
+    safe_bytes, reason = free_bytes, "free device memory; the host has less to back more"
     if not oversubscribable:
-        reason = "device memory: no concurrent managed access"
-    elif host_bytes > capacity_bytes:
+        reason = "free device memory: no concurrent managed access"
+    elif host_bytes > free_bytes:
         safe_bytes = host_bytes
-        reason = "90 % of available host memory" + (
+        reason = f"90 % of available host memory{shared}" + (
             f", limited by {host.limit_source}" if host.limit_source else ""
         )
     warning = ""
     if request.maximum is not None:
-        total_bytes = capacity_bytes
-        asked_bytes = _aligned(parse_size(request.maximum, total_bytes, "maximum_pool_size"))
-        physical_bytes = capacity_bytes + (host.available_bytes if oversubscribable else 0)
+        asked_bytes = _aligned(parse_size(request.maximum, capacity_bytes, "maximum_pool_size"))
+        if asked_bytes < _BLOCK_BYTES:
+            raise ConfigurationError(
+                f"maximum_pool_size is {format_bytes(asked_bytes)}: a managed pool takes 2 MiB at "
+                "least"
+            )
+        physical_bytes = capacity_bytes + (available_bytes if oversubscribable else 0)
         if asked_bytes > physical_bytes:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(asked_bytes)}: device and host together hold "
@@ -184,7 +199,7 @@ def _maximum(
                 f"maximum_pool_size is {format_bytes(safe_bytes)}, and RMM_UVM_MANAGED_LIMIT "
                 f"leaves {format_bytes(room_bytes)}"
             )
-        safe_bytes, reason = room_bytes, "RMM_UVM_MANAGED_LIMIT"
+        safe_bytes, reason = room_bytes, f"RMM_UVM_MANAGED_LIMIT{shared}"
     if safe_bytes < _BLOCK_BYTES:
         raise ConfigurationError(
             f"{format_bytes(safe_bytes)} are left for a managed pool ({reason}): it takes 2 MiB "
@@ -194,11 +209,11 @@ def _maximum(
 
 
 def _initial(
-    request: PoolRequest, free_bytes: int, total_bytes: int, maximum_bytes: int
+    request: PoolRequest, free_bytes: int, capacity_bytes: int, maximum_bytes: int
 ) -> tuple[int, str]:
     """Return initial size and reason."""
     if request.initial is not None:
-        asked_bytes = _aligned(parse_size(request.initial, total_bytes, "initial_pool_size"))
+        asked_bytes = _aligned(parse_size(request.initial, capacity_bytes, "initial_pool_size"))
         if asked_bytes > maximum_bytes:
             raise ConfigurationError(
                 f"initial_pool_size is {format_bytes(asked_bytes)}, over the maximum of "

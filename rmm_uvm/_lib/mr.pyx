@@ -131,7 +131,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
 
-    def allocate(self, size_t nbytes, Stream stream=DEFAULT_STREAM):
+    def allocate(self, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
         """Allocate memory, in stream order.
 
         Parameters
@@ -156,7 +156,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
             ptr = dereference(self.resource).allocate(stream.view(), nbytes, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
-    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
+    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
         """Free an allocation.
 
         Raises
@@ -270,7 +270,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         """What was prefetched, discarded and skipped, and why; see `Prefetcher.statistics`."""
         return self.managed_mr.prefetcher.statistics()
 
-    def allocate(self, size_t nbytes, Stream stream=DEFAULT_STREAM):
+    def allocate(self, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
         """Allocate memory, in stream order.
 
         Parameters
@@ -295,7 +295,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
             ptr = dereference(self.resource).allocate(stream.view(), nbytes, _ALIGNMENT_BYTES)
         return <uintptr_t>ptr
 
-    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream=DEFAULT_STREAM):
+    def deallocate(self, uintptr_t ptr, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
         """Free an allocation.
 
         Raises

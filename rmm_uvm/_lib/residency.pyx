@@ -56,7 +56,7 @@ cdef class ManagedAccount:
 cdef class Prefetcher:
     """What one managed memory resource and the adaptors above it share. Thread-safe."""
 
-    def __init__(self, UvmDriver driver):
+    def __init__(self, UvmDriver driver not None):
         self.driver = driver
         self.handle = make_shared[prefetcher](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))

@@ -17,9 +17,9 @@ def wire() -> Wiring:
 
     previous = cupy.cuda.get_allocator()
     cupy.cuda.set_allocator(rmm_cupy_allocator)
-    return Wiring(
-        "cupy",
-        active=True,
-        reason="allocates through RMM",
-        undo=lambda: cupy.cuda.set_allocator(previous),
-    )
+
+    def undo() -> None:
+        if cupy.cuda.get_allocator() is rmm_cupy_allocator:  # else somebody's later choice stays
+            cupy.cuda.set_allocator(previous)
+
+    return Wiring("cupy", active=True, reason="allocates through RMM", undo=undo)

@@ -65,12 +65,15 @@ def run_on_gpu(
     ConfigurationError, DataError, AvailabilityError, DriverError
         The run cannot be done as asked.
     """
+    from rmm_uvm._current_device import current_device
     from rmm_uvm.drivers import cuda_driver
     from rmm_uvm.mortgage.engines import make_engine
 
-    chain = gpu_chain(memory, cuda_driver(), pool_bytes)
-    engine = make_engine("cudf")
-    return measure(pipeline, chain, engine, tear_down=memory.hands_over, progress=progress)
+    driver = cuda_driver()
+    with current_device(driver):
+        chain = gpu_chain(memory, driver, pool_bytes)
+        engine = make_engine("cudf")
+        return measure(pipeline, chain, engine, tear_down=memory.hands_over, progress=progress)
 
 
 def measure(

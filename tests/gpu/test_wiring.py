@@ -206,3 +206,16 @@ def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_restored() -> No
         {"CUDF_PANDAS_RMM_MODE": "async"},
     )
     assert out.strip() == "done"
+
+
+def test_reinitialize_leaves_a_context_behind_as_rmm_does() -> None:
+    out = run(
+        """
+        import rmm_uvm
+        from rmm.pylibrmm.stream import DEFAULT_STREAM
+        rmm_uvm.reinitialize("64MiB", "64MiB", libraries=())
+        DEFAULT_STREAM.synchronize()
+        print("done")
+        """
+    )
+    assert out.strip() == "done"

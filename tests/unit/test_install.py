@@ -123,6 +123,11 @@ def test_hook_that_raises_changes_nothing(users_mr: Any) -> None:
 # --- restoring ---------------------------------------------------------------------------------
 
 
+def test_libraries_may_be_an_iterator() -> None:
+    handle = install(libraries=iter(["cupy"]))
+    assert "cupy" in [wiring.library for wiring in handle.wirings]
+
+
 def test_restore_puts_back_the_same_object() -> None:
     before = rmm.mr.get_per_device_resource(0)
     install()

@@ -88,6 +88,30 @@ def test_ours_replaced_by_rmm_reinitialize_is_reported(monkeypatch: pytest.Monke
     assert rmm.mr.get_per_device_resource(0) is other
 
 
+def test_rmm_reinitialize_of_another_device_puts_back_what_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rmm.rmm, "_initialize", lambda **_: None)  # our device is not among its
+    before = rmm.mr.get_per_device_resource(0)
+    install()
+    with pytest.warns(ReplacedResourceWarning):
+        rmm.reinitialize(devices=1)
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_failed_call_leaves_no_pool_alive_in_its_traceback(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise AvailabilityError("no")
+
+    monkeypatch.setattr(rmm_uvm.install, "_wire_all", refuse)
+    with pytest.raises(AvailabilityError) as error:
+        install(device)
+    assert error.value.__traceback__ is not None  # as a notebook's sys.last_value keeps it
+    assert device.statistics()["managed_bytes"] == 0
+
+
 def test_warnings_as_errors_leave_nothing_half_restored() -> None:
     before = rmm.mr.get_per_device_resource(1)
     install(devices=[0, 1])
@@ -209,10 +233,12 @@ def test_second_call_out_of_memory_puts_back_what_was_before_the_package(device:
         ({"cudf_prefetch": 1}, "cudf_prefetch=1"),
         ({"libraries": ("numba",)}, "numba"),
         ({"libraries": "cupy"}, "a tuple"),
+        ({"libraries": None}, "a tuple"),
         ({"devices": []}, "name each device once"),
         ({"devices": [0, 0]}, "name each device once"),
         ({"devices": -1}, "numbered from 0"),
         ({"devices": [0.5]}, "numbered from 0"),
+        ({"devices": 0.5}, "numbered from 0"),
         ({"driver": "emulated"}, "driver='emulated'"),
         ({"driver": "simulated:3MiB"}, "multiple of 2 MiB"),
     ],
@@ -269,3 +295,19 @@ def test_cap_holds_for_two_pools_together(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(MemoryError):
         second.allocate(12 * MIB)
     assert first.upstream_mr.pool_size() == 30 * MIB
+
+
+def test_two_devices_share_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "64MiB")
+    handle = rmm_uvm.reinitialize(devices=[0, 1], driver="simulated:256MiB", libraries=())
+    assert [each.sizes.maximum_bytes for each in handle.devices] == [32 * MIB, 32 * MIB]
+
+
+def test_garbage_in_the_first_pool_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "64MiB")
+    first = install(initial_pool_size="64MiB")
+    cycle: list[Any] = [rmm.DeviceBuffer(size=1000, mr=first.managed_mr)]
+    cycle.append(cycle)
+    del cycle
+    second = install(initial_pool_size="32MiB")
+    assert second.devices[0].kept_bytes == 0

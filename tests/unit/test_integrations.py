@@ -76,6 +76,22 @@ def test_cupy_allocator_is_set_and_put_back(monkeypatch: pytest.MonkeyPatch) -> 
     assert current == ["the user's"]
 
 
+def test_cupy_allocator_chosen_later_by_others_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    current: list[Any] = ["the user's"]
+    put_module(
+        monkeypatch,
+        "cupy",
+        cuda=types.SimpleNamespace(
+            get_allocator=lambda: current[0],
+            set_allocator=lambda allocator: current.__setitem__(0, allocator),
+        ),
+    )
+    wiring = wire("cupy")
+    current[0] = "a later one"
+    wiring.undo()
+    assert current == ["a later one"]
+
+
 @pytest.mark.parametrize("library", ["cupy", "torch"])
 def test_missing_library_is_a_value_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, library: str

@@ -17,6 +17,7 @@ from rmm_uvm.mr import (
     ManagedAccount,
     ManagedMemoryResource,
     ManagedPool,
+    Prefetcher,
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
@@ -55,6 +56,27 @@ def test_driver_must_be_a_driver(wrong: Any) -> None:
         ManagedMemoryResource(wrong)
     with pytest.raises(TypeError):
         SimulatedCudaMemoryResource(wrong)
+    with pytest.raises(TypeError):
+        Prefetcher(wrong)
+
+
+def test_stream_that_is_none_is_refused(device: SimulatedDevice) -> None:
+    mr: Any
+    for mr in (ManagedMemoryResource(device), chain(device)):
+        pointer = mr.allocate(1000)
+        with pytest.raises(TypeError, match="stream"):
+            mr.allocate(1000, None)
+        with pytest.raises(TypeError, match="stream"):
+            mr.deallocate(pointer, 1000, None)
+        mr.deallocate(pointer, 1000)
+
+
+@pytest.mark.parametrize("make", [ManagedMemoryResource, SimulatedCudaMemoryResource])
+@pytest.mark.parametrize("nbytes", [2**64 - 1, 2**64 - 4096, 2**63])
+def test_absurd_size_is_out_of_memory(device: SimulatedDevice, make: Any, nbytes: int) -> None:
+    with pytest.raises(MemoryError):
+        make(device).allocate(nbytes)
+    assert device.statistics()["managed_bytes"] == device.statistics()["device_bytes"] == 0
 
 
 def test_auto_issues_nothing_while_everything_stays_resident(device: SimulatedDevice) -> None:

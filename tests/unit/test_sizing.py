@@ -41,15 +41,16 @@ def test_default_maximum_names_the_containers_limit() -> None:
     assert plan(host=host).maximum_reason.endswith("limited by /sys/memory.max")
 
 
-def test_default_maximum_with_little_host_memory_is_the_device() -> None:
+def test_default_maximum_with_little_host_memory_is_the_free_device_memory() -> None:
+    # The other 2 GiB of the device belong to somebody else and cannot be evicted.
     sizes = plan(host=HostMemory(8 * GIB, 4 * GIB))
-    assert sizes.maximum_bytes == 16 * GIB
-    assert sizes.maximum_reason == "device memory; the host has less to back more"
+    assert sizes.maximum_bytes == 14 * GIB
+    assert sizes.maximum_reason == "free device memory; the host has less to back more"
 
 
-def test_default_maximum_without_concurrent_managed_access_is_the_device() -> None:
+def test_default_maximum_without_concurrent_managed_access_is_the_free_device_memory() -> None:
     sizes = plan(oversubscribable=False)
-    assert sizes.maximum_bytes == 16 * GIB
+    assert sizes.maximum_bytes == 14 * GIB
     assert "no concurrent managed access" in sizes.maximum_reason
 
 
@@ -94,6 +95,23 @@ def test_maximum_that_may_not_be_backed_is_a_warning() -> None:
     sizes = plan(PoolRequest(maximum="50GiB"))
     assert sizes.maximum_bytes == 50 * GIB
     assert "the kernel may end the process" in sizes.warning
+
+
+def test_maximum_below_a_block_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"maximum_pool_size is 1\.00 MiB"):
+        plan(PoolRequest(maximum="1MiB"))
+
+
+def test_devices_share_host_memory_and_cap_evenly() -> None:
+    sizes = plan(sharers=2)
+    assert sizes.maximum_bytes == 18 * GIB
+    assert sizes.maximum_reason == "90 % of available host memory, shared by 2 devices"
+    assert plan(sharers=2, limit_bytes=10 * GIB, limit_used_bytes=4 * GIB).maximum_bytes == 3 * GIB
+
+
+def test_fractions_are_of_what_the_ipc_pool_leaves() -> None:
+    sizes = plan(PoolRequest(initial=1.0, maximum=1.0, ipc=1 * GIB))
+    assert sizes.initial_bytes == sizes.maximum_bytes == 15 * GIB
 
 
 def test_maximum_past_the_cap_is_refused() -> None:

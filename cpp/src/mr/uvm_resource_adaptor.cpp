@@ -3,7 +3,6 @@
 #include <rmm_uvm/mr/detail/refused_free.hpp>
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
-#include <rmm/aligned.hpp>
 #include <rmm/error.hpp>
 #include <rmm/process_is_exiting.hpp>
 
@@ -87,7 +86,8 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
 
 bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
                                                void* ptr,
-                                               std::size_t bytes) noexcept
+                                               std::size_t bytes,
+                                               std::size_t alignment) noexcept
 {
   if (ptr == nullptr) { return true; }
   // Before the pool gets the memory back: another thread may be handed the same address at once.
@@ -96,16 +96,16 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
     return false;
   }
   allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-  upstream_.deallocate(stream, ptr, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
+  upstream_.deallocate(stream, ptr, bytes, alignment);
   return true;
 }
 
 void uvm_resource_adaptor_impl::deallocate(cuda::stream_ref stream,
                                            void* ptr,
                                            std::size_t bytes,
-                                           std::size_t /*alignment*/) noexcept
+                                           std::size_t alignment) noexcept
 {
-  if (!try_deallocate(stream, ptr, bytes) && !rmm::process_is_exiting()) {
+  if (!try_deallocate(stream, ptr, bytes, alignment) && !rmm::process_is_exiting()) {
     auto const address = reinterpret_cast<std::uintptr_t>(ptr);
     report_refused_free("UvmResourceAdaptor", address, bytes, live_.bytes_at(address));
   }

@@ -4,10 +4,13 @@
 
 #include <sys/mman.h>
 
+#include <limits>
+
 namespace rmm_uvm::sim {
 
 address_range::address_range(std::size_t bytes, bool backing) noexcept
 {
+  if (bytes > std::numeric_limits<std::size_t>::max() - 2 * va_block_bytes) { return; }
   // mmap aligns to a page: take one block more and give the ends back.
   auto const wanted     = va_block_ceil(bytes);
   auto const taken      = wanted + va_block_bytes;

@@ -126,6 +126,10 @@ try {
   std::lock_guard const lock{mutex_};
   if (auto const failure = injected("allocate_device")) { return *failure; }
   if (bytes == 0) { return failed(status_code::invalid_value, "allocate_device"); }
+  // Before the rounding, which could overflow; nothing is evicted for what cannot fit.
+  if (bytes > config_.capacity_bytes) {
+    return failed(status_code::out_of_memory, "allocate_device");
+  }
   auto const rounded =
     (bytes + device_granularity_bytes - 1) / device_granularity_bytes * device_granularity_bytes;
   if (auto const room = make_room(rounded); !room.ok()) {

@@ -46,7 +46,11 @@ std::optional<std::vector<simulated_device::page_span>> simulated_device::pages_
   if (it == managed_.begin()) { return std::nullopt; }
   it              = std::prev(it);
   auto const base = it->first;
-  if (range.bytes == 0 || range.end() > base + it->second.bytes) { return std::nullopt; }
+  auto const offset = range.address - base;
+  // Not by `range.end()`, which an absurd length takes past the end of the address space.
+  if (range.bytes == 0 || offset > it->second.bytes || range.bytes > it->second.bytes - offset) {
+    return std::nullopt;
+  }
   auto first = (range.address - base) / page_bytes;
   auto last  = (range.end() - base + page_bytes - 1) / page_bytes;
   if (inward) {  // a page that other bytes share is left alone, except at the allocation's own end

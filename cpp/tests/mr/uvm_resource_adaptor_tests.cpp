@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,38 @@ namespace {
 
 using tests::blocks;
 using tests::default_stream;
+
+/** @brief Passes everything on, and keeps the alignment of the last free. */
+struct noting_resource {
+  managed_memory_resource upstream;
+  std::shared_ptr<std::size_t> freed_alignment = std::make_shared<std::size_t>(0);
+
+  void* allocate(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment)
+  {
+    return upstream.allocate(stream, bytes, alignment);
+  }
+  void deallocate(cuda::stream_ref stream,
+                  void* ptr,
+                  std::size_t bytes,
+                  std::size_t alignment) noexcept
+  {
+    *freed_alignment = alignment;
+    upstream.deallocate(stream, ptr, bytes, alignment);
+  }
+  void* allocate_sync(std::size_t bytes, std::size_t alignment)
+  {
+    return upstream.allocate_sync(bytes, alignment);
+  }
+  void deallocate_sync(void* ptr, std::size_t bytes, std::size_t alignment) noexcept
+  {
+    upstream.deallocate_sync(ptr, bytes, alignment);
+  }
+  bool operator==(noting_resource const& other) const noexcept
+  {
+    return freed_alignment == other.freed_alignment;
+  }
+  friend void get_property(noting_resource const&, cuda::mr::device_accessible) noexcept {}
+};
 
 class UvmResourceAdaptor : public testing::Test {
  protected:
@@ -61,6 +94,15 @@ TEST_F(UvmResourceAdaptor, FreeWithAWrongSizeIsRefusedAndTheAllocationStays)
   EXPECT_FALSE(chain.adaptor.try_deallocate(default_stream, ptr, 999));
   EXPECT_EQ(chain.adaptor.allocated_bytes(), 1'000U);
   EXPECT_TRUE(chain.adaptor.try_deallocate(default_stream, ptr, 1'000));
+}
+
+TEST_F(UvmResourceAdaptor, UpstreamIsGivenTheAlignmentThatItAllocatedWith)
+{
+  noting_resource below{chain.managed};
+  uvm_resource_adaptor adaptor{below, chain.prefetcher, prefetch_mode::automatic};
+  auto* const ptr = adaptor.allocate(default_stream, 1'000, 512);
+  adaptor.deallocate(default_stream, ptr, 1'000, 512);
+  EXPECT_EQ(*below.freed_alignment, 512U);
 }
 
 TEST_F(UvmResourceAdaptor, AllocationWhileNothingWasEvictedIssuesNoPrefetch)

@@ -40,6 +40,12 @@ TEST(AddressRange, IsZeroWhenTheSystemRefuses)
   EXPECT_EQ(range.address(), 0U);
 }
 
+TEST(AddressRange, IsZeroWhenTheLengthWouldOverflow)
+{
+  address_range const range{std::numeric_limits<std::size_t>::max() - page_bytes, false};
+  EXPECT_EQ(range.address(), 0U);
+}
+
 TEST(AddressRange, MovedFromHoldsNothing)
 {
   address_range first{va_block_bytes, true};

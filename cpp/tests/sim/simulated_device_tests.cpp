@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -50,6 +51,30 @@ using tests::blocks;
   if (call == "synchronize") { return device.synchronize(nullptr); }
   if (call == "free_managed") { return device.free_managed(range.address); }
   return {status_code::invalid_value, 0, "no such call"};
+}
+
+// Absurd lengths
+
+TEST(SimulatedDevice, RangePastTheEndOfTheAddressSpaceIsInvalid)
+{
+  simulated_device device{capacity_of(4)};
+  auto range  = take(device, blocks(2));
+  range.bytes = std::numeric_limits<std::size_t>::max();
+  for (auto const* const call : {"prefetch", "discard", "discard_and_prefetch", "touch"}) {
+    EXPECT_EQ(make_call(device, call, range).code, status_code::invalid_value) << call;
+  }
+}
+
+TEST(SimulatedDevice, AllocationWhoseRoundingWouldOverflowIsOutOfMemoryAndEvictsNothing)
+{
+  simulated_device device{capacity_of(4)};
+  auto const range = take(device, blocks(2));
+  ASSERT_TRUE(device.touch(range, true).ok());
+  std::uintptr_t address = 0;
+  auto const absurd      = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(device.allocate_managed(absurd, address).code, status_code::out_of_memory);
+  EXPECT_EQ(device.allocate_device(absurd, address).code, status_code::out_of_memory);
+  EXPECT_EQ(device.resident_bytes(range), blocks(2));
 }
 
 // Facts

@@ -4,6 +4,8 @@
 
 #include <rmm_uvm/mr/detail/uvm_resource_adaptor_impl.hpp>
 
+#include <rmm/aligned.hpp>
+
 #include <cuda/memory_resource>
 #include <cuda/stream>
 
@@ -50,9 +52,12 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
    * @brief Frees in stream order, unless pointer and size match no live allocation.
    * @return false, and nothing freed, in that case; null is freed trivially
    */
-  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept
+  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream,
+                                    void* ptr,
+                                    std::size_t bytes,
+                                    std::size_t alignment = rmm::CUDA_ALLOCATION_ALIGNMENT) noexcept
   {
-    return get().try_deallocate(stream, ptr, bytes);
+    return get().try_deallocate(stream, ptr, bytes, alignment);
   }
 
   /** @brief Memory of this resource can be accessed by the device. */

@@ -40,7 +40,10 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] std::size_t peak_bytes() const noexcept;
   void reset_peak() noexcept;
   [[nodiscard]] std::uint64_t refused_frees() const noexcept;
-  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept;
+  [[nodiscard]] bool try_deallocate(cuda::stream_ref stream,
+                                    void* ptr,
+                                    std::size_t bytes,
+                                    std::size_t alignment) noexcept;
 
   bool operator==(uvm_resource_adaptor_impl const& other) const noexcept
   {
