@@ -248,7 +248,9 @@ def _single(request: Request, data: Path, device_bytes: int | None, console: Con
     if request.picture is not None:
         from rmm_uvm.mortgage.picture import draw
 
-        draw([(f"{report.memory}, {len(report.pipeline.parts)} parts", report)], request.picture)
+        parts = len(report.pipeline.parts)
+        title = f"{report.memory}, {parts} part{'s' if parts > 1 else ''}"
+        draw([(title, report)], request.picture)
     may_run_out = report.simulated and not find_memory(report.memory).managed
     ran_out = report.pipeline.out_of_memory is not None
     return 1 if _differs(report) or (ran_out and not may_run_out) else 0

@@ -22,6 +22,11 @@ _SIMULATED_LINES = (
     "not shown: how fast a GPU computes; wall seconds are those of this CPU",
 )
 
+_ONE_RUN_EACH = (
+    "seconds: one run each, kernels compiled in the first; benchmarks/mortgage_pipeline.py\n"
+    "interleaves many"
+)
+
 
 def simulated_lines(capacity_bytes: int, *, by_default: bool) -> RenderableType:
     """Return what stands below the first line of a simulated run.
@@ -134,6 +139,7 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
         Text("\nWhat moved" + (", and the modelled time of that" if simulated else ""), "bold"),
         moved,
         Text("largest set: training set that would fit, as a multiple of the whole", style="dim"),
+        *([] if simulated else [Text(_ONE_RUN_EACH, style="dim")]),
         *(Text(line) for line in _comparison_notes(runs)),
         *_stages_of_ours(runs),
     )

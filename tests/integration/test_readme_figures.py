@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The README's figures are those of the committed results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = (REPOSITORY / "README.md").read_text()
+
+
+def result(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(
+        (REPOSITORY / "benchmarks" / "results" / f"{name}.json").read_text()
+    )
+    return loaded
+
+
+def row(start: str) -> list[float]:
+    """Return the numbers of the table's row that begins so."""
+    line = next(line for line in README.splitlines() if line.startswith(f"| {start}"))
+    return [float(cell.strip(" *")) for cell in line.strip("|").split("|")[1:]]
+
+
+@pytest.mark.parametrize(
+    ("start", "chain"),
+    [
+        ("**rmm-uvm**", "managed"),
+        ("RMM: pool over", "rmm-managed"),
+        ("RMM: the same with", "rmm-prefetch"),
+    ],
+)
+def test_readme_table_shows_the_measured_ratios(start: str, chain: str) -> None:
+    shown = row(start)
+    measured = []
+    for kind in ("steady", "first"):
+        for size in ("20m", "100m"):
+            seconds = result(f"cudf_pass_{size}")[f"{kind}_seconds"]
+            pairs = sorted(a / b for a, b in zip(seconds[chain], seconds["cuda-pool"], strict=True))
+            measured.append(pairs[len(pairs) // 2])
+    assert shown == pytest.approx(measured, abs=0.0051)
+
+
+def test_readme_shows_the_measured_times() -> None:
+    nanoseconds = result("allocate_free")["medians"]
+    seconds = result("recycled_memory")["medians"]
+    for text in (
+        f"{nanoseconds['ours'] / 1e3:.1f} µs from Python",
+        f"against {nanoseconds['Prefetch(Pool(Managed))'] / 1e3:.1f} µs",
+        f"after {seconds['managed'] * 1e3:.0f} ms, against {seconds['rmm-prefetch'] * 1e3:.0f} ms",
+    ):
+        assert " ".join(text.split()) in " ".join(README.split())
+
+
+def test_readme_shows_the_measured_mortgage_ratios() -> None:
+    verdicts = result("mortgage_pipeline")["verdicts"]
+    text = " ".join(README.split())
+    assert f"takes {verdicts['end_to_end']['ratio']:.2f} times as long end to end" in text
+    assert f"conversion {verdicts['prep, pool kept / torn down']['ratio']:.2f} times" in text
+    assert result("shadow_proof")["verdicts"]["largest_deviation"] <= 0.02
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "benchmarks/results").glob("*.json")))
+def test_every_bound_that_a_result_names_is_reached(path: Path) -> None:
+    """A figure that is missed stays on record; this list says which."""
+    missed = [
+        name
+        for name, verdict in json.loads(path.read_text()).get("verdicts", {}).items()
+        if isinstance(verdict, dict) and verdict.get("reached") is False
+    ]
+    assert missed == []
