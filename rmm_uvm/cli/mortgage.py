@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from rich.console import Console
 
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Request:
 @click.option("--quarters", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--parts", type=click.IntRange(1), help="Parts of each quarter; 1 is unsplit.")
-@click.option("--train-parts", type=_TrainParts(), help="Parts to train on; default all.")
+@click.option("--train-parts", type=_TrainParts(), help="Parts to train on; 0: none; default all.")
 @click.option("--rounds", type=click.IntRange(1), help="Trees; default 100, comparing 20.")
 @click.option(
     "--memory",
@@ -132,6 +132,8 @@ def command(**options: Any) -> None:
     request = Request(**options)
     if request.data is not None and (request.rows or request.loans or request.text_bytes):
         raise click.UsageError("--data names a data set; --rows, --loans and --bytes make one")
+    if sum(map(bool, (request.rows, request.loans, request.text_bytes))) > 1:
+        raise click.UsageError("--rows, --loans and --bytes are three ways to give one size")
     if len(request.memory) > 1 and not request.compare:
         raise click.UsageError("several --memory need --compare")
     _check_files(request)
@@ -319,7 +321,7 @@ def _differs(report: RunReport) -> bool:
 def _write_json(path: Path | None, plain: dict[str, Any]) -> None:
     if path is None:
         return
-    try:
-        path.write_text(json.dumps(plain, indent=1) + "\n")
-    except OSError as error:
-        raise DataError(f"the report can not be written to {path}: {error.strerror}") from error
+    from rmm_uvm.mortgage.output import written_whole
+
+    with written_whole(path, "the report") as target:
+        target.write_text(json.dumps(plain, indent=1) + "\n")

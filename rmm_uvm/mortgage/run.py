@@ -114,7 +114,7 @@ def _run_simulated(config: RunConfig, progress: Progress | None) -> RunReport:
         progress=progress,
     )
     rows = None
-    if config.find_training_set and engine.last_shape is not None and result.feature_rows:
+    if config.find_training_set and engine.last_shape is not None and engine.last_shape.rows:
         rows = _largest_training_rows(config, engine, result.feature_rows // len(result.parts))
     return RunReport(
         memory=memory.name,

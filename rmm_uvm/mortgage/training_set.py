@@ -21,26 +21,31 @@ from rmm_uvm.mortgage.xgboost_memory import TrainingShape
 
 COLUMNS = 46
 """45 features and the label, 4 bytes each."""
+MOST_ROWS = 2**31 - 1
+"""Of a table in cuDF, whose row numbers are of 32 bits (`cudf::size_type`)."""
 _RESOLUTION_FRACTION = 0.005
+_MOST_PARTS = 256  # many small tables need what few large ones do, and take longer to try
 
 
 def largest_training_rows(
     engine_of: Callable[[], SimulatedEngine], shape: TrainingShape, part_rows: int
 ) -> int:
-    """Return how many rows can be converted and trained on, to half a percent.
+    """Return how many rows can be converted and trained on, to half a percent; <= MOST_ROWS.
 
     Parameters
     ----------
     engine_of : callable
         Makes an engine on a fresh device; for a memory that is handed over, after the hand-over.
     shape : TrainingShape
-        A set of the same kind, from which values and bins for each row are taken.
+        A set of the same kind, from which values and bins for each row are taken; not empty.
     part_rows : int
         Rows of one table of the ETL; > 0. PREP concatenates such tables.
     """
-    fits, fails = 0, max(shape.rows, 2)
+    fits, fails = 0, min(max(shape.rows, 2), MOST_ROWS)
     while _fits(engine_of(), shape.scaled(fails), part_rows):
-        fits, fails = fails, fails * 2
+        if fails == MOST_ROWS:
+            return MOST_ROWS
+        fits, fails = fails, min(fails * 2, MOST_ROWS)
     while fails - fits > max(1, int(fits * _RESOLUTION_FRACTION)):
         middle = (fits + fails) // 2
         if _fits(engine_of(), shape.scaled(middle), part_rows):
@@ -65,6 +70,7 @@ def _dry_run(
     enactor: Enactor, xgboost: XGBoostShadow, shape: TrainingShape, part_rows: int
 ) -> None:
     """Allocate, touch and free what `prep.build_matrix` and training do."""
+    part_rows = max(part_rows, -(-shape.rows // _MOST_PARTS))
     heights = [part_rows] * (shape.rows // part_rows)
     heights += [shape.rows % part_rows] if shape.rows % part_rows else []
     parts = [_copy_to_device(enactor, rows) for rows in heights]

@@ -189,8 +189,9 @@ constexpr int self_test_rounds = 3;
       failure.reset();
       break;
     }
-    failure = "the self-test moved " + std::to_string(va_block_bytes) + " bytes each way and read " +
-              std::to_string(to_device) + " and " + std::to_string(to_host) +
+    failure = "the self-test moved " + std::to_string(va_block_bytes) +
+              " bytes each way and read " + std::to_string(to_device) + " and " +
+              std::to_string(to_host) +
               ": unknown layout of the UVM kernel driver, or traffic of others";
   }
   static_cast<void>(driver.free_managed(address));

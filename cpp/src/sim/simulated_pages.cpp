@@ -44,8 +44,8 @@ std::optional<std::vector<simulated_device::page_span>> simulated_device::pages_
 {
   auto it = managed_.upper_bound(range.address);
   if (it == managed_.begin()) { return std::nullopt; }
-  it              = std::prev(it);
-  auto const base = it->first;
+  it                = std::prev(it);
+  auto const base   = it->first;
   auto const offset = range.address - base;
   // Not by `range.end()`, which an absurd length takes past the end of the address space.
   if (range.bytes == 0 || offset > it->second.bytes || range.bytes > it->second.bytes - offset) {
