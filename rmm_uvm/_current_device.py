@@ -35,11 +35,15 @@ def current_device(driver: UvmDriver) -> Iterator[None]:
         return result[1] if len(result) > 1 else None
 
     device = call(cuda.cuDeviceGet(info.device_id))
-    call(cuda.cuCtxPushCurrent(call(cuda.cuDevicePrimaryCtxRetain(device))))
+    context = call(cuda.cuDevicePrimaryCtxRetain(device))
     try:
-        yield
+        call(cuda.cuCtxPushCurrent(context))
+        try:
+            yield
+        finally:
+            # Not checked: a failure here would hide the error of the scope itself.
+            cuda.cuCtxPopCurrent()
     finally:
-        call(cuda.cuCtxPopCurrent())
         cuda.cuDevicePrimaryCtxRelease(device)
 
 

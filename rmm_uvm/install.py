@@ -9,6 +9,7 @@ Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover bui
 from __future__ import annotations
 
 import gc
+import os
 import traceback
 import warnings
 from collections.abc import Iterable, Sequence
@@ -127,6 +128,8 @@ def reinitialize(
     """
     global _installed
     libraries = _checked_libraries(libraries)
+    if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
+        raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     drivers = _check_arguments(devices, driver, cudf_prefetch, prefetch)
     _refuse_if_permanent("reinitialize")
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)

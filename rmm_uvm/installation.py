@@ -130,7 +130,12 @@ class Installation:
     ) -> None:
         from rmm_uvm.install import restore
 
-        restore()
+        try:
+            restore()
+        except AvailabilityError as refused:
+            if error is None:
+                raise
+            error.add_note(str(refused))  # the body's own error is the one to see
 
     def __repr__(self) -> str:
         return render(self)

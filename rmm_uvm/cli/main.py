@@ -7,6 +7,7 @@ Exit status: 0 done, 1 an error of this package (or what the subcommand document
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -121,5 +122,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sys.stdout.flush()
     except BrokenPipeError:
         # As documented for SIGPIPE in the Python documentation: nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
+            raise
+        _drop_output()
+        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+        sys.exit(1)
+
+
+def _drop_output() -> None:
+    """Let what is left in standard output's buffer vanish at interpreter exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.mortgage.output import written_whole
 from rmm_uvm.mortgage.run_report import RunReport
 
 if TYPE_CHECKING:
@@ -81,10 +82,8 @@ def draw(runs: Sequence[tuple[str, RunReport]], path: Path) -> None:
     if runs[0][1].simulated:
         device = "Simulated device: allocations are real, residency is modelled"
     figure.suptitle(device, fontsize=11)
-    try:
-        figure.savefig(path, dpi=130)
-    except OSError as error:
-        raise DataError(f"the picture can not be written to {path}: {error.strerror}") from error
+    with written_whole(path, "the picture") as target:
+        figure.savefig(target, dpi=130)
 
 
 def check(path: Path) -> None:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.mortgage.compare import features_digest
 from rmm_uvm.mortgage.dictionary import load_domains
 from rmm_uvm.mortgage.engines.base import Engine
 from rmm_uvm.mortgage.etl import STAGES, run_etl
 from rmm_uvm.mortgage.files import find_files, make_parts
 from rmm_uvm.mortgage.fit import fit, is_out_of_memory
+from rmm_uvm.mortgage.output import written_whole
 from rmm_uvm.mortgage.result import OutOfMemory, PipelineResult, StageResult
 from rmm_uvm.mortgage.stage_clock import PipelineProgress, StageClock
 from rmm_uvm.mortgage.steps.final import LABEL
@@ -177,9 +178,10 @@ def _describe_features(tables: Sequence[pa.Table]) -> dict[str, Any]:
 def _write_features(path: Path, tables: Sequence[pa.Table]) -> None:
     import pyarrow as pa
 
-    try:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, tables[0].schema) as writer:
-            for table in tables:
-                writer.write_table(table)
-    except OSError as error:
-        raise DataError(f"the features cannot be written to {path}: {error}") from error
+    with (
+        written_whole(path, "the features") as target,
+        pa.OSFile(str(target), "wb") as sink,
+        pa.ipc.new_file(sink, tables[0].schema) as writer,
+    ):
+        for table in tables:
+            writer.write_table(table)

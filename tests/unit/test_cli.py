@@ -120,6 +120,23 @@ def test_reader_gone_leaves_no_traceback(tmp_path: Path, arguments: list[str]) -
     assert process.wait() == 1
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["doctor"], ["doctor", "--json"]])
+def test_output_to_a_full_disk_is_one_line_with_status_1(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [sys.executable, "-P", "-c", "from rmm_uvm.cli.main import main; main()", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+    assert result.stderr == "Error: the output cannot be written: No space left on device\n"
+    assert result.returncode == 1
+
+
 def test_reader_gone_before_the_last_flush_leaves_no_traceback(tmp_path: Path) -> None:
     # GIVEN a subcommand whose output still lies in Python's buffer when it returns
     script = """

@@ -273,3 +273,13 @@ def test_handle_says_why_something_is_off() -> None:
     assert "made without discard" in text
     assert "made without counters" in text
     assert "a simulated device runs no kernels" in text
+
+
+def test_reinitialize_logging_without_a_file_is_refused_before_anything_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RMM_LOG_FILE", raising=False)
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(ConfigurationError, match="RMM_LOG_FILE"):
+        rmm_uvm.reinitialize(driver="simulated:64MiB", logging=True)
+    assert rmm.mr.get_per_device_resource(0) is before

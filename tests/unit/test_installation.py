@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 import rmm_uvm
 from rmm_uvm.device_info import Availability
+from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.installation import Installation, render
 from rmm_uvm.integrations import Wiring
 
@@ -56,3 +59,20 @@ def test_permanent_libraries_are_named() -> None:
         Wiring("torch", active=True, reason="", permanent=True),
     )
     assert handle.permanent == ("torch",)
+
+
+def test_context_manager_with_torch_wired_keeps_the_error_of_its_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> None:
+        raise AvailabilityError("restore is refused: torch allocates")
+
+    handle = rmm_uvm.reinitialize("32MiB", driver="simulated:64MiB", libraries=())
+    monkeypatch.setattr("rmm_uvm.install.restore", refuse)
+    with pytest.raises(ZeroDivisionError) as caught, handle:
+        1 / 0  # noqa: B018
+    assert "torch" in caught.value.__notes__[0]
+    with pytest.raises(AvailabilityError), handle:
+        pass
+    monkeypatch.undo()
+    rmm_uvm.restore()

@@ -157,7 +157,10 @@ def test_allocation_larger_than_the_device_is_not_prefetched() -> None:
 
 def test_slab_on_a_full_device_says_that_nothing_is_free() -> None:
     device = rmm_uvm.simulated_device("64MiB")
+    other = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    pointer = other.allocate(61 * MIB)
     assert chain(device).statistics()["skipped"]["no_free_memory"] == 1
+    other.deallocate(pointer, 61 * MIB)
 
 
 def test_slab_bytes_follow_the_pool(device: SimulatedDevice) -> None:

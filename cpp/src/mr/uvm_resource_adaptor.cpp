@@ -61,7 +61,7 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
   } catch (rmm::out_of_memory const& error) {
     throw rmm::out_of_memory{in_mib(bytes) + " asked, " + in_mib(allocated_bytes()) + " live in " +
                              in_mib(prefetcher_->ledger().slab_bytes()) +
-                             " of managed memory: free some, or raise maximum_pool_size (" +
+                             " of managed memory: free some, or raise the limit named here (" +
                              without_location(error.what()) + ")"};
   }
 }

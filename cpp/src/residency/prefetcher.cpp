@@ -9,10 +9,15 @@ namespace rmm_uvm {
 namespace {
 
 /**
- * @brief Bytes of device memory that a slab's prefetch leaves free: one batch in which the kernel
- * driver takes memory (uvm_perf_pma_batch_nonpinned_order = 6, so 2^6 x 2 MiB).
+ * @brief Bytes of device memory that a slab's prefetch leaves free.
+ *
+ * One batch in which the kernel driver takes memory (uvm_perf_pma_batch_nonpinned_order = 6, so
+ * 2^6 x 2 MiB), but no more than a sixteenth of a small simulated device.
  */
-constexpr std::size_t slab_headroom_bytes = std::size_t{128} << 20U;
+[[nodiscard]] std::size_t slab_headroom_bytes(std::size_t device_bytes) noexcept
+{
+  return std::min(std::size_t{128} << 20U, device_bytes / 16);
+}
 
 }  // namespace
 
@@ -66,7 +71,8 @@ try {
     counts_.add_failure(asked);
     return;
   }
-  auto const free_bytes = std::max(memory.free_bytes, slab_headroom_bytes) - slab_headroom_bytes;
+  auto const headroom_bytes = slab_headroom_bytes(memory.total_bytes);
+  auto const free_bytes     = std::max(memory.free_bytes, headroom_bytes) - headroom_bytes;
   memory_range const part{slab.address, std::min(slab.bytes, free_bytes)};
   if (part.bytes == 0) {
     counts_.add_skip(skip_reason::no_free_memory);

@@ -87,7 +87,7 @@ TEST_F(PrefetcherSimulated, SlabOverCapacityEvictsNothing)
 {
   make(128, 256);
   EXPECT_EQ(device->statistics().evicted_bytes, 0U);
-  EXPECT_EQ(device->statistics().resident_bytes, blocks(128 - 64));  // 64 blocks of headroom
+  EXPECT_EQ(device->statistics().resident_bytes, blocks(128 - 8));  // headroom: a sixteenth
 }
 
 TEST_F(PrefetcherSimulated, AllocationPastTheEdgeIsMadeUsableByEvictingOthers)

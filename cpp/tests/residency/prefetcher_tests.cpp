@@ -23,7 +23,7 @@ using tests::recording_driver;
 using tests::slab_address;
 using calls = std::vector<driver_call>;
 
-constexpr std::size_t headroom_bytes = std::size_t{128} << 20U;
+constexpr std::size_t headroom_bytes = std::size_t{64} << 20U;  // a sixteenth of the device
 constexpr auto automatic             = prefetch_mode::automatic;
 
 class Prefetcher : public testing::Test {

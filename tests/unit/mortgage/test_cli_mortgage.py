@@ -57,6 +57,7 @@ def test_memory_names_of_the_option_are_all_memories() -> None:
         (["--device-memory", "lots"], "--device-memory"),
         (["--rows", "0"], "--rows"),
         (["--train-parts", "some"], "neither a number nor max"),
+        (["--rows", "10", "--loans", "10"], "three ways to give one size"),
     ],
 )
 def test_wrong_usage_names_the_option_with_status_2(arguments: list[str], reason: str) -> None:
@@ -71,7 +72,6 @@ def test_wrong_usage_names_the_option_with_status_2(arguments: list[str], reason
         (["--picture", "memory.gif"], "a picture ends in .png or .svg"),
         (["--json", "no/such/directory/file.json"], "there is no directory"),
         (["--data", "/nowhere", "--engine", "pandas"], "no data directory /nowhere"),
-        (["--rows", "10", "--loans", "10", "--engine", "pandas"], "give one size"),
         (["--train-parts", "-1", "--loans", "20", "--engine", "pandas"], "must be 0 or more"),
         (["--device-memory", "3MiB", "--loans", "20", "--engine", "pandas"], "multiple of 2 MiB"),
     ],
@@ -117,6 +117,12 @@ def test_run_out_of_cuda_memory_on_the_simulated_device_has_status_0(
     result = invoke("--data", mortgage_data, *SMALL, *options)
     assert result.exit_code == 0, result.output
     assert "Out of memory in " in result.output
+
+
+def test_run_of_a_single_loan_completes() -> None:
+    result = invoke(*SMALL, "--loans", "1")
+    assert result.exit_code == 0, result.output
+    assert "Largest training set" not in result.output
 
 
 def test_run_whose_features_differ_has_status_1(

@@ -91,5 +91,5 @@ def test_picture_without_matplotlib_says_what_to_install(
 
 
 def test_picture_that_cannot_be_written_says_where(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="can not be written to"):
+    with pytest.raises(DataError, match="cannot be written to"):
         draw([("one", report_of())], tmp_path / "missing" / "memory.png")

@@ -10,6 +10,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 import rmm_uvm
+from rmm_uvm.mortgage import training_set
 from rmm_uvm.mortgage.memory import find_memory, simulated_chain
 from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
 from rmm_uvm.mortgage.training_set import largest_training_rows
@@ -43,3 +44,15 @@ def test_managed_limit_is_what_xgboost_takes() -> None:
 
 def test_twice_the_device_trains_on_about_twice_as_much_or_more() -> None:
     assert largest("cuda", 256 * MIB) >= 1.9 * largest("cuda", 128 * MIB)
+
+
+def test_many_small_parts_train_on_what_few_large_ones_do() -> None:
+    few, many = (largest("managed", 256 * MIB, part_rows=rows) for rows in (20_000, 200))
+    assert many == pytest.approx(few, rel=0.02)
+
+
+def test_device_that_holds_more_ends_at_the_most_rows_of_a_table(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(training_set, "MOST_ROWS", 5000)
+    assert largest("managed", 256 * MIB) == 5000

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Results reach their file whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from rmm_uvm.errors import DataError
+from rmm_uvm.mortgage.output import written_whole
+
+
+def test_output_written_is_the_only_file_left(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "x.json", "the report") as target:
+        target.write_text("whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    assert (tmp_path / "x.json").read_text() == "whole"
+
+
+def test_output_on_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("before")
+
+    def fill() -> None:
+        with written_whole(path, "the report") as target:
+            target.write_text("half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(DataError, match=r"the report cannot be written to .*: No space left"):
+        fill()
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
+
+
+def test_output_interrupted_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        with written_whole(tmp_path / "x.json", "the report") as target:
+            target.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_to_a_device_file_is_written_there() -> None:
+    with written_whole(Path("/dev/null"), "the report") as target:
+        target.write_text("gone")
+    assert Path("/dev/null").is_char_device()
