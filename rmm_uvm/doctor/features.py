@@ -76,11 +76,11 @@ def features(facts: Facts) -> tuple[Feature, ...]:
             "bytes moved each way, live and exact",
             facts.counters if has_device else _NO_DEVICE,
         ),
-        feature("cupti", "CUPTI", "why data moved, and from where", facts.cupti),
+        feature("cupti", "CUPTI", "why data moved, and from where (not used yet)", facts.cupti),
         feature(
             "peer_access",
             "peer access",
-            "evict to an idle neighbour device",
+            "evict to an idle neighbour device (not used yet)",
             _peer_access(facts.cuda) if has_device else _NO_DEVICE,
         ),
         feature(

@@ -272,8 +272,10 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
     if {"managed", "managed-nopool"} <= set(calls) and calls["managed-nopool"]:
         notes.append(
             f"cudaMallocManaged: {calls['managed']:,} calls with a pool, "
-            f"{calls['managed-nopool']:,} without"
+            f"{calls['managed-nopool']:,} without; their time is not modelled"
         )
+    if any(run.report.simulated and run.report.memory == "rmm-prefetch" for run in runs):
+        notes.append("rmm-prefetch: RMM's own needs a GPU; shown is our adaptor, set to always")
     for run in runs:
         if run.report.memory in ("cuda-pool", "managed") and (line := _hand_over(run.report)):
             notes.append(f"{run.report.memory} {_split(run.planned.split)}, {line}")
