@@ -41,7 +41,10 @@ cdef class CudaDriver(UvmDriver):
     def __init__(self, int device_id=0, *, bool counters=True):
         cdef loaded_cuda_api library = load_cuda_api()
         if not library.loaded.available:
-            raise DriverError(library.loaded.reason.decode())
+            raise DriverError(
+                f"{library.loaded.reason.decode()}; \"rmm-uvm doctor\" says more, and "
+                "driver=\"simulated:16GiB\" needs no GPU"
+            )
         cdef opened_cuda_driver opened
         with nogil:
             opened = open_cuda_driver(library.api, device_id, counters)

@@ -86,7 +86,7 @@ def features(facts: Facts) -> tuple[Feature, ...]:
         feature(
             "legacy_ipc",
             "IPC",
-            "Dask workers exchange data at NVLink speed",
+            "other processes can map memory of rmm_uvm.ipc_pool",
             _legacy_ipc(facts.cuda) if has_device else _NO_DEVICE,
         ),
         feature(

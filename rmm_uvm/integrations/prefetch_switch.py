@@ -3,7 +3,7 @@
 """When libcudf's own prefetch is on: a pure rule, and the thread that enacts it.
 
 Measured on an H200 (``benchmarks/results/cudf_prefetch.json``): with everything on the device a
-pass takes 1.45 times as long with the prefetch on, with the input on the host 0.71 times. So it is
+pass takes 1.47 times as long with the prefetch on, with the input on the host 0.71 times. So it is
 on while pages leave the device, and off again when they have stayed for a while.
 """
 

@@ -128,6 +128,7 @@ def _draw_panel(panel: Axes, title: str, report: RunReport, highest_bytes: int) 
     panel.tick_params(labelsize=8)
     if report.simulated:
         panel.set_xticks([])
+        panel.set_xlabel("stages in order, each as wide as the others", fontsize=8)
     else:
         panel.set_xlabel("seconds", fontsize=8)
     _say_how_it_ended(panel, report)

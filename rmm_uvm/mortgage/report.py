@@ -13,6 +13,7 @@ from rich.text import Text
 
 from rmm_uvm.mortgage.compare_memory import ComparedRun
 from rmm_uvm.mortgage.fragmentation import FragmentationResult
+from rmm_uvm.mortgage.memory import MEMORIES
 from rmm_uvm.mortgage.run_report import RunReport
 from rmm_uvm.units import format_bytes
 
@@ -272,7 +273,11 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
     if {"managed", "managed-nopool"} <= set(calls) and calls["managed-nopool"]:
         notes.append(
             f"cudaMallocManaged: {calls['managed']:,} calls with a pool, "
-            f"{calls['managed-nopool']:,} without; their time is not modelled"
+            f"{calls['managed-nopool']:,} without"
+        )
+    if any(run.report.simulated and MEMORIES[run.report.memory].pooled for run in runs):
+        notes.append(
+            "with a pool, freed memory stays on the device, and leaves as if it were alive"
         )
     if any(run.report.simulated and run.report.memory == "rmm-prefetch" for run in runs):
         notes.append("rmm-prefetch: RMM's own needs a GPU; shown is our adaptor, set to always")

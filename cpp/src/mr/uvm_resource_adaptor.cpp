@@ -15,11 +15,13 @@
 namespace rmm_uvm::mr::detail {
 namespace {
 
-[[nodiscard]] std::string in_mib(std::size_t bytes)
+[[nodiscard]] std::string as_text(std::size_t bytes)
 {
   std::array<char, 32> text{};
-  auto const mib = static_cast<double>(bytes) / static_cast<double>(1U << 20U);
-  static_cast<void>(std::snprintf(text.data(), text.size(), "%.1f MiB", mib));
+  auto const mib    = static_cast<double>(bytes) / static_cast<double>(1U << 20U);
+  bool const in_gib = mib >= 1024.0;
+  static_cast<void>(std::snprintf(
+    text.data(), text.size(), in_gib ? "%.2f GiB" : "%.1f MiB", in_gib ? mib / 1024.0 : mib));
   return text.data();
 }
 
@@ -59,8 +61,8 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
   try {
     return upstream_.allocate(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
-    throw rmm::out_of_memory{in_mib(bytes) + " asked, " + in_mib(allocated_bytes()) + " live in " +
-                             in_mib(prefetcher_->ledger().slab_bytes()) +
+    throw rmm::out_of_memory{as_text(bytes) + " asked, " + as_text(allocated_bytes()) +
+                             " live in " + as_text(prefetcher_->ledger().slab_bytes()) +
                              " of managed memory: free some, or raise the limit named here (" +
                              without_location(error.what()) + ")"};
   }

@@ -101,6 +101,7 @@ try {
   address = allocation.addresses.address();
   managed_.emplace(address, std::move(allocation));
   totals_.managed_bytes += bytes;
+  spend(config_.costs.allocate_managed_ns);
   return {};
 } catch (...) {
   return failed(status_code::out_of_memory, "allocate_managed");
@@ -118,6 +119,7 @@ status simulated_device::free_managed(std::uintptr_t address) noexcept
   }
   totals_.managed_bytes -= it->second.bytes;
   managed_.erase(it);
+  spend(config_.costs.free_managed_ns);
   return {};
 }
 
@@ -140,6 +142,7 @@ try {
   if (address == 0) { return failed(status_code::out_of_memory, "allocate_device"); }
   device_.emplace(address, std::move(allocation));
   totals_.device_bytes += rounded;
+  spend(config_.costs.allocate_device_ns);
   return {};
 } catch (...) {
   return failed(status_code::out_of_memory, "allocate_device");
@@ -152,6 +155,7 @@ status simulated_device::free_device(std::uintptr_t address) noexcept
   if (it == device_.end()) { return failed(status_code::invalid_value, "free_device"); }
   totals_.device_bytes -= it->second.bytes;
   device_.erase(it);
+  spend(config_.costs.free_device_ns);
   return {};
 }
 

@@ -27,6 +27,10 @@ struct cost_model {
   double eviction_bytes_per_ns{24.0};            ///< as prefetch_to_host: the same driver path
   double discarded_fault_ns{14'800.0};           ///< one 4 KiB page written after a discard
                                                  ///< without a prefetch: 7.77 s for 2 GiB
+  double allocate_managed_ns{6'000.0};           ///< cudaMallocManaged, 64 MiB
+  double free_managed_ns{6'000.0};               ///< cudaFree of it
+  double allocate_device_ns{30'000.0};           ///< cudaMalloc, 64 MiB
+  double free_device_ns{35'000.0};               ///< cudaFree of it
   double call_ns{2'000.0};                       ///< one prefetch or discard call of one block
   double resident_block_ns{880.0};               ///< each further block a prefetch finds resident:
                                                  ///< 450 us for 1 GiB
