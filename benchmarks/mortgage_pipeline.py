@@ -33,8 +33,10 @@ VARIANTS = {
     "cuda-pool": ("cuda-pool", False),
     "managed": ("managed", False),
     "managed, torn down": ("managed", True),
+    "rmm-managed": ("rmm-managed", False),
 }
-"""Memory, and whether its pool is torn down before PREP. The cudaMalloc pool stays: all fits."""
+"""Memory, and whether its pool is torn down before PREP. The cudaMalloc pool stays: all fits.
+RMM's own managed pool shows what managed memory costs by itself."""
 END_TO_END_BOUND = 1.02
 PREP_BOUND = 1.0
 
@@ -113,6 +115,7 @@ def results(
         "verdicts": {
             "end_to_end": judged(ratio(totals, "managed", "cuda-pool"), END_TO_END_BOUND),
             "prep, pool kept / torn down": judged(ratio(prep, "kept", "torn down"), PREP_BOUND),
+            "end_to_end, rmm-managed": round(ratio(totals, "rmm-managed", "cuda-pool"), 4),
             "features_are_one": len(digests) == 1,
         },
         "stage_ratios": {

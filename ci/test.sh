@@ -16,11 +16,10 @@ make_environment test mortgage,test
 export PATH=$environment/bin:$PATH:/usr/sbin:/sbin PYTHON=$environment/bin/python
 
 step "style"
-bash "$repository/ci/check_style.sh"
+bash "$repository/ci/check_style.sh" --tidy
 
-step "C++ tests, plain and under the address and undefined-behaviour sanitizers"
-bash "$repository/ci/test_cpp.sh" plain
-bash "$repository/ci/test_cpp.sh" asan
+step "C++ tests, plain and under the sanitizers"
+bash "$repository/ci/test_cpp.sh" all
 
 # The tests are for the installed package. In the repository's root Python would import the sources,
 # which have no compiled part: hence another directory, and -P.
