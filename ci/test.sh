@@ -15,11 +15,11 @@ make_environment test mortgage,test
 # Tools come from the environment; apt-get, which may install GoogleTest, needs the last two.
 export PATH=$environment/bin:$PATH:/usr/sbin:/sbin PYTHON=$environment/bin/python
 
-step "style"
-bash "$repository/ci/check_style.sh" --tidy
-
 step "C++ tests, plain and under the sanitizers"
 bash "$repository/ci/test_cpp.sh" all
+
+step "style; clang-tidy reads how the C++ tests were built"
+bash "$repository/ci/check_style.sh" --tidy
 
 # The tests are for the installed package. In the repository's root Python would import the sources,
 # which have no compiled part: hence another directory, and -P.
