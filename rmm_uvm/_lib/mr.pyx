@@ -149,7 +149,8 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         Raises
         ------
         MemoryError
-            If the cap, or device and host memory, is exhausted; says what was asked and what there was.
+            If the cap, or device and host memory, is exhausted; says what was asked and what
+            there was.
         """
         cdef void* ptr
         with nogil:
@@ -195,7 +196,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     Raises
     ------
     ValueError
-        If there is no `rmm_uvm.mr.ManagedMemoryResource` below `upstream_mr`, or the mode is unknown.
+        If there is no `rmm_uvm.mr.ManagedMemoryResource` below `upstream_mr`, or the mode
+        is unknown.
 
     Notes
     -----
@@ -288,7 +290,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         Raises
         ------
         MemoryError
-            If the pool's maximum, or what lies below it, is exhausted; says what was asked and what there was.
+            If the pool's maximum, or what lies below it, is exhausted; says what was asked and
+            what there was.
         """
         cdef void* ptr
         with nogil:
