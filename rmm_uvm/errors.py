@@ -16,12 +16,20 @@ rmm_uvm.cli.main : prints a `UvmError` as one line and exits with a status other
 from __future__ import annotations
 
 __all__ = [
+    "AmplificationWarning",
     "AvailabilityError",
     "CapacityWarning",
     "ConfigurationError",
     "DataError",
+    "DeviceTakenWarning",
     "DoubleFreeError",
     "DriverError",
+    "EvictionWarning",
+    "FindingWarning",
+    "HostMemoryWarning",
+    "MonitorWarning",
+    "OversubscriptionWarning",
+    "PrefetchEvictionWarning",
     "ReplacedResourceWarning",
     "UvmError",
     "UvmWarning",
@@ -73,3 +81,35 @@ class ReplacedResourceWarning(UvmWarning):
 
 class CapacityWarning(UvmWarning):
     """Less memory can be used than was asked for or expected."""
+
+
+class FindingWarning(UvmWarning):
+    """Root of what a monitor warns of; each has the figure, the threshold and one remedy."""
+
+
+class OversubscriptionWarning(FindingWarning):
+    """The footprint is larger than the managed capacity."""
+
+
+class EvictionWarning(FindingWarning):
+    """Pages are evicted, and go on being evicted."""
+
+
+class AmplificationWarning(FindingWarning):
+    """The same bytes are moved again and again: the program thrashes."""
+
+
+class HostMemoryWarning(FindingWarning):
+    """The host has too little memory for what would be evicted; the kernel may end the process."""
+
+
+class DeviceTakenWarning(FindingWarning):
+    """Other allocations hold device memory and push managed pages out."""
+
+
+class PrefetchEvictionWarning(FindingWarning):
+    """Prefetches evict what others need."""
+
+
+class MonitorWarning(FindingWarning):
+    """Something cannot be watched, or no longer."""

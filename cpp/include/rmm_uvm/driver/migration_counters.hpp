@@ -12,6 +12,8 @@ namespace rmm_uvm {
 struct migration_totals {
   std::uint64_t host_to_device_bytes{0};  ///< bytes copied to the device, whatever the cause
   std::uint64_t device_to_host_bytes{0};  ///< bytes copied to the host, whatever the cause
+  std::uint64_t cpu_faults{0};  ///< faults of the CPU on managed pages; 0 unless asked for
+  std::uint64_t gpu_faults{0};  ///< faults of the GPU on managed pages; 0 unless asked for
 };
 
 /**
@@ -33,6 +35,18 @@ class migration_counters {
   [[nodiscard]] virtual availability available() const = 0;
   /** @brief The totals now; zeros when not available. Never blocks. */
   [[nodiscard]] virtual migration_totals read() const noexcept = 0;
+
+  /**
+   * @brief Asks that faults be counted too, which costs a faulting program twice as much.
+   * @return whether they are counted from now on. Each request that was granted is taken back by
+   *         one `release_faults`; they are counted while any is standing.
+   */
+  [[nodiscard]] virtual availability request_faults() const
+  {
+    return availability::no("faults are not counted here");
+  }
+  /** @brief Takes one granted request back. */
+  virtual void release_faults() const noexcept {}
 };
 
 }  // namespace rmm_uvm

@@ -1,0 +1,7 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Watching managed memory: samples, findings, and what is made of them.
+
+`rmm_uvm.monitor` is the way in. Values here are plain and frozen; `Recording` is what reports,
+exporters and commands work on.
+"""
