@@ -136,4 +136,7 @@ class Recording:
 
     def of(self, device_id: int) -> np.ndarray[Any, np.dtype[np.void]]:
         """Return the samples of one device, in order of time."""
-        return self.samples[self.samples["device_id"] == device_id]
+        found: np.ndarray[Any, np.dtype[np.void]] = self.samples[
+            self.samples["device_id"] == device_id
+        ]
+        return found
