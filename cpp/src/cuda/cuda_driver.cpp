@@ -172,9 +172,11 @@ status cuda_driver::prefetch(memory_range range, location where, stream_handle s
 {
   context_guard const guard{api_, context_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
-  return as_status(
-    api_.mem_prefetch_async(range.address, range.bytes, as_cuda(where), 0, as_cuda(stream)),
-    "cuMemPrefetchAsync");
+  return noted(as_status(api_.mem_prefetch_async(
+                           range.address, range.bytes, as_cuda(where), 0, as_cuda(stream)),
+                         "cuMemPrefetchAsync"),
+               range,
+               where);
 }
 
 status cuda_driver::make_side_stream() noexcept
@@ -233,7 +235,7 @@ try {
                        batch.addresses.data(), batch.sizes.data(), batch.addresses.size(), 0, in),
                      "cuMemDiscardBatchAsync");
   };
-  return is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream));
+  return noted(is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream)), ranges);
 } catch (...) {
   return {status_code::out_of_memory, 0, "cuMemDiscardBatchAsync"};
 }
@@ -261,7 +263,7 @@ try {
                                                                in),
                      "cuMemDiscardAndPrefetchBatchAsync");
   };
-  return is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream));
+  return noted(is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream)), ranges);
 } catch (...) {
   return {status_code::out_of_memory, 0, "cuMemDiscardAndPrefetchBatchAsync"};
 }

@@ -176,7 +176,21 @@ migration_totals simulated_device::read() const noexcept
 {
   if (!config_.counters) { return {}; }
   return {host_to_device_bytes_.load(std::memory_order_relaxed),
-          device_to_host_bytes_.load(std::memory_order_relaxed)};
+          device_to_host_bytes_.load(std::memory_order_relaxed),
+          cpu_faults_.load(std::memory_order_relaxed),
+          gpu_faults_.load(std::memory_order_relaxed)};
+}
+
+availability simulated_device::request_faults() const
+{
+  auto const counted = available();
+  if (counted.available) { fault_requests_.fetch_add(1, std::memory_order_relaxed); }
+  return counted;
+}
+
+void simulated_device::release_faults() const noexcept
+{
+  fault_requests_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 simulated_statistics simulated_device::statistics() const noexcept

@@ -192,7 +192,7 @@ try {
   std::lock_guard const lock{mutex_};
   if (auto const failure = injected("prefetch")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "prefetch"); }
-  return prefetch_locked(range, where);
+  return noted(prefetch_locked(range, where), range, where);
 } catch (...) {
   return failed(status_code::out_of_memory, "prefetch");
 }
@@ -232,7 +232,7 @@ try {
       return done;
     }
   }
-  return {};
+  return noted({}, ranges);
 } catch (...) {
   return failed(status_code::out_of_memory, "discard");
 }
@@ -251,7 +251,7 @@ try {
     if (auto const done = discard_locked(range, 0.0); !done.ok()) { return done; }
     if (auto const done = prefetch_locked(range, where); !done.ok()) { return done; }
   }
-  return {};
+  return noted({}, ranges);
 } catch (...) {
   return failed(status_code::out_of_memory, "discard_and_prefetch");
 }
@@ -270,11 +270,12 @@ try {
       if (write) { block->discarded &= ~pages; }
       continue;
     }
-    auto const bare  = missing & block->discarded;  // refault one by one
-    auto const whole = mask_of(0, block->page_count);
-    auto const grown = grow_to_groups(missing & ~bare) & whole & ~block->discarded;
-    totals_.gpu_fault_groups +=
-      bare.count() + (grown.count() + fault_group_pages - 1) / fault_group_pages;
+    auto const bare   = missing & block->discarded;  // refault one by one
+    auto const whole  = mask_of(0, block->page_count);
+    auto const grown  = grow_to_groups(missing & ~bare) & whole & ~block->discarded;
+    auto const groups = bare.count() + (grown.count() + fault_group_pages - 1) / fault_group_pages;
+    totals_.gpu_fault_groups += groups;
+    if (faults_requested()) { gpu_faults_.fetch_add(groups, std::memory_order_relaxed); }
     spend(static_cast<double>(bare.count()) * costs.discarded_fault_ns);
     auto const moved = migrate_to_device(
       *block, grown | bare, costs.fault_to_device_bytes_per_ns, costs.first_touch_bytes_per_ns);
@@ -295,8 +296,10 @@ try {
   for (auto const& [block, pages, address] : *spans) {
     auto const missing = pages & ~block->on_host;
     if (missing.any()) {
-      auto const grown = grow_to_groups(missing) & mask_of(0, block->page_count);
-      totals_.cpu_faults += (grown.count() + fault_group_pages - 1) / fault_group_pages;
+      auto const grown  = grow_to_groups(missing) & mask_of(0, block->page_count);
+      auto const groups = (grown.count() + fault_group_pages - 1) / fault_group_pages;
+      totals_.cpu_faults += groups;
+      if (faults_requested()) { cpu_faults_.fetch_add(groups, std::memory_order_relaxed); }
       auto const moved = migrate_to_host(*block, grown, config_.costs.fault_to_host_bytes_per_ns);
       if (!moved.ok()) { return moved; }
     }

@@ -21,13 +21,26 @@ class fake_counters final : public migration_counters {
  public:
   std::atomic<std::uint64_t> host_to_device_bytes{0};  ///< what `read` answers
   std::atomic<std::uint64_t> device_to_host_bytes{0};  ///< what `read` answers
+  std::atomic<std::uint64_t> cpu_faults{0};            ///< what `read` answers
+  std::atomic<std::uint64_t> gpu_faults{0};            ///< what `read` answers
+  mutable std::atomic<int> fault_requests{0};          ///< granted and not taken back
   availability state{};                                ///< what `available` answers
+  availability faults{};                               ///< what `request_faults` answers
 
   [[nodiscard]] availability available() const override { return state; }
   [[nodiscard]] migration_totals read() const noexcept override
   {
-    return {host_to_device_bytes.load(), device_to_host_bytes.load()};
+    return {host_to_device_bytes.load(),
+            device_to_host_bytes.load(),
+            cpu_faults.load(),
+            gpu_faults.load()};
   }
+  [[nodiscard]] availability request_faults() const override
+  {
+    if (faults.available) { ++fault_requests; }
+    return faults;
+  }
+  void release_faults() const noexcept override { --fault_requests; }
 };
 
 /** @brief One call that reached the driver. */
@@ -89,18 +102,19 @@ class recording_driver final : public uvm_driver {
   }
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override
   {
-    return record({"prefetch", {range}, stream, where.device_id});
+    return noted(record({"prefetch", {range}, stream, where.device_id}), range, where);
   }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override
   {
-    return record({"discard", {ranges.begin(), ranges.end()}, stream});
+    return noted(record({"discard", {ranges.begin(), ranges.end()}, stream}), ranges);
   }
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
                               stream_handle stream) noexcept override
   {
-    return record(
-      {"discard_and_prefetch", {ranges.begin(), ranges.end()}, stream, where.device_id});
+    return noted(
+      record({"discard_and_prefetch", {ranges.begin(), ranges.end()}, stream, where.device_id}),
+      ranges);
   }
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override
   {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/availability.hpp>
+#include <rmm_uvm/driver/command_totals.hpp>
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
@@ -87,6 +88,26 @@ class uvm_driver {
 
   /** @brief Waits until all work in `stream` is done. */
   virtual status synchronize(stream_handle stream) noexcept = 0;
+
+  /** @brief What was asked of this driver so far, by whomever. A few loads; never blocks. */
+  [[nodiscard]] command_totals commands() const noexcept { return commands_.read(); }
+
+ protected:
+  /** @brief Counts a prefetch that was accepted; an implementation calls it. @return `result` */
+  status noted(status result, memory_range range, location where) noexcept
+  {
+    if (result.ok()) { commands_.prefetched(range.bytes, where); }
+    return result;
+  }
+  /** @brief Counts a discard that was accepted; an implementation calls it. @return `result` */
+  status noted(status result, std::span<memory_range const> ranges) noexcept
+  {
+    if (result.ok()) { commands_.discarded(ranges); }
+    return result;
+  }
+
+ private:
+  command_count commands_;
 };
 
 }  // namespace rmm_uvm

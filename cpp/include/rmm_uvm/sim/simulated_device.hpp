@@ -77,6 +77,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   // The seam: observations.
   [[nodiscard]] availability available() const override;
   [[nodiscard]] migration_totals read() const noexcept override;
+  [[nodiscard]] availability request_faults() const override;
+  void release_faults() const noexcept override;
 
   // What a program on the device would do.
   /** @brief A kernel reads, or reads and writes, every byte of a managed range. */
@@ -132,6 +134,10 @@ class simulated_device final : public uvm_driver, public migration_counters {
   void release(va_block& block);
   [[nodiscard]] std::size_t free_bytes() const noexcept;
   void spend(double ns) { modelled_ns_ += ns; }
+  [[nodiscard]] bool faults_requested() const noexcept
+  {
+    return fault_requests_.load(std::memory_order_relaxed) > 0;
+  }
 
   simulated_device_config config_;
   device_info info_;
@@ -147,6 +153,9 @@ class simulated_device final : public uvm_driver, public migration_counters {
   // Read without the mutex: counters are memory loads.
   std::atomic<std::uint64_t> host_to_device_bytes_{0};
   std::atomic<std::uint64_t> device_to_host_bytes_{0};
+  std::atomic<std::uint64_t> cpu_faults_{0};  // faults only while somebody asks for them
+  std::atomic<std::uint64_t> gpu_faults_{0};
+  mutable std::atomic<int> fault_requests_{0};
 };
 
 }  // namespace rmm_uvm::sim
