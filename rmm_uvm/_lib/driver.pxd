@@ -105,9 +105,32 @@ cdef extern from *:
         uvm_driver&, memory_range, location, stream_handle) noexcept nogil
 
 
+cdef extern from "rmm_uvm/driver/memory_levels.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass memory_levels:
+        uint64_t footprint_bytes
+        uint64_t managed_bytes
+        uint64_t prefetched_bytes
+        uint64_t discarded_bytes
+
+    cdef cppclass memory_level_source:
+        memory_levels levels() noexcept
+
+cdef extern from "rmm_uvm/driver/memory_observer.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass memory_observer:
+        pass
+
+
 cdef object as_availability(const availability& value)
 cdef int check(status result, what) except -1
 
 
 cdef class UvmDriver:
     cdef shared_ptr[uvm_driver] handle
+
+
+cdef class LevelSource:
+    cdef shared_ptr[memory_level_source] handle
+
+
+cdef class MemoryObserver:
+    cdef shared_ptr[memory_observer] handle

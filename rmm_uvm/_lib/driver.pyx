@@ -164,3 +164,47 @@ cdef class UvmDriver:
         with nogil:
             result = dereference(self.handle).synchronize(<stream_handle>stream)
         check(result, "synchronizing a stream")
+
+
+cdef class LevelSource:
+    """Tells the levels of one memory resource; keeps none of its memory alive. Thread-safe.
+
+    Made by ``level_source()`` of `rmm_uvm.mr.UvmResourceAdaptor` and `ManagedMemoryResource`.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    >>> source = mr.level_source()
+    >>> pointer = mr.allocate(1000)
+    >>> source.levels()["footprint_bytes"], source.levels()["managed_bytes"]
+    (1000, 8388608)
+    >>> mr.deallocate(pointer, 1000)
+    """
+
+    def __init__(self):
+        raise TypeError("a level source is made by level_source() of a memory resource")
+
+    def levels(self):
+        """Levels now.
+
+        Returns
+        -------
+        dict of str to int
+            ``footprint_bytes`` and ``managed_bytes``, now; ``prefetched_bytes`` and
+            ``discarded_bytes``, so far.
+        """
+        cdef memory_levels found = dereference(self.handle).levels()
+        return {
+            "footprint_bytes": found.footprint_bytes,
+            "managed_bytes": found.managed_bytes,
+            "prefetched_bytes": found.prefetched_bytes,
+            "discarded_bytes": found.discarded_bytes,
+        }
+
+
+cdef class MemoryObserver:
+    """What is told of allocations and frees; the base of trace writers."""
+
+    def __init__(self):
+        raise TypeError("a memory observer is made by what observes, such as a trace writer")

@@ -19,7 +19,13 @@ from rmm.librmm.cuda_stream_ref cimport stream_ref
 from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream cimport Stream
 
-from rmm_uvm._lib.driver cimport UvmDriver
+from rmm_uvm._lib.driver cimport (
+    LevelSource,
+    MemoryObserver,
+    UvmDriver,
+    memory_level_source,
+    memory_observer,
+)
 from rmm_uvm._lib.residency cimport (
     ManagedAccount,
     Prefetcher,
@@ -40,6 +46,7 @@ cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr
         managed_memory_resource(
             shared_ptr[prefetcher], shared_ptr[managed_account], prefetch_mode) except +
         uint64_t refused_frees() noexcept
+        shared_ptr[memory_level_source] levels() except +
         void* allocate(stream_ref, size_t, size_t) except +
         bool try_deallocate(stream_ref, void*, size_t) noexcept
 
@@ -51,6 +58,8 @@ cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" n
         size_t peak_bytes() noexcept
         void reset_peak() noexcept
         uint64_t refused_frees() noexcept
+        shared_ptr[memory_level_source] levels() noexcept
+        void observe(shared_ptr[memory_observer]) except +
         void* allocate(stream_ref, size_t, size_t) except +
         bool try_deallocate(stream_ref, void*, size_t) noexcept
 
@@ -68,6 +77,12 @@ cdef extern from *:  # overloads of the template that RMM's .pxd defines
 
 
 cdef size_t _ALIGNMENT_BYTES = 256  # what CUDA guarantees and RMM asks for
+
+
+cdef LevelSource _as_level_source(shared_ptr[memory_level_source] handle):
+    cdef LevelSource source = LevelSource.__new__(LevelSource)
+    source.handle = handle
+    return source
 
 
 cdef class ManagedMemoryResource(DeviceMemoryResource):
@@ -120,6 +135,10 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
             new managed_memory_resource(self.prefetcher.handle, self.account.handle, mode)
         )
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+    def level_source(self):
+        """Return what tells its levels, a `LevelSource`: every slab counts as in use."""
+        return _as_level_source(dereference(self.resource).levels())
 
     @property
     def slab_bytes(self):
@@ -267,6 +286,28 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def refused_frees(self):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
+
+    def level_source(self):
+        """Return what tells its levels, a `LevelSource`; keeps none of its memory alive."""
+        return _as_level_source(dereference(self.resource).levels())
+
+    def observe(self, MemoryObserver observer):
+        """Tell an observer of every allocation and free from now on.
+
+        Parameters
+        ----------
+        observer : MemoryObserver or None
+            Such as a trace writer; None for none.
+
+        Notes
+        -----
+        Thread-safe, also while others allocate. An observer that was attached lives as long as
+        the adaptor.
+        """
+        cdef shared_ptr[memory_observer] handle
+        if observer is not None:
+            handle = observer.handle
+        dereference(self.resource).observe(handle)
 
     def statistics(self):
         """What was prefetched, discarded and skipped, and why; see `Prefetcher.statistics`."""

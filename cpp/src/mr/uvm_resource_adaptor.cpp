@@ -43,15 +43,16 @@ namespace {
 
 uvm_resource_adaptor_impl::uvm_resource_adaptor_impl(
   upstream_type upstream, std::shared_ptr<rmm_uvm::prefetcher> prefetcher, prefetch_mode mode)
-  : upstream_{std::move(upstream)}, prefetcher_{std::move(prefetcher)}, mode_{mode}
+  : upstream_{std::move(upstream)},
+    prefetcher_{std::move(prefetcher)},
+    mode_{mode},
+    levels_{std::make_shared<resource_levels>(prefetcher_)}
 {
 }
 
-void uvm_resource_adaptor_impl::count(std::size_t bytes) noexcept
+void uvm_resource_adaptor_impl::observe(std::shared_ptr<memory_observer> observer)
 {
-  auto const now = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  auto peak      = peak_bytes_.load(std::memory_order_relaxed);
-  while (now > peak && !peak_bytes_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {}
+  observer_.set(std::move(observer));
 }
 
 void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
@@ -81,7 +82,10 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
     upstream_.deallocate(stream, ptr, bytes, alignment);
     throw;
   }
-  count(bytes);
+  levels_->allocated(bytes);
+  if (auto* const observer = observer_.get(); observer != nullptr) {
+    observer->allocated(prefetcher_->driver().info().device_id, {address, bytes}, stream.get());
+  }
   static_cast<void>(prefetcher_->on_allocate({address, bytes}, stream.get(), mode_));
   return ptr;
 }
@@ -97,7 +101,12 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
     refused_frees_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  levels_->freed(bytes);
+  if (auto* const observer = observer_.get(); observer != nullptr) {
+    observer->freed(prefetcher_->driver().info().device_id,
+                    {reinterpret_cast<std::uintptr_t>(ptr), bytes},
+                    stream.get());
+  }
   upstream_.deallocate(stream, ptr, bytes, alignment);
   return true;
 }
@@ -130,18 +139,12 @@ void uvm_resource_adaptor_impl::deallocate_sync(void* ptr,
 
 std::size_t uvm_resource_adaptor_impl::allocated_bytes() const noexcept
 {
-  return allocated_bytes_.load(std::memory_order_relaxed);
+  return levels_->footprint_bytes();
 }
 
-std::size_t uvm_resource_adaptor_impl::peak_bytes() const noexcept
-{
-  return peak_bytes_.load(std::memory_order_relaxed);
-}
+std::size_t uvm_resource_adaptor_impl::peak_bytes() const noexcept { return levels_->peak_bytes(); }
 
-void uvm_resource_adaptor_impl::reset_peak() noexcept
-{
-  peak_bytes_.store(allocated_bytes(), std::memory_order_relaxed);
-}
+void uvm_resource_adaptor_impl::reset_peak() noexcept { levels_->reset_peak(); }
 
 std::uint64_t uvm_resource_adaptor_impl::refused_frees() const noexcept
 {

@@ -131,10 +131,4 @@ std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,
   return runs;
 }
 
-std::size_t residency_ledger::slab_bytes() const
-{
-  std::lock_guard const lock{mutex_};
-  return slab_bytes_;
-}
-
 }  // namespace rmm_uvm

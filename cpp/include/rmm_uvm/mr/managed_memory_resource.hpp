@@ -44,6 +44,8 @@ class managed_memory_resource
   [[nodiscard]] std::size_t slab_bytes() const { return get().slab_bytes(); }
   /** @brief Frees refused because pointer and size matched no slab. */
   [[nodiscard]] std::uint64_t refused_frees() const noexcept { return get().refused_frees(); }
+  /** @brief Its levels, for watchers; keeps none of its memory alive. */
+  [[nodiscard]] std::shared_ptr<memory_level_source> levels() const { return get().levels(); }
   /**
    * @brief Frees in stream order, unless pointer and size match no live allocation.
    * @return false, and nothing freed, in that case; null is freed trivially

@@ -48,6 +48,20 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
   void reset_peak() noexcept { get().reset_peak(); }
   /** @brief Frees refused because pointer and size matched no live allocation. */
   [[nodiscard]] std::uint64_t refused_frees() const noexcept { return get().refused_frees(); }
+  /** @brief Its levels, for watchers; keeps none of its memory alive. */
+  [[nodiscard]] std::shared_ptr<memory_level_source> levels() const noexcept
+  {
+    return get().levels();
+  }
+  /**
+   * @brief Lets `observer` be told of every allocation and free from now on.
+   *
+   * Allocations are told after they succeeded, frees before the memory can be handed out again. The
+   * observer lives as long as this resource, also when another replaces it.
+   * @param observer null for none
+   * @throws std::bad_alloc and changes nothing
+   */
+  void observe(std::shared_ptr<memory_observer> observer) { get().observe(std::move(observer)); }
   /**
    * @brief Frees in stream order, unless pointer and size match no live allocation.
    * @return false, and nothing freed, in that case; null is freed trivially

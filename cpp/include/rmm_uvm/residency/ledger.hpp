@@ -20,7 +20,7 @@ namespace rmm_uvm {
  *
  * A slab is the region that one managed allocation took from the driver. Slabs begin and end
  * anywhere; blocks are the 2 MiB windows of the address space, cut off at the slab's ends.
- * Thread-safe: one mutex, except for `all_on_device`, which is a load.
+ * Thread-safe: one mutex, except for `all_on_device` and `slab_bytes`, which are loads.
  */
 class residency_ledger {
  public:
@@ -54,7 +54,10 @@ class residency_ledger {
                                                         epoch_number epoch) const;
 
   /** @brief Bytes of all slabs. */
-  [[nodiscard]] std::size_t slab_bytes() const;
+  [[nodiscard]] std::size_t slab_bytes() const noexcept
+  {
+    return slab_bytes_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct slab_record {
@@ -69,7 +72,7 @@ class residency_ledger {
   mutable std::mutex mutex_;
   slab_map slabs_;
   std::size_t block_count_{0};
-  std::size_t slab_bytes_{0};
+  std::atomic<std::size_t> slab_bytes_{0};
   epoch_number counted_epoch_{0};  // the epoch that marked_count_ counts for
   std::size_t marked_count_{0};    // blocks marked with counted_epoch_
   std::atomic<epoch_number> settled_epoch_{0};

@@ -75,6 +75,16 @@ class prefetch_counts {
     std::lock_guard const lock{failure_mutex_};
     last_failure_ = failure;
   }
+  /** @brief Bytes prefetched, of slabs and for allocations; takes no lock. */
+  [[nodiscard]] std::uint64_t prefetched_bytes() const noexcept
+  {
+    return slab_bytes_.load(relaxed) + prefetch_bytes_.load(relaxed);
+  }
+  /** @brief Bytes discarded; takes no lock. */
+  [[nodiscard]] std::uint64_t discarded_bytes() const noexcept
+  {
+    return discard_bytes_.load(relaxed);
+  }
   /** @brief Counts as they are now; taken one by one, so sums may be off by calls under way. */
   [[nodiscard]] prefetch_statistics snapshot() const noexcept
   {

@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/prefetch_policy.hpp>
 #include <rmm_uvm/residency/prefetch_statistics.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -45,6 +46,14 @@ class prefetcher {
 
   /** @brief Everything counted so far. */
   [[nodiscard]] prefetch_statistics statistics() const noexcept { return counts_.snapshot(); }
+
+  /** @brief Bytes prefetched so far, of slabs and for allocations; takes no lock. */
+  [[nodiscard]] std::uint64_t prefetched_bytes() const noexcept
+  {
+    return counts_.prefetched_bytes();
+  }
+  /** @brief Bytes discarded so far; takes no lock. */
+  [[nodiscard]] std::uint64_t discarded_bytes() const noexcept { return counts_.discarded_bytes(); }
 
   /** @brief The blocks and what is known about them. */
   [[nodiscard]] residency_ledger const& ledger() const noexcept { return ledger_; }

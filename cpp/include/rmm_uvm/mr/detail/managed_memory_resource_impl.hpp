@@ -5,6 +5,7 @@
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_account.hpp>
 #include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/resource_levels.hpp>
 
 #include <cuda/memory_resource>
 #include <cuda/stream>
@@ -36,6 +37,10 @@ class managed_memory_resource_impl {
   void deallocate_sync(void* ptr, std::size_t bytes, std::size_t alignment) noexcept;
 
   [[nodiscard]] std::size_t slab_bytes() const;
+  [[nodiscard]] std::shared_ptr<memory_level_source> levels() const
+  {
+    return std::make_shared<slab_levels>(prefetcher_);
+  }
   [[nodiscard]] std::uint64_t refused_frees() const noexcept;
   [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept;
 

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/driver/memory_observer.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
+#include <rmm_uvm/residency/observer_slot.hpp>
 #include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/resource_levels.hpp>
 
 #include <cuda/memory_resource>
 #include <cuda/stream>
@@ -45,6 +48,9 @@ class uvm_resource_adaptor_impl {
                                     std::size_t bytes,
                                     std::size_t alignment) noexcept;
 
+  [[nodiscard]] std::shared_ptr<memory_level_source> levels() const noexcept { return levels_; }
+  void observe(std::shared_ptr<memory_observer> observer);
+
   bool operator==(uvm_resource_adaptor_impl const& other) const noexcept
   {
     return this == std::addressof(other);
@@ -57,14 +63,13 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream,
                                         std::size_t bytes,
                                         std::size_t alignment);
-  void count(std::size_t bytes) noexcept;
 
   upstream_type upstream_;
   std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
   prefetch_mode mode_;
   live_allocations live_;
-  std::atomic<std::size_t> allocated_bytes_{0};
-  std::atomic<std::size_t> peak_bytes_{0};
+  std::shared_ptr<resource_levels> levels_;  // outlives the adaptor where somebody watches
+  observer_slot observer_;
   std::atomic<std::uint64_t> refused_frees_{0};
 };
 
