@@ -321,7 +321,7 @@ def _differs(report: RunReport) -> bool:
 def _write_json(path: Path | None, plain: dict[str, Any]) -> None:
     if path is None:
         return
-    from rmm_uvm.mortgage.output import written_whole
+    from rmm_uvm.output import written_whole
 
     with written_whole(path, "the report") as target:
         target.write_text(json.dumps(plain, indent=1) + "\n")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.mortgage.output import written_whole
 from rmm_uvm.mortgage.run_report import RunReport
+from rmm_uvm.output import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

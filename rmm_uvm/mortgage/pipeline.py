@@ -21,11 +21,11 @@ from rmm_uvm.mortgage.engines.base import Engine
 from rmm_uvm.mortgage.etl import STAGES, run_etl
 from rmm_uvm.mortgage.files import find_files, make_parts
 from rmm_uvm.mortgage.fit import fit, is_out_of_memory
-from rmm_uvm.mortgage.output import written_whole
 from rmm_uvm.mortgage.result import OutOfMemory, PipelineResult, StageResult
 from rmm_uvm.mortgage.stage_clock import PipelineProgress, StageClock
 from rmm_uvm.mortgage.steps.final import LABEL
 from rmm_uvm.mortgage.train import ROUNDS, check_xgboost
+from rmm_uvm.output import written_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage.output import written_whole
+from rmm_uvm.output import written_whole
 
 
 def test_output_written_is_the_only_file_left(tmp_path: Path) -> None:
