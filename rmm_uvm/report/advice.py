@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a report says first: what to do, each piece of advice once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from rmm_uvm.report.figures import Figures, of_device
+from rmm_uvm.watch.finding import Finding
+from rmm_uvm.watch.recording import Recording
+
+__all__ = ["Advice", "collect", "verdict"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Advice:
+    """Findings of one kind on one device, as one.
+
+    Parameters
+    ----------
+    finding : Finding
+        The one that passed its threshold furthest.
+    count : int
+        How many there were.
+    first_seconds : float
+        When the first was, since the monitor began.
+    """
+
+    finding: Finding
+    count: int
+    first_seconds: float
+
+
+def collect(findings: Sequence[Finding]) -> tuple[Advice, ...]:
+    """Return each piece of advice once, in order of its first time; what cannot be watched last.
+
+    Examples
+    --------
+    >>> finding = Finding("eviction", 0, 3.0, 2e9, 1e9, "2 GB/s leave the device", "use less")
+    >>> [(one.count, one.finding.remedy) for one in collect([finding, finding])]
+    [(2, 'use less')]
+    """
+    groups: dict[tuple[str, int, str], list[Finding]] = {}
+    for finding in findings:
+        # Two sources that fail are two things; two evictions are one.
+        about = finding.message if finding.kind == "monitor" else ""
+        groups.setdefault((finding.kind, finding.device_id, about), []).append(finding)
+    collected = [
+        Advice(
+            max(group, key=lambda one: one.value),
+            len(group),
+            min(one.time_seconds for one in group),
+        )
+        for group in groups.values()
+    ]
+    return tuple(sorted(collected, key=lambda a: (a.finding.kind == "monitor", a.first_seconds)))
+
+
+def verdict(recording: Recording) -> str:
+    """Return the one sentence that stands where there is no advice.
+
+    Only what is known counts: a run of which nothing could be seen is not said to have fitted.
+    """
+    figures = [of_device(recording, device) for device in recording.devices]
+    if all(_blind(one) for one in figures):
+        return "no advice: no memory could be watched"
+    if all(
+        _fitted(one, d.capacity_bytes) for one, d in zip(figures, recording.devices, strict=True)
+    ):
+        return "nothing to do: everything fitted"
+    return "nothing to do: no threshold was passed"
+
+
+def _blind(figures: Figures) -> bool:
+    return (
+        figures.peak_footprint_bytes is None
+        and figures.host_to_device_bytes is None
+        and figures.peak_resident_bytes is None
+    )
+
+
+def _fitted(figures: Figures, capacity_bytes: int) -> bool:
+    footprint, evicted = figures.peak_footprint_bytes, figures.evicted_bytes_estimate
+    if footprint is None:
+        return evicted == 0
+    return footprint <= capacity_bytes and not evicted

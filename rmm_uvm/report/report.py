@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a recording: one value that shows itself as text, JSON or HTML."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm.output import written_whole
+from rmm_uvm.report.as_dict import as_dict
+from rmm_uvm.report.text import summary
+from rmm_uvm.watch.recording import Recording
+
+__all__ = ["Report"]
+
+
+class Report:
+    """What a monitor saw, for people and programs.
+
+    Parameters
+    ----------
+    recording : Recording
+        As from `Monitor.recording`, or read from a trace.
+
+    Notes
+    -----
+    ``str(report)`` is the summary for a terminal: about 25 lines. In Jupyter a report shows its
+    timeline. Thread-safe: a recording does not change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rmm_uvm.watch.recording import Recording
+    >>> from rmm_uvm.watch.sample import SAMPLE_DTYPE
+    >>> print(Report(Recording(np.zeros(0, SAMPLE_DTYPE), ())))
+    rmm_uvm: watched memory for 0.000 s
+    <BLANKLINE>
+    no advice: no memory could be watched
+    <BLANKLINE>
+    watching took 0.000 s of processor time
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    def __str__(self) -> str:
+        return summary(self.recording)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values; `None` for what is not known."""
+        return as_dict(self.recording)
+
+    def save_json(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_dict` to a file, whole or not at all.
+
+        Raises
+        ------
+        DataError
+            It cannot be written.
+        """
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        with written_whole(Path(path), "the report") as target:
+            target.write_text(text + "\n", encoding="utf-8")
+
+    def html(self) -> str:
+        """Return the report as one HTML page that needs no other file and no network.
+
+        Raises
+        ------
+        AvailabilityError
+            Bokeh is not installed.
+        """
+        from rmm_uvm.report.page import page
+
+        return page(self.recording)
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write `html` to a file, whole or not at all.
+
+        Raises
+        ------
+        AvailabilityError
+            Bokeh is not installed.
+        DataError
+            It cannot be written.
+        """
+        text = self.html()
+        with written_whole(Path(path), "the report") as target:
+            target.write_text(text, encoding="utf-8")
+
+    def _repr_html_(self) -> str | None:
+        """Return the timeline for Jupyter; None, and so the text, without Bokeh."""
+        from rmm_uvm.errors import AvailabilityError
+        from rmm_uvm.report.inline import inline
+
+        try:
+            return inline(self.recording)
+        except AvailabilityError:
+            return None

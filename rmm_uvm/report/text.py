@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The summary of a recording for a terminal: about 25 lines of 80 columns, advice first."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from rich.cells import cell_len, set_cell_size
+
+from rmm_uvm.report import causes, words
+from rmm_uvm.report.advice import Advice, collect, verdict
+from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
+from rmm_uvm.watch.recording import DeviceFacts, Recording
+
+__all__ = ["LINES", "NOT_ASKED", "WIDTH", "summary"]
+
+LINES = 25
+"""A summary is cut to about as many lines; advice and what is missing are never left out."""
+
+WIDTH = 80
+"""Columns of a terminal."""
+
+NOT_ASKED = "not asked for"
+"""How the reason of a source begins that the user did not want: no news to the user."""
+
+
+_MOST_ADVICE = 3
+_MOST_DEVICES = 4
+_FEWEST_STAGES = 5
+_MOST_MISSING = 3
+_NAME_WIDTH = 18
+_HEADERS = ("time", "to device", "to host", "evicted", "peak footprint")
+
+
+def summary(recording: Recording) -> str:
+    """Return the summary as text, without a newline at its end."""
+    begin = [*_head(recording), "", *_advice(recording)]
+    devices = _devices(recording)
+    end = _end(recording)
+    room = LINES - len(begin) - len(devices) - len(end)
+    lines = [*begin, *devices, *_stages(recording, room), *end]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _head(recording: Recording) -> list[str]:
+    lines = ["rmm_uvm: simulated: residency is modelled, nothing ran on a GPU"]
+    began = f", from {recording.began}" if recording.began else ""
+    lost = f"; the {recording.lost_samples} oldest samples are lost" * bool(recording.lost_samples)
+    watched = f"watched memory for {words.clock_text(recording.duration_seconds)}{began}{lost}"
+    return [*lines[: recording.simulated], *_wrapped(f"rmm_uvm: {watched}")]
+
+
+def _advice(recording: Recording) -> list[str]:
+    advice = collect(recording.findings)
+    if not advice:
+        return [verdict(recording)]
+    lines = ["advice"]
+    for number, one in enumerate(advice[:_MOST_ADVICE], start=1):
+        lines += _one_advice(number, one, many_devices=len(recording.devices) > 1)
+    if more := len(advice) - _MOST_ADVICE:
+        lines += [f"   and {more} more in the HTML report"] if more > 0 else []
+    return lines
+
+
+def _one_advice(number: int, advice: Advice, *, many_devices: bool) -> list[str]:
+    finding = advice.finding
+    where = f"device {finding.device_id}: " if many_devices else ""
+    when = f"at {words.clock_text(advice.first_seconds)}: "
+    if advice.count > 1:
+        when = f"{advice.count} times, first {when}at worst, "
+    said = words.plain_name(finding.remedy, 200)
+    why = f"{where}{when}{words.plain_name(finding.message, 300)}"
+    return [*_wrapped(said, f"{number}. ", "   ", most=2), *_wrapped(why, "   ", "   ", most=2)]
+
+
+def _devices(recording: Recording) -> list[str]:
+    if not recording.devices:
+        return []
+    if len(recording.devices) == 1:
+        device = recording.devices[0]
+        return ["", f"device {device.device_id}: {words.plain_name(device.name, 60)}"] + [
+            f"  {name:<12} {text}" for name, text in _figures(recording, device)
+        ]
+    rows = [
+        (f"device {device.device_id}", _cells(of_device(recording, device), None))
+        for device in recording.devices[:_MOST_DEVICES]
+    ]
+    lines = ["", *_table("device", rows)]
+    if more := len(recording.devices) - len(rows):
+        lines.append(f"and {more} more devices")
+    return lines
+
+
+def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]:
+    figures = of_device(recording, device)
+    capacity = words.size(device.capacity_bytes) if device.capacity_bytes else "unknown"
+    rows = []
+    if figures.peak_footprint_bytes is not None:
+        factor = words.factor(figures.peak_footprint_bytes, device.capacity_bytes)
+        rows.append(
+            (
+                "footprint",
+                f"at most {words.size(figures.peak_footprint_bytes)}, "
+                f"{factor} times the capacity of {capacity}",
+            )
+        )
+    else:
+        rows.append(("footprint", f"unknown; capacity {capacity}"))
+    if figures.host_to_device_bytes is not None:
+        rows.append(
+            (
+                "moved",
+                f"{words.size(figures.host_to_device_bytes)} to the device, "
+                f"{words.size(figures.device_to_host_bytes)} to the host",
+            )
+        )
+        rows.append(("evicted", _evicted(recording, device, figures)))
+    if figures.prefetched_bytes is not None:
+        rows.append(
+            (
+                "prefetched",
+                f"{words.size(figures.prefetched_bytes)}; "
+                f"discarded {words.size(figures.discarded_bytes)}",
+            )
+        )
+    if figures.gpu_faults is not None:
+        rows.append(
+            (
+                "faults",
+                f"{words.count(figures.gpu_faults)} of the GPU, "
+                f"{words.count(figures.cpu_faults)} of the CPU",
+            )
+        )
+    return rows
+
+
+def _evicted(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
+    by_cause = causes.of_device(recording, device.device_id)
+    if by_cause is not None:
+        return f"{words.size(by_cause.last()['device_to_host'].get('eviction', 0))}, told by cause"
+    if not figures.evicted_bytes_estimate:
+        return words.size(figures.evicted_bytes_estimate)
+    return f"about {words.size(figures.evicted_bytes_estimate)}"
+
+
+def _stages(recording: Recording, room: int) -> list[str]:
+    per_device = [by_stage(recording, device) for device in recording.devices]
+    if not per_device or not per_device[0]:
+        return []
+    rows = [_joined(same) for same in zip(*per_device, strict=True)]
+    # Two lines go to the blank and the header, one to what is left out.
+    most = max(room - 2, _FEWEST_STAGES)
+    if len(rows) > most:
+        most -= 1
+    longest = sorted(rows, key=lambda row: row.figures.seconds, reverse=True)[:most]
+    shown = [row for row in rows if row in longest]
+    lines = ["", *_table("stage", [(_label(row), _cells(row.figures, row)) for row in shown])]
+    if more := len(rows) - len(shown):
+        lines.append(f"and {more} shorter stages")
+    return lines
+
+
+def _joined(same: Sequence[StageFigures]) -> StageFigures:
+    first = same[0]
+    figures = in_all([one.figures for one in same])
+    return StageFigures(first.name, first.depth, first.runs, first.open, figures)
+
+
+def _label(row: StageFigures) -> str:
+    return f"{'  ' * min(row.depth, 3)}{words.plain_name(row.name)}"
+
+
+def _cells(figures: Figures, row: StageFigures | None) -> tuple[str, ...]:
+    time = words.clock_text(figures.seconds)
+    return (
+        f"{time}+" if row is not None and row.open else time,
+        words.size(figures.host_to_device_bytes),
+        words.size(figures.device_to_host_bytes),
+        words.size(figures.evicted_bytes_estimate),
+        words.size(figures.peak_footprint_bytes),
+    )
+
+
+def _table(first: str, rows: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    lines = [_row(first, _HEADERS)]
+    return lines + [_row(name, cells) for name, cells in rows]
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    # Measured in cells of the terminal: a Chinese letter takes two.
+    if cell_len(name) > _NAME_WIDTH:
+        name = set_cell_size(name, _NAME_WIDTH - 1) + "…"
+    return f"{set_cell_size(name, _NAME_WIDTH)} {cells[0]:>9}" + "".join(
+        f" {cell:>{width}}" for cell, width in zip(cells[1:], (11, 11, 11, 14), strict=True)
+    )
+
+
+def _end(recording: Recording) -> list[str]:
+    lines = []
+    missing = [
+        f"{words.plain_name(name, 40)}: {words.plain_name(why.reason, 200)}"
+        for name, why in recording.sources.items()
+        if not why and not why.reason.startswith(NOT_ASKED)
+    ]
+    for one in missing[:_MOST_MISSING]:
+        lines += _wrapped(f"not watched: {one}", "", "  ", most=2)
+    if more := len(missing) - _MOST_MISSING:
+        lines += [f"not watched: {more} more"] if more > 0 else []
+    cost = words.clock_text(recording.cost_seconds)
+    share = recording.cost_seconds / max(recording.duration_seconds, 1e-9)
+    part = f", {share:.2%} of one core" if len(recording.samples) and share < 1 else ""
+    return ["", *lines, f"watching took {cost} of processor time{part}"]
+
+
+def _wrapped(text: str, lead: str = "", indent: str = "", most: int = 3) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=lead,
+        subsequent_indent=indent,
+        max_lines=most,
+        placeholder=" …",
+    )

@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Figures as people read them, and names that strangers gave as plain text.
+
+Names of stages come from programs: control characters could move a terminal's cursor, and a name
+of ten thousand letters would push the figures off the page.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from rmm_uvm.units import format_bytes
+
+__all__ = ["clock_text", "count", "factor", "plain_name", "size"]
+
+UNKNOWN = "-"
+
+
+def size(value_bytes: int | None) -> str:
+    """Return bytes with a unit; a dash for what is not known."""
+    return UNKNOWN if value_bytes is None else format_bytes(value_bytes)
+
+
+def count(value: int | None) -> str:
+    """Return a count with separators; a dash for what is not known."""
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def factor(value_bytes: int | None, capacity_bytes: int) -> str:
+    """Return the oversubscription factor; a dash for what is not known.
+
+    Examples
+    --------
+    >>> factor(3 << 30, 2 << 30), factor(None, 1)
+    ('1.50', '-')
+    """
+    if value_bytes is None or capacity_bytes <= 0:
+        return UNKNOWN
+    return f"{value_bytes / capacity_bytes:.2f}"
+
+
+def clock_text(seconds: float) -> str:
+    """Return a time since the start.
+
+    Examples
+    --------
+    >>> clock_text(0.0123), clock_text(12.34), clock_text(4000)
+    ('0.012 s', '12.3 s', '1:06:40')
+    """
+    if seconds < 1:
+        return f"{seconds:.3f} s"
+    if seconds < 300:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def plain_name(name: str, most: int = 120) -> str:
+    r"""Return a name without control characters and not longer than `most` characters.
+
+    Examples
+    --------
+    >>> plain_name("etl\x1b[2J") == "etl\ufffd[2J", plain_name("abcdef", 4), plain_name("")
+    (True, 'abc…', '(no name)')
+    """
+    # Cut first: the name may be of any length.
+    cut = name if len(name) <= most else f"{name[: most - 1]}…"
+    # "C": control, format (which can turn the direction of what follows), surrogate, unassigned.
+    shown = "".join("\ufffd" if unicodedata.category(c)[0] == "C" else c for c in cut)
+    return shown.strip() or "(no name)"
