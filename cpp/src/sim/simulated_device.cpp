@@ -99,6 +99,9 @@ try {
     allocation.blocks.back().page_count = static_cast<std::uint16_t>(rest);
   }
   address = allocation.addresses.address();
+  for (std::size_t index = 0; index < allocation.blocks.size(); ++index) {
+    allocation.blocks[index].address = address + index * va_block_bytes;
+  }
   managed_.emplace(address, std::move(allocation));
   totals_.managed_bytes += bytes;
   spend(config_.costs.allocate_managed_ns);
@@ -191,6 +194,23 @@ availability simulated_device::request_faults() const
 void simulated_device::release_faults() const noexcept
 {
   fault_requests_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+availability simulated_device::attach(migration_tally& tally)
+{
+  if (!config_.counters) { return available(); }
+  if (!config_.concurrent_managed_access) { return info_.concurrent_managed_access; }
+  std::lock_guard const lock{mutex_};
+  if (std::find(tallies_.begin(), tallies_.end(), &tally) == tallies_.end()) {
+    tallies_.push_back(&tally);
+  }
+  return availability::yes();
+}
+
+void simulated_device::detach(migration_tally& tally) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  std::erase(tallies_, &tally);
 }
 
 simulated_statistics simulated_device::statistics() const noexcept

@@ -95,6 +95,44 @@ bool simulated_device::take_host_pages(va_block& block, page_mask pages)
   return true;
 }
 
+void simulated_device::count_to_device(va_block const& block,
+                                       page_mask const& copied,
+                                       migration_cause cause)
+{
+  auto const bytes = copied.count() * page_bytes;
+  host_to_device_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes == 0) { return; }
+  for (auto* const tally : tallies_) {
+    tally->to_device(cause, {block.address, bytes});  // which of its pages, nobody asks
+  }
+}
+
+void simulated_device::count_to_host(va_block const& block,
+                                     page_mask const& copied,
+                                     migration_cause cause)
+{
+  auto const bytes = copied.count() * page_bytes;
+  device_to_host_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes == 0) { return; }
+  for (auto* const tally : tallies_) {
+    tally->to_host(cause, {block.address, bytes});
+  }
+}
+
+void simulated_device::count_faults(std::uint64_t gpu_fault_groups, std::uint64_t cpu_faults)
+{
+  totals_.gpu_fault_groups += gpu_fault_groups;
+  totals_.cpu_faults += cpu_faults;
+  if (faults_requested()) {
+    gpu_faults_.fetch_add(gpu_fault_groups, std::memory_order_relaxed);
+    cpu_faults_.fetch_add(cpu_faults, std::memory_order_relaxed);
+  }
+  for (auto* const tally : tallies_) {
+    tally->count(&cause_totals::gpu_fault_groups, gpu_fault_groups);
+    tally->count(&cause_totals::cpu_faults, cpu_faults);
+  }
+}
+
 status simulated_device::evict(va_block& block)
 {
   // Written back whether dirty or not; not copied: pages that the host has, and discarded ones.
@@ -106,7 +144,7 @@ status simulated_device::evict(va_block& block)
     return failed(status_code::out_of_memory, "evict");
   }
   auto const bytes = copied.count() * page_bytes;
-  device_to_host_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  count_to_host(block, copied, migration_cause::eviction);
   totals_.evicted_bytes += bytes;
   totals_.dropped_bytes += dropped.count() * page_bytes;
   spend(static_cast<double>(bytes) / config_.costs.eviction_bytes_per_ns);
@@ -126,10 +164,8 @@ status simulated_device::make_room(std::size_t bytes)
   return {};
 }
 
-status simulated_device::migrate_to_device(va_block& block,
-                                           page_mask pages,
-                                           double rate,
-                                           double fill_rate)
+status simulated_device::migrate_to_device(
+  va_block& block, page_mask pages, double rate, double fill_rate, migration_cause cause)
 {
   if (block.list == chunk_list_id::none) {
     if (auto const room = make_room(block.chunk_bytes()); !room.ok()) { return room; }
@@ -139,7 +175,7 @@ status simulated_device::migrate_to_device(va_block& block,
   auto const missing = pages & ~block.on_device;
   auto const copied  = missing & block.on_host & ~block.discarded;
   auto const filled  = missing & ~copied;
-  host_to_device_bytes_.fetch_add(copied.count() * page_bytes, std::memory_order_relaxed);
+  count_to_device(block, copied, cause);
   spend(bytes_of(copied) / rate + bytes_of(filled) / fill_rate);
   block.on_device |= pages;
   block.on_host &= ~pages;
@@ -147,12 +183,15 @@ status simulated_device::migrate_to_device(va_block& block,
   return {};
 }
 
-status simulated_device::migrate_to_host(va_block& block, page_mask pages, double rate)
+status simulated_device::migrate_to_host(va_block& block,
+                                         page_mask pages,
+                                         double rate,
+                                         migration_cause cause)
 {
   auto const leaving = pages & block.on_device;
   auto const copied  = leaving & ~block.on_host & ~block.discarded;
   if (!take_host_pages(block, pages)) { return failed(status_code::out_of_memory, "to_host"); }
-  device_to_host_bytes_.fetch_add(copied.count() * page_bytes, std::memory_order_relaxed);
+  count_to_host(block, copied, cause);
   spend(bytes_of(copied) / rate);
   block.on_device &= ~pages;
   block.on_host |= pages;
@@ -178,8 +217,13 @@ status simulated_device::prefetch_locked(memory_range range, location where)
       auto const fill_rate = has_chunk ? costs.refill_bytes_per_ns : costs.populate_bytes_per_ns;
       auto const moved =
         where.is_host()
-          ? migrate_to_host(*block, pages, costs.prefetch_to_host_bytes_per_ns)
-          : migrate_to_device(*block, pages, costs.prefetch_to_device_bytes_per_ns, fill_rate);
+          ? migrate_to_host(
+              *block, pages, costs.prefetch_to_host_bytes_per_ns, migration_cause::user)
+          : migrate_to_device(*block,
+                              pages,
+                              costs.prefetch_to_device_bytes_per_ns,
+                              fill_rate,
+                              migration_cause::user);
       if (!moved.ok()) { return moved; }
       block->discarded &= ~pages;
     }
@@ -270,15 +314,16 @@ try {
       if (write) { block->discarded &= ~pages; }
       continue;
     }
-    auto const bare   = missing & block->discarded;  // refault one by one
-    auto const whole  = mask_of(0, block->page_count);
-    auto const grown  = grow_to_groups(missing & ~bare) & whole & ~block->discarded;
-    auto const groups = bare.count() + (grown.count() + fault_group_pages - 1) / fault_group_pages;
-    totals_.gpu_fault_groups += groups;
-    if (faults_requested()) { gpu_faults_.fetch_add(groups, std::memory_order_relaxed); }
+    auto const bare  = missing & block->discarded;  // refault one by one
+    auto const whole = mask_of(0, block->page_count);
+    auto const grown = grow_to_groups(missing & ~bare) & whole & ~block->discarded;
+    count_faults(bare.count() + (grown.count() + fault_group_pages - 1) / fault_group_pages, 0);
     spend(static_cast<double>(bare.count()) * costs.discarded_fault_ns);
-    auto const moved = migrate_to_device(
-      *block, grown | bare, costs.fault_to_device_bytes_per_ns, costs.first_touch_bytes_per_ns);
+    auto const moved = migrate_to_device(*block,
+                                         grown | bare,
+                                         costs.fault_to_device_bytes_per_ns,
+                                         costs.first_touch_bytes_per_ns,
+                                         migration_cause::coherence);
     if (!moved.ok()) { return moved; }
     if (write) { block->discarded &= ~pages; }
   }
@@ -296,11 +341,10 @@ try {
   for (auto const& [block, pages, address] : *spans) {
     auto const missing = pages & ~block->on_host;
     if (missing.any()) {
-      auto const grown  = grow_to_groups(missing) & mask_of(0, block->page_count);
-      auto const groups = (grown.count() + fault_group_pages - 1) / fault_group_pages;
-      totals_.cpu_faults += groups;
-      if (faults_requested()) { cpu_faults_.fetch_add(groups, std::memory_order_relaxed); }
-      auto const moved = migrate_to_host(*block, grown, config_.costs.fault_to_host_bytes_per_ns);
+      auto const grown = grow_to_groups(missing) & mask_of(0, block->page_count);
+      count_faults(0, (grown.count() + fault_group_pages - 1) / fault_group_pages);
+      auto const moved = migrate_to_host(
+        *block, grown, config_.costs.fault_to_host_bytes_per_ns, migration_cause::coherence);
       if (!moved.ok()) { return moved; }
     }
     if (write) { block->discarded &= ~pages; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/migration_counters.hpp>
+#include <rmm_uvm/driver/migration_tally.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/sim/address_space.hpp>
 #include <rmm_uvm/sim/cost_model.hpp>
@@ -80,6 +81,17 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] availability request_faults() const override;
   void release_faults() const noexcept override;
 
+  /**
+   * @brief Enters what moves from now on, and why, into `tally`, until `detach`.
+   *
+   * `simulated_events` is the seam's way to it.
+   * @return not available where a GPU could not tell either: without counters, or where nothing
+   *         migrates
+   */
+  [[nodiscard]] availability attach(migration_tally& tally);
+  /** @brief Lets go of a tally; of one that is not attached, too. */
+  void detach(migration_tally& tally) noexcept;
+
   // What a program on the device would do.
   /** @brief A kernel reads, or reads and writes, every byte of a managed range. */
   status touch(memory_range range, bool write) noexcept;
@@ -125,8 +137,12 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] std::optional<std::vector<page_span>> pages_of(memory_range range, bool inward);
   status discard_locked(memory_range range, double block_ns);
   status prefetch_locked(memory_range range, location where);
-  status migrate_to_device(va_block& block, page_mask pages, double rate, double fill_rate);
-  status migrate_to_host(va_block& block, page_mask pages, double rate);
+  status migrate_to_device(
+    va_block& block, page_mask pages, double rate, double fill_rate, migration_cause cause);
+  status migrate_to_host(va_block& block, page_mask pages, double rate, migration_cause cause);
+  void count_to_device(va_block const& block, page_mask const& copied, migration_cause cause);
+  void count_to_host(va_block const& block, page_mask const& copied, migration_cause cause);
+  void count_faults(std::uint64_t gpu_fault_groups, std::uint64_t cpu_faults);
   status make_room(std::size_t bytes);
   status evict(va_block& block);
   [[nodiscard]] bool take_host_pages(va_block& block, page_mask pages);
@@ -149,6 +165,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   simulated_statistics totals_;
   double modelled_ns_{0};
   std::vector<planned_failure> failures_;
+  std::vector<migration_tally*> tallies_;
   std::map<stream_handle, capture_state> capture_states_;
   // Read without the mutex: counters are memory loads.
   std::atomic<std::uint64_t> host_to_device_bytes_{0};

@@ -28,6 +28,7 @@ struct va_block {
   page_mask on_host;     ///< resident on the host
   page_mask discarded;   ///< contents dropped, not written since
   page_mask host_pages;  ///< host memory taken; the kernel driver keeps it until the range is freed
+  std::uintptr_t address{0};                  ///< of its first byte
   va_block* previous{nullptr};                ///< on its list, towards the next victim
   va_block* next{nullptr};                    ///< on its list, towards the most recent
   std::uint16_t page_count{pages_per_block};  ///< fewer in a range's last block
