@@ -59,6 +59,8 @@ PYTHON_LAYERS = (
     ("integrations",),
     ("install", "installation"),
     ("__init__", "dask"),
+    ("top",),
+    ("run",),
     ("mortgage",),
     ("cli",),
 )

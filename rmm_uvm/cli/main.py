@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.errors import UvmError
 
 __all__ = ["SUBCOMMANDS", "LazyGroup", "Subcommand", "main"]
@@ -45,6 +46,8 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "mortgage": Subcommand(
         "rmm_uvm.cli.mortgage:command", "Run the mortgage pipeline: ETL, PREP and training."
     ),
+    "run": Subcommand("rmm_uvm.cli.run:command", "Run a program on managed memory, watched."),
+    "top": Subcommand("rmm_uvm.cli.top:command", "Show what managed memory moves, live."),
 }
 
 
@@ -111,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises
     ------
     SystemExit
-        Always, with the exit status.
+        With the exit status; a program that ``rmm-uvm run`` ran may end otherwise.
     """
     try:
         try:
@@ -130,6 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _drop_output()
         click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
         sys.exit(1)
+    except Afterwards as program:
+        run = program.run
+    run()  # here no exception is being handled, and click is gone
 
 
 def _drop_output() -> None:

@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``rmm-uvm run``: run a script, a module or any command, watched."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from rmm_uvm.cli.afterwards import Afterwards
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.run import outputs, program
+from rmm_uvm.run.program import Program
+from rmm_uvm.run.request import Request
+from rmm_uvm.units import parse_bytes
+
+__all__ = ["Split", "command", "split"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A command line, taken apart: our options, and what to run."""
+
+    options: tuple[str, ...]
+    kind: str
+    words: tuple[str, ...]
+
+
+def split(words: Sequence[str], valued: frozenset[str]) -> Split:
+    """Take the command line apart, where Python itself would.
+
+    Parameters
+    ----------
+    words : sequence of str
+        All that follows ``rmm-uvm run``.
+    valued : frozenset of str
+        Our options that take a value.
+
+    Returns
+    -------
+    Split
+        Of kind "script", "module", "command", or "" when nothing is named.
+
+    Examples
+    --------
+    >>> split(["--quiet", "-m", "json.tool", "--quiet"], frozenset())
+    Split(options=('--quiet',), kind='module', words=('json.tool', '--quiet'))
+    """
+    place = 0
+    while place < len(words):
+        word = words[place]
+        if word == "--":
+            return Split(tuple(words[:place]), "command", tuple(words[place + 1 :]))
+        if word == "-m":
+            return Split(tuple(words[:place]), "module", tuple(words[place + 1 :]))
+        if word.startswith("-m") and not word.startswith("--"):
+            return Split(tuple(words[:place]), "module", (word[2:], *words[place + 1 :]))
+        if not word.startswith("-") or word == "-":
+            return Split(tuple(words[:place]), "script", tuple(words[place:]))
+        place += 2 if word in valued else 1
+    return Split(tuple(words), "", ())
+
+
+class _RunCommand(click.Command):
+    """A command whose options end where the program begins."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        valued = frozenset(
+            name
+            for parameter in self.params
+            if isinstance(parameter, click.Option) and not parameter.is_flag
+            for name in parameter.opts
+        )
+        parts = split(args, valued)
+        ctx.obj = parts
+        return super().parse_args(ctx, list(parts.options))
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
+    """Bytes such as "2GiB", or a fraction of device memory such as "0.5"."""
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        """Return bytes or the fraction."""
+        if re.fullmatch(r"0?\.\d+|1\.0*", value) and float(value) > 0:
+            return float(value)
+        try:
+            return parse_bytes(value, name=param.opts[0] if param else "size")
+        except ConfigurationError as error:
+            self.fail(str(error), param, ctx)
+
+
+_FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like all the others
+
+
+@click.command("run", cls=_RunCommand, options_metavar="[OPTIONS]")
+@click.option("--no-pool", is_flag=True, help="Only watch: install nothing.")
+@click.option(
+    "--device", metavar="N|simulated[:SIZE]", help="A CUDA ordinal, or a simulated device."
+)
+@click.option("--pool-size", type=_Size(), help="First slab: bytes, 2GiB, or 0.5 of the device.")
+@click.option("--maximum", type=_Size(), help="Where MemoryError begins.")
+@click.option("--prefetch", type=click.Choice(["auto", "always", "never"]), default="auto")
+@click.option(
+    "--libraries",
+    default="cupy",
+    show_default=True,
+    metavar="NAMES",
+    help="cupy, torch, both with a comma, or none.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.001, 3600),
+    default=0.1,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between two samples.",
+)
+@click.option("--attribution", is_flag=True, help="Tell why pages move; costs a lot, see docs.")
+@click.option("--faults", is_flag=True, help="Count page faults too.")
+@click.option("--html", type=_FILE, metavar="FILE", help="Write a report with a timeline.")
+@click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write all figures.")
+@click.option("--trace", type=_FILE, metavar="FILE", help="Write every allocation.")
+@click.option("--quiet", is_flag=True, help="Print no summary.")
+@click.option(
+    "--on-finding",
+    type=click.Choice(["warn", "log", "raise"]),
+    default="warn",
+    show_default=True,
+    help="What to do with a warning.",
+)
+@click.pass_context
+def command(ctx: click.Context, /, **options: Any) -> None:
+    r"""Run a Python program on managed memory, and tell what moved.
+
+    \b
+    rmm-uvm run [OPTIONS] script.py ARGS...
+    rmm-uvm run [OPTIONS] -m module ARGS...
+    rmm-uvm run [OPTIONS] -- command ARGS...
+
+    Installs the pool (see rmm_uvm.reinitialize), watches, and prints a summary on the error stream
+    when the program has ended, however it ended. The exit status is the program's.
+
+    A script or module runs as python would run it. After -- comes any command: its first Python
+    process gets the pool; others, and programs that are no Python, are watched from outside.
+    Without a GPU the program runs all the same, and the summary says what could not be watched.
+    """
+    parts: Split = ctx.obj
+    if not parts.words or not parts.words[0]:
+        raise click.UsageError("nothing to run: name a script, -m MODULE, or -- COMMAND", ctx)
+    request = _request(options)
+    outputs.check(request)
+    if parts.kind == "command":
+        sys.exit(_run_command(request, parts.words))
+    what = Program(
+        "module" if parts.kind == "module" else "script", parts.words[0], parts.words[1:]
+    )
+    try:
+        program.check(what)
+    except ConfigurationError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)  # as python has it
+    from rmm_uvm.run.session import prepare
+
+    try:
+        run = prepare(request, what)
+    except MemoryError as error:
+        raise click.ClickException(str(error)) from error
+    raise Afterwards(run)
+
+
+def _run_command(request: Request, words: Sequence[str]) -> int:
+    from rmm_uvm.run.command import CommandError
+    from rmm_uvm.run.session import watch_command
+    from rmm_uvm.top.seams import real_seams
+
+    try:
+        return watch_command(request, words, real_seams())
+    except CommandError as error:
+        click.echo(f"Error: {error}", err=True)
+        return error.exit_status
+
+
+def _request(options: dict[str, Any]) -> Request:
+    driver, device = _device(options["device"])
+    absolute = functools.partial(_absolute, options)
+    return Request(
+        pool=not options["no_pool"],
+        driver=driver,
+        device=device,
+        pool_size=options["pool_size"],
+        maximum=options["maximum"],
+        prefetch=options["prefetch"],
+        libraries=_libraries(options["libraries"]),
+        interval_seconds=options["interval"],
+        attribution=options["attribution"],
+        faults=options["faults"],
+        html=absolute("html"),
+        json=absolute("json_file"),
+        trace=absolute("trace"),
+        on_finding=options["on_finding"],
+        quiet=options["quiet"],
+    )
+
+
+def _absolute(options: dict[str, Any], name: str) -> str | None:
+    """Return a path that stays right when the program changes its directory."""
+    path: str | None = options[name]
+    return None if path is None else os.path.abspath(path)  # noqa: PTH100 - keeps links
+
+
+def _device(text: str | None) -> tuple[str | None, int | None]:
+    if text is None:
+        return None, None
+    if text.isascii() and text.isdigit():
+        return None, int(text)
+    kind, colon, size = text.partition(":")
+    if kind != "simulated" or (colon and not size):
+        raise ConfigurationError(f"--device {text!r}: use a number, simulated or simulated:SIZE")
+    if size:
+        parse_bytes(size, name="--device simulated:SIZE")
+    return text, None
+
+
+def _libraries(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if names == ("none",):
+        return ()
+    if unknown := [name for name in names if name not in ("cupy", "torch")]:
+        raise ConfigurationError(f"--libraries {unknown[0]!r}: use cupy, torch or none")
+    return names

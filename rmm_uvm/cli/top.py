@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``rmm-uvm top``: a live view of processes that use managed memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import click
+from rich.console import Console
+
+from rmm_uvm.top.gather import Gatherer
+from rmm_uvm.top.loop import can_live, look_twice, run_live, shown
+from rmm_uvm.top.seams import Seams, real_seams
+
+__all__ = ["command", "watch"]
+
+
+@click.command("top")
+@click.argument("pids", metavar="[PID]...", nargs=-1, type=click.IntRange(1))
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between two looks.",
+)
+@click.option("--faults", is_flag=True, help="Count page faults too; it slows them by up to 10 %.")
+@click.option("--once", is_flag=True, help="Print one table and leave.")
+@click.option("--json", "as_json", is_flag=True, help="Print one look as JSON, sizes in bytes.")
+def command(
+    *, pids: tuple[int, ...], interval: float, faults: bool, once: bool, as_json: bool
+) -> None:
+    """Show what managed memory moves, live, of any CUDA process.
+
+    Processes that run rmm-uvm publish their figures; to the others this command attaches, as far
+    as it may (root, or CAP_SYS_PTRACE in a container), and lets go when they end. They need not
+    know of it. IN is to the device, OUT to the host; EVICTED is an estimate, counted since the
+    process was watched first. `q` or Ctrl-C leaves.
+    """
+    sys.exit(
+        watch(real_seams(), pids, interval=interval, faults=faults, once=once, as_json=as_json)
+    )
+
+
+def watch(
+    seams: Seams,
+    pids: tuple[int, ...],
+    *,
+    interval: float,
+    faults: bool,
+    once: bool,
+    as_json: bool,
+) -> int:
+    """Do what the command does; return its exit status."""
+    gatherer = Gatherer(seams, pids, faults=faults, interval_seconds=interval, clock=time.monotonic)
+    try:
+        problems = gatherer.require()
+        for problem in problems:
+            click.echo(f"Error: {problem}", err=True)
+        if problems:
+            return 1
+        console = Console(markup=False, emoji=False, highlight=False)
+        if as_json:
+            click.echo(json.dumps(look_twice(gatherer, interval).to_dict(), indent=2))
+        elif once or not can_live(console):
+            console.print(shown(look_twice(gatherer, interval), console))
+        else:
+            run_live(gatherer, console, interval)
+    except KeyboardInterrupt:
+        pass  # the way to leave
+    finally:
+        gatherer.close()
+    return 0

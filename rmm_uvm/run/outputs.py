@@ -1,0 +1,80 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The files that a run leaves: checked before the program starts, written after it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
+from rmm_uvm.run.request import Request
+
+__all__ = ["check", "write"]
+
+
+def check(request: Request) -> None:
+    """Raise if a file could not be written; leaves nothing behind.
+
+    A run may take hours: that its report cannot be kept must be known before.
+
+    Raises
+    ------
+    ConfigurationError
+        If a file cannot be written, or is named twice.
+    AvailabilityError
+        If the HTML report needs a package that is not installed.
+    """
+    seen: dict[str, str] = {}
+    for option, path in _files(request):
+        real = os.path.realpath(path)
+        if real in seen and Path(real).is_file() | (not Path(real).exists()):
+            raise ConfigurationError(f"{option} and {seen[real]} name the same file: {path}")
+        seen[real] = option
+        _try(option, Path(path))
+    if request.html is not None and importlib.util.find_spec("bokeh") is None:
+        raise AvailabilityError(
+            "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
+        )
+
+
+def write(request: Request, report: Any) -> list[str]:
+    """Write the reports; return one line for each that could not be written."""
+    problems = []
+    for path, save in ((request.html, "save_html"), (request.json, "save_json")):
+        if path is None:
+            continue
+        try:
+            getattr(report, save)(path)
+        except UvmError as error:
+            problems.append(str(error))
+        except OSError as error:
+            problems.append(f"{path} cannot be written: {error.strerror or error}")
+    return problems
+
+
+def _files(request: Request) -> Iterator[tuple[str, str]]:
+    for option, path in (
+        ("--html", request.html),
+        ("--json", request.json),
+        ("--trace", request.trace),
+    ):
+        if path is not None:
+            yield option, path
+
+
+def _try(option: str, path: Path) -> None:
+    """Open the file for writing, without changing it."""
+    try:
+        existed = path.exists()
+        # Not asked of access(): only opening tells of full quotas, read-only mounts and root.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        os.close(descriptor)
+        if not existed:
+            path.unlink()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(f"{option} {path} cannot be written: {reason}") from error

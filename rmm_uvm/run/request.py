@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What ``rmm-uvm run`` was asked for, as one value that travels to a child process."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+__all__ = ["Request"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """How to run a program; names are those of the options.
+
+    Parameters
+    ----------
+    pool : bool
+        Install the managed pool; otherwise memory is left alone.
+    driver : str or None
+        "simulated" or "simulated:SIZE"; None is the GPU, or ``RMM_UVM_DRIVER``.
+    device : int or None
+        CUDA ordinal; None: the first one, and none if there is none.
+    pool_size, maximum : int, float or None
+        Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
+    prefetch : {"auto", "always", "never"}
+        When allocations are prefetched.
+    libraries : tuple of str
+        Of "cupy" and "torch".
+    interval_seconds : float
+        Between two samples, > 0.
+    attribution, faults : bool
+        What else to watch; each costs, see docs/metrics.md.
+    html, json, trace : str or None
+        Absolute paths of files to write.
+    on_finding : {"warn", "log", "raise"}
+        How warnings reach the program.
+    quiet : bool
+        Print no summary.
+    """
+
+    pool: bool = True
+    driver: str | None = None
+    device: int | None = None
+    pool_size: int | float | None = None
+    maximum: int | float | None = None
+    prefetch: str = "auto"
+    libraries: tuple[str, ...] = ("cupy",)
+    interval_seconds: float = 0.1
+    attribution: bool = False
+    faults: bool = False
+    html: str | None = None
+    json: str | None = None
+    trace: str | None = None
+    on_finding: str = "warn"
+    quiet: bool = False
+
+    def to_json(self) -> str:
+        """Return the request as text.
+
+        Examples
+        --------
+        >>> Request.from_json(Request(pool=False).to_json()) == Request(pool=False)
+        True
+        """
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Request:
+        """Return the request that `to_json` wrote, of the same version of this package."""
+        values: dict[str, Any] = json.loads(text)
+        return cls(**{**values, "libraries": tuple(values["libraries"])})

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A whole run: the program or command, watched, with its summary and files at the end."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm.errors import DataError, UvmError
+from rmm_uvm.run import child, handover, outputs
+from rmm_uvm.run.attached import Follower
+from rmm_uvm.run.command import environment, run_command
+from rmm_uvm.run.program import Program, run_as_main
+from rmm_uvm.run.request import Request
+from rmm_uvm.run.summary import compose, unwatched
+from rmm_uvm.run.watching import Watch
+from rmm_uvm.top.seams import Seams
+
+__all__ = ["prepare", "watch_command"]
+
+
+def prepare(request: Request, program: Program) -> Callable[[], None]:
+    """Install and watch; return the function that runs the program and then ends the process.
+
+    The summary comes when the process ends: after the program's threads and exit handlers.
+
+    Raises
+    ------
+    UvmError, MemoryError
+        As `rmm_uvm.run.watching.Watch.begin`.
+    """
+    watch = Watch(request)
+    watch.begin()
+    # Registered last, so that it runs before handlers of the monitor and after the program's.
+    atexit.register(functools.partial(_tell, watch, os.getpid(), sys.stderr))
+    return functools.partial(run_as_main, program)
+
+
+def watch_command(request: Request, arguments: Sequence[str], seams: Seams) -> int:
+    """Run a command as a child process, watched; return its exit status.
+
+    Raises
+    ------
+    CommandError
+        If it cannot be started.
+    """
+    follower = Follower(
+        seams,
+        faults=request.faults,
+        interval_seconds=request.interval_seconds,
+        clock=time.monotonic,
+    )
+    with tempfile.TemporaryDirectory(prefix="rmm-uvm-run-") as name:
+        folder = Path(name)
+        (folder / child.REQUEST).write_text(request.to_json())
+        try:
+            status = run_command(
+                arguments,
+                environment(folder, os.environ),
+                follower.look,
+                request.interval_seconds,
+            )
+        finally:
+            follower.finish()
+        _tell_command(request, folder, follower)
+    return status
+
+
+def _tell(watch: Watch, owner: int, stream: Any) -> None:
+    """Write the files and print the summary of a program that ran in this process."""
+    if os.getpid() != owner:
+        return  # a fork of it that ended by itself
+    with contextlib.suppress(Exception):  # what the program printed comes before the summary
+        sys.stdout.flush()
+    recording = watch.recording()
+    notes = list(watch.notes)
+    _finish(watch.request, recording, notes, stream)
+
+
+def _tell_command(request: Request, folder: Path, follower: Follower) -> None:
+    """Write the files and print the summary of a command."""
+    notes: list[str] = []
+    own_pid: int | None = None
+    recording = None
+    try:
+        recording = handover.load(folder)
+    except DataError as error:
+        notes.append(str(error))
+    with contextlib.suppress(OSError, ValueError):
+        notes += json.loads((folder / child.NOTES).read_text())
+    if recording is None:
+        recording = follower.recording()
+    else:
+        own_pid = int((folder / child.CLAIM).read_text())
+    notes += follower.others(own_pid)
+    _finish(request, recording, notes, sys.stderr)
+
+
+def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> None:
+    body, problems = "", []
+    if recording is not None:
+        if (reason := unwatched(recording)) is not None:
+            notes.insert(0, reason)
+        try:
+            from rmm_uvm.report import Report
+
+            report = Report(recording)
+            problems = outputs.write(request, report)
+            body = str(report)
+        except UvmError as error:
+            problems.append(str(error))
+        except Exception as error:
+            problems.append(f"no report: {type(error).__name__}: {error}")
+    if request.quiet:
+        notes, body = [], ""
+    text = compose(notes, body, problems)
+    if text:
+        with contextlib.suppress(OSError, ValueError):
+            print(text, file=stream, flush=True)

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Installing the pool, watching while a program runs, and telling at the end.
+
+Used in the process that runs the program: ``rmm-uvm run`` itself, or the first Python process of a
+command. Whatever of it cannot be had becomes a note in the summary; the program runs anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
+from rmm_uvm.run.request import Request
+
+if TYPE_CHECKING:
+    from rmm_uvm.watch.monitor import Monitor
+    from rmm_uvm.watch.recording import Recording
+
+__all__ = ["Watch", "say"]
+
+
+def say(line: str) -> None:
+    """Print a line for the user on the error stream; a stream that is gone is no error."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(f"rmm-uvm: {line}", file=sys.__stderr__, flush=True)
+
+
+@dataclass
+class Watch:
+    """One run's pool and monitor.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for.
+
+    Attributes
+    ----------
+    notes : list of str
+        What could not be done, one line each, for the first lines of the summary.
+    """
+
+    request: Request
+    notes: list[str] = field(default_factory=list)
+    _monitor: Monitor | None = field(default=None, repr=False)
+
+    def begin(self) -> None:
+        """Install the pool and start watching.
+
+        Raises
+        ------
+        ConfigurationError
+            If a size or name cannot be used: nobody wants to find that in the summary.
+        DriverError, AvailabilityError
+            If a device was named that does not exist.
+        MemoryError
+            If the first slab cannot be had.
+        """
+        if self.request.driver is not None:
+            # For what the program installs itself, and for processes that it starts.
+            os.environ["RMM_UVM_DRIVER"] = self.request.driver
+        if self.request.pool:
+            self._install()
+        try:
+            self._monitor = self._start_monitor()
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            what = "" if isinstance(error, UvmError) else f"{type(error).__name__}: "
+            self.notes.append(f"not watched: {what}{error}")
+
+    def recording(self) -> Recording | None:
+        """Stop watching; return what was recorded. Never raises."""
+        monitor, self._monitor = self._monitor, None
+        if monitor is None:
+            return None
+        try:
+            monitor.stop()
+            recorded: Recording = monitor.recording()
+        except Exception as error:
+            self.notes.append(f"no report: {type(error).__name__}: {error}")
+            return None
+        return recorded
+
+    def _install(self) -> None:
+        import rmm_uvm
+
+        request = self.request
+        options: dict[str, Any] = {
+            "driver": request.driver,
+            "devices": request.device or 0,
+            "prefetch": request.prefetch,
+            "libraries": request.libraries,
+            "monitor": False,  # the one that this module starts outlives the installation
+        }
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                rmm_uvm.reinitialize(request.pool_size, request.maximum, **options)
+        except (DriverError, AvailabilityError) as error:
+            if request.device is not None:
+                raise
+            self.notes.append(f"no managed pool: {error}")
+        for warning in caught:
+            say(str(warning.message))
+
+    def _start_monitor(self) -> Monitor:
+        from rmm_uvm.watch.monitor import Monitor
+
+        request = self.request
+        monitor = Monitor(
+            devices=None if request.device is None else (request.device,),
+            interval_seconds=request.interval_seconds,
+            faults=request.faults,
+            attribution=request.attribution,
+            on_finding=request.on_finding,
+            driver=None if request.pool else request.driver,
+            trace=request.trace,
+            publish=True,
+        )
+        monitor.start()
+        return monitor

@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which columns of a view fit a terminal, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from rmm_uvm.top.view import ProcessRow
+
+__all__ = ["NARROW", "Column", "choose", "label", "short_bytes"]
+
+NARROW = 60
+"""Below this width units and titles are abbreviated."""
+
+_GAP = 1
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Parameters
+    ----------
+    key, title : str
+        What it shows, and the words above it.
+    width : int
+        Characters.
+    right : bool
+        Set flush right.
+    """
+
+    key: str
+    title: str
+    width: int
+    right: bool = True
+
+
+def choose(
+    width: int, *, pid_digits: int = 7, devices: bool = False, faults: bool = False
+) -> list[Column]:
+    """Return the columns that fit, in order.
+
+    Parameters
+    ----------
+    width : int
+        Of the terminal, characters.
+    pid_digits : int
+        Of the longest PID.
+    devices : bool
+        Processes use several devices: say which.
+    faults : bool
+        Faults are counted.
+
+    Examples
+    --------
+    >>> [column.title for column in choose(40)]
+    ['PID', 'NAME', 'IN/s', 'OUT/s', 'EVICT']
+    """
+    narrow = width < NARROW
+    size = 6 if narrow else 8
+    shown = {
+        "pid": Column("pid", "PID", max(3, pid_digits)),
+        "name": Column("name", "NAME", 8, right=False),
+        "in": Column("in", "IN/s", size),
+        "out": Column("out", "OUT/s", size),
+    }
+    # The most useful first: what no longer fits is left out, and smaller ones may still fit.
+    wanted = [
+        Column("evicted", "EVICT" if narrow else "EVICTED", size),
+        Column("footprint", "FOOT" if narrow else "FOOTPRINT", size if narrow else 9),
+        Column("resident", "RESIDENT", 8),
+        Column("history", "LAST MINUTE", 11, right=False),
+        Column("capacity", "CAPACITY", 8),
+    ]
+    if faults:
+        wanted.insert(1, Column("faults", "FLT/s" if narrow else "FAULTS/s", size))
+    if devices:
+        wanted.insert(0, Column("device", "DEV", 3))
+    for column in wanted:
+        if _total([*shown.values(), column]) <= width:
+            shown[column.key] = column
+    for key, most in (("name", 24), ("history", 60), ("name", 48)):  # what is left over
+        if key in shown:
+            spare = width - _total(shown.values())
+            now = shown[key]
+            shown[key] = replace(now, width=max(now.width, min(most, now.width + spare)))
+    return [shown[key] for key in _ORDER if key in shown]
+
+
+_ORDER = (
+    "pid",
+    "name",
+    "device",
+    "footprint",
+    "resident",
+    "capacity",
+    "in",
+    "out",
+    "evicted",
+    "faults",
+    "history",
+)
+
+
+def short_bytes(size_bytes: float | None, *, narrow: bool = False) -> str:
+    """Return a size in three digits: at most 8 characters, 5 if narrow; "-" if unknown.
+
+    Examples
+    --------
+    >>> short_bytes(1536), short_bytes(139 * 2**30, narrow=True), short_bytes(None)
+    ('1.50 KiB', '139G', '-')
+    """
+    if size_bytes is None:
+        return "-"
+    scaled, unit = float(size_bytes), ""
+    for next_unit in ("K", "M", "G", "T", "P"):
+        if round(scaled) < 1000:
+            break
+        scaled, unit = scaled / 1024, next_unit
+    if not unit:
+        return f"{scaled:.0f}" if narrow else f"{scaled:.0f} B"
+    digits = 2 if round(scaled, 2) < 10 else 1 if round(scaled, 1) < 100 else 0
+    digits = max(0, digits - 1) if narrow else digits
+    return f"{scaled:.{digits}f}{unit}" if narrow else f"{scaled:.{digits}f} {unit}iB"
+
+
+def label(row: ProcessRow) -> str:
+    """Return the name of a process; of an interpreter, its script too.
+
+    Examples
+    --------
+    >>> label(ProcessRow(7, "python3", "/usr/bin/python3 -u /home/me/train.py --fast"))
+    'train.py (python3)'
+    """
+    words = row.command.split()
+    if row.name.startswith("python") and len(words) > 1:
+        for place, word in enumerate(words[1:], start=1):
+            if word in ("-m", "-c"):
+                what = " ".join(words[place : place + 2]) if word == "-m" else "-c"
+                return f"{what} ({row.name})"
+            if not word.startswith("-"):
+                return f"{word.rpartition('/')[2]} ({row.name})"
+    return row.name or "?"
+
+
+def _total(columns: Iterable[Column]) -> int:
+    widths = [column.width for column in columns]
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+Cell = Callable[[ProcessRow], str]

@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about any process from /proc; what cannot be read is empty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["command_of", "descendants", "is_alive", "name_of"]
+
+
+def name_of(pid: int) -> str:
+    """Return the name of a process, at most 15 characters.
+
+    Examples
+    --------
+    >>> import os
+    >>> name_of(os.getpid()) != ""
+    True
+    """
+    return _text(f"/proc/{pid}/comm").strip()
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process, with spaces between its words."""
+    return _text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process, and it has not ended; a zombie has."""
+    return _status(pid)[0] not in ("", "Z", "X")
+
+
+def descendants(pid: int) -> set[int]:
+    """Return a process and all below it, as far as their parents live."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            parents[int(entry.name)] = _status(int(entry.name))[1]
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def _status(pid: int) -> tuple[str, int]:
+    """Return state and parent of a process; "" and 0 if there is none."""
+    # The name is in parentheses and may hold any character, parentheses too.
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return (fields[0], int(fields[1])) if len(fields) > 1 else ("", 0)
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""

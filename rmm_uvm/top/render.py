@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A view for a terminal: pure functions from plain values to text."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from rmm_uvm.top.columns import NARROW, Column, choose, label, short_bytes
+from rmm_uvm.top.seams import DeviceMemory
+from rmm_uvm.top.sparkline import sparkline
+from rmm_uvm.top.view import ProcessRow, View
+
+__all__ = ["render"]
+
+_NOTHING = (
+    "No CUDA process is to be seen, and none publishes. What runs in another container, or belongs "
+    "to another user, is seen from there or as root."
+)
+
+
+def render(
+    view: View,
+    width: int,
+    height: int | None = None,
+    *,
+    live: bool = False,
+    plain_ascii: bool = False,
+) -> RenderableType:
+    """Return a view for a terminal; legible at 40 columns and without colour.
+
+    Parameters
+    ----------
+    view : View
+        What to show.
+    width : int
+        Of the terminal, characters; 40 or more.
+    height : int or None
+        Most lines; None is no limit.
+    live : bool
+        It is shown again and again: say how to leave.
+    plain_ascii : bool
+        The terminal has no UTF-8.
+    """
+    narrow = width < NARROW
+    head: list[RenderableType] = [_title(view, width, live=live)]
+    head += [_device(device, width, narrow=narrow) for device in view.devices]
+    if view.devices_reason:
+        head.append(Text(f"device memory: {view.devices_reason}", style="dim"))
+    seen = [row for row in view.processes if row.source]
+    unseen = [row for row in view.processes if not row.source]
+    body: list[RenderableType] = [Text("")]
+    if not view.processes:
+        return Group(*head, *body, Text(_NOTHING))
+    if seen:
+        room = len(seen) if height is None else max(1, height - _lines(head, width) - 3)
+        body.append(_table(seen[:room], width, plain_ascii=plain_ascii))
+        if room < len(seen):
+            body.append(Text(f"and {len(seen) - room} more that move less", style="dim"))
+    body += [_unseen(row) for row in unseen]
+    return Group(*head, *body)
+
+
+def _title(view: View, width: int, *, live: bool) -> Text:
+    clock = view.time[11:19]
+    parts = ["rmm-uvm top", clock]
+    if live:
+        parts += [f"every {view.interval_seconds:g} s", "q quits"]
+    text = Text("  ".join(part for part in parts if part), style="bold")
+    text.truncate(width)
+    return text
+
+
+def _device(device: DeviceMemory, width: int, *, narrow: bool) -> Text:
+    used = short_bytes(device.used_bytes, narrow=narrow)
+    total = short_bytes(device.total_bytes, narrow=narrow)
+    full = 100 * device.used_bytes / device.total_bytes if device.total_bytes else 0.0
+    name = "" if narrow else f" {device.name}"
+    text = Text(f"GPU {device.index}{name}: {used} of {total} in use, {full:.0f} %")
+    if 100 - full < 2:
+        text.stylize("yellow")
+        text.append(": full")
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _table(rows: list[ProcessRow], width: int, *, plain_ascii: bool) -> Table:
+    columns = choose(
+        width,
+        pid_digits=max(len(str(row.pid)) for row in rows),
+        devices=any(row.device_id for row in rows),
+        faults=any(row.faults_per_second is not None or row.gpu_faults is not None for row in rows),
+    )
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", width=None)
+    for column in columns:
+        table.add_column(
+            column.title,
+            width=column.width,
+            no_wrap=True,
+            overflow="ellipsis",
+            justify="right" if column.right else "left",
+        )
+    for row in rows:
+        table.add_row(
+            *(_cell(row, column, width < NARROW, plain_ascii) for column in columns),
+            style=Style(dim=True) if row.exited else None,
+        )
+    return table
+
+
+def _cell(row: ProcessRow, column: Column, narrow: bool, plain_ascii: bool) -> Text:  # noqa: FBT001
+    def size(value: float | None) -> str:
+        return short_bytes(value, narrow=narrow)
+
+    match column.key:
+        case "pid":
+            return Text(str(row.pid))
+        case "name":
+            return Text(f"{label(row)}{' ended' if row.exited else ''}")
+        case "device":
+            return Text("-" if row.device_id is None else str(row.device_id))
+        case "footprint":
+            over = (row.footprint_bytes or 0) > (row.capacity_bytes or float("inf"))
+            return Text(size(row.footprint_bytes), style="bold yellow" if over else "")
+        case "resident":
+            return Text(size(row.resident_bytes))
+        case "capacity":
+            return Text(size(row.capacity_bytes))
+        case "in":
+            return Text(size(row.in_bytes_per_second))
+        case "out":
+            return Text(size(row.out_bytes_per_second))
+        case "evicted":
+            text = size(row.evicted_bytes_estimate)
+            return Text(text, style="yellow" if row.evicted_bytes_estimate else "")
+        case "faults":
+            return Text(_count(row.faults_per_second))
+        case _:
+            line = sparkline(row.history, column.width, plain_ascii=plain_ascii)
+            return Text(line, style="cyan")
+
+
+def _count(number: float | None) -> str:
+    """Return a number in at most 5 characters.
+
+    Examples
+    --------
+    >>> _count(12.0), _count(123_456.0), _count(None)
+    ('12', '123k', '-')
+    """
+    if number is None:
+        return "-"
+    for unit in ("", "k", "M", "G"):
+        if round(number) < 1000:
+            return f"{number:.0f}{unit}" if number >= 10 or not unit else f"{number:.1f}{unit}"
+        number /= 1000
+    return f"{number:.0f}T"
+
+
+def _unseen(row: ProcessRow) -> Text:
+    name = f" {label(row)}" if row.name else ""
+    return Text(f"{row.pid}{name}: {row.reason}", style="dim")
+
+
+def _lines(parts: list[RenderableType], width: int) -> int:
+    """Return how many lines texts take."""
+    return sum(-(-max(1, len(part)) // width) for part in parts if isinstance(part, Text))

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What one look at all processes shows, as plain values; JSON is made of the same."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rmm_uvm.top.seams import DeviceMemory
+
+__all__ = ["SCHEMA_VERSION", "ProcessRow", "View"]
+
+SCHEMA_VERSION = 1
+"""Of the JSON; grows when a name goes or changes its meaning, not when one is added."""
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    """One process on one device; None is what is not known.
+
+    Parameters
+    ----------
+    pid, name, command, user
+        The process.
+    source : {"published", "attached", ""}
+        It says so itself, or its counters do; "" when nothing is seen.
+    reason : str
+        Why nothing is seen; empty when something is.
+    exited : bool
+        It has ended; figures are its last.
+    device_id : int or None
+        CUDA ordinal in that process; None: all of its devices together.
+    footprint_bytes, resident_bytes, capacity_bytes : int or None
+        Levels.
+    host_to_device_bytes, device_to_host_bytes, evicted_bytes_estimate : int or None
+        Totals since it was watched first: by itself, or by this command.
+    cpu_faults, gpu_faults : int or None
+        Totals.
+    in_bytes_per_second, out_bytes_per_second, faults_per_second : float or None
+        To the device, to the host, and faults of both, since the look before.
+    history : tuple of (float, float)
+        Age in seconds, 0 now, and bytes each way a second: of the last minute, oldest first.
+    """
+
+    pid: int
+    name: str
+    command: str = ""
+    user: str = ""
+    source: Literal["published", "attached", ""] = ""
+    reason: str = ""
+    exited: bool = False
+    device_id: int | None = None
+    footprint_bytes: int | None = None
+    resident_bytes: int | None = None
+    capacity_bytes: int | None = None
+    host_to_device_bytes: int | None = None
+    device_to_host_bytes: int | None = None
+    evicted_bytes_estimate: int | None = None
+    cpu_faults: int | None = None
+    gpu_faults: int | None = None
+    in_bytes_per_second: float | None = None
+    out_bytes_per_second: float | None = None
+    faults_per_second: float | None = None
+    history: tuple[tuple[float, float], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the history, by name."""
+        plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del plain["history"]
+        return plain
+
+
+@dataclass(frozen=True)
+class View:
+    """One look.
+
+    Parameters
+    ----------
+    processes : tuple of ProcessRow
+        Busiest first.
+    devices : tuple of DeviceMemory
+        By index.
+    devices_reason : str
+        Why there are none, or not all.
+    time : str
+        When, ISO 8601, local.
+    interval_seconds : float
+        Between two looks.
+    """
+
+    processes: tuple[ProcessRow, ...] = ()
+    devices: tuple[DeviceMemory, ...] = ()
+    devices_reason: str = ""
+    time: str = ""
+    interval_seconds: float = 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``rmm-uvm top --json`` prints.
+
+        Examples
+        --------
+        >>> View(time="2026-11-21T12:00:00+00:00").to_dict()["processes"]
+        []
+        """
+        return {
+            "version": SCHEMA_VERSION,
+            "time": self.time,
+            "interval_seconds": self.interval_seconds,
+            "processes": [row.to_dict() for row in self.processes],
+            "devices": [dataclasses.asdict(device) for device in self.devices],
+            "devices_reason": self.devices_reason,
+        }
