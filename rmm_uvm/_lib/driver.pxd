@@ -53,13 +53,23 @@ cdef extern from "<array>" nogil:
         uint8_t* data() noexcept
 
 cdef extern from "rmm_uvm/driver/migration_counters.hpp" namespace "rmm_uvm" nogil:
-    cdef cppclass migration_totals:
+    cdef struct migration_totals:
         uint64_t host_to_device_bytes
         uint64_t device_to_host_bytes
+        uint64_t cpu_faults
+        uint64_t gpu_faults
 
     cdef cppclass migration_counters:
         availability available() except +
         migration_totals read() noexcept
+        availability request_faults() except +
+        void release_faults() noexcept
+
+cdef extern from "rmm_uvm/driver/command_totals.hpp" namespace "rmm_uvm" nogil:
+    cdef struct command_totals:
+        uint64_t prefetched_to_device_bytes
+        uint64_t prefetched_to_host_bytes
+        uint64_t discarded_bytes
 
 cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass device_info:
@@ -80,6 +90,14 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         status prefetch(memory_range, location, stream_handle) noexcept
         status synchronize(stream_handle) noexcept
         capture_state capturing(stream_handle) noexcept
+        command_totals commands() noexcept
+
+cdef extern from "rmm_uvm/driver/device_memory_reader.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass device_memory_reader:
+        bool read(device_memory&) noexcept
+
+    cdef cppclass driver_memory_reader(device_memory_reader):
+        driver_memory_reader(shared_ptr[uvm_driver]) except +
 
 cdef extern from *:
     """
@@ -134,3 +152,7 @@ cdef class LevelSource:
 
 cdef class MemoryObserver:
     cdef shared_ptr[memory_observer] handle
+
+
+cdef class DeviceMemoryReader:
+    cdef shared_ptr[device_memory_reader] handle

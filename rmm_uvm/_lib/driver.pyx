@@ -3,6 +3,8 @@
 """Python's view of the driver seam (`cpp/include/rmm_uvm/driver`)."""
 
 from cython.operator cimport dereference
+from libcpp cimport bool
+from libcpp.memory cimport make_shared, static_pointer_cast
 
 import uuid
 
@@ -83,6 +85,21 @@ cdef class UvmDriver:
         check(dereference(self.handle).memory(memory), "asking for free memory")
         return memory.free_bytes, memory.total_bytes
 
+    def memory_reader(self):
+        """Return what the sampler asks for free memory, a `DeviceMemoryReader`.
+
+        Examples
+        --------
+        >>> import rmm_uvm
+        >>> rmm_uvm.drivers.simulated_device("64MiB").memory_reader().read()
+        (67108864, 67108864)
+        """
+        cdef DeviceMemoryReader reader = DeviceMemoryReader.__new__(DeviceMemoryReader)
+        reader.handle = static_pointer_cast[device_memory_reader, driver_memory_reader](
+            make_shared[driver_memory_reader](self.handle)
+        )
+        return reader
+
     def counters_available(self):
         """Whether migrated bytes are counted here, a `rmm_uvm.device_info.Availability`."""
         return as_availability(dereference(self.handle).counters().available())
@@ -97,6 +114,57 @@ cdef class UvmDriver:
         """
         cdef migration_totals totals = dereference(self.handle).counters().read()
         return totals.host_to_device_bytes, totals.device_to_host_bytes
+
+    def fault_counts(self):
+        """Faults on managed memory while they were counted, since the driver was opened.
+
+        Returns
+        -------
+        tuple of int
+            (cpu_faults, gpu_faults). On a GPU, pages that the device asked for, and faults of the
+            CPU in the whole process, so that every device shows the same. On the simulated device,
+            groups of 64 KiB (of 4 KiB after a discard), of this device only. Zeros unless
+            `request_faults` was called.
+        """
+        cdef migration_totals totals = dereference(self.handle).counters().read()
+        return totals.cpu_faults, totals.gpu_faults
+
+    def request_faults(self):
+        """Ask that faults be counted too, which costs a faulting program twice as much.
+
+        Each request that was granted is taken back by one `release_faults`; faults are counted
+        while any is standing.
+
+        Returns
+        -------
+        rmm_uvm.device_info.Availability
+            Whether they are counted from now on, and if not, why.
+        """
+        return as_availability(dereference(self.handle).counters().request_faults())
+
+    def release_faults(self):
+        """Take one request back that `request_faults` has granted."""
+        dereference(self.handle).counters().release_faults()
+
+    def command_totals(self):
+        """Bytes that this driver was asked to move or drop, since it was opened.
+
+        What was asked for, by whomever, and accepted; pages that were there already are included.
+
+        Returns
+        -------
+        dict of str to int
+            ``prefetched_to_device_bytes``, ``prefetched_to_host_bytes``, ``discarded_bytes``.
+
+        Examples
+        --------
+        >>> import rmm_uvm
+        >>> driver = rmm_uvm.drivers.simulated_device("64MiB")
+        >>> driver.command_totals()["prefetched_to_host_bytes"]
+        0
+        """
+        cdef command_totals totals = dereference(self.handle).commands()
+        return totals
 
     def prefetch(self, uintptr_t address, size_t nbytes, where="device", uintptr_t stream=0):
         """Move managed pages to `where`, in stream order; contents are kept.
@@ -208,3 +276,27 @@ cdef class MemoryObserver:
 
     def __init__(self):
         raise TypeError("a memory observer is made by what observes, such as a trace writer")
+
+
+cdef class DeviceMemoryReader:
+    """Free and total memory of one device, of all processes; for the sampler.
+
+    Made by `UvmDriver.memory_reader` and `rmm_uvm._lib.cuda.Nvml.memory_reader`. Thread-safe.
+    """
+
+    def __init__(self):
+        raise TypeError("made by UvmDriver.memory_reader and Nvml.memory_reader")
+
+    def read(self):
+        """Read it now.
+
+        Returns
+        -------
+        tuple of int, or None
+            (free_bytes, total_bytes); None when it cannot be told.
+        """
+        cdef device_memory memory
+        cdef bool told
+        with nogil:
+            told = dereference(self.handle).read(memory)
+        return (memory.free_bytes, memory.total_bytes) if told else None

@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/cuda/nvml.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace rmm_uvm::cuda {
+namespace {
+
+constexpr nvml_api::result failure = 3;  // NVML_ERROR_NOT_SUPPORTED
+
+/** @brief An NVML of two devices; the table holds plain functions, so one is active at a time. */
+struct fake_nvml {
+  fake_nvml() { active = this; }
+  ~fake_nvml() { active = nullptr; }
+  fake_nvml(fake_nvml const&)            = delete;
+  fake_nvml& operator=(fake_nvml const&) = delete;
+  fake_nvml(fake_nvml&&)                 = delete;
+  fake_nvml& operator=(fake_nvml&&)      = delete;
+
+  int users{0};         ///< inits less shutdowns
+  std::string failing;  ///< the call that answers `failure`
+  std::vector<nvml_api::process_info> running;
+  std::array<char, 2> devices{};  ///< their addresses are the handles
+
+  [[nodiscard]] nvml_api::result answer(std::string const& call) const
+  {
+    return failing == call ? failure : nvml_api::success;
+  }
+
+  static inline fake_nvml* active = nullptr;
+
+  [[nodiscard]] static nvml_api api()
+  {
+    nvml_api table;
+    table.init = [] {
+      auto const result = active->answer("init");
+      if (result == nvml_api::success) { ++active->users; }
+      return result;
+    };
+    table.shutdown = [] {
+      --active->users;
+      return nvml_api::success;
+    };
+    table.error_string = [](nvml_api::result) -> char const* { return "Not Supported"; };
+    table.device_count = [](unsigned* count) {
+      *count = 2;
+      return active->answer("device_count");
+    };
+    table.by_index = [](unsigned index, nvml_api::device* found) {
+      *found = &active->devices.at(index);
+      return active->answer("by_index" + std::to_string(index));
+    };
+    table.by_uuid = [](char const* uuid, nvml_api::device* found) {
+      if (std::string{uuid} != "GPU-0" && std::string{uuid} != "GPU-1") { return failure; }
+      *found = &active->devices.at(uuid[4] == '0' ? 0 : 1);
+      return active->answer("by_uuid");
+    };
+    table.uuid = [](nvml_api::device device, char* text, unsigned length) {
+      std::strncpy(text, device == &active->devices[0] ? "GPU-0" : "GPU-1", length);
+      return active->answer("uuid");
+    };
+    table.name = [](nvml_api::device, char* text, unsigned length) {
+      std::strncpy(text, "fake GPU", length);
+      return active->answer("name");
+    };
+    table.memory = [](nvml_api::device, nvml_api::memory_v1* memory) {
+      *memory = {100, 60, 40};
+      return active->answer("memory");
+    };
+    table.memory2 = [](nvml_api::device, nvml_api::memory_v2* memory) {
+      // NVML refuses a version that it does not know: size and number, sizeof | 2 << 24.
+      if (memory->version != 0x02000028) { return failure; }
+      memory->total    = 100;
+      memory->reserved = 10;
+      memory->free     = 60;
+      memory->used     = 30;
+      return active->answer("memory2");
+    };
+    table.pcie_throughput = [](nvml_api::device, int counter, unsigned* value) {
+      *value = counter == nvml_api::pcie_received ? 2U : 3U;
+      return active->answer(counter == nvml_api::pcie_received ? "received" : "sent");
+    };
+    table.processes = [](nvml_api::device, unsigned* count, nvml_api::process_info* infos) {
+      auto const room = *count;
+      *count          = static_cast<unsigned>(active->running.size());
+      if (room < *count) { return nvml_api::too_small; }
+      std::copy(active->running.begin(), active->running.end(), infos);
+      return active->answer("processes");
+    };
+    return table;
+  }
+};
+
+[[nodiscard]] std::shared_ptr<nvml> opened() { return nvml::open(fake_nvml::api()).library; }
+
+TEST(Nvml, IsShutDownAsOftenAsInitialised)
+{
+  fake_nvml fake;
+  {
+    auto const library = opened();
+    EXPECT_EQ(fake.users, 1);
+  }
+  EXPECT_EQ(fake.users, 0);
+}
+
+TEST(Nvml, ThatDoesNotInitialiseSaysWhy)
+{
+  fake_nvml fake;
+  fake.failing    = "init";
+  auto const none = nvml::open(fake_nvml::api());
+  EXPECT_EQ(none.library, nullptr);
+  EXPECT_EQ(none.opened.reason, "NVML cannot be initialised: Not Supported");
+  EXPECT_EQ(fake.users, 0);
+}
+
+TEST(Nvml, ListsDevicesAndPassesOverOnesThatItMayNotSee)
+{
+  fake_nvml fake;
+  auto const library = opened();
+  std::vector<nvml_device> found;
+  ASSERT_TRUE(library->devices(found).available);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[1].uuid, "GPU-1");
+  EXPECT_EQ(found[1].name, "fake GPU");
+  fake.failing = "by_index0";
+  ASSERT_TRUE(library->devices(found).available);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].uuid, "GPU-1");
+  fake.failing = "device_count";
+  EXPECT_FALSE(library->devices(found).available);
+  EXPECT_TRUE(found.empty());
+}
+
+TEST(Nvml, ReadsMemoryWithoutTheReserveWhereItCan)
+{
+  fake_nvml fake;
+  nvml_memory memory;
+  ASSERT_TRUE(opened()->memory("GPU-1", memory).available);
+  EXPECT_EQ(memory.used_bytes, 30U);
+  EXPECT_EQ(memory.free_bytes, 60U);
+  EXPECT_EQ(memory.total_bytes, 100U);
+  fake.failing = "memory2";  // an older driver
+  ASSERT_TRUE(opened()->memory("GPU-1", memory).available);
+  EXPECT_EQ(memory.used_bytes, 40U);
+  auto old    = fake_nvml::api();
+  old.memory2 = nullptr;
+  ASSERT_TRUE(nvml::open(old).library->memory("GPU-1", memory).available);
+  EXPECT_EQ(memory.used_bytes, 40U);
+}
+
+TEST(Nvml, OfADeviceThatItDoesNotKnowNamesIt)
+{
+  fake_nvml const fake;
+  auto const library = opened();
+  nvml_memory memory;
+  pcie_throughput pcie;
+  std::vector<nvml_process> processes;
+  for (auto const& asked : {library->memory("GPU-9", memory),
+                            library->pcie("GPU-9", pcie),
+                            library->processes("GPU-9", processes)}) {
+    EXPECT_NE(asked.reason.find("GPU-9"), std::string::npos);
+  }
+}
+
+TEST(Nvml, GivesPcieTrafficInBytes)
+{
+  fake_nvml fake;
+  pcie_throughput pcie;
+  ASSERT_TRUE(opened()->pcie("GPU-0", pcie).available);
+  EXPECT_EQ(pcie.received_bytes_per_second, 2 * 1024U);
+  EXPECT_EQ(pcie.sent_bytes_per_second, 3 * 1024U);
+  for (auto const* const call : {"received", "sent"}) {
+    fake.failing = call;
+    EXPECT_EQ(opened()->pcie("GPU-0", pcie).reason, "nvmlDeviceGetPcieThroughput: Not Supported");
+  }
+}
+
+TEST(Nvml, ListsProcessesHoweverMany)
+{
+  fake_nvml fake;
+  auto const library = opened();
+  std::vector<nvml_process> found;
+  ASSERT_TRUE(library->processes("GPU-0", found).available);
+  EXPECT_TRUE(found.empty());
+  for (unsigned pid = 1; pid <= 100; ++pid) {
+    fake.running.push_back({pid, 5, 0, 0});
+  }
+  fake.running.back().used = std::numeric_limits<unsigned long long>::max();
+  ASSERT_TRUE(library->processes("GPU-0", found).available);
+  ASSERT_EQ(found.size(), 100U);
+  EXPECT_EQ(found[0].used_bytes, 5U);
+  EXPECT_EQ(found[99].used_bytes, std::nullopt);
+  fake.failing = "processes";
+  EXPECT_FALSE(library->processes("GPU-0", found).available);
+  EXPECT_TRUE(found.empty());
+  auto old      = fake_nvml::api();
+  old.processes = nullptr;
+  EXPECT_NE(nvml::open(old).library->processes("GPU-0", found).reason.find("510"),
+            std::string::npos);
+}
+
+TEST(NvmlMemoryReader, ReadsOneDeviceOrAnswersFalse)
+{
+  fake_nvml fake;
+  auto const library = opened();
+  device_memory memory;
+  nvml_memory_reader reader{library, "GPU-0"};
+  ASSERT_TRUE(reader.read(memory));
+  EXPECT_EQ(memory.free_bytes, 60U);
+  EXPECT_EQ(memory.total_bytes, 100U);
+  nvml_memory_reader unknown{library, "GPU-9"};
+  EXPECT_FALSE(unknown.read(memory));
+  auto old    = fake_nvml::api();
+  old.memory2 = nullptr;
+  nvml_memory_reader broken{nvml::open(old).library, "GPU-0"};
+  fake.failing = "memory";
+  EXPECT_FALSE(broken.read(memory));
+  EXPECT_EQ(memory.free_bytes, 60U);
+}
+
+TEST(LoadNvmlApi, IsCompleteOrSaysWhyNot)
+{
+  auto const loaded = load_nvml_api();
+  EXPECT_EQ(loaded.loaded.reason.empty(), loaded.loaded.available);
+  if (!loaded.loaded.available) { return; }
+  EXPECT_NE(loaded.api.init, nullptr);
+  EXPECT_NE(loaded.api.memory, nullptr);
+}
+
+}  // namespace
+}  // namespace rmm_uvm::cuda

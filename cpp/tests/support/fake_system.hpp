@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/cuda/system_calls.hpp>
+#include <rmm_uvm/cuda/uvm_tools.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rmm_uvm::tests {
+
+/**
+ * @brief An operating system with a UVM kernel driver: address spaces, descriptors, trackers.
+ *
+ * An address space is a number; descriptors on /dev/nvidia-uvm name one, or -1 for a descriptor
+ * that belongs to none. What `migrate` and `fault` report reaches every tracker that counts it, by
+ * the rules of uvm_tools.c. Not thread-safe.
+ */
+class fake_system final : public cuda::system_calls {
+ public:
+  using uuid = std::array<std::uint8_t, 16>;
+
+  /** @brief A process: its descriptors, and the address space behind each that is on UVM. */
+  struct process {
+    std::vector<open_file> files;
+    std::map<int, int> address_spaces;  ///< by descriptor
+    bool ended{false};
+  };
+
+  static constexpr int own_pid = 100;
+  int pid{own_pid};                     ///< what `process_id` answers; another number after a fork
+  std::map<int, process> processes;     ///< by pid
+  std::map<int, int> errors;            ///< errno of the n-th call from now on, counted from 1
+  int calls{0};                         ///< made so far
+  std::map<std::string, int> answers;   ///< errno by name of the call
+  std::string ptrace_scope{"1"};        ///< what the file says
+  std::vector<std::string> given_back;  ///< targets of descriptors, and "page", in order
+
+  fake_system() { processes[own_pid]; }
+  ~fake_system() override
+  {
+    for (void* page : pages) {
+      std::free(page);  // NOLINT: a test that leaks has said so already
+    }
+  }
+  fake_system(fake_system const&)            = delete;
+  fake_system& operator=(fake_system const&) = delete;
+  fake_system(fake_system&&)                 = delete;
+  fake_system& operator=(fake_system&&)      = delete;
+
+  /** @brief Opens /dev/nvidia-uvm in a process. @param address_space -1 for none */
+  void open_uvm(int in, int number, int address_space)
+  {
+    processes[in].files.push_back({number, cuda::uvm_tools::device_path});
+    processes[in].address_spaces[number] = address_space;
+  }
+  /** @brief Descriptors and pages that were handed out and not given back. */
+  [[nodiscard]] std::size_t held() const { return opened.size() + pages.size(); }
+
+  /** @brief A GPU's memory moves. */
+  void migrate(int address_space, uuid const& gpu, std::uint64_t to_device, std::uint64_t to_host)
+  {
+    add(address_space, &gpu, cuda::uvm_tools::counter::bytes_to_device, to_device);
+    add(address_space, &gpu, cuda::uvm_tools::counter::bytes_to_host, to_host);
+  }
+  /** @brief A GPU, or the CPU, faults. CPU faults reach trackers of all processors only. */
+  void fault(int address_space, uuid const* gpu, std::uint64_t faults)
+  {
+    add(
+      address_space,
+      gpu,
+      gpu == nullptr ? cuda::uvm_tools::counter::cpu_faults : cuda::uvm_tools::counter::gpu_faults,
+      faults);
+  }
+
+  [[nodiscard]] int open(char const* path) noexcept override
+  {
+    if (int const error = failing("open")) { return -error; }
+    return hand_out({path, -1});
+  }
+  void close(int descriptor) noexcept override
+  {
+    given_back.push_back(opened.at(descriptor).target);
+    opened.erase(descriptor);
+  }
+  [[nodiscard]] int ioctl(int descriptor, unsigned long request, void* argument) noexcept override
+  {
+    if (int const error = failing("ioctl")) { return -error; }
+    auto& file = opened.at(descriptor);
+    if (request == cuda::uvm_tools::init_tracker) {
+      auto& init       = *static_cast<cuda::uvm_tools::init_tracker_parameters*>(argument);
+      auto const space = address_space_of(static_cast<int>(init.uvm_descriptor));
+      if (space < 0) {
+        init.status = 0x16;  // NV_ERR_ILLEGAL_ACTION
+        return 0;
+      }
+      file.address_space = space;
+      file.page          = reinterpret_cast<std::uint64_t*>(init.control_buffer);
+      file.all           = init.all_processors != 0;
+      file.gpu           = init.processor;
+      return 0;
+    }
+    auto& count = *static_cast<cuda::uvm_tools::count_parameters*>(argument);
+    if (request == cuda::uvm_tools::enable_count) { file.flags |= count.flags; }
+    if (request == cuda::uvm_tools::disable_count) { file.flags &= ~count.flags; }
+    return 0;
+  }
+  [[nodiscard]] void* map(std::size_t bytes) noexcept override
+  {
+    if (failing("map") != 0) { return nullptr; }
+    void* const page = std::aligned_alloc(bytes, bytes);
+    std::memset(page, 0, bytes);
+    pages.insert(page);
+    return page;
+  }
+  [[nodiscard]] int wipe_on_fork(void* /*address*/, std::size_t /*bytes*/) noexcept override
+  {
+    return -failing("wipe_on_fork");
+  }
+  void unmap(void* address, std::size_t /*bytes*/) noexcept override
+  {
+    given_back.emplace_back("page");
+    pages.erase(address);
+    std::free(address);  // NOLINT: its twin is in `map`
+  }
+  [[nodiscard]] int process_id() noexcept override { return pid; }
+  [[nodiscard]] int open_process(int which) noexcept override
+  {
+    if (int const error = failing("open_process")) { return -error; }
+    return processes.contains(which) ? hand_out({"pidfd", which}) : -ESRCH;
+  }
+  [[nodiscard]] int copy_descriptor(int which, int descriptor) noexcept override
+  {
+    if (int const error = failing("copy_descriptor")) { return -error; }
+    auto const& from = processes.at(opened.at(which).pid).address_spaces;
+    auto const it    = from.find(descriptor);
+    if (it == from.end()) { return -EBADF; }
+    return hand_out({"copy", -1, it->second});
+  }
+  [[nodiscard]] bool same_file(int first, int second) noexcept override
+  {
+    return opened.at(first).address_space == opened.at(second).address_space;
+  }
+  [[nodiscard]] int wait_exit(int which, int /*timeout_ms*/) noexcept override
+  {
+    if (int const error = failing("wait_exit")) { return -error; }
+    return processes.at(opened.at(which).pid).ended ? 1 : 0;
+  }
+  [[nodiscard]] int list_files(int which, std::vector<open_file>& files) override
+  {
+    if (int const error = failing("list_files")) { return -error; }
+    files = processes.at(which).files;
+    return 0;
+  }
+  [[nodiscard]] std::string read_line(char const* /*path*/) override { return ptrace_scope; }
+
+ private:
+  struct handle {
+    std::string target;
+    int pid{-1};            // of a process descriptor
+    int address_space{-1};  // of a copied descriptor, or a tracker
+    std::uint64_t* page{nullptr};
+    bool all{false};
+    uuid gpu{};
+    std::uint64_t flags{0};
+  };
+
+  [[nodiscard]] int failing(std::string const& call)
+  {
+    ++calls;
+    if (auto const it = errors.find(calls); it != errors.end()) { return it->second; }
+    auto const it = answers.find(call);
+    return it == answers.end() ? 0 : it->second;
+  }
+  [[nodiscard]] int hand_out(handle made)
+  {
+    opened.emplace(next, std::move(made));
+    return next++;
+  }
+  [[nodiscard]] int address_space_of(int descriptor) const
+  {
+    if (auto const it = opened.find(descriptor); it != opened.end()) {
+      return it->second.address_space;
+    }
+    auto const& own = processes.at(own_pid).address_spaces;
+    auto const it   = own.find(descriptor);
+    return it == own.end() ? -1 : it->second;
+  }
+  void add(int address_space,
+           uuid const* gpu,
+           cuda::uvm_tools::counter which,
+           std::uint64_t amount) const
+  {
+    for (auto const& [number, tracker] : opened) {
+      bool const matches = tracker.all || (gpu != nullptr && tracker.gpu == *gpu);
+      if (tracker.page != nullptr && tracker.address_space == address_space && matches &&
+          (tracker.flags & cuda::uvm_tools::flag(which)) != 0) {
+        tracker.page[static_cast<unsigned>(which)] += amount;
+      }
+    }
+  }
+
+  std::map<int, handle> opened;
+  std::set<void*> pages;
+  int next{1000};
+};
+
+}  // namespace rmm_uvm::tests
