@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rmm_uvm.drivers import cuda_driver, simulated_device
     from rmm_uvm.install import current_installation, reinitialize, restore
     from rmm_uvm.pools import ipc_pool, managed_pool
+    from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
+    from rmm_uvm.watch.stages import stage
 
 __version__ = "0.1.0"
 
@@ -28,10 +30,12 @@ __all__ = [
     "current_installation",
     "ipc_pool",
     "managed_pool",
+    "monitor",
     "mr",
     "reinitialize",
     "restore",
     "simulated_device",
+    "stage",
 ]
 
 _MODULE_OF = {
@@ -39,10 +43,13 @@ _MODULE_OF = {
     "current_installation": "install",
     "ipc_pool": "pools",
     "managed_pool": "pools",
+    "monitor": "watch.monitor",
     "reinitialize": "install",
     "restore": "install",
     "simulated_device": "drivers",
+    "stage": "watch.stages",
 }
+_NAME_THERE = {"monitor": "Monitor"}  # a class that is used as a function is
 
 
 def __getattr__(name: str) -> Any:
@@ -51,7 +58,9 @@ def __getattr__(name: str) -> Any:
     importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
     if name == "mr":
         return importlib.import_module("rmm_uvm.mr")
-    value = getattr(importlib.import_module(f"rmm_uvm.{_MODULE_OF[name]}"), name)
+    value = getattr(
+        importlib.import_module(f"rmm_uvm.{_MODULE_OF[name]}"), _NAME_THERE.get(name, name)
+    )
     globals()[name] = value  # the next use is a plain look-up
     return value
 

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a monitor was told to do, checked before anything is opened."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.units import parse_bytes
+
+if TYPE_CHECKING:
+    from rmm_uvm.watch.finding import Finding
+
+__all__ = ["MonitorSettings", "check_settings"]
+
+_WAYS = ("warn", "raise", "log")
+_INTERVALS_SECONDS = (0.001, 3600.0)
+_MOST_SAMPLES = 100_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class MonitorSettings:
+    """The checked arguments of a `Monitor`, which documents them."""
+
+    devices: tuple[int, ...] | None
+    interval_seconds: float
+    history: int
+    faults: bool
+    attribution: bool
+    on_finding: str | Callable[[Finding], object] | None
+    thresholds: Any
+    driver: UvmDriver | str | None
+    trace: Path | None
+    publish: bool
+
+    def described(self) -> dict[str, str]:
+        """Return what was set, by name, for people to read."""
+        ways = self.on_finding if isinstance(self.on_finding, str) else "a function"
+        return {
+            "interval": f"{self.interval_seconds:g} s",
+            "history": f"{self.history} samples of each device",
+            "faults": "counted" if self.faults else "not counted",
+            "attribution": "on" if self.attribution else "off",
+            "findings": "recorded" if self.on_finding is None else ways,
+            **({"trace": str(self.trace)} if self.trace is not None else {}),
+        }
+
+
+def check_settings(
+    *,
+    devices: int | Iterable[int] | None,
+    interval_seconds: float,
+    history: int,
+    faults: bool,
+    attribution: bool,
+    on_finding: str | Callable[[Finding], object] | None,
+    thresholds: Any,
+    driver: UvmDriver | str | None,
+    trace: str | os.PathLike[str] | None,
+    publish: bool,
+) -> MonitorSettings:
+    """Return the settings of a `Monitor`.
+
+    Raises
+    ------
+    ConfigurationError
+        If one cannot be used; it names the argument.
+    """
+    least, most = _INTERVALS_SECONDS
+    if not _is_number(interval_seconds) or not least <= interval_seconds <= most:
+        raise ConfigurationError(
+            f"interval_seconds={interval_seconds!r}: seconds between {least} and {most:g}"
+        )
+    if not isinstance(history, int) or isinstance(history, bool) or history < 2:
+        raise ConfigurationError(f"history={history!r}: a number of samples to keep, at least 2")
+    if history > _MOST_SAMPLES:
+        raise ConfigurationError(f"history={history!r}: at most {_MOST_SAMPLES:,} samples")
+    if not (on_finding is None or callable(on_finding) or on_finding in _WAYS):
+        raise ConfigurationError(
+            f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a function or None"
+        )
+    for name, value in (("faults", faults), ("attribution", attribution), ("publish", publish)):
+        if not isinstance(value, bool):
+            raise ConfigurationError(f"{name}={value!r}: use True or False")
+    return MonitorSettings(
+        _checked_devices(devices, driver),
+        float(interval_seconds),
+        history,
+        faults,
+        attribution,
+        on_finding,
+        thresholds,
+        _checked_driver(driver),
+        _checked_trace(trace),
+        publish,
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _checked_devices(
+    devices: int | Iterable[int] | None, driver: UvmDriver | str | None
+) -> tuple[int, ...] | None:
+    if isinstance(driver, UvmDriver):
+        own = driver.info.device_id
+        if devices is None or devices == own:
+            return (own,)
+    if devices is None:
+        return None
+    ids = tuple(devices) if isinstance(devices, Iterable) else (devices,)
+    wrong = [i for i in ids if not isinstance(i, int) or isinstance(i, bool) or i < 0]
+    if not ids or wrong or len(set(ids)) != len(ids):
+        raise ConfigurationError(f"devices={devices!r}: CUDA ordinals from 0, each once")
+    if isinstance(driver, UvmDriver) and ids != (driver.info.device_id,):
+        raise ConfigurationError(
+            f"devices={devices!r}: the driver serves device {driver.info.device_id}; leave devices "
+            "out"
+        )
+    return ids
+
+
+def _checked_driver(driver: UvmDriver | str | None) -> UvmDriver | str | None:
+    if driver is None or isinstance(driver, UvmDriver) or driver == "cuda":
+        return driver
+    kind, _, size = driver.partition(":") if isinstance(driver, str) else ("", "", "")
+    if kind != "simulated":
+        raise ConfigurationError(f"driver={driver!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")
+    if size:
+        parse_bytes(size, name="driver")
+    return driver
+
+
+def _checked_trace(trace: str | os.PathLike[str] | None) -> Path | None:
+    if trace is None:
+        return None
+    if not isinstance(trace, str | os.PathLike) or not os.fspath(trace):
+        raise ConfigurationError(f"trace={trace!r}: the name of a file to write")
+    return Path(trace)

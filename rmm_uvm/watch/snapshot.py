@@ -1,0 +1,386 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a monitor says of one device: at a moment (`Snapshot`), or between two (`Window`).
+
+Plain frozen values: no GPU is asked when they are read. What is not known is None, never 0.
+docs/metrics.md has source and exactness of every figure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.units import format_bytes
+from rmm_uvm.watch.sample import Known
+from rmm_uvm.watch.table import html_table, text_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rmm_uvm.watch.recording import DeviceFacts
+
+__all__ = ["NEEDS", "TOTALS", "Snapshot", "Window", "snapshot_of", "window_between"]
+
+NEEDS: dict[str, Known] = {
+    **dict.fromkeys(
+        ("host_to_device_bytes", "device_to_host_bytes", "own_to_host_bytes"), Known.COUNTERS
+    ),
+    "evicted_bytes_estimate": Known.COUNTERS | Known.DEVICE,
+    **dict.fromkeys(("cpu_faults", "gpu_faults"), Known.FAULTS),
+    **dict.fromkeys(
+        ("prefetched_bytes", "discarded_bytes", "footprint_bytes", "managed_bytes"), Known.FOOTPRINT
+    ),
+    "resident_bytes": Known.RESIDENT,
+    "device_used_bytes": Known.DEVICE,
+}
+"""The bits of ``known`` that a field of a sample needs to mean anything."""
+
+TOTALS = (
+    "host_to_device_bytes",
+    "device_to_host_bytes",
+    "own_to_host_bytes",
+    "evicted_bytes_estimate",
+    "prefetched_bytes",
+    "discarded_bytes",
+    "cpu_faults",
+    "gpu_faults",
+)
+"""Fields that only grow since the monitor began; the others are levels of the moment."""
+
+
+class _Shown:
+    """Prints as a table, in notebooks too."""
+
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return text_table(self._title(), self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), self._rows())
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Snapshot(_Shown):
+    """Totals and levels of one device at one time. What is not known is None.
+
+    Parameters
+    ----------
+    device_id : int
+        CUDA ordinal.
+    time_ns : int
+        Since the monitor began, ns.
+    host_to_device_bytes, device_to_host_bytes : int or None
+        Total of managed memory that this process moved each way, bytes; exact.
+    own_to_host_bytes : int or None
+        Of the second, bytes that this package asked to be moved; the ranges as asked.
+    evicted_bytes_estimate : int or None
+        Of the second, the rest, while the device was full; an estimate.
+    prefetched_bytes, discarded_bytes : int or None
+        Total of the ranges that our resources prefetched to the device and discarded, bytes.
+    cpu_faults, gpu_faults : int or None
+        Total of faults on managed pages; exact. None without ``faults=True``.
+    footprint_bytes : int or None
+        Allocated and not freed; exact, but of a bare RMM pool its size.
+    managed_bytes : int or None
+        Managed memory that the pool has taken from the driver; exact.
+    resident_bytes : int or None
+        Managed memory on the device; an estimate unless `resident_exact`.
+    device_used_bytes : int or None
+        Device memory in use by all processes; exact.
+    capacity_bytes : int or None
+        Device memory that managed pages can use, as of the monitor's start.
+    device_total_bytes : int or None
+        Device memory.
+    resident_exact : bool
+        `resident_bytes` is exact.
+    simulated : bool
+        A model, not a GPU.
+    causes : mapping or None
+        With attribution: bytes by direction and cause.
+    prefetch_skipped : mapping of str to int, or None
+        Requests for which our resources prefetched nothing, by reason, since the monitor began.
+    """
+
+    device_id: int
+    time_ns: int
+    host_to_device_bytes: int | None = None
+    device_to_host_bytes: int | None = None
+    own_to_host_bytes: int | None = None
+    evicted_bytes_estimate: int | None = None
+    prefetched_bytes: int | None = None
+    discarded_bytes: int | None = None
+    cpu_faults: int | None = None
+    gpu_faults: int | None = None
+    footprint_bytes: int | None = None
+    managed_bytes: int | None = None
+    resident_bytes: int | None = None
+    device_used_bytes: int | None = None
+    capacity_bytes: int | None = None
+    device_total_bytes: int | None = None
+    resident_exact: bool = False
+    simulated: bool = False
+    causes: Mapping[str, Any] | None = None
+    prefetch_skipped: Mapping[str, int] | None = None
+
+    @property
+    def time_seconds(self) -> float:
+        """Since the monitor began."""
+        return self.time_ns / 1e9
+
+    @property
+    def oversubscription_factor(self) -> float | None:
+        """Footprint over capacity: 1.0 is full. None when either is not known."""
+        if self.footprint_bytes is None or not self.capacity_bytes:
+            return None
+        return self.footprint_bytes / self.capacity_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field, and `oversubscription_factor`, as values that JSON can hold."""
+        return {
+            **dataclasses.asdict(self),
+            "oversubscription_factor": self.oversubscription_factor,
+        }
+
+    def _title(self) -> str:
+        kind = "simulated device" if self.simulated else "device"
+        return f"{kind} {self.device_id} after {self.time_seconds:.1f} s"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        factor = self.oversubscription_factor
+        of_capacity = "" if factor is None else f" ({factor:.2f} x capacity)"
+        estimate = "" if self.resident_exact or self.resident_bytes is None else " (estimate)"
+        return [
+            ("footprint", _bytes(self.footprint_bytes) + of_capacity),
+            ("capacity", _bytes(self.capacity_bytes)),
+            ("resident", _bytes(self.resident_bytes) + estimate),
+            ("device in use", _bytes(self.device_used_bytes)),
+            *_traffic_rows(self),
+        ]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Window(_Shown):
+    """What happened on one device between two times. What is not known is None.
+
+    Parameters
+    ----------
+    device_id : int
+        CUDA ordinal.
+    begin_seconds, end_seconds : float
+        Since the monitor began.
+    host_to_device_bytes, device_to_host_bytes, own_to_host_bytes, evicted_bytes_estimate : int or \
+None
+        As in `Snapshot`, of this window alone; so are those that follow.
+    prefetched_bytes, discarded_bytes, cpu_faults, gpu_faults : int or None
+        As in `Snapshot`.
+    peak_footprint_bytes, peak_resident_bytes : int or None
+        The most that any sample within saw.
+    capacity_bytes : int or None
+        As in `Snapshot`.
+    simulated : bool
+        A model, not a GPU.
+    causes : mapping or None
+        With attribution: bytes by direction and cause.
+    """
+
+    device_id: int
+    begin_seconds: float
+    end_seconds: float
+    host_to_device_bytes: int | None = None
+    device_to_host_bytes: int | None = None
+    own_to_host_bytes: int | None = None
+    evicted_bytes_estimate: int | None = None
+    prefetched_bytes: int | None = None
+    discarded_bytes: int | None = None
+    cpu_faults: int | None = None
+    gpu_faults: int | None = None
+    peak_footprint_bytes: int | None = None
+    peak_resident_bytes: int | None = None
+    capacity_bytes: int | None = None
+    simulated: bool = False
+    causes: Mapping[str, Any] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it was."""
+        return self.end_seconds - self.begin_seconds
+
+    @property
+    def host_to_device_bytes_per_second(self) -> float | None:
+        """Mean rate to the device, bytes per second."""
+        return self._rate(self.host_to_device_bytes)
+
+    @property
+    def device_to_host_bytes_per_second(self) -> float | None:
+        """Mean rate to the host, bytes per second."""
+        return self._rate(self.device_to_host_bytes)
+
+    @property
+    def evicted_bytes_estimate_per_second(self) -> float | None:
+        """Mean rate of eviction, bytes per second; an estimate."""
+        return self._rate(self.evicted_bytes_estimate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field, and the rates, as values that JSON can hold."""
+        rates = (
+            "host_to_device_bytes_per_second",
+            "device_to_host_bytes_per_second",
+            "evicted_bytes_estimate_per_second",
+        )
+        return {
+            **dataclasses.asdict(self),
+            "seconds": self.seconds,
+            **{name: getattr(self, name) for name in rates},
+        }
+
+    def _rate(self, nbytes: int | None) -> float | None:
+        return None if nbytes is None or self.seconds <= 0 else nbytes / self.seconds
+
+    def _title(self) -> str:
+        kind = "simulated device" if self.simulated else "device"
+        return f"{kind} {self.device_id}: {self.seconds:.2f} s"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("peak footprint", _bytes(self.peak_footprint_bytes)),
+            ("capacity", _bytes(self.capacity_bytes)),
+            *_traffic_rows(self),
+        ]
+
+
+def snapshot_of(
+    row: np.void,
+    facts: DeviceFacts,
+    causes: Mapping[str, Any] | None = None,
+    prefetch_skipped: Mapping[str, int] | None = None,
+) -> Snapshot:
+    """Return the snapshot that one sample makes.
+
+    Parameters
+    ----------
+    row : void, dtype `SAMPLE_DTYPE`
+        The sample.
+    facts : DeviceFacts
+        Of its device.
+    causes, prefetch_skipped : mapping or None
+        As in `Snapshot`.
+    """
+    known = Known(int(row["known"]))
+    values = {name: int(row[name]) if known & bit == bit else None for name, bit in NEEDS.items()}
+    return Snapshot(
+        device_id=facts.device_id,
+        time_ns=int(row["time_ns"]),
+        **values,
+        capacity_bytes=facts.capacity_bytes or None,
+        device_total_bytes=facts.total_bytes or None,
+        resident_exact=bool(known & Known.RESIDENT_EXACT),
+        simulated=facts.simulated,
+        causes=causes,
+        prefetch_skipped=prefetch_skipped,
+    )
+
+
+def window_between(
+    since: Snapshot | None,
+    until: Snapshot,
+    samples: np.ndarray[Any, np.dtype[np.void]],
+) -> Window:
+    """Return what happened between two snapshots of one device.
+
+    Parameters
+    ----------
+    since : Snapshot or None
+        The earlier; None: the monitor's start.
+    until : Snapshot
+        The later.
+    samples : ndarray, shape (n_samples,), dtype `SAMPLE_DTYPE`
+        Samples of the device, for the peaks; those outside the window are left out.
+
+    Raises
+    ------
+    ConfigurationError
+        If `since` is of another device, or later than `until`.
+    """
+    if since is not None and since.device_id != until.device_id:
+        raise ConfigurationError(
+            f"since is a snapshot of device {since.device_id}, and the window is one of device "
+            f"{until.device_id}: give device={since.device_id}, or another snapshot"
+        )
+    begin_ns = 0 if since is None else since.time_ns
+    if begin_ns > until.time_ns:
+        raise ConfigurationError(
+            f"since was taken at {begin_ns / 1e9:.3f} s, and this monitor has run for "
+            f"{until.time_seconds:.3f} s: take the snapshot from the same monitor"
+        )
+    inside = samples[(samples["time_ns"] >= begin_ns) & (samples["time_ns"] <= until.time_ns)]
+    return Window(
+        device_id=until.device_id,
+        begin_seconds=begin_ns / 1e9,
+        end_seconds=until.time_seconds,
+        **{name: _growth(name, since, until) for name in TOTALS},
+        peak_footprint_bytes=_peak("footprint_bytes", inside, since, until),
+        peak_resident_bytes=_peak("resident_bytes", inside, since, until),
+        capacity_bytes=until.capacity_bytes,
+        simulated=until.simulated,
+        causes=_cause_growth(None if since is None else since.causes, until.causes),
+    )
+
+
+def _growth(name: str, since: Snapshot | None, until: Snapshot) -> int | None:
+    end = getattr(until, name)
+    if since is None or end is None:
+        return end  # type: ignore[no-any-return]
+    begin = getattr(since, name)
+    # A counter that was restarted (a device reset) is lower than it was.
+    return None if begin is None else max(end - begin, 0)
+
+
+def _peak(
+    name: str,
+    samples: np.ndarray[Any, np.dtype[np.void]],
+    since: Snapshot | None,
+    until: Snapshot,
+) -> int | None:
+    known = samples[(samples["known"] & NEEDS[name]) == NEEDS[name]][name]
+    ends = [getattr(end, name) for end in (since, until) if end is not None]
+    values = [value for value in ends if value is not None]
+    if len(known):
+        values.append(int(known.max()))
+    return max(values, default=None)
+
+
+def _cause_growth(begin: Any, end: Any) -> Any:
+    """Subtract totals of the same, perhaps nested, keys."""
+    if end is None:
+        return None
+    if isinstance(end, Mapping):
+        before = begin if isinstance(begin, Mapping) else {}
+        return {key: _cause_growth(before.get(key), value) for key, value in end.items()}
+    if isinstance(end, int | float):
+        return end - (begin or 0)
+    return end
+
+
+def _bytes(value: int | None) -> str:
+    return "unknown" if value is None else format_bytes(value)
+
+
+def _traffic_rows(of: Snapshot | Window) -> list[tuple[str, str]]:
+    rows = [
+        ("to the device", _bytes(of.host_to_device_bytes)),
+        ("to the host", _bytes(of.device_to_host_bytes)),
+        ("evicted (estimate)", _bytes(of.evicted_bytes_estimate)),
+        ("prefetched", _bytes(of.prefetched_bytes)),
+        ("discarded", _bytes(of.discarded_bytes)),
+    ]
+    if of.gpu_faults is not None and of.cpu_faults is not None:
+        rows.append(("faults", f"{of.gpu_faults:,} of the GPU, {of.cpu_faults:,} of the CPU"))
+    return rows
