@@ -4,15 +4,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
 
+from rmm_uvm._lib.driver import LevelSource
+from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.device_info import Availability
 from rmm_uvm.watch import footprint
 
-__all__ = ["WatchedChain"]
+__all__ = ["LevelSink", "WatchedChain"]
 
 _AVAILABLE = Availability(available=True)
+
+
+class LevelSink(Protocol):
+    """The part of a sampler that is told of levels."""
+
+    def set_levels(self, device_id: int, source: LevelSource | None) -> None:
+        """Read levels from a source from now on."""
+
+    def set_external_footprint(
+        self, device_id: int, footprint_bytes: int | None, managed_bytes: int | None = None
+    ) -> None:
+        """Take these levels."""
+
+
+def _nothing(adaptor: UvmResourceAdaptor) -> None:
+    """Do nothing about a new adaptor."""
 
 
 class WatchedChain:
@@ -22,61 +42,121 @@ class WatchedChain:
     ----------
     device_id : int
         CUDA ordinal.
-    sampler : Sampler
+    sampler : LevelSink
         Is told the levels, or where to read them.
+    on_adaptor : callable
+        Called with each adaptor of ours that was not there before. Must not keep it.
 
     Attributes
     ----------
     own, foreign : Availability
         Whether the chain is ours, and whether it is another's that tells its footprint.
+    prefetch : {"auto", "always", "never"} or None
+        How our resource prefetches; None without one.
+    names : tuple of str
+        Classes of its resources, the outermost first.
 
     Notes
     -----
-    Keeps no resource alive, only its prefetcher, which owns no memory. Not thread-safe.
+    Thread-safe. Keeps no resource alive: of a pool of ours only its prefetcher, which owns no
+    memory.
     """
 
-    def __init__(self, device_id: int, sampler: Any) -> None:
+    def __init__(
+        self,
+        device_id: int,
+        sampler: LevelSink,
+        on_adaptor: Callable[[UvmResourceAdaptor], None] = _nothing,
+    ) -> None:
         self.device_id = device_id
         self.own = self.foreign = Availability(available=False, reason="not looked at yet")
         self.prefetch: str | None = None
+        self.names: tuple[str, ...] = ()
         self._sampler = sampler
+        self._on_adaptor = on_adaptor
+        self._lock = threading.Lock()
+        self._known: tuple[Any, ...] = ()
         self._prefetcher: Prefetcher | None = None
-        self._skipped: dict[str, int] = {}
-        self._skipped_before: dict[str, int] = {}
+        self._skipped: dict[str, int] = {}  # in chains that went, and at the beginning (negative)
 
-    def refresh(self) -> None:
-        """Look at the chain, and tell the sampler."""
+    def refresh(self) -> bool:
+        """Look at the chain, and tell the sampler. Return whether it is another chain now."""
+        with self._lock:
+            return self._refresh()
+
+    def _refresh(self) -> bool:
+        self.names = footprint.chain_names(self.device_id)
         adaptor = footprint.own_adaptor(self.device_id)
-        if adaptor is not None:
-            self.own = _AVAILABLE
-            self.foreign = Availability(available=False, reason="the chain is of rmm_uvm")
-            self.prefetch = adaptor.prefetch
-            self._prefetcher = adaptor.managed_mr.prefetcher
-            self._sampler.set_external_footprint(
-                self.device_id, adaptor.get_allocated_bytes(), adaptor.managed_mr.slab_bytes
-            )
-            return
-        self.prefetch = self._prefetcher = None
+        if adaptor is None:
+            changed = self._known != self.names
+            if changed:
+                self._leave(self.names)
+                self._sampler.set_levels(self.device_id, None)
+            self._tell_foreign()
+            return changed
+        # An adaptor cannot be referred to weakly. Its prefetcher stays the same object and is held
+        # here, so that no other chain can be taken for this one, even at the same address.
+        prefetcher = adaptor.managed_mr.prefetcher
+        changed = prefetcher is not self._prefetcher or self._known != (id(adaptor), self.names)
+        if changed:
+            beginning = not self._known
+            self._leave((id(adaptor), self.names))
+            self._prefetcher = prefetcher
+            if beginning:  # it was at work before the monitor was
+                self._add_skipped(-1)
+            self._sampler.set_external_footprint(self.device_id, None)
+            self._sampler.set_levels(self.device_id, adaptor.level_source())
+            self._on_adaptor(adaptor)
+        self.own = _AVAILABLE
+        self.foreign = Availability(available=False, reason="the chain is one of rmm_uvm")
+        self.prefetch = adaptor.prefetch
+        return changed
+
+    def _tell_foreign(self) -> None:
+        self.prefetch = None
         self.own = Availability(
             available=False, reason=f"no pool of rmm_uvm on device {self.device_id}"
         )
         levels = footprint.foreign_levels(self.device_id)
         if levels is None:
-            outer = next(iter(footprint.chain_names(self.device_id)), "no resource")
+            outer = next(iter(self.names), "no resource")
             self.foreign = Availability(
                 available=False,
-                reason=f"RMM has {outer}, which does not tell what is allocated: wrap it in "
-                "rmm.mr.StatisticsResourceAdaptor",
+                reason=f"{outer} does not tell what is allocated; "
+                "rmm.mr.StatisticsResourceAdaptor around it does",
             )
+            self._sampler.set_external_footprint(self.device_id, None)
             return
         self.foreign = _AVAILABLE
         self._sampler.set_external_footprint(
             self.device_id, levels.footprint_bytes, levels.managed_bytes
         )
 
+    def _leave(self, known: tuple[Any, ...]) -> None:
+        """Let go of the chain that was there."""
+        if self._prefetcher is not None:
+            self._add_skipped(1)
+        self._prefetcher = None
+        self._known = known
+
+    def _add_skipped(self, sign: int) -> None:
+        assert self._prefetcher is not None
+        for reason, count in self._prefetcher.statistics()["skipped"].items():
+            self._skipped[reason] = self._skipped.get(reason, 0) + sign * count
+
+    def forget(self) -> None:
+        """Let go of everything but the figures; nothing may be refreshed afterwards."""
+        with self._lock:
+            if self._prefetcher is not None:
+                self._add_skipped(1)
+            self._prefetcher = None
+
     @property
     def prefetch_skipped(self) -> dict[str, int] | None:
-        """Requests that prefetched nothing, by reason; None without a resource of ours."""
-        if self._prefetcher is None:
-            return None
-        return dict(self._prefetcher.statistics()["skipped"])
+        """Requests since the start that prefetched nothing, by reason; None if never a pool of ours."""
+        with self._lock:
+            total = dict(self._skipped)
+            if self._prefetcher is not None:
+                for reason, count in self._prefetcher.statistics()["skipped"].items():
+                    total[reason] = total.get(reason, 0) + count
+        return total or None

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a trace while a monitor runs: our adaptors' allocations, stages and samples.
+
+Does not cover the format; see docs/trace-format.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm.watch import footprint
+from rmm_uvm.watch.recording import DeviceFacts
+
+__all__ = ["Tracing"]
+
+
+class Tracing:
+    """A trace file that is being written.
+
+    Parameters
+    ----------
+    path : Path
+        The file; must not exist.
+    devices : sequence of DeviceFacts
+        What is watched.
+    settings, versions : mapping of str to str
+        For people who read it.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be made, or exists.
+
+    Notes
+    -----
+    Thread-safe. A full disk ends the writing, not the program; `failed` has the reason then.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        devices: Sequence[DeviceFacts],
+        settings: dict[str, str],
+        versions: dict[str, str],
+        origin_ns: int | None,
+    ) -> None:
+        from rmm_uvm._lib.trace import TraceWriter
+
+        facts = {
+            "devices": [dataclasses.asdict(device) for device in devices],
+            "settings": settings,
+            "versions": versions,
+        }
+        self.writer: Any = TraceWriter(path, facts, origin_ns=origin_ns)
+        self._device_ids = tuple(device.device_id for device in devices)
+        self._next_sequence = 0
+        self._lock = threading.Lock()
+
+    def observe(self, adaptor: UvmResourceAdaptor) -> None:
+        """Write what an adaptor allocates and frees from now on."""
+        adaptor.observe(self.writer)
+
+    def flush(self, sampler: Any) -> None:
+        """Write new samples, and everything that is buffered."""
+        with self._lock:
+            rows, self._next_sequence, _ = sampler.samples(self._next_sequence)
+            if len(rows):
+                self.writer.samples(rows)
+            self.writer.flush()
+
+    @property
+    def failed(self) -> str:
+        """Why writing ended; empty while it goes on."""
+        return str(self.writer.failed)
+
+    def close(self) -> None:
+        """End the file. Adaptors that were replaced meanwhile are ignored from now on."""
+        for device_id in self._device_ids:
+            adaptor = footprint.own_adaptor(device_id)
+            if adaptor is not None:
+                adaptor.observe(None)
+        self.writer.close()
