@@ -123,6 +123,10 @@ cdef extern from *:
         uvm_driver&, memory_range, location, stream_handle) noexcept nogil
 
 
+cdef extern from "rmm_uvm/driver/device_memory_reader.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass device_memory_reader:
+        bool read(device_memory&) noexcept
+
 cdef extern from "rmm_uvm/driver/memory_levels.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass memory_levels:
         uint64_t footprint_bytes
@@ -144,6 +148,10 @@ cdef int check(status result, what) except -1
 
 cdef class UvmDriver:
     cdef shared_ptr[uvm_driver] handle
+
+
+cdef class MemoryReader:
+    cdef shared_ptr[device_memory_reader] handle
 
 
 cdef class LevelSource:

@@ -234,6 +234,13 @@ cdef class UvmDriver:
         check(result, "synchronizing a stream")
 
 
+cdef class MemoryReader:
+    """Tells free and total memory of one device without a driver; the base of NVML's reader."""
+
+    def __init__(self):
+        raise TypeError("a memory reader is made by what reads, such as NVML")
+
+
 cdef class LevelSource:
     """Tells the levels of one memory resource; keeps none of its memory alive. Thread-safe.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-MODULES = ["driver", "cuda", "sim", "residency", "mr"]
+MODULES = ["driver", "cuda", "sim", "residency", "mr", "monitor"]
 
 
 def examples() -> list[doctest.DocTest]:

@@ -78,11 +78,18 @@ void simulated_device::move_to(va_block& block, chunk_list_id list)
   if (list == chunk_list_id::unused) { unused_.push_back(block); }
 }
 
+void simulated_device::set_resident_bytes(std::size_t bytes) noexcept
+{
+  totals_.resident_bytes      = bytes;
+  totals_.peak_resident_bytes = std::max(totals_.peak_resident_bytes, bytes);
+  resident_bytes_.store(bytes, std::memory_order_relaxed);
+}
+
 void simulated_device::release(va_block& block)
 {
   if (block.list == chunk_list_id::none) { return; }
   move_to(block, chunk_list_id::none);
-  totals_.resident_bytes -= block.chunk_bytes();
+  set_resident_bytes(totals_.resident_bytes - block.chunk_bytes());
 }
 
 bool simulated_device::take_host_pages(va_block& block, page_mask pages)
@@ -169,8 +176,7 @@ status simulated_device::migrate_to_device(
 {
   if (block.list == chunk_list_id::none) {
     if (auto const room = make_room(block.chunk_bytes()); !room.ok()) { return room; }
-    totals_.resident_bytes += block.chunk_bytes();
-    totals_.peak_resident_bytes = std::max(totals_.peak_resident_bytes, totals_.resident_bytes);
+    set_resident_bytes(totals_.resident_bytes + block.chunk_bytes());
   }
   auto const missing = pages & ~block.on_device;
   auto const copied  = missing & block.on_host & ~block.discarded;

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -88,6 +89,16 @@ class uvm_driver {
 
   /** @brief Waits until all work in `stream` is done. */
   virtual status synchronize(stream_handle stream) noexcept = 0;
+
+  /**
+   * @brief Bytes of managed memory that reside on the device now; nullopt: cannot be told.
+   *
+   * A GPU's driver does not tell; the simulated device does. Never blocks.
+   */
+  [[nodiscard]] virtual std::optional<std::size_t> resident_managed_bytes() const noexcept
+  {
+    return std::nullopt;
+  }
 
   /** @brief What was asked of this driver so far, by whomever. A few loads; never blocks. */
   [[nodiscard]] command_totals commands() const noexcept { return commands_.read(); }

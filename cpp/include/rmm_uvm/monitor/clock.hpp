@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace rmm_uvm::monitor {
 
-/** @brief Time, injected, so that tests need not wait. Thread-safe. */
+/** @brief Time, injected, so that tests need not wait; one may serve several samplers. Thread-safe.
+ */
 class clock {
  public:
   clock()                        = default;
@@ -19,12 +21,13 @@ class clock {
   /** @brief Nanoseconds since an arbitrary moment; never goes back. */
   [[nodiscard]] virtual std::uint64_t now_ns() noexcept = 0;
   /**
-   * @brief Sleeps until `deadline_ns` or `interrupt`.
-   * @return false when interrupted
+   * @brief Sleeps until `deadline_ns`, or until `cancelled` is set and `wake` was called after it.
+   * @return false when cancelled
    */
-  [[nodiscard]] virtual bool sleep_until(std::uint64_t deadline_ns) noexcept = 0;
-  /** @brief Wakes every sleeper, now and for good. */
-  virtual void interrupt() noexcept = 0;
+  [[nodiscard]] virtual bool sleep_until(std::uint64_t deadline_ns,
+                                         std::atomic<bool> const& cancelled) noexcept = 0;
+  /** @brief Lets every sleeper look at its `cancelled`. */
+  virtual void wake() noexcept = 0;
 };
 
 }  // namespace rmm_uvm::monitor

@@ -78,6 +78,10 @@ class simulated_device final : public uvm_driver, public migration_counters {
   // The seam: observations.
   [[nodiscard]] availability available() const override;
   [[nodiscard]] migration_totals read() const noexcept override;
+  [[nodiscard]] std::optional<std::size_t> resident_managed_bytes() const noexcept override
+  {
+    return resident_bytes_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] availability request_faults() const override;
   void release_faults() const noexcept override;
 
@@ -148,6 +152,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] bool take_host_pages(va_block& block, page_mask pages);
   void move_to(va_block& block, chunk_list_id list);
   void release(va_block& block);
+  void set_resident_bytes(std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t free_bytes() const noexcept;
   void spend(double ns) { modelled_ns_ += ns; }
   [[nodiscard]] bool faults_requested() const noexcept
@@ -170,7 +175,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   // Read without the mutex: counters are memory loads.
   std::atomic<std::uint64_t> host_to_device_bytes_{0};
   std::atomic<std::uint64_t> device_to_host_bytes_{0};
-  std::atomic<std::uint64_t> cpu_faults_{0};  // faults only while somebody asks for them
+  std::atomic<std::size_t> resident_bytes_{0};  // as in totals_
+  std::atomic<std::uint64_t> cpu_faults_{0};    // faults only while somebody asks for them
   std::atomic<std::uint64_t> gpu_faults_{0};
   mutable std::atomic<int> fault_requests_{0};
 };

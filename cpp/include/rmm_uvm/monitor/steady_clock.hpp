@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/monitor/clock.hpp>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace rmm_uvm::monitor {
+
+/** @brief The machine's monotonic clock; does not advance while the machine is suspended. */
+class steady_clock final : public clock {
+ public:
+  [[nodiscard]] std::uint64_t now_ns() noexcept override;
+  [[nodiscard]] bool sleep_until(std::uint64_t deadline_ns,
+                                 std::atomic<bool> const& cancelled) noexcept override;
+  void wake() noexcept override;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable woken_;
+};
+
+}  // namespace rmm_uvm::monitor

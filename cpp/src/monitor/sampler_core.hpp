@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/monitor/sampler.hpp>
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace rmm_uvm::monitor {
+
+/**
+ * @brief What the sampler and its thread share: both keep it, so that either may go first.
+ *
+ * Lock order: `lifecycle_mutex_`, `mutex_`. No source is asked under `mutex_`, so that readers
+ * never wait for a device.
+ */
+class sampler::core : public std::enable_shared_from_this<sampler::core> {
+ public:
+  core(std::vector<slot_settings> slots, sampler_settings settings, std::shared_ptr<clock> time);
+
+  void start();
+  void stop() noexcept;
+  [[nodiscard]] bool tick() noexcept;
+  [[nodiscard]] bool tick(std::uint64_t& deadline_ns) noexcept;  // and sets the next deadline
+  [[nodiscard]] bool forked() const noexcept;
+  [[nodiscard]] bool running() const noexcept;
+  [[nodiscard]] slot* find(int device_id) const noexcept;
+  [[nodiscard]] availability faults(int device_id) const;
+  [[nodiscard]] std::size_t count(std::uint64_t since) const noexcept;
+  [[nodiscard]] ring_read read(std::uint64_t since, std::span<sample> into) const noexcept;
+  [[nodiscard]] std::uint64_t next_sequence() const noexcept;
+  [[nodiscard]] bool wait(std::uint64_t sequence, std::chrono::nanoseconds timeout) const noexcept;
+  [[nodiscard]] std::uint64_t cost_ns() const noexcept { return cost_ns_; }
+  void before_fork() noexcept;
+  void after_fork() noexcept;
+
+ private:
+  struct run {  // from a start to a stop
+    std::atomic<bool> cancelled{false};
+    bool ended{false};  // guarded by mutex_
+  };
+
+  void loop(run& mine, std::uint64_t deadline_ns) noexcept;
+  void start_thread(std::uint64_t deadline_ns);
+  void release_faults() noexcept;
+  [[nodiscard]] std::uint64_t after(std::uint64_t deadline_ns, std::uint64_t now_ns) const noexcept;
+  [[nodiscard]] std::unique_lock<std::mutex> lock_to_read() const noexcept;
+
+  std::vector<std::unique_ptr<slot>> slots_;
+  sampler_settings const settings_;
+  std::shared_ptr<clock> const clock_;
+  pid_t const process_id_;
+  std::atomic<std::uint64_t> cost_ns_{0};
+
+  std::mutex lifecycle_mutex_;  // starting and stopping
+  std::thread thread_;
+  std::shared_ptr<run> run_;
+
+  mutable std::mutex mutex_;  // everything below
+  mutable std::condition_variable changed_;
+  sample_ring ring_;
+  std::vector<availability> faults_;  // one a slot
+  std::vector<sample> taken_;         // one a slot; belongs to whoever set ticking_
+  std::uint64_t began_ns_{0};
+  bool began_{false};
+  bool ticking_{false};
+  bool running_{false};
+  bool fork_locked_{false};
+};
+
+}  // namespace rmm_uvm::monitor

@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from typing_extensions import disjoint_base
+
+from rmm_uvm._lib.driver import LevelSource, MemoryReader, UvmDriver
+from rmm_uvm.device_info import Availability
+
+def levels_of(mr: Any) -> LevelSource: ...
+@disjoint_base
+class FakeClock:
+    def __new__(cls) -> Self: ...
+    def advance(self, seconds: float) -> None: ...
+    @property
+    def now_seconds(self) -> float: ...
+
+@disjoint_base
+class Slot:
+    def __new__(
+        cls,
+        device_id: int,
+        driver: UvmDriver | None = None,
+        *,
+        memory: MemoryReader | None = None,
+        capacity_bytes: int = 0,
+        full_fraction: float = 0.02,
+        faults: bool = False,
+    ) -> Self: ...
+    @property
+    def driver(self) -> UvmDriver | None: ...
+    @property
+    def memory(self) -> MemoryReader | None: ...
+    @property
+    def device_id(self) -> int: ...
+
+@disjoint_base
+class Sampler:
+    def __new__(
+        cls,
+        slots: Iterable[Slot],
+        interval_ns: int = 100_000_000,
+        capacity: int = 86_400,
+        clock: FakeClock | None = None,
+    ) -> Self: ...
+    @property
+    def slots(self) -> tuple[Slot, ...]: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    @property
+    def running(self) -> bool: ...
+    def sample_now(self) -> bool: ...
+    def samples(
+        self, since_sequence: int = 0
+    ) -> tuple[np.ndarray[Any, np.dtype[np.void]], int, int]: ...
+    @property
+    def next_sequence(self) -> int: ...
+    def wait(
+        self, timeout_seconds: float | None = None, sequence: int | None = None
+    ) -> bool: ...
+    def set_levels(self, device_id: int, source: LevelSource | None) -> None: ...
+    def set_external_footprint(
+        self, device_id: int, footprint_bytes: int | None, managed_bytes: int | None = None
+    ) -> None: ...
+    def faults(self, device_id: int) -> Availability: ...
+    @property
+    def cost_seconds(self) -> float: ...
