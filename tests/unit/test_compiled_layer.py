@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-MODULES = ["driver", "cuda", "sim", "residency", "mr", "monitor"]
+MODULES = ["driver", "pending", "cuda", "sim", "residency", "mr"]
 
 
 def examples() -> list[doctest.DocTest]:

@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The thread that looks at new samples, and has findings delivered.
+
+Covers when and in which order. Does not cover what a finding is, see `rmm_uvm.watch.policy`, nor
+who is told, see `rmm_uvm.watch.delivery`.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rmm_uvm.device_info import Availability
+from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.host_memory import HostMemory, host_memory
+from rmm_uvm.watch.context import Context, worth_telling
+from rmm_uvm.watch.delivery import Delivery
+from rmm_uvm.watch.finding import Finding
+from rmm_uvm.watch.policy import PolicyState, evaluate
+from rmm_uvm.watch.recording import DeviceFacts
+from rmm_uvm.watch.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["Advisor", "SampleSource"]
+
+# Two looks a second: soon enough for people, and no cost.
+_PAUSE_SECONDS = 0.5
+_HOST_MEMORY_SECONDS = 1.0
+# A week of the worst case: seven kinds, once a minute.
+_MOST_FINDINGS = 70_000
+_MOST_FAILURES = 100
+
+
+class SampleSource(Protocol):
+    """What an advisor reads: the compiled sampler, or a test's."""
+
+    def samples(
+        self, since_sequence: int = 0, /
+    ) -> tuple[np.ndarray[Any, np.dtype[np.void]], int, int]:
+        """Return samples from a sequence number on, the next number, and how many were lost."""
+        ...
+
+
+class Advisor:
+    """Evaluates new samples twice a second, in a thread of its own.
+
+    Parameters
+    ----------
+    sampler : SampleSource
+        Where samples come from.
+    devices : sequence of DeviceFacts
+        The watched devices; `set_devices` changes them.
+    delivery : Delivery
+        Who is told; closed by `stop`.
+    thresholds : Thresholds, optional
+        What is too much.
+    prefetch : callable, optional
+        Returns how our resource on a device (CUDA ordinal) prefetches: "auto", "always", "never",
+        or None for no resource of ours.
+    sources : callable, optional
+        Returns all sources and whether they work.
+    on_round : sequence of callable
+        Called before every look, without arguments.
+    read_host_memory : callable
+        Returns the `HostMemory`; asked once a second at most, and not for simulated devices.
+    clock : callable
+        Returns seconds.
+
+    Notes
+    -----
+    Thread-safe. What fails in a look is logged once, and the next look goes on. In a forked child
+    there is no thread: `look` finds nothing there, and `stop` does nothing.
+    """
+
+    def __init__(
+        self,
+        sampler: SampleSource,
+        devices: Sequence[DeviceFacts],
+        delivery: Delivery,
+        *,
+        thresholds: Thresholds | None = None,
+        prefetch: Callable[[int], str | None] = lambda device_id: None,
+        sources: Callable[[], Mapping[str, Availability]] = dict,
+        on_round: Iterable[Callable[[], object]] = (),
+        read_host_memory: Callable[[], HostMemory] = host_memory,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sampler = sampler
+        self._devices = tuple(devices)
+        self._delivery = delivery
+        self._thresholds = thresholds or Thresholds()
+        self._prefetch = prefetch
+        self._sources = sources
+        self._on_round = tuple(on_round)
+        self._read_host_memory = read_host_memory
+        self._clock = clock
+        self._states: dict[int, PolicyState] = {}
+        self._findings: collections.deque[Finding] = collections.deque(maxlen=_MOST_FINDINGS)
+        self._next_sequence = 0
+        self._host: tuple[float, HostMemory | None] | None = None
+        self._failed: set[str] = set()
+        self._cost_seconds = 0.0
+        self._looking = threading.Lock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings so far, in order of time; of very many the latest."""
+        return tuple(self._findings)
+
+    @property
+    def cost_seconds(self) -> float:
+        """Processor time that looking took so far, in whichever thread."""
+        return self._cost_seconds
+
+    def set_devices(self, devices: Sequence[DeviceFacts]) -> None:
+        """Replace the facts, as when a program installs another pool."""
+        self._devices = tuple(devices)
+
+    def start(self) -> None:
+        """Begin looking."""
+        if self._thread is None and self._here():
+            self._thread = threading.Thread(target=self._work, name="rmm-uvm-advisor", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Look once more, show what was not shown, and end the thread; may be called twice.
+
+        Raises
+        ------
+        FindingWarning
+            If Python's warning filter makes errors of warnings, once everything is stopped.
+        """
+        if not self._here() or self._stopping.is_set():
+            return
+        self._stopping.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self.look()
+        self._delivery.close()
+
+    def look(self) -> tuple[Finding, ...]:
+        """Evaluate what is new now, in this thread; return what was found."""
+        if not self._here():
+            return ()
+        with self._looking:
+            begin = time.thread_time()
+            for call in self._on_round:
+                self._attempt("a watching hook", call)
+            findings: list[Finding] = []
+            self._attempt("evaluating samples", lambda: findings.extend(self._evaluate()))
+            self._findings.extend(findings)
+            self._cost_seconds += time.thread_time() - begin
+        # Not under the lock: a callback may stop the monitor.
+        self._attempt("delivering findings", lambda: self._delivery.deliver(findings))
+        return tuple(findings)
+
+    def _work(self) -> None:
+        # Waits for no sample: that wait could not be cut short, and stopping would take as long.
+        while not self._stopping.wait(_PAUSE_SECONDS):
+            self.look()
+
+    def _evaluate(self) -> list[Finding]:
+        samples, self._next_sequence, _ = self._sampler.samples(self._next_sequence)
+        findings: list[Finding] = []
+        if not len(samples):
+            return findings
+        sources = self._sources()
+        for device in self._devices:
+            new = samples[samples["device_id"] == device.device_id]
+            state = self._states.get(device.device_id, PolicyState())
+            self._states[device.device_id], found = evaluate(
+                state, new, self._context(device, sources), self._thresholds
+            )
+            findings.extend(found)
+        return sorted(findings, key=lambda finding: finding.time_seconds)
+
+    def _context(self, device: DeviceFacts, sources: Mapping[str, Availability]) -> Context:
+        # What a simulated device evicts is no memory of this machine.
+        host = None if device.simulated else self._host_memory()
+        return Context(
+            device=device,
+            host_available_bytes=None if host is None else host.available_bytes,
+            host_limit_source="" if host is None else host.limit_source,
+            prefetch=self._prefetch(device.device_id),
+            unavailable=worth_telling(sources, simulated=device.simulated),
+        )
+
+    def _host_memory(self) -> HostMemory | None:
+        now = self._clock()
+        if self._host is None or now - self._host[0] >= _HOST_MEMORY_SECONDS:
+            try:
+                self._host = (now, self._read_host_memory())
+            except AvailabilityError:  # not Linux: one finding less
+                self._host = (now, None)
+        return self._host[1]
+
+    def _attempt(self, what: str, call: Callable[[], object]) -> None:
+        """Call something whose failure must not end watching; log the first of each kind."""
+        try:
+            call()
+        except Exception as error:
+            kind = f"{what}: {type(error).__name__}: {error}"
+            if kind not in self._failed and len(self._failed) < _MOST_FAILURES:
+                self._failed.add(kind)
+                logging.getLogger("rmm_uvm.watch").exception("%s failed", what)
+
+    def _here(self) -> bool:
+        return os.getpid() == self._pid

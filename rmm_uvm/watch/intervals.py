@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What happened between two samples of one device, as plain figures.
+
+Does not cover what follows from them, see `rmm_uvm.watch.policy`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rmm_uvm.watch.sample import Known
+
+__all__ = ["BEGIN", "Interval", "Row", "interval_between", "rows_of"]
+
+
+class Row(NamedTuple):
+    """One sample as plain integers; fields as in `rmm_uvm.watch.sample.SAMPLE_DTYPE`."""
+
+    time_ns: int = 0
+    host_to_device_bytes: int = 0
+    device_to_host_bytes: int = 0
+    own_to_host_bytes: int = 0
+    evicted_bytes_estimate: int = 0
+    prefetched_bytes: int = 0
+    discarded_bytes: int = 0
+    cpu_faults: int = 0
+    gpu_faults: int = 0
+    footprint_bytes: int = 0
+    managed_bytes: int = 0
+    resident_bytes: int = 0
+    device_used_bytes: int = 0
+    device_id: int = 0
+    known: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time since the monitor began."""
+        return self.time_ns / 1e9
+
+    def knows(self, what: Known) -> bool:
+        """Whether all of `what` is known in this sample."""
+        return self.known & what == what
+
+
+BEGIN = Row()
+"""Before the first sample: totals count from zero."""
+
+
+class Interval(NamedTuple):
+    """The time between two samples.
+
+    Parameters
+    ----------
+    seconds : float
+        How long, > 0.
+    evicted_bytes : int
+        Written back to make room; 0 when it is certain that nothing had to leave.
+    to_device_bytes : int
+        Moved to the device.
+    own_bytes : int
+        What this package asked to have on the device: prefetched, or discarded and so not copied.
+    """
+
+    seconds: float
+    evicted_bytes: int
+    to_device_bytes: int
+    own_bytes: int
+
+
+def rows_of(samples: np.ndarray[Any, np.dtype[np.void]]) -> list[Row]:
+    """Return samples as rows."""
+    return [Row._make(values) for values in samples.tolist()]
+
+
+def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | None:
+    """Return what happened between two samples of a device with `total_bytes` of memory.
+
+    None without byte counters, or when no time passed. Totals that fell count as nothing moved:
+    the source began anew.
+    """
+    if after.time_ns <= before.time_ns or not after.knows(Known.COUNTERS):
+        return None
+    evicted_bytes = max(0, after.evicted_bytes_estimate - before.evicted_bytes_estimate)
+    if evicted_bytes and all_fits(after, total_bytes):
+        evicted_bytes = 0
+    own_bytes = 0
+    if after.knows(Known.FOOTPRINT):
+        own_bytes = max(0, after.prefetched_bytes - before.prefetched_bytes)
+        own_bytes += max(0, after.discarded_bytes - before.discarded_bytes)
+    return Interval(
+        seconds=(after.time_ns - before.time_ns) / 1e9,
+        evicted_bytes=evicted_bytes,
+        to_device_bytes=max(0, after.host_to_device_bytes - before.host_to_device_bytes),
+        own_bytes=own_bytes,
+    )
+
+
+def all_fits(row: Row, total_bytes: int) -> bool:
+    """Return whether the managed memory that is not on the device would find room there.
+
+    If so nothing needs to leave, and what did was wanted by the CPU. Estimated residence tells that
+    only while no more came in than went out: data that the CPU wrote first come in without ever
+    having left, and hide what leaves later.
+    """
+    if not row.managed_bytes or not row.knows(Known.RESIDENT | Known.DEVICE):
+        return False
+    if not row.knows(Known.RESIDENT_EXACT) and row.host_to_device_bytes > row.device_to_host_bytes:
+        return False
+    free_bytes = total_bytes - row.device_used_bytes
+    return row.managed_bytes - row.resident_bytes <= free_bytes
