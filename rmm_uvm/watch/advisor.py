@@ -106,7 +106,7 @@ class Advisor:
         self._findings: collections.deque[Finding] = collections.deque(maxlen=_MOST_FINDINGS)
         self._next_sequence = 0
         self._host: tuple[float, HostMemory | None] | None = None
-        self._failed: set[str] = set()
+        self._failed: dict[str, None] = {}
         self._cost_seconds = 0.0
         self._looking = threading.Lock()
         self._stopping = threading.Event()
@@ -122,6 +122,11 @@ class Advisor:
     def cost_seconds(self) -> float:
         """Processor time that looking took so far, in whichever thread."""
         return self._cost_seconds
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What failed in a look, each once; empty when all is well."""
+        return tuple(self._failed)
 
     def set_devices(self, devices: Sequence[DeviceFacts]) -> None:
         """Replace the facts, as when a program installs another pool."""
@@ -213,7 +218,7 @@ class Advisor:
         except Exception as error:
             kind = f"{what}: {type(error).__name__}: {error}"
             if kind not in self._failed and len(self._failed) < _MOST_FAILURES:
-                self._failed.add(kind)
+                self._failed[kind] = None
                 logging.getLogger("rmm_uvm.watch").exception("%s failed", what)
 
     def _here(self) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmm_uvm.watch import wording
 from rmm_uvm.watch.alarm import Alarm
@@ -37,6 +37,26 @@ __all__ = ["PolicyState", "evaluate"]
 _WINDOW_PIECES = 60
 
 
+class Piece(NamedTuple):
+    """A stretch of time in which the device evicted.
+
+    Parameters
+    ----------
+    begin_seconds, end_seconds : float
+        Since the monitor began.
+    to_device_bytes : int
+        Moved to the device meanwhile.
+    used_bytes : int
+        The largest footprint, but no less than a tenth of the capacity; all of the capacity where
+        the footprint is not known.
+    """
+
+    begin_seconds: float
+    end_seconds: float
+    to_device_bytes: int
+    used_bytes: int
+
+
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
     """What the policy remembers of one device; begin with the default.
@@ -49,8 +69,8 @@ class PolicyState:
         The latest intervals, all of them with eviction above the threshold.
     quiet_samples : int
         Samples in a row with hardly any eviction.
-    moved : tuple of (float, float, int)
-        Begin and end in seconds, and bytes moved to the device, of pieces of the window.
+    moved : tuple of Piece
+        The window in which amplification is looked for.
     alarms : mapping of str to Alarm
         By kind; "eviction" also stands for what takes its place.
     told : frozenset of str
@@ -62,7 +82,7 @@ class PolicyState:
     last: Row = BEGIN
     evicting: tuple[Interval, ...] = ()
     quiet_samples: int = 0
-    moved: tuple[tuple[float, float, int], ...] = ()
+    moved: tuple[Piece, ...] = ()
     alarms: Mapping[str, Alarm] = dataclasses.field(default_factory=dict)
     told: frozenset[str] = frozenset()
     unanswered_samples: int | None = None
@@ -209,38 +229,47 @@ class _Step:
             quiet = min(self.state.quiet_samples + 1, most)
             if quiet == most:
                 self._rearm("eviction")
-        moved_bytes = interval.to_device_bytes if interval.evicted_bytes else 0
+        # A few pages that leave are no reason why as many come.
+        evicts = interval.evicted_bytes > 0 and (threshold is None or above)
         self._change(
             evicting=(*self.state.evicting, interval)[-most:] if above else (),
             quiet_samples=quiet,
-            moved=self._window(interval.seconds, moved_bytes),
+            moved=self._window(interval if evicts else None),
         )
 
-    def _window(self, seconds: float, moved_bytes: int) -> tuple[tuple[float, float, int], ...]:
+    def _window(self, evicting: Interval | None) -> tuple[Piece, ...]:
         now = self._row.seconds
         length = self._limits.amplification_window_seconds
-        pieces = [piece for piece in self.state.moved if piece[1] > now - length]
-        if not moved_bytes:
+        pieces = [piece for piece in self.state.moved if piece.end_seconds > now - length]
+        if evicting is None:
             return tuple(pieces)
-        if pieces and now - pieces[-1][0] <= length / _WINDOW_PIECES:
-            begin, _, earlier_bytes = pieces.pop()
-            return (*pieces, (begin, now, earlier_bytes + moved_bytes))
-        return (*pieces, (now - seconds, now, moved_bytes))
+        used_bytes = self._device.capacity_bytes
+        if self._row.knows(Known.FOOTPRINT):
+            # Some pages of a small program that come and go are no traffic to speak of.
+            used_bytes = max(self._row.footprint_bytes, used_bytes // 10)
+        new = Piece(now - evicting.seconds, now, evicting.to_device_bytes, used_bytes)
+        if pieces and now - pieces[-1].begin_seconds <= length / _WINDOW_PIECES:
+            old = pieces.pop()
+            new = Piece(
+                old.begin_seconds,
+                now,
+                old.to_device_bytes + new.to_device_bytes,
+                max(old.used_bytes, used_bytes),
+            )
+        return (*pieces, new)
 
     def _amplification(self) -> Finding | None:
         threshold = self._limits.amplification_factor
         if threshold is None:
             return None
-        used_bytes = self._device.capacity_bytes
-        if self._row.knows(Known.FOOTPRINT) and self._row.footprint_bytes:
-            used_bytes = max(self._row.footprint_bytes, 1)
-        moved_bytes = sum(piece[2] for piece in self.state.moved)
-        factor = moved_bytes / used_bytes
+        pieces = self.state.moved
+        moved_bytes = sum(piece.to_device_bytes for piece in pieces)
+        factor = moved_bytes / max([1, *(piece.used_bytes for piece in pieces)])
         if factor < self._limits.amplification_rearm_factor:
             self._rearm("amplification")
         if factor <= threshold:
             return None
-        seconds = self._row.seconds - self.state.moved[0][0]
+        seconds = self._row.seconds - pieces[0].begin_seconds
         return wording.amplification_found(self._row, moved_bytes, seconds, factor, threshold)
 
     def _sustained(self) -> Finding | None:

@@ -135,7 +135,7 @@ class Thresholds:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Thresholds:
-        """Return the thresholds that the variables ``RMM_UVM_WARN_*`` ask for.
+        """Return the thresholds that the environment asks for.
 
         Where a threshold changes, what re-arms it changes in proportion.
 
@@ -159,10 +159,10 @@ class Thresholds:
         default = cls()
         chosen: dict[str, Any] = {}
         for variable, name in _VARIABLES.items():
-            text = source.get(variable, "").strip().lower()
+            text = source.get(variable, "").strip()
             if not text:
                 continue
-            if text == "off":
+            if text.lower() == "off":
                 chosen[name] = None
                 continue
             value = chosen[name] = _number(variable, text, "a number > 0, or 'off'")
@@ -170,9 +170,9 @@ class Thresholds:
             if rearm_name := _REARM_OF.get(name):
                 scale = value / getattr(default, name)
                 chosen[rearm_name] = getattr(default, rearm_name) * scale
-        if text := source.get(_MONITOR_VARIABLE, "").strip().lower():
-            _check(text in ("on", "off"), _MONITOR_VARIABLE, text, "'on' or 'off'")
-            chosen["monitor"] = text == "on"
+        if text := source.get(_MONITOR_VARIABLE, "").strip():
+            _check(text.lower() in ("on", "off"), _MONITOR_VARIABLE, text, "'on' or 'off'")
+            chosen["monitor"] = text.lower() == "on"
         if text := source.get(_REPEAT_VARIABLE, "").strip():
             seconds = chosen["repeat_seconds"] = _number(_REPEAT_VARIABLE, text, "a number >= 0")
             _check(seconds >= 0, _REPEAT_VARIABLE, text, "a number >= 0")

@@ -134,9 +134,7 @@ def test_neighbour_in_the_room_left_over_is_not_told() -> None:
 
 
 def test_allocations_that_are_prefetched_and_evict_are_told_as_prefetch() -> None:
-    program = Program(
-        pieces=16, prefetch="always", thresholds=Thresholds(footprint_factor=None)
-    )
+    program = Program(pieces=16, prefetch="always", thresholds=Thresholds(footprint_factor=None))
     program.cycle()
     for _ in range(3):
         program.mr.allocate(PIECE_BYTES)

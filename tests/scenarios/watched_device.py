@@ -124,6 +124,7 @@ class WatchedDevice:
     def findings(self) -> tuple[Finding, ...]:
         """Return what there is to say about all samples so far."""
         self.advisor.look()
+        assert self.advisor.failures == ()
         return self.advisor.findings
 
     def kinds(self) -> list[str]:
