@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Fewer samples that draw the same picture: no peak and no trough is lost.
+
+A screen has about a thousand columns, a day of samples tens of thousands of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["thinned"]
+
+
+def thinned(
+    seconds: NDArray[np.float64],
+    columns: Sequence[NDArray[np.float64]],
+    n_buckets: int,
+    keep_seconds: Sequence[float] = (),
+) -> NDArray[np.intp]:
+    """Return which samples to keep, in order.
+
+    Time is cut into buckets of equal length. Of each are kept the first sample, the last, and for
+    every column the least and the greatest value; so all columns keep their extremes, and the line
+    through what is kept covers the same pixels.
+
+    Parameters
+    ----------
+    seconds : ndarray of float, shape (n_samples,)
+        Times, not descending.
+    columns : sequence of ndarray of float, shape (n_samples,)
+        Values; NaN where one is not known.
+    n_buckets : int
+        At least 1.
+    keep_seconds : sequence of float
+        Times at which something else happened: the samples before and after each are kept.
+
+    Returns
+    -------
+    ndarray of int, shape (n_kept,)
+        Positions, ascending; all of them if there are few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> times = np.arange(1000.0)
+    >>> values = np.zeros(1000)
+    >>> values[777] = 1.0
+    >>> kept = thinned(times, [values], 10)
+    >>> len(kept) < 50, 777 in kept
+    (True, True)
+    """
+    n_samples = len(seconds)
+    if n_samples <= n_buckets * (2 + 2 * len(columns)):
+        return np.arange(n_samples)
+    length = max(float(seconds[-1] - seconds[0]), 1e-12)
+    bucket = np.minimum((seconds - seconds[0]) * (n_buckets / length), n_buckets - 1).astype(int)
+    first = np.searchsorted(bucket, np.unique(bucket), side="left")
+    last = np.append(first[1:], n_samples) - 1
+    kept = [first, last]
+    for column in columns:
+        kept += _extremes(column, bucket, first, last)
+    if len(keep_seconds):
+        after = np.searchsorted(seconds, np.asarray(keep_seconds, dtype=np.float64))
+        kept += [np.clip(after - 1, 0, n_samples - 1), np.clip(after, 0, n_samples - 1)]
+    return np.unique(np.concatenate(kept))
+
+
+def _extremes(
+    column: NDArray[np.float64],
+    bucket: NDArray[np.int_],
+    first: NDArray[np.intp],
+    last: NDArray[np.intp],
+) -> list[Any]:
+    """Return the positions of the least and of the greatest value in every bucket."""
+    # Sorted by bucket, then by value: a bucket's least is at its first place, its greatest at its
+    # last. What is not known must be neither.
+    low = np.lexsort((np.nan_to_num(column, nan=np.inf, posinf=np.inf), bucket))
+    high = np.lexsort((np.nan_to_num(column, nan=-np.inf, neginf=-np.inf), bucket))
+    return [low[first], high[last]]
