@@ -45,12 +45,12 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 PYTHON_LAYERS = (
     ("errors", "units", "requirements", "output"),
     ("device_info", "host_memory"),
+    ("watch.sample", "watch.finding", "watch.recording"),
     ("_rmm_check",),
     ("_lib", "limits"),
     ("sizing",),
     ("doctor",),
     ("_current_device", "drivers"),
-    ("watch.sample", "watch.finding", "watch.recording"),
     ("trace",),
     ("report",),
     ("watch",),
