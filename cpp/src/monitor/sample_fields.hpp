@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/monitor/sample.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace rmm_uvm::monitor {
+
+/** @brief The wide fields of a sample in the order of its layout; a bit each in a trace's masks. */
+inline constexpr std::array<std::uint64_t sample::*, 13> sample_fields{
+  &sample::time_ns,
+  &sample::host_to_device_bytes,
+  &sample::device_to_host_bytes,
+  &sample::own_to_host_bytes,
+  &sample::evicted_bytes_estimate,
+  &sample::prefetched_bytes,
+  &sample::discarded_bytes,
+  &sample::cpu_faults,
+  &sample::gpu_faults,
+  &sample::footprint_bytes,
+  &sample::managed_bytes,
+  &sample::resident_bytes,
+  &sample::device_used_bytes,
+};
+static_assert(sizeof(sample) == (sample_fields.size() + 1) * sizeof(std::uint64_t));
+
+/** @brief The bit after those: the field `known` follows. */
+inline constexpr std::uint64_t known_changed = std::uint64_t{1} << sample_fields.size();
+
+}  // namespace rmm_uvm::monitor

@@ -1,0 +1,267 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Traces (`cpp/include/rmm_uvm/monitor/trace_*.hpp`): written and, chunk by chunk, read."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cython.operator cimport dereference
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from rmm_uvm._lib.trace cimport (
+    TraceWriter,
+    begin_stage,
+    decode_events_chunk,
+    decode_samples_chunk,
+    kind_of,
+    note_allocated,
+    note_freed,
+    note_touched,
+    open_trace,
+    sample,
+    trace_chunk_events,
+    trace_counts,
+    trace_decoder,
+    trace_event,
+    write_annotation,
+    write_samples,
+)
+
+import datetime
+import json
+import os
+import stat
+import threading
+import time
+
+from rmm_uvm.errors import DataError
+
+SAMPLE_BYTES = sizeof(sample)
+EVENT_BYTES = sizeof(trace_event)
+
+
+cdef class TraceWriter:
+    """Writes a trace of this process; `rmm_uvm.trace.read` reads it, also while it is written.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to. Made new, for the user alone (0600). Nothing is overwritten: an existing file is
+        refused unless it is empty, or `overwrite` is true; then it is unlinked first.
+    facts : mapping
+        What is known about the run, JSON-serializable; docs/trace-format.md names what readers
+        look for. ``began`` and ``pid`` are added.
+    origin_ns : int, optional
+        What `time.monotonic_ns` showed at time 0 of the trace; now by default. Give the monitor's
+        so that samples, stages and events share one time.
+    overwrite : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be made, or exists.
+    TypeError
+        If `facts` cannot be written as JSON.
+
+    Notes
+    -----
+    Thread-safe; no method blocks but for the disk. When the file cannot be written any more, for
+    example because the disk is full, tracing stops, `failed` says why and the program goes on.
+    In a forked child a writer does nothing.
+
+    Examples
+    --------
+    >>> import tempfile, rmm_uvm.trace
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> writer = TraceWriter(f"{folder.name}/program.uvmtrace", {"program": "example"})
+    >>> writer.stage_begin("etl")
+    >>> writer.stage_end()
+    >>> writer.close()
+    >>> trace = rmm_uvm.trace.read(f"{folder.name}/program.uvmtrace")
+    >>> trace.facts["program"], [stage.name for stage in trace.stages]
+    ('example', ['etl'])
+    >>> folder.cleanup()
+    """
+
+    def __cinit__(self, path, facts=None, *, origin_ns=None, bool overwrite=False):
+        self.path = os.fspath(path)
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        described = {"began": now, "pid": os.getpid(), **(facts or {})}
+        cdef string text = json.dumps(described).encode()
+        cdef uint64_t origin = time.monotonic_ns() if origin_ns is None else origin_ns
+        cdef int file = _open_new(self.path, overwrite)
+        try:
+            self.handle = open_trace(file, text, origin)
+        except BaseException:
+            os.close(file)
+            raise
+
+    def stage_begin(self, name, thread=None):
+        """Note that a stage begins on this thread.
+
+        Parameters
+        ----------
+        name : str
+            Cut at 1024 bytes.
+        thread : str, optional
+            Name of the thread; by default what Python calls it.
+        """
+        cdef string stage = _as_text(name)
+        cdef string runner = _as_text(threading.current_thread().name if thread is None else thread)
+        with nogil:
+            begin_stage(dereference(self.handle), stage, runner)
+
+    def stage_end(self):
+        """Note that the latest stage of this thread ends."""
+        with nogil:
+            dereference(self.handle).stage_end()
+
+    def annotate(self, text):
+        """Note a remark at this time; cut at 1024 bytes."""
+        cdef string remark = _as_text(text)
+        with nogil:
+            write_annotation(dereference(self.handle), remark)
+
+    def samples(self, rows):
+        """Write samples.
+
+        Parameters
+        ----------
+        rows : ndarray, dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
+            In order of time.
+
+        Raises
+        ------
+        TypeError
+            If the rows have another layout.
+        """
+        if rows.dtype.itemsize != SAMPLE_BYTES or rows.dtype.names is None:
+            raise TypeError(f"samples have the layout SAMPLE_DTYPE, not {rows.dtype}")
+        cdef bytes raw = rows.tobytes()
+        cdef const char* data = raw
+        cdef size_t count = len(raw) // sizeof(sample)
+        with nogil:
+            write_samples(dereference(self.handle), data, count)
+
+    def allocated(self, int device_id, uintptr_t address, size_t nbytes, uintptr_t stream=0):
+        """Note an allocation. Adaptors do by themselves, see `observe`."""
+        with nogil:
+            note_allocated(dereference(self.handle), device_id, address, nbytes, stream)
+
+    def freed(self, int device_id, uintptr_t address, size_t nbytes, uintptr_t stream=0):
+        """Note a free."""
+        with nogil:
+            note_freed(dereference(self.handle), device_id, address, nbytes, stream)
+
+    def touched(
+        self, int device_id, uintptr_t address, size_t nbytes, bool write=False, bool by_cpu=False
+    ):
+        """Note that a kernel, or the CPU, accesses a range."""
+        with nogil:
+            note_touched(dereference(self.handle), device_id, address, nbytes, write, by_cpu)
+
+    def flush(self):
+        """Hand what there is to the operating system; once a second is enough."""
+        with nogil:
+            dereference(self.handle).flush()
+
+    def close(self):
+        """Write the rest and the end; idempotent. What follows is dropped."""
+        with nogil:
+            dereference(self.handle).close()
+
+    @property
+    def failed(self):
+        """Why writing stopped, one sentence; empty while all is well."""
+        reason = dereference(self.handle).failure().decode(errors="replace")
+        return f"{self.path}: {reason}; tracing has stopped" if reason else ""
+
+    @property
+    def counts(self):
+        """What was noted so far, and ``written_bytes`` of the file: a dict of int."""
+        cdef trace_counts now = dereference(self.handle).counts()
+        return now
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+cdef class ChunkDecoder:
+    """Reads the payloads of a trace's chunks, in order; for `rmm_uvm.trace`.
+
+    Notes
+    -----
+    Not thread-safe. The bytes may be anything.
+    """
+
+    cdef trace_decoder decoder
+
+    def events(self, bytes payload not None):
+        """Read a chunk of events.
+
+        Returns
+        -------
+        tuple
+            Rows of `rmm_uvm.trace.events.EVENT_DTYPE` as bytes; marks, as tuples of time_ns,
+            thread, kind, name and the thread's name; what is wrong, or None.
+        """
+        cdef trace_chunk_events found
+        cdef const char* data = payload
+        cdef size_t count = len(payload)
+        cdef const char* wrong = NULL
+        with nogil:
+            wrong = decode_events_chunk(self.decoder, data, count, found)
+        names = [bytes(one).decode(errors="replace") for one in found.names] or [""]
+        marks = [
+            (one.time_ns, one.thread, kind_of(one), names[one.name], names[one.thread_name])
+            for one in found.marks
+        ]
+        rows = PyBytes_FromStringAndSize(
+            <const char*>found.events.data(), found.events.size() * sizeof(trace_event))
+        return rows, marks, None if wrong is NULL else wrong.decode()
+
+    def samples(self, bytes payload not None):
+        """Read a chunk of samples: rows of SAMPLE_DTYPE as bytes; what is wrong, or None."""
+        cdef vector[sample] found
+        cdef const char* data = payload
+        cdef size_t count = len(payload)
+        cdef const char* wrong = NULL
+        with nogil:
+            wrong = decode_samples_chunk(data, count, found)
+        rows = PyBytes_FromStringAndSize(
+            <const char*>found.data(), found.size() * sizeof(sample))
+        return rows, None if wrong is NULL else wrong.decode()
+
+
+cdef bytes _as_text(text):
+    return str(text).encode(errors="replace")
+
+
+cdef int _open_new(str path, bool overwrite) except -1:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    try:
+        if overwrite:
+            try:
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    os.unlink(path)
+            except FileNotFoundError:
+                pass
+        try:
+            return os.open(path, flags | os.O_EXCL, 0o600)
+        except FileExistsError:
+            if not stat.S_ISREG(os.stat(path).st_mode) or os.stat(path).st_size > 0:
+                raise
+            return os.open(path, flags | os.O_TRUNC, 0o600)  # empty: mktemp made it
+    except FileExistsError:
+        raise DataError(
+            f"the trace {path} exists: name another file, or remove it first"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"the trace {path} cannot be written: {reason}") from None

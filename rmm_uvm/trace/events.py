@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The layout of a trace's events: what was allocated, freed and touched, one row each.
+
+The compiled decoder writes the same layout (``cpp/include/rmm_uvm/monitor/trace_decoder.hpp``).
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+
+__all__ = ["EVENT_DTYPE", "EventKind"]
+
+EVENT_DTYPE = np.dtype(
+    [
+        ("time_ns", "<u8"),
+        ("address", "<u8"),
+        ("bytes", "<u8"),
+        ("stream", "<u8"),
+        ("id", "<i8"),
+        ("thread", "<u4"),
+        ("device_id", "<i2"),
+        ("kind", "u1"),
+        ("reserved", "u1"),
+    ]
+)
+"""``time_ns`` counts from the trace's begin, in whole microseconds. ``stream`` is the handle, and
+``thread`` the number that the kernel gave. ``id`` counts allocations from 0; a free, and a touch of
+an allocation's first byte, have that of their allocation, or -1 if it is not in the trace."""
+
+
+class EventKind(enum.IntEnum):
+    """Values of the field ``kind``."""
+
+    ALLOCATE = 1
+    FREE = 2
+    READ = 3
+    """A kernel reads."""
+    WRITE = 4
+    """A kernel writes, or reads and writes."""
+    CPU_READ = 5
+    CPU_WRITE = 6
+    ALLOCATE_FAILED = 7
+    """Only in RMM's logs; the address is 0."""
