@@ -103,7 +103,9 @@ class _Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.
 _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like all the others
 
 
-@click.command("run", cls=_RunCommand, options_metavar="[OPTIONS]")
+@click.command(
+    "run", cls=_RunCommand, options_metavar="[OPTIONS] script.py|-m MODULE|-- COMMAND [ARGS]..."
+)
 @click.option("--no-pool", is_flag=True, help="Only watch: install nothing.")
 @click.option(
     "--device", metavar="N|simulated[:SIZE]", help="A CUDA ordinal, or a simulated device."
@@ -141,12 +143,7 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 )
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    r"""Run a Python program on managed memory, and tell what moved.
-
-    \b
-    rmm-uvm run [OPTIONS] script.py ARGS...
-    rmm-uvm run [OPTIONS] -m module ARGS...
-    rmm-uvm run [OPTIONS] -- command ARGS...
+    """Run a Python program on managed memory, and tell what moved.
 
     Installs the pool (see rmm_uvm.reinitialize), watches, and prints a summary on the error stream
     when the program has ended, however it ended. The exit status is the program's.
@@ -182,7 +179,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 def _run_command(request: Request, words: Sequence[str]) -> int:
     from rmm_uvm.run.command import CommandError
     from rmm_uvm.run.session import watch_command
-    from rmm_uvm.top.seams import real_seams
+    from rmm_uvm.top.machine import real_seams
 
     try:
         return watch_command(request, words, real_seams())

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.loop import can_live, look_twice, run_live, shown
-from rmm_uvm.top.seams import Seams, real_seams
+from rmm_uvm.top.machine import real_seams
+from rmm_uvm.top.seams import Seams
 
 __all__ = ["command", "watch"]
 

@@ -29,7 +29,6 @@ __all__ = ["Follower"]
 
 _SEARCH_SECONDS = 0.25  # /proc is read for new processes no more often than this
 _HISTORY = 86_400
-_FULL_FRACTION = 0.02  # as the sampler has it
 _TOTALS = ("host_to_device_bytes", "device_to_host_bytes", "cpu_faults", "gpu_faults")
 
 
@@ -103,7 +102,6 @@ class Follower:
             self._sample(self._clock())
         for each in self._followed.values():
             each.counters.close()
-        self._seams.close()
 
     def others(self, own_pid: int | None) -> list[str]:
         """Return a line for each followed process but one, and for those that could not be."""
@@ -128,10 +126,7 @@ class Follower:
         why = "; ".join(dict.fromkeys(self._refused.values()))
         return Recording(
             samples=samples,
-            devices=tuple(
-                DeviceFacts(each.index, each.name, each.uuid, each.total_bytes, each.total_bytes)
-                for each in self._devices[:1]
-            ),
+            devices=tuple(_facts_of(each) for each in self._devices[:1]),
             sources={
                 "kernel_counters": Availability(
                     attached, "" if attached else why or "the command did not use CUDA"
@@ -177,14 +172,13 @@ class Follower:
         row: dict[str, Any] = dict(self._sum)
         if self._devices:
             device = self._devices[0]
-            full = device.free_bytes < _FULL_FRACTION * device.total_bytes
-            if full or self._was_full:
-                moved = self._sum["device_to_host_bytes"] - before
-                self._sum["evicted_bytes_estimate"] += moved
+            if device.full or self._was_full:
+                self._sum["evicted_bytes_estimate"] += self._sum["device_to_host_bytes"] - before
                 row["evicted_bytes_estimate"] = self._sum["evicted_bytes_estimate"]
-            self._was_full = full
-            known |= Known.DEVICE
-            row["device_used_bytes"] = device.used_bytes
+            self._was_full = device.full
+            if device.used_bytes is not None:
+                known |= Known.DEVICE
+                row["device_used_bytes"] = device.used_bytes
         if not known:
             return
         row["time_ns"] = round(max(0.0, now_seconds - self._begin_seconds) * 1e9)
@@ -195,3 +189,8 @@ class Follower:
             sample[name] = value
         self._samples.append(sample[0])
         self._taken += 1
+
+
+def _facts_of(device: DeviceMemory) -> DeviceFacts:
+    total_bytes = device.total_bytes or 0
+    return DeviceFacts(device.index, device.name, device.uuid, total_bytes, total_bytes)

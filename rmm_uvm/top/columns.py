@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rmm_uvm.top.view import ProcessRow
 
-__all__ = ["NARROW", "Column", "choose", "label", "short_bytes"]
+__all__ = ["NARROW", "Column", "choose", "cut", "label", "printable", "short_bytes"]
 
 NARROW = 60
 """Below this width units and titles are abbreviated."""
@@ -38,7 +38,12 @@ class Column:
 
 
 def choose(
-    width: int, *, pid_digits: int = 7, devices: bool = False, faults: bool = False
+    width: int,
+    *,
+    pid_digits: int = 7,
+    name_characters: int = 24,
+    devices: bool = False,
+    faults: bool = False,
 ) -> list[Column]:
     """Return the columns that fit, in order.
 
@@ -48,6 +53,8 @@ def choose(
         Of the terminal, characters.
     pid_digits : int
         Of the longest PID.
+    name_characters : int
+        Of the longest name.
     devices : bool
         Processes use several devices: say which.
     faults : bool
@@ -56,10 +63,10 @@ def choose(
     Examples
     --------
     >>> [column.title for column in choose(40)]
-    ['PID', 'NAME', 'IN/s', 'OUT/s', 'EVICT']
+    ['PID', 'NAME', 'FOOT', 'IN/s', 'OUT/s', 'EVICT']
     """
     narrow = width < NARROW
-    size = 6 if narrow else 8
+    size = 5 if narrow else 8
     shown = {
         "pid": Column("pid", "PID", max(3, pid_digits)),
         "name": Column("name", "NAME", 8, right=False),
@@ -81,7 +88,11 @@ def choose(
     for column in wanted:
         if _total([*shown.values(), column]) <= width:
             shown[column.key] = column
-    for key, most in (("name", 24), ("history", 60), ("name", 48)):  # what is left over
+    for key, most in (
+        ("name", min(24, name_characters)),
+        ("history", 60),
+        ("name", name_characters),
+    ):
         if key in shown:
             spare = width - _total(shown.values())
             now = shown[key]
@@ -127,27 +138,54 @@ def short_bytes(size_bytes: float | None, *, narrow: bool = False) -> str:
 
 
 def label(row: ProcessRow) -> str:
-    """Return the name of a process; of an interpreter, its script too.
+    """Return the name of a process; of Python, its script. Only characters that can be printed.
 
     Examples
     --------
     >>> label(ProcessRow(7, "python3", "/usr/bin/python3 -u /home/me/train.py --fast"))
-    'train.py (python3)'
+    'train.py'
+    >>> label(ProcessRow(7, "python3", "python3 -m distributed.nanny"))
+    '-m distributed.nanny'
     """
     words = row.command.split()
-    if row.name.startswith("python") and len(words) > 1:
+    name = row.name or "?"
+    if name.startswith("python"):
         for place, word in enumerate(words[1:], start=1):
-            if word in ("-m", "-c"):
-                what = " ".join(words[place : place + 2]) if word == "-m" else "-c"
-                return f"{what} ({row.name})"
+            if word in ("-c", "-"):
+                break
+            if word == "-m":
+                name = " ".join(words[place : place + 2])
+                break
             if not word.startswith("-"):
-                return f"{word.rpartition('/')[2]} ({row.name})"
-    return row.name or "?"
+                name = word.rpartition("/")[2]
+                break
+    if row.exited:
+        name += " ended"
+    return printable(name)
+
+
+def printable(text: str) -> str:
+    """Return text that cannot do anything to a terminal.
+
+    Examples
+    --------
+    >>> printable("a\\x1b[2Jb")
+    'a?[2Jb'
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def cut(text: str, width: int, *, plain_ascii: bool = False) -> str:
+    """Return text that fits, marked where it was cut.
+
+    Examples
+    --------
+    >>> cut("mortgage_etl.py", 8, plain_ascii=True)
+    'mortgag~'
+    """
+    return text if len(text) <= width else text[: width - 1] + ("~" if plain_ascii else "…")
 
 
 def _total(columns: Iterable[Column]) -> int:
     widths = [column.width for column in columns]
     return sum(widths) + _GAP * (len(widths) - 1)
-
-
-Cell = Callable[[ProcessRow], str]

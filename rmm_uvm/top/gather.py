@@ -12,15 +12,15 @@ from datetime import datetime
 from typing import Any
 
 from rmm_uvm.errors import UvmError
-from rmm_uvm.top.processes import command_of, is_alive, name_of
+from rmm_uvm.top.processes import is_alive, name_of
 from rmm_uvm.top.seams import Candidate, Counters, DeviceMemory, Published, Seams
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import ProcessRow, View
 
 __all__ = ["Gatherer"]
 
-# As the sampler has it: an eviction happens where less than this is free.
-_FULL_FRACTION = 0.02
+# A process that publishes once a second is held up when it has not for so long.
+_STALE_SECONDS = 5.0
 
 
 @dataclass
@@ -98,8 +98,14 @@ class Gatherer:
         self._judge_full(devices)
         self._published = {}
         for each in self._seams.published():
-            if not self._pids or each.pid in self._pids:
-                self._published.setdefault(each.pid, {})[each.device_id] = each
+            if self._pids and each.pid not in self._pids:
+                continue
+            by_device = self._published.setdefault(each.pid, {})
+            # Of several monitors in a process the one that has watched the longest.
+            if (other := by_device.get(each.device_id)) is None or (
+                other.time_seconds < each.time_seconds
+            ):
+                by_device[each.device_id] = each
         for pid in self._published:
             self._let_go(pid)
         self._attach_new()
@@ -137,7 +143,6 @@ class Gatherer:
         """Let go of everything."""
         for pid in list(self._targets):
             self._let_go(pid)
-        self._seams.close()
 
     def _attach(self, candidate: Candidate) -> None:
         counters = self._seams.attach(candidate.pid, self._faults)
@@ -174,7 +179,7 @@ class Gatherer:
         known = list(devices)
         # Of several devices it is not known which one an attached process uses.
         self._evicted_known = len(known) == 1
-        full = self._evicted_known and known[0].free_bytes < _FULL_FRACTION * known[0].total_bytes
+        full = self._evicted_known and known[0].full
         self._evicting, self._was_full = full or self._was_full, full
 
     def _read(self, target: _Target) -> None:
@@ -196,15 +201,16 @@ class Gatherer:
             for device_id, each in by_device.items():
                 track = self._tracks.setdefault((pid, device_id), Track())
                 track.add(each.figures, each.time_seconds, now)
-                yield _row(
+                row = _row(
                     track,
                     now,
                     pid=pid,
                     name=each.name,
-                    command=command_of(pid),
+                    command=each.command,
                     source="published",
                     device_id=device_id,
                 )
+                yield row if each.age_seconds < _STALE_SECONDS else _without_rates(row)
 
     def _attached_rows(self) -> Iterable[ProcessRow]:
         for target in self._targets.values():
@@ -234,6 +240,12 @@ class Gatherer:
                 yield ProcessRow(pid, name_of(pid), reason=reason, exited=ended)
 
 
+def _without_rates(row: ProcessRow) -> ProcessRow:
+    return dataclasses.replace(
+        row, in_bytes_per_second=None, out_bytes_per_second=None, faults_per_second=None
+    )
+
+
 def _row(track: Track, now_seconds: float, **known: Any) -> ProcessRow:
     names = (
         "footprint_bytes",
@@ -246,11 +258,11 @@ def _row(track: Track, now_seconds: float, **known: Any) -> ProcessRow:
         "gpu_faults",
     )
     known.update((name, track.figures.get(name)) for name in names)
-    exited = known.get("exited", False)
-    return ProcessRow(
+    row = ProcessRow(
         **known,
-        in_bytes_per_second=None if exited else track.in_bytes_per_second,
-        out_bytes_per_second=None if exited else track.out_bytes_per_second,
-        faults_per_second=None if exited else track.faults_per_second,
+        in_bytes_per_second=track.in_bytes_per_second,
+        out_bytes_per_second=track.out_bytes_per_second,
+        faults_per_second=track.faults_per_second,
         history=track.history(now_seconds),
     )
+    return _without_rates(row) if row.exited else row

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from rmm_uvm.top.columns import NARROW, Column, choose, label, short_bytes
+from rmm_uvm.top.columns import NARROW, Column, choose, cut, label, printable, short_bytes
 from rmm_uvm.top.seams import DeviceMemory
 from rmm_uvm.top.sparkline import sparkline
 from rmm_uvm.top.view import ProcessRow, View
@@ -55,12 +55,20 @@ def render(
     body: list[RenderableType] = [Text("")]
     if not view.processes:
         return Group(*head, *body, Text(_NOTHING))
+    pid_digits = max(len(str(row.pid)) for row in view.processes)
+    room = 10_000 if height is None else max(1, height - _lines(head, width) - 4)
     if seen:
-        room = len(seen) if height is None else max(1, height - _lines(head, width) - 3)
-        body.append(_table(seen[:room], width, plain_ascii=plain_ascii))
+        body.append(_table(seen[:room], width, pid_digits, plain_ascii=plain_ascii))
         if room < len(seen):
             body.append(Text(f"and {len(seen) - room} more that move less", style="dim"))
-    body += [_unseen(row) for row in unseen]
+    room -= len(seen)
+    for row in unseen:
+        text = _unseen(row, pid_digits)
+        room -= _lines([text], width)
+        if room < 0:
+            body.append(Text("and more that are not seen", style="dim"))
+            break
+        body.append(text)
     return Group(*head, *body)
 
 
@@ -77,20 +85,22 @@ def _title(view: View, width: int, *, live: bool) -> Text:
 def _device(device: DeviceMemory, width: int, *, narrow: bool) -> Text:
     used = short_bytes(device.used_bytes, narrow=narrow)
     total = short_bytes(device.total_bytes, narrow=narrow)
-    full = 100 * device.used_bytes / device.total_bytes if device.total_bytes else 0.0
     name = "" if narrow else f" {device.name}"
-    text = Text(f"GPU {device.index}{name}: {used} of {total} in use, {full:.0f} %")
-    if 100 - full < 2:
+    text = Text(f"GPU {device.index}{name}: {used} of {total} in use")
+    if device.used_bytes is not None and device.total_bytes:
+        text.append(f", {100 * device.used_bytes / device.total_bytes:.0f} %")
+    if device.full:
+        text.append(", full")
         text.stylize("yellow")
-        text.append(": full")
     text.truncate(width, overflow="ellipsis")
     return text
 
 
-def _table(rows: list[ProcessRow], width: int, *, plain_ascii: bool) -> Table:
+def _table(rows: list[ProcessRow], width: int, pid_digits: int, *, plain_ascii: bool) -> Table:
     columns = choose(
         width,
-        pid_digits=max(len(str(row.pid)) for row in rows),
+        pid_digits=pid_digits,
+        name_characters=max(len(label(row)) for row in rows),
         devices=any(row.device_id for row in rows),
         faults=any(row.faults_per_second is not None or row.gpu_faults is not None for row in rows),
     )
@@ -119,7 +129,7 @@ def _cell(row: ProcessRow, column: Column, narrow: bool, plain_ascii: bool) -> T
         case "pid":
             return Text(str(row.pid))
         case "name":
-            return Text(f"{label(row)}{' ended' if row.exited else ''}")
+            return Text(cut(label(row), column.width, plain_ascii=plain_ascii))
         case "device":
             return Text("-" if row.device_id is None else str(row.device_id))
         case "footprint":
@@ -160,9 +170,9 @@ def _count(number: float | None) -> str:
     return f"{number:.0f}T"
 
 
-def _unseen(row: ProcessRow) -> Text:
+def _unseen(row: ProcessRow, pid_digits: int) -> Text:
     name = f" {label(row)}" if row.name else ""
-    return Text(f"{row.pid}{name}: {row.reason}", style="dim")
+    return Text(f"{row.pid:>{pid_digits}}{name}: {printable(row.reason)}", style="dim")
 
 
 def _lines(parts: list[RenderableType], width: int) -> int:

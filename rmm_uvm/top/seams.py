@@ -12,9 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rmm_uvm.errors import UvmError
+__all__ = [
+    "FULL_FRACTION",
+    "Candidate",
+    "Counters",
+    "DeviceMemory",
+    "Published",
+    "Seams",
+]
 
-__all__ = ["Candidate", "Counters", "DeviceMemory", "Published", "Seams", "real_seams"]
+FULL_FRACTION = 0.02
+"""As the sampler has it: an eviction is what leaves while less than this share is free."""
 
 
 class Counters(Protocol):
@@ -74,6 +82,10 @@ class Published:
         When it was published, since the monitor began.
     figures : mapping of str to int or float
         By the names of `rmm_uvm.watch.snapshot.Snapshot`; what is not known is missing or None.
+    command : str
+        Its command line.
+    age_seconds : float
+        Since it was published.
     """
 
     pid: int
@@ -81,6 +93,8 @@ class Published:
     device_id: int
     time_seconds: float
     figures: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+    age_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -93,18 +107,23 @@ class DeviceMemory:
         In NVML's order.
     name, uuid : str
         As NVML names it.
-    used_bytes, total_bytes : int
-        Bytes.
-    free_bytes : int
-        Bytes; used and free may leave out what the driver keeps.
+    used_bytes, free_bytes, total_bytes : int or None
+        Bytes; None where they are not told.
     """
 
     index: int
     name: str
     uuid: str
-    used_bytes: int
-    free_bytes: int
-    total_bytes: int
+    used_bytes: int | None
+    free_bytes: int | None
+    total_bytes: int | None
+
+    @property
+    def full(self) -> bool:
+        """Whether so little is free that what comes in pushes other pages out."""
+        if self.free_bytes is None or self.total_bytes is None:
+            return False
+        return self.free_bytes < FULL_FRACTION * self.total_bytes
 
 
 @dataclass(frozen=True)
@@ -121,64 +140,9 @@ class Seams:
         () -> what processes publish.
     devices : callable
         () -> (memory of all devices, why there is none).
-    close : callable
-        Lets go of NVML.
     """
 
     processes: Callable[[], Sequence[Candidate]]
     attach: Callable[[int, bool], Counters]
     published: Callable[[], Sequence[Published]]
     devices: Callable[[], tuple[Sequence[DeviceMemory], str]]
-    close: Callable[[], None] = lambda: None
-
-
-def real_seams() -> Seams:
-    """Return the seams of this machine."""
-    nvml = _NvmlReader()
-    return Seams(_processes, _attach, _published, nvml.read)
-
-
-def _processes() -> Sequence[Candidate]:
-    from rmm_uvm.watch.process import cuda_processes
-
-    return [
-        Candidate(each.pid, each.name, each.command, each.user, each.attachable, each.reason)
-        for each in cuda_processes()
-    ]
-
-
-def _attach(pid: int, faults: bool) -> Counters:  # noqa: FBT001 - a seam, never called by users
-    from rmm_uvm._lib.cuda import ProcessCounters
-
-    counters: Counters = ProcessCounters(pid, faults=faults)
-    return counters
-
-
-def _published() -> Sequence[Published]:
-
-    return []
-
-
-class _NvmlReader:
-    """Memory of all devices through NVML, opened at the first look."""
-
-    def __init__(self) -> None:
-        self._nvml: Any = None
-
-    def read(self) -> tuple[Sequence[DeviceMemory], str]:
-        """Return the devices, or why there are none."""
-        from rmm_uvm._lib.cuda import Nvml
-
-        if self._nvml is None:
-            self._nvml = Nvml()
-        available = self._nvml.available
-        if not available:
-            return (), available.reason
-        found = []
-        try:
-            for index, device in enumerate(self._nvml.devices()):
-                used, free, total = self._nvml.memory(device.uuid)
-                found.append(DeviceMemory(index, device.name, device.uuid, used, free, total))
-        except UvmError as error:
-            return found, str(error)
-        return found, ""
