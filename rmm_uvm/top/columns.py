@@ -69,7 +69,7 @@ def choose(
     size = 5 if narrow else 8
     shown = {
         "pid": Column("pid", "PID", max(3, pid_digits)),
-        "name": Column("name", "NAME", 8, right=False),
+        "name": Column("name", "NAME", 8 if narrow else max(8, min(15, name_characters)), right=False),
         "in": Column("in", "IN/s", size),
         "out": Column("out", "OUT/s", size),
     }
@@ -165,11 +165,11 @@ def label(row: ProcessRow) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that cannot do anything to a terminal.
+    r"""Return text that cannot do anything to a terminal.
 
     Examples
     --------
-    >>> printable("a\\x1b[2Jb")
+    >>> printable("a\x1b[2Jb")
     'a?[2Jb'
     """
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -77,7 +77,8 @@ def _title(view: View, width: int, *, live: bool) -> Text:
     parts = ["rmm-uvm top", clock]
     if live:
         parts += [f"every {view.interval_seconds:g} s", "q quits"]
-    text = Text("  ".join(part for part in parts if part), style="bold")
+    gap = " " if width < NARROW else "  "
+    text = Text(gap.join(part for part in parts if part), style="bold")
     text.truncate(width)
     return text
 
