@@ -10,6 +10,7 @@ from libcpp.string cimport string
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     capture_state,
+    memory_observer,
     memory_range,
     status,
     stream_handle,
@@ -45,6 +46,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         simulated_device(const simulated_device_config&) except +
         status touch(memory_range, bool) noexcept
         status cpu_touch(memory_range, bool) noexcept
+        void observe(shared_ptr[memory_observer]) except +
         simulated_statistics statistics() noexcept
         size_t resident_bytes(memory_range) noexcept
         void fail_call(string, status, unsigned) except +

@@ -10,8 +10,10 @@ from libcpp.memory cimport make_shared, shared_ptr, static_pointer_cast
 from libcpp.string cimport string
 
 from rmm_uvm._lib.driver cimport (
+    MemoryObserver,
     UvmDriver,
     capture_state,
+    memory_observer,
     check,
     memory_range,
     status,
@@ -102,6 +104,19 @@ cdef class SimulatedDevice(UvmDriver):
         with nogil:
             result = dereference(self.model).cpu_touch(pages, write)
         check(result, f"the CPU touching {nbytes} bytes")
+
+    def observe(self, MemoryObserver observer):
+        """Tell an observer of every touch from now on.
+
+        Parameters
+        ----------
+        observer : MemoryObserver or None
+            Such as a trace writer; None for none. It lives as long as the device.
+        """
+        cdef shared_ptr[memory_observer] handle
+        if observer is not None:
+            handle = observer.handle
+        dereference(self.model).observe(handle)
 
     def resident_bytes(self, uintptr_t address, size_t nbytes):
         """Bytes of a managed range that reside on the device now."""

@@ -8,6 +8,8 @@ from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from rmm_uvm._lib.driver cimport MemoryObserver, memory_observer
+
 
 cdef extern from "rmm_uvm/monitor/sample.hpp" namespace "rmm_uvm::monitor" nogil:
     cdef cppclass sample:
@@ -23,7 +25,7 @@ cdef extern from "rmm_uvm/monitor/trace_writer.hpp" namespace "rmm_uvm::monitor"
         uint64_t dropped
         uint64_t written_bytes
 
-    cdef cppclass trace_writer:
+    cdef cppclass trace_writer(memory_observer):
         void stage_end() noexcept
         void flush() noexcept
         void close() noexcept
@@ -124,6 +126,6 @@ cdef extern from *:
     unsigned kind_of "rmm_uvm_cython::kind_of"(const trace_mark&) noexcept nogil
 
 
-cdef class TraceWriter:
-    cdef shared_ptr[trace_writer] handle
+cdef class TraceWriter(MemoryObserver):
+    cdef shared_ptr[trace_writer] writer
     cdef readonly str path

@@ -6,11 +6,13 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
+from rmm_uvm._lib.driver import MemoryObserver
+
 SAMPLE_BYTES: int
 EVENT_BYTES: int
 
 @disjoint_base
-class TraceWriter:
+class TraceWriter(MemoryObserver):
     path: str
     def __init__(
         self,
@@ -20,6 +22,7 @@ class TraceWriter:
         origin_ns: int | None = None,
         overwrite: bool = False,
     ) -> None: ...
+    def observe(self, source: Any) -> None: ...
     def stage_begin(self, name: str, thread: str | None = None) -> None: ...
     def stage_end(self) -> None: ...
     def annotate(self, text: str) -> None: ...

@@ -7,9 +7,11 @@ from cython.operator cimport dereference
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t, uintptr_t
 from libcpp cimport bool
+from libcpp.memory cimport static_pointer_cast
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from rmm_uvm._lib.driver cimport MemoryObserver, memory_observer
 from rmm_uvm._lib.trace cimport (
     TraceWriter,
     begin_stage,
@@ -25,6 +27,7 @@ from rmm_uvm._lib.trace cimport (
     trace_counts,
     trace_decoder,
     trace_event,
+    trace_writer,
     write_annotation,
     write_samples,
 )
@@ -38,11 +41,12 @@ import time
 
 from rmm_uvm.errors import DataError
 
+_LARGEST_FACTS_BYTES = 1 << 20  # readers refuse more
 SAMPLE_BYTES = sizeof(sample)
 EVENT_BYTES = sizeof(trace_event)
 
 
-cdef class TraceWriter:
+cdef class TraceWriter(MemoryObserver):
     """Writes a trace of this process; `rmm_uvm.trace.read` reads it, also while it is written.
 
     Parameters
@@ -62,7 +66,7 @@ cdef class TraceWriter:
     Raises
     ------
     DataError
-        If the file cannot be made, or exists.
+        If the file cannot be made, or exists; if `facts` take more than 1 MiB.
     TypeError
         If `facts` cannot be written as JSON.
 
@@ -90,14 +94,34 @@ cdef class TraceWriter:
         self.path = os.fspath(path)
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         described = {"began": now, "pid": os.getpid(), **(facts or {})}
-        cdef string text = json.dumps(described).encode()
+        cdef bytes encoded = json.dumps(described).encode()
+        if len(encoded) > _LARGEST_FACTS_BYTES:
+            raise DataError(
+                f"the trace's facts take {len(encoded)} bytes, and at most {_LARGEST_FACTS_BYTES} "
+                "are allowed: leave something out"
+            )
+        cdef string text = encoded
         cdef uint64_t origin = time.monotonic_ns() if origin_ns is None else origin_ns
         cdef int file = _open_new(self.path, overwrite)
         try:
-            self.handle = open_trace(file, text, origin)
+            self.writer = open_trace(file, text, origin)
         except BaseException:
             os.close(file)
             raise
+        self.handle = static_pointer_cast[memory_observer, trace_writer](self.writer)
+
+    def __init__(self, *_, **__):
+        pass  # `__cinit__` took the arguments; the base cannot be made
+
+    def observe(self, source):
+        """Note what happens there, from now on until ``source.observe(None)``.
+
+        Parameters
+        ----------
+        source : UvmResourceAdaptor or SimulatedDevice
+            Tells of allocations and frees, or of touches. It keeps this writer; close it anyway.
+        """
+        source.observe(self)
 
     def stage_begin(self, name, thread=None):
         """Note that a stage begins on this thread.
@@ -112,18 +136,18 @@ cdef class TraceWriter:
         cdef string stage = _as_text(name)
         cdef string runner = _as_text(threading.current_thread().name if thread is None else thread)
         with nogil:
-            begin_stage(dereference(self.handle), stage, runner)
+            begin_stage(dereference(self.writer), stage, runner)
 
     def stage_end(self):
         """Note that the latest stage of this thread ends."""
         with nogil:
-            dereference(self.handle).stage_end()
+            dereference(self.writer).stage_end()
 
     def annotate(self, text):
         """Note a remark at this time; cut at 1024 bytes."""
         cdef string remark = _as_text(text)
         with nogil:
-            write_annotation(dereference(self.handle), remark)
+            write_annotation(dereference(self.writer), remark)
 
     def samples(self, rows):
         """Write samples.
@@ -144,45 +168,45 @@ cdef class TraceWriter:
         cdef const char* data = raw
         cdef size_t count = len(raw) // sizeof(sample)
         with nogil:
-            write_samples(dereference(self.handle), data, count)
+            write_samples(dereference(self.writer), data, count)
 
     def allocated(self, int device_id, uintptr_t address, size_t nbytes, uintptr_t stream=0):
         """Note an allocation. Adaptors do by themselves, see `observe`."""
         with nogil:
-            note_allocated(dereference(self.handle), device_id, address, nbytes, stream)
+            note_allocated(dereference(self.writer), device_id, address, nbytes, stream)
 
     def freed(self, int device_id, uintptr_t address, size_t nbytes, uintptr_t stream=0):
         """Note a free."""
         with nogil:
-            note_freed(dereference(self.handle), device_id, address, nbytes, stream)
+            note_freed(dereference(self.writer), device_id, address, nbytes, stream)
 
     def touched(
         self, int device_id, uintptr_t address, size_t nbytes, bool write=False, bool by_cpu=False
     ):
         """Note that a kernel, or the CPU, accesses a range."""
         with nogil:
-            note_touched(dereference(self.handle), device_id, address, nbytes, write, by_cpu)
+            note_touched(dereference(self.writer), device_id, address, nbytes, write, by_cpu)
 
     def flush(self):
         """Hand what there is to the operating system; once a second is enough."""
         with nogil:
-            dereference(self.handle).flush()
+            dereference(self.writer).flush()
 
     def close(self):
         """Write the rest and the end; idempotent. What follows is dropped."""
         with nogil:
-            dereference(self.handle).close()
+            dereference(self.writer).close()
 
     @property
     def failed(self):
         """Why writing stopped, one sentence; empty while all is well."""
-        reason = dereference(self.handle).failure().decode(errors="replace")
+        reason = dereference(self.writer).failure().decode(errors="replace")
         return f"{self.path}: {reason}; tracing has stopped" if reason else ""
 
     @property
     def counts(self):
         """What was noted so far, and ``written_bytes`` of the file: a dict of int."""
-        cdef trace_counts now = dereference(self.handle).counts()
+        cdef trace_counts now = dereference(self.writer).counts()
         return now
 
     def __enter__(self):

@@ -51,9 +51,10 @@ def open_regular(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
     try:
         # A pipe would block until somebody writes to it.
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(number, "rb") as file:  # noqa: PTH123 - of a descriptor
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise DataError(f"{what} {os.fspath(path)} is not a file")
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            os.close(number)
+            raise DataError(f"{what} {os.fspath(path)} is not a file")
+        with os.fdopen(number, "rb") as file:
             yield file
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):

@@ -21,7 +21,7 @@ _MOST = 1024  # entries of a list or mapping; a header can hold more, but no mac
 def devices_of(facts: Mapping[str, Any], *rows: Any) -> tuple[DeviceFacts, ...]:
     """Return the devices that the header describes, and those that rows name besides."""
     listed = facts.get("devices")
-    described = {}
+    described: dict[int, DeviceFacts] = {}
     for one in listed[:_MOST] if isinstance(listed, list) else []:
         if isinstance(one, dict) and _is_count(one.get("device_id")):
             described.setdefault(one["device_id"], _device(one))
@@ -54,14 +54,12 @@ def as_seconds(value: Any) -> float:
 
 def _device(one: Mapping[str, Any]) -> DeviceFacts:
     chain = one.get("chain")
-    total_bytes = one.get("total_bytes")
-    capacity_bytes = one.get("capacity_bytes")
     return DeviceFacts(
         device_id=one["device_id"],
         name=str(one.get("name", "")),
         uuid=str(one.get("uuid", "")),
-        total_bytes=total_bytes if _is_count(total_bytes) else 0,
-        capacity_bytes=capacity_bytes if _is_count(capacity_bytes) else 0,
+        total_bytes=_count(one.get("total_bytes")),
+        capacity_bytes=_count(one.get("capacity_bytes")),
         simulated=one.get("simulated") is True,
         chain=tuple(str(name) for name in chain[:_MOST]) if isinstance(chain, list) else (),
     )
@@ -69,6 +67,10 @@ def _device(one: Mapping[str, Any]) -> DeviceFacts:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _count(value: Any) -> int:
+    return int(value) if _is_count(value) else 0
 
 
 def _entries(value: Any) -> list[tuple[Any, Any]]:

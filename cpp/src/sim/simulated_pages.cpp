@@ -312,6 +312,9 @@ try {
   if (auto const failure = injected("touch")) { return *failure; }
   auto const spans = pages_of(range, false);
   if (!spans) { return failed(status_code::invalid_value, "touch"); }
+  if (auto* const observer = observer_.get()) {
+    observer->touched(info_.device_id, range, write, false);
+  }
   auto const& costs = config_.costs;
   for (auto const& [block, pages, address] : *spans) {
     auto const missing = pages & ~block->on_device;
@@ -344,6 +347,9 @@ try {
   if (auto const failure = injected("cpu_touch")) { return *failure; }
   auto const spans = pages_of(range, false);
   if (!spans) { return failed(status_code::invalid_value, "cpu_touch"); }
+  if (auto* const observer = observer_.get()) {
+    observer->touched(info_.device_id, range, write, true);
+  }
   for (auto const& [block, pages, address] : *spans) {
     auto const missing = pages & ~block->on_host;
     if (missing.any()) {

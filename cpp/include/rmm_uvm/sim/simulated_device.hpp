@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
+#include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/sim/address_space.hpp>
 #include <rmm_uvm/sim/cost_model.hpp>
@@ -14,10 +15,12 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm::sim {
@@ -101,6 +104,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status touch(memory_range range, bool write) noexcept;
   /** @brief The CPU reads, or reads and writes, every byte of a managed range. */
   status cpu_touch(memory_range range, bool write) noexcept;
+  /** @brief Tells an observer of every touch from now on; null for none. @throws std::bad_alloc */
+  void observe(std::shared_ptr<memory_observer> observer) { observer_.set(std::move(observer)); }
   /** @brief cudaMalloc: never evicted, evicts managed memory, refuses when that is not enough. */
   status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
   /** @brief cudaFree of `allocate_device` memory. */
@@ -161,6 +166,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   }
 
   simulated_device_config config_;
+  observer_slot observer_;
   device_info info_;
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, managed_allocation> managed_;

@@ -4,7 +4,7 @@
 
 #include <rmm_uvm/driver/memory_observer.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
-#include <rmm_uvm/residency/observer_slot.hpp>
+#include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/residency/prefetcher.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
 

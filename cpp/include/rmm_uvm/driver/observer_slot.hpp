@@ -14,7 +14,7 @@
 namespace rmm_uvm {
 
 /**
- * @brief Holds the observer of a memory resource, or none; changed while others allocate.
+ * @brief Holds the observer of a memory resource or device, or none; changed while others allocate.
  *
  * Asking for it is one load. Observers that were set once live as long as the slot: a thread that
  * asked for one may be about to call it, and nobody counts such threads. Thread-safe.
