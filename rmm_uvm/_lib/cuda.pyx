@@ -322,7 +322,7 @@ cdef class Nvml:
     cdef nvml* _open(self) except NULL:
         if self.library.get() == NULL:
             raise AvailabilityError(
-                self.available.reason if self.available else "NVML was not opened"
+                self.available.reason if self.available is not None else "NVML was not opened"
             )
         return self.library.get()
 

@@ -65,6 +65,8 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
             rmm_problem=rmm_problem(packages),
             extension=probe.extension(),
             counters=probe.counters(),
+            attach=probe.attach(),
+            nvml=probe.nvml(),
             cupti=probe.cupti(),
         )
     )

@@ -154,6 +154,12 @@ class Probe(Protocol):
     def counters(self) -> Capability:
         """Return whether the counters of the UVM kernel driver can be opened."""
 
+    def attach(self) -> Capability:
+        """Return whether the counters of other processes can be opened."""
+
+    def nvml(self) -> Capability:
+        """Return whether NVIDIA's management library can be used."""
+
     def cupti(self) -> Capability:
         """Return whether CUPTI can be loaded."""
 

@@ -41,6 +41,8 @@ class Facts:
     rmm_problem: str
     extension: Capability
     counters: Capability
+    attach: Capability
+    nvml: Capability
     cupti: Capability
 
 
@@ -76,6 +78,13 @@ def features(facts: Facts) -> tuple[Feature, ...]:
             "bytes moved each way, live and exact",
             facts.counters if has_device else _NO_DEVICE,
         ),
+        feature(
+            "attach",
+            "attach to processes",
+            "watch a running process that knows nothing of it",
+            _attach(facts) if has_device else _NO_DEVICE,
+        ),
+        feature("nvml", "NVML", "device memory of all processes, without CUDA", facts.nvml),
         feature("cupti", "CUPTI", "why data moved, and from where (not used yet)", facts.cupti),
         feature(
             "peer_access",
@@ -158,6 +167,13 @@ def _discard(facts: Facts) -> Capability:
     if not all(device.concurrent_managed_access for device in facts.cuda.devices):
         return Capability.no("needs concurrent managed access on every device")
     return Capability.yes()
+
+
+def _attach(facts: Facts) -> Capability:
+    # Switched off are only the counters of this process itself.
+    if not facts.counters.available and "RMM_UVM_COUNTERS" not in facts.counters.reason:
+        return facts.counters
+    return facts.attach
 
 
 def _peer_access(cuda: CudaFacts) -> Capability:

@@ -23,6 +23,9 @@ from rmm_uvm.requirements import CUDA_MAJOR, installed_packages, parse_version
 __all__ = ["SystemProbe"]
 
 _TOOLS_DEVICE = Path("dev/nvidia-uvm-tools")
+_PTRACE_SCOPE = "proc/sys/kernel/yama/ptrace_scope"
+_CAP_SYS_PTRACE = 19  # linux/capability.h
+_PIDFD_GETFD = (5, 6)
 _CUPTI_LIBRARY = f"libcupti.so.{CUDA_MAJOR}"
 
 
@@ -87,6 +90,32 @@ class SystemProbe:
         if not os.access(device, os.R_OK | os.W_OK):
             return Capability.no(f"no permission to open {name} for reading and writing")
         return Capability.yes(name)
+
+    def attach(self) -> Capability:
+        """Return which other processes' counters can be opened, going by kernel and permissions."""
+        release = parse_version(self._text("proc/sys/kernel/osrelease"))
+        if release and release[:2] < _PIDFD_GETFD:
+            return Capability.no("this kernel is older than Linux 5.6, which brought pidfd_getfd")
+        match = re.search(r"^CapEff:\s*([0-9a-f]+)", self._text("proc/self/status"), re.MULTILINE)
+        if match and int(match[1], 16) >> _CAP_SYS_PTRACE & 1:
+            return Capability.yes("any process")
+        scope = self._text(_PTRACE_SCOPE).strip() or "0"
+        if scope != "0":
+            return Capability.no(
+                f"/{_PTRACE_SCOPE} is {scope}: it takes root or CAP_SYS_PTRACE, or 0 there for "
+                "processes of the same user"
+            )
+        return Capability.yes("processes of the same user")
+
+    def nvml(self) -> Capability:
+        """Return whether NVML can be loaded and initialised."""
+        try:
+            from rmm_uvm._lib.cuda import Nvml
+
+            found = Nvml().available
+        except (ImportError, OSError) as error:
+            return Capability.no(f"the compiled part of rmm-uvm cannot be loaded: {error}")
+        return Capability.yes() if found else Capability.no(found.reason)
 
     def cupti(self) -> Capability:
         """Return whether CUPTI can be loaded: from a wheel, the loader's path or a CUDA toolkit."""

@@ -61,6 +61,8 @@ class FakeProbe:
             "packages": {"rmm-cu13": "26.10.0"},
             "extension": Capability.yes(),
             "counters": Capability.yes("/dev/nvidia-uvm-tools"),
+            "attach": Capability.yes("any process"),
+            "nvml": Capability.yes(),
             "cupti": Capability.yes("/opt/libcupti.so.13"),
             "host_memory": HostMemory(256 * GIB, 100 * GIB),
         }
@@ -81,6 +83,12 @@ class FakeProbe:
 
     def counters(self) -> Any:
         return self.facts["counters"]
+
+    def attach(self) -> Any:
+        return self.facts["attach"]
+
+    def nvml(self) -> Any:
+        return self.facts["nvml"]
 
     def cupti(self) -> Any:
         return self.facts["cupti"]
@@ -215,6 +223,25 @@ def test_examine_counters_and_cupti_missing_are_passed_on() -> None:
     assert report.is_installable
     assert report.feature("kernel_counters").reason == "no tools device"
     assert report.feature("cupti").reason == "no libcupti.so.13"
+
+
+def test_examine_attaching_needs_the_tools_device_and_permission() -> None:
+    assert examined().feature("attach").detail == "any process"
+    missing = examined(counters=Capability.no("no tools device"))
+    assert missing.feature("attach").reason == "no tools device"
+    denied = examined(attach=Capability.no("no permission"))
+    assert denied.feature("attach").reason == "no permission"
+
+
+def test_examine_own_counters_switched_off_still_attaches() -> None:
+    off = Capability.no("switched off by RMM_UVM_COUNTERS=off")
+    assert examined(counters=off).feature("attach").available
+
+
+def test_examine_nvml_missing_is_passed_on() -> None:
+    report = examined(nvml=Capability.no("no libnvidia-ml.so.1"))
+    assert report.is_installable
+    assert report.feature("nvml").reason == "no libnvidia-ml.so.1"
 
 
 def test_examine_two_devices_with_peer_access_have_it() -> None:

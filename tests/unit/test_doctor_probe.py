@@ -110,3 +110,38 @@ def test_probe_without_any_file_finds_nothing_and_does_not_raise(tmp_path: Path)
     found = SystemProbe(tmp_path).kernel_driver()
     assert found.version is None
     assert set(found.parameters.values()) == {""}
+
+
+WITH_PTRACE, WITHOUT_PTRACE = "000001ffffffffff", "00000000a80425fb"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "capabilities", "scope", "expected"),
+    [
+        ("6.1.0-18-amd64", WITH_PTRACE, "1", "any process"),
+        ("6.1.0-18-amd64", WITHOUT_PTRACE, "0", "processes of the same user"),
+        ("6.1.0-18-amd64", WITHOUT_PTRACE, None, "processes of the same user"),
+        ("6.1.0-18-amd64", WITHOUT_PTRACE, "1", "ptrace_scope is 1"),
+        ("5.4.0-150-generic", WITH_PTRACE, "0", "Linux 5.6"),
+    ],
+)
+def test_probe_attach_goes_by_kernel_and_permissions(
+    tmp_path: Path, kernel: str, capabilities: str, scope: str | None, expected: str
+) -> None:
+    write(tmp_path, "proc/sys/kernel/osrelease", f"{kernel}\n")
+    write(tmp_path, "proc/self/status", f"Name:\tpython\nCapEff:\t{capabilities}\n")
+    if scope is not None:
+        write(tmp_path, "proc/sys/kernel/yama/ptrace_scope", f"{scope}\n")
+    found = SystemProbe(tmp_path).attach()
+    assert expected in (found.detail if found.available else found.reason)
+    assert found.available == (found.reason == "")
+
+
+def test_probe_nvml_works_or_says_why_not() -> None:
+    found = SystemProbe().nvml()
+    assert found.available == (found.reason == "")
+
+
+def test_probe_nvml_without_the_compiled_part_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rmm_uvm._lib.cuda", None)
+    assert "cannot be loaded" in SystemProbe().nvml().reason

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // The kernel counters of this process, on a kernel driver that the tests play.
-#include "../support/fake_system.hpp"
+#include "../support/counters_machine.hpp"
 #include "../support/recording_driver.hpp"
 
 #include <rmm_uvm/cuda/cuda_api.hpp>
@@ -9,88 +9,19 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <utility>
-
 namespace rmm_uvm::cuda {
 namespace {
 
 using tests::fake_system;
 
-constexpr fake_system::uuid gpu{1};
-constexpr int space = 1;
+using tests::counters_machine;
 
-/** @brief A driver whose prefetches move bytes on the fake kernel driver. */
-class moving_driver final : public uvm_driver {
- public:
-  explicit moving_driver(std::shared_ptr<fake_system> moved) : system{std::move(moved)}
-  {
-    facts.uuid = gpu;
-  }
-  std::shared_ptr<fake_system> system;
-  device_info facts;
-  std::vector<std::size_t> strangers;  ///< bytes that others move during the coming prefetches
-  status moves{};                      ///< what `prefetch` answers
-  std::size_t allocations{0};          ///< live
-
-  [[nodiscard]] device_info const& info() const noexcept override { return facts; }
-  [[nodiscard]] migration_counters const& counters() const noexcept override { return none_; }
-  status memory(device_memory&) noexcept override { return {}; }
-  status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override
-  {
-    address = reinterpret_cast<std::uintptr_t>(std::aligned_alloc(va_block_bytes, bytes));
-    ++allocations;
-    return {};
-  }
-  status free_managed(std::uintptr_t address) noexcept override
-  {
-    std::free(reinterpret_cast<void*>(address));  // NOLINT
-    --allocations;
-    return {};
-  }
-  status prefetch(memory_range range, location where, stream_handle) noexcept override
-  {
-    auto bytes = range.bytes;
-    if (!strangers.empty()) {
-      bytes += strangers.back();
-      strangers.pop_back();
-    }
-    system->migrate(space, gpu, where.is_host() ? 0 : bytes, where.is_host() ? bytes : 0);
-    return moves;
-  }
-  status discard(std::span<memory_range const>, stream_handle) noexcept override { return {}; }
-  status discard_and_prefetch(std::span<memory_range const>,
-                              location,
-                              stream_handle) noexcept override
-  {
-    return {};
-  }
-  [[nodiscard]] capture_state capturing(stream_handle) noexcept override { return {}; }
-  status synchronize(stream_handle) noexcept override { return {}; }
-
- private:
-  no_counters none_{"not needed"};
-};
-
-/** @brief A machine where this process uses CUDA. */
-struct machine {
-  std::shared_ptr<fake_system> system{std::make_shared<fake_system>()};
-  moving_driver driver{system};
-
-  machine()
-  {
-    system->open_uvm(fake_system::own_pid, 5, -1);
-    system->open_uvm(fake_system::own_pid, 6, space);
-  }
-  [[nodiscard]] std::unique_ptr<migration_counters> open()
-  {
-    return open_kernel_counters(driver, system);
-  }
-};
+constexpr auto gpu  = counters_machine::gpu;
+constexpr int space = counters_machine::space;
 
 TEST(KernelCounters, OfAWorkingDriverPassTheirSelfTestAndCount)
 {
-  machine here;
+  counters_machine here;
   auto const counters = here.open();
   ASSERT_TRUE(counters->available().available) << counters->available().reason;
   EXPECT_EQ(here.driver.allocations, 0U);
@@ -103,14 +34,14 @@ TEST(KernelCounters, OfAWorkingDriverPassTheirSelfTestAndCount)
 
 TEST(KernelCounters, AreForgivenTrafficOfOthersOnce)
 {
-  machine here;
+  counters_machine here;
   here.driver.strangers = {va_block_bytes};
   EXPECT_TRUE(here.open()->available().available);
 }
 
 TEST(KernelCounters, ThatDisagreeWithTheSelfTestAreNotUsed)
 {
-  machine here;
+  counters_machine here;
   here.driver.strangers.assign(100, 4096);
   auto const counters = here.open();
   EXPECT_NE(counters->available().reason.find("unknown layout"), std::string::npos);
@@ -120,7 +51,7 @@ TEST(KernelCounters, ThatDisagreeWithTheSelfTestAreNotUsed)
 
 TEST(KernelCounters, WhoseSelfTestCannotMoveMemoryAreNotUsed)
 {
-  machine here;
+  counters_machine here;
   here.driver.moves   = {status_code::driver_error, 1, "prefetch"};
   auto const counters = here.open();
   EXPECT_NE(counters->available().reason.find("could not move"), std::string::npos);
@@ -129,7 +60,7 @@ TEST(KernelCounters, WhoseSelfTestCannotMoveMemoryAreNotUsed)
 
 TEST(KernelCounters, CountFaultsWhileAnyRequestStands)
 {
-  machine here;
+  counters_machine here;
   auto const counters = here.open();
   auto const fault    = [&] { here.system->fault(space, &gpu, 1); };
   fault();
@@ -149,7 +80,7 @@ TEST(KernelCounters, CountFaultsWhileAnyRequestStands)
 
 TEST(KernelCounters, WhoseFaultsAreRefusedSayWhyAndGoOn)
 {
-  machine here;
+  counters_machine here;
   auto const counters          = here.open();
   here.system->answers["open"] = EMFILE;
   EXPECT_FALSE(counters->request_faults().available);
@@ -160,7 +91,7 @@ TEST(KernelCounters, WhoseFaultsAreRefusedSayWhyAndGoOn)
 
 TEST(KernelCounters, InAForkedChildAreUnavailableAndLeaveTheParentAlone)
 {
-  machine here;
+  counters_machine here;
   auto const counters = here.open();
   ASSERT_TRUE(counters->request_faults().available);
   here.system->pid = fake_system::own_pid + 1;
@@ -174,10 +105,10 @@ TEST(KernelCounters, InAForkedChildAreUnavailableAndLeaveTheParentAlone)
 
 TEST(KernelCounters, WhicheverCallFailsAreMissingForAReasonAndLeaveNothingBehind)
 {
-  machine healthy;
+  counters_machine healthy;
   static_cast<void>(healthy.open());
   for (int call = 1; call <= healthy.system->calls; ++call) {
-    machine here;
+    counters_machine here;
     here.system->errors[call] = EIO;
     {
       auto const counters = here.open();

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ namespace rmm_uvm::tests {
  *
  * An address space is a number; descriptors on /dev/nvidia-uvm name one, or -1 for a descriptor
  * that belongs to none. What `migrate` and `fault` report reaches every tracker that counts it, by
- * the rules of uvm_tools.c. Not thread-safe.
+ * the rules of uvm_tools.c. Calls are thread-safe; what the test sets is not.
  */
 class fake_system final : public cuda::system_calls {
  public:
@@ -63,7 +64,11 @@ class fake_system final : public cuda::system_calls {
     processes[in].address_spaces[number] = address_space;
   }
   /** @brief Descriptors and pages that were handed out and not given back. */
-  [[nodiscard]] std::size_t held() const { return opened.size() + pages.size(); }
+  [[nodiscard]] std::size_t held() const
+  {
+    std::lock_guard const lock{mutex};
+    return opened.size() + pages.size();
+  }
 
   /** @brief A GPU's memory moves. */
   void migrate(int address_space, uuid const& gpu, std::uint64_t to_device, std::uint64_t to_host)
@@ -83,16 +88,19 @@ class fake_system final : public cuda::system_calls {
 
   [[nodiscard]] int open(char const* path) noexcept override
   {
+    std::lock_guard const lock{mutex};
     if (int const error = failing("open")) { return -error; }
     return hand_out({path, -1});
   }
   void close(int descriptor) noexcept override
   {
+    std::lock_guard const lock{mutex};
     given_back.push_back(opened.at(descriptor).target);
     opened.erase(descriptor);
   }
   [[nodiscard]] int ioctl(int descriptor, unsigned long request, void* argument) noexcept override
   {
+    std::lock_guard const lock{mutex};
     if (int const error = failing("ioctl")) { return -error; }
     auto& file = opened.at(descriptor);
     if (request == cuda::uvm_tools::init_tracker) {
@@ -115,6 +123,7 @@ class fake_system final : public cuda::system_calls {
   }
   [[nodiscard]] void* map(std::size_t bytes) noexcept override
   {
+    std::lock_guard const lock{mutex};
     if (failing("map") != 0) { return nullptr; }
     void* const page = std::aligned_alloc(bytes, bytes);
     std::memset(page, 0, bytes);
@@ -123,10 +132,12 @@ class fake_system final : public cuda::system_calls {
   }
   [[nodiscard]] int wipe_on_fork(void* /*address*/, std::size_t /*bytes*/) noexcept override
   {
+    std::lock_guard const lock{mutex};
     return -failing("wipe_on_fork");
   }
   void unmap(void* address, std::size_t /*bytes*/) noexcept override
   {
+    std::lock_guard const lock{mutex};
     given_back.emplace_back("page");
     pages.erase(address);
     std::free(address);  // NOLINT: its twin is in `map`
@@ -134,11 +145,13 @@ class fake_system final : public cuda::system_calls {
   [[nodiscard]] int process_id() noexcept override { return pid; }
   [[nodiscard]] int open_process(int which) noexcept override
   {
+    std::lock_guard const lock{mutex};
     if (int const error = failing("open_process")) { return -error; }
     return processes.contains(which) ? hand_out({"pidfd", which}) : -ESRCH;
   }
   [[nodiscard]] int copy_descriptor(int which, int descriptor) noexcept override
   {
+    std::lock_guard const lock{mutex};
     if (int const error = failing("copy_descriptor")) { return -error; }
     auto const& from = processes.at(opened.at(which).pid).address_spaces;
     auto const it    = from.find(descriptor);
@@ -147,15 +160,18 @@ class fake_system final : public cuda::system_calls {
   }
   [[nodiscard]] bool same_file(int first, int second) noexcept override
   {
+    std::lock_guard const lock{mutex};
     return opened.at(first).address_space == opened.at(second).address_space;
   }
   [[nodiscard]] int wait_exit(int which, int /*timeout_ms*/) noexcept override
   {
+    std::lock_guard const lock{mutex};
     if (int const error = failing("wait_exit")) { return -error; }
     return processes.at(opened.at(which).pid).ended ? 1 : 0;
   }
   [[nodiscard]] int list_files(int which, std::vector<open_file>& files) override
   {
+    std::lock_guard const lock{mutex};
     if (int const error = failing("list_files")) { return -error; }
     files = processes.at(which).files;
     return 0;
@@ -199,6 +215,7 @@ class fake_system final : public cuda::system_calls {
            cuda::uvm_tools::counter which,
            std::uint64_t amount) const
   {
+    std::lock_guard const lock{mutex};
     for (auto const& [number, tracker] : opened) {
       bool const matches = tracker.all || (gpu != nullptr && tracker.gpu == *gpu);
       if (tracker.page != nullptr && tracker.address_space == address_space && matches &&
@@ -208,6 +225,7 @@ class fake_system final : public cuda::system_calls {
     }
   }
 
+  mutable std::mutex mutex;
   std::map<int, handle> opened;
   std::set<void*> pages;
   int next{1000};
