@@ -12,7 +12,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from rmm_uvm._lib.driver cimport (
-    DeviceMemoryReader,
+    MemoryReader,
     UvmDriver,
     as_availability,
     availability,
@@ -401,10 +401,10 @@ cdef class Nvml:
         )
 
     def memory_reader(self, uuid):
-        """Return what the sampler asks for free memory, a `DeviceMemoryReader`."""
+        """Return what the sampler asks for free memory, a `MemoryReader`."""
         self._open()
         cdef string of = uuid.encode()
-        cdef DeviceMemoryReader reader = DeviceMemoryReader.__new__(DeviceMemoryReader)
+        cdef MemoryReader reader = MemoryReader.__new__(MemoryReader)
         reader.handle = static_pointer_cast[device_memory_reader, nvml_memory_reader](
             make_shared[nvml_memory_reader](self.library, of)
         )

@@ -160,7 +160,3 @@ cdef class LevelSource:
 
 cdef class MemoryObserver:
     cdef shared_ptr[memory_observer] handle
-
-
-cdef class DeviceMemoryReader:
-    cdef shared_ptr[device_memory_reader] handle

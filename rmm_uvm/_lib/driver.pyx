@@ -86,7 +86,7 @@ cdef class UvmDriver:
         return memory.free_bytes, memory.total_bytes
 
     def memory_reader(self):
-        """Return what the sampler asks for free memory, a `DeviceMemoryReader`.
+        """Return what the sampler asks for free memory, a `MemoryReader`.
 
         Examples
         --------
@@ -94,7 +94,7 @@ cdef class UvmDriver:
         >>> rmm_uvm.drivers.simulated_device("64MiB").memory_reader().read()
         (67108864, 67108864)
         """
-        cdef DeviceMemoryReader reader = DeviceMemoryReader.__new__(DeviceMemoryReader)
+        cdef MemoryReader reader = MemoryReader.__new__(MemoryReader)
         reader.handle = static_pointer_cast[device_memory_reader, driver_memory_reader](
             make_shared[driver_memory_reader](self.handle)
         )
@@ -140,11 +140,15 @@ cdef class UvmDriver:
         rmm_uvm.device_info.Availability
             Whether they are counted from now on, and if not, why.
         """
-        return as_availability(dereference(self.handle).counters().request_faults())
+        cdef availability granted
+        with nogil:
+            granted = dereference(self.handle).counters().request_faults()
+        return as_availability(granted)
 
     def release_faults(self):
         """Take one request back that `request_faults` has granted."""
-        dereference(self.handle).counters().release_faults()
+        with nogil:
+            dereference(self.handle).counters().release_faults()
 
     def command_totals(self):
         """Bytes that this driver was asked to move or drop, since it was opened.
@@ -235,10 +239,27 @@ cdef class UvmDriver:
 
 
 cdef class MemoryReader:
-    """Tells free and total memory of one device without a driver; the base of NVML's reader."""
+    """Free and total memory of one device, of all processes; for the sampler.
+
+    Made by `UvmDriver.memory_reader` and `rmm_uvm._lib.cuda.Nvml.memory_reader`. Thread-safe.
+    """
 
     def __init__(self):
-        raise TypeError("a memory reader is made by what reads, such as NVML")
+        raise TypeError("made by UvmDriver.memory_reader and Nvml.memory_reader")
+
+    def read(self):
+        """Read it now.
+
+        Returns
+        -------
+        tuple of int, or None
+            (free_bytes, total_bytes); None when it cannot be told.
+        """
+        cdef device_memory memory
+        cdef bool told
+        with nogil:
+            told = dereference(self.handle).read(memory)
+        return (memory.free_bytes, memory.total_bytes) if told else None
 
 
 cdef class LevelSource:
@@ -283,27 +304,3 @@ cdef class MemoryObserver:
 
     def __init__(self):
         raise TypeError("a memory observer is made by what observes, such as a trace writer")
-
-
-cdef class DeviceMemoryReader:
-    """Free and total memory of one device, of all processes; for the sampler.
-
-    Made by `UvmDriver.memory_reader` and `rmm_uvm._lib.cuda.Nvml.memory_reader`. Thread-safe.
-    """
-
-    def __init__(self):
-        raise TypeError("made by UvmDriver.memory_reader and Nvml.memory_reader")
-
-    def read(self):
-        """Read it now.
-
-        Returns
-        -------
-        tuple of int, or None
-            (free_bytes, total_bytes); None when it cannot be told.
-        """
-        cdef device_memory memory
-        cdef bool told
-        with nogil:
-            told = dereference(self.handle).read(memory)
-        return (memory.free_bytes, memory.total_bytes) if told else None

@@ -69,7 +69,9 @@ def choose(
     size = 5 if narrow else 8
     shown = {
         "pid": Column("pid", "PID", max(3, pid_digits)),
-        "name": Column("name", "NAME", 8 if narrow else max(8, min(15, name_characters)), right=False),
+        "name": Column(
+            "name", "NAME", 8 if narrow else max(8, min(15, name_characters)), right=False
+        ),
         "in": Column("in", "IN/s", size),
         "out": Column("out", "OUT/s", size),
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from rmm_uvm import drivers
-from rmm_uvm._lib.driver import DeviceMemoryReader
+from rmm_uvm._lib.driver import MemoryReader
 from rmm_uvm.errors import DriverError
 from rmm_uvm.mr import ManagedMemoryResource
 
@@ -70,4 +70,4 @@ def test_memory_reader_agrees_with_the_driver_or_tells_nothing() -> None:
     driver.fail_call("memory")
     assert reader.read() is None
     with pytest.raises(TypeError):
-        DeviceMemoryReader()
+        MemoryReader()

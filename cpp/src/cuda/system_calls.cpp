@@ -77,7 +77,8 @@ class linux_calls final : public system_calls {
   }
   [[nodiscard]] int list_files(int pid, std::vector<open_file>& files) override
   {
-    auto const path = "/proc/" + std::to_string(pid) + "/fd";
+    // Of itself a process can be sure even where /proc counts processes as another namespace does.
+    auto const path = "/proc/" + (pid == ::getpid() ? "self" : std::to_string(pid)) + "/fd";
     std::unique_ptr<DIR, int (*)(DIR*)> const folder{::opendir(path.c_str()), ::closedir};
     if (!folder) { return -errno; }
     while (auto const* const entry = ::readdir(folder.get())) {

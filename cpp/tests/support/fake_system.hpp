@@ -220,7 +220,7 @@ class fake_system final : public cuda::system_calls {
       bool const matches = tracker.all || (gpu != nullptr && tracker.gpu == *gpu);
       if (tracker.page != nullptr && tracker.address_space == address_space && matches &&
           (tracker.flags & cuda::uvm_tools::flag(which)) != 0) {
-        tracker.page[static_cast<unsigned>(which)] += amount;
+        __atomic_fetch_add(tracker.page + static_cast<unsigned>(which), amount, __ATOMIC_RELAXED);
       }
     }
   }

@@ -12,8 +12,12 @@ namespace rmm_uvm {
 struct migration_totals {
   std::uint64_t host_to_device_bytes{0};  ///< bytes copied to the device, whatever the cause
   std::uint64_t device_to_host_bytes{0};  ///< bytes copied to the host, whatever the cause
-  std::uint64_t cpu_faults{0};  ///< faults of the CPU on managed pages; 0 unless asked for
-  std::uint64_t gpu_faults{0};  ///< faults of the GPU on managed pages; 0 unless asked for
+  /// Faults of the CPU on managed pages; 0 unless asked for. Of the whole process: the kernel
+  /// driver counts them for no GPU, so every device shows the same, and they must not be added up.
+  std::uint64_t cpu_faults{0};
+  /// Faults of the GPU on managed pages; 0 unless asked for. Pages asked for: faults on the same
+  /// page that are fetched together are one. The simulated device counts groups of pages.
+  std::uint64_t gpu_faults{0};
 };
 
 /**
