@@ -44,7 +44,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # name takes one module out of its package.
 PYTHON_LAYERS = (
     ("errors", "units", "requirements", "output"),
-    ("device_info", "host_memory"),
+    ("device_info", "host_memory", "cupti_library"),
     ("watch.sample", "watch.finding", "watch.recording"),
     ("_rmm_check",),
     ("_lib", "limits"),

@@ -85,7 +85,7 @@ def features(facts: Facts) -> tuple[Feature, ...]:
             _attach(facts) if has_device else _NO_DEVICE,
         ),
         feature("nvml", "NVML", "device memory of all processes, without CUDA", facts.nvml),
-        feature("cupti", "CUPTI", "why data moved, and from where (not used yet)", facts.cupti),
+        feature("cupti", "CUPTI", "why data moved, and which, on request", facts.cupti),
         feature(
             "peer_access",
             "peer access",

@@ -15,10 +15,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
+from rmm_uvm.cupti_library import find_cupti
 from rmm_uvm.doctor.cuda_library import read_cuda
 from rmm_uvm.doctor.facts import Capability, CudaFacts, KernelDriverFacts
 from rmm_uvm.host_memory import HostMemory, host_memory
-from rmm_uvm.requirements import CUDA_MAJOR, installed_packages, parse_version
+from rmm_uvm.requirements import installed_packages, parse_version
 
 __all__ = ["SystemProbe"]
 
@@ -26,7 +27,6 @@ _TOOLS_DEVICE = Path("dev/nvidia-uvm-tools")
 _PTRACE_SCOPE = "proc/sys/kernel/yama/ptrace_scope"
 _CAP_SYS_PTRACE = 19  # linux/capability.h
 _PIDFD_GETFD = (5, 6)
-_CUPTI_LIBRARY = f"libcupti.so.{CUDA_MAJOR}"
 
 
 class SystemProbe:
@@ -119,17 +119,8 @@ class SystemProbe:
 
     def cupti(self) -> Capability:
         """Return whether CUPTI can be loaded: from a wheel, the loader's path or a CUDA toolkit."""
-        missing = Capability.no(f"no {_CUPTI_LIBRARY}: pip install nvidia-cuda-cupti")
-        try:
-            from cuda.pathfinder import load_nvidia_dynamic_lib
-
-            path = load_nvidia_dynamic_lib("cupti").abs_path
-        # RuntimeError is the root of what the finder raises when it finds no library.
-        except (ImportError, RuntimeError):
-            return missing
-        if path is None or _CUPTI_LIBRARY not in path:
-            return Capability.no(f"{path} is not for CUDA {CUDA_MAJOR}; {missing.reason}")
-        return Capability.yes(path)
+        path, found = find_cupti(self._root / "usr/local/cuda")
+        return Capability.no(found.reason) if path is None else Capability.yes(path)
 
     def host_memory(self) -> HostMemory:
         """Return the host memory that is left."""

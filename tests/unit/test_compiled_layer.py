@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-MODULES = ["driver", "pending", "cuda", "sim", "residency", "mr"]
+MODULES = ["driver", "pending", "cuda", "sim", "events", "residency", "mr"]
 
 
 def examples() -> list[doctest.DocTest]:
@@ -39,6 +39,7 @@ def test_example_in_docstring_runs(example: Any) -> None:
 
 def test_examples_were_found() -> None:
     assert {example.name for example in examples()} >= {
+        "events.MigrationEvents",
         "mr.ManagedMemoryResource",
         "mr.UvmResourceAdaptor",
     }

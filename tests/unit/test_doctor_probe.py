@@ -82,15 +82,15 @@ def _finder(monkeypatch: pytest.MonkeyPatch, path: str | None) -> None:
         ("/usr/lib/libcupti.so.13", Capability.yes("/usr/lib/libcupti.so.13")),
         ("/usr/lib/libcupti.so.12",
          Capability.no("/usr/lib/libcupti.so.12 is not for CUDA 13; "
-                             "no libcupti.so.13: pip install nvidia-cuda-cupti")),
-        (None, Capability.no("no libcupti.so.13: pip install nvidia-cuda-cupti")),
+                             "no libcupti.so.13: pip install 'nvidia-cuda-cupti>=13,<14'")),
+        (None, Capability.no("no libcupti.so.13: pip install 'nvidia-cuda-cupti>=13,<14'")),
     ],
 )  # fmt: skip
 def test_probe_cupti_by_version_found(
-    monkeypatch: pytest.MonkeyPatch, path: Any, expected: Capability
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, expected: Capability
 ) -> None:
     _finder(monkeypatch, path)
-    assert SystemProbe().cupti() == expected
+    assert SystemProbe(tmp_path).cupti() == expected
 
 
 def test_probe_extension_missing_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
