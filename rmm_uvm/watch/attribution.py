@@ -121,7 +121,7 @@ class Attribution:
             return self._latest.get(device_id)
 
     def recorded(self) -> Mapping[str, Any] | None:
-        """Return what `rmm_uvm.watch.recording.Recording.causes` holds; None if nothing was told."""
+        """Return what `Recording.causes` holds; None if nothing was told."""
         with self._lock:
             if not self._rows:
                 return None

@@ -72,7 +72,7 @@ class WatchedChain:
         self.own = self.foreign = Availability(available=False, reason="not looked at yet")
         self.prefetch: str | None = None
         self.names: tuple[str, ...] = ()
-        self._sampler = sampler
+        self._sampler: LevelSink | None = sampler
         self._on_adaptor = on_adaptor
         self._lock = threading.Lock()
         self._known: tuple[Any, ...] = ()
@@ -82,17 +82,17 @@ class WatchedChain:
     def refresh(self) -> bool:
         """Look at the chain, and tell the sampler. Return whether it is another chain now."""
         with self._lock:
-            return self._refresh()
+            return self._sampler is not None and self._refresh(self._sampler)
 
-    def _refresh(self) -> bool:
+    def _refresh(self, sampler: LevelSink) -> bool:
         self.names = footprint.chain_names(self.device_id)
         adaptor = footprint.own_adaptor(self.device_id)
         if adaptor is None:
             changed = self._known != self.names
             if changed:
                 self._leave(self.names)
-                self._sampler.set_levels(self.device_id, None)
-            self._tell_foreign()
+                sampler.set_levels(self.device_id, None)
+            self._tell_foreign(sampler)
             return changed
         # An adaptor cannot be referred to weakly. Its prefetcher stays the same object and is held
         # here, so that no other chain can be taken for this one, even at the same address.
@@ -104,15 +104,15 @@ class WatchedChain:
             self._prefetcher = prefetcher
             if beginning:  # it was at work before the monitor was
                 self._add_skipped(-1)
-            self._sampler.set_external_footprint(self.device_id, None)
-            self._sampler.set_levels(self.device_id, adaptor.level_source())
+            sampler.set_external_footprint(self.device_id, None)
+            sampler.set_levels(self.device_id, adaptor.level_source())
             self._on_adaptor(adaptor)
         self.own = _AVAILABLE
         self.foreign = Availability(available=False, reason="the chain is one of rmm_uvm")
         self.prefetch = adaptor.prefetch
         return changed
 
-    def _tell_foreign(self) -> None:
+    def _tell_foreign(self, sampler: LevelSink) -> None:
         self.prefetch = None
         self.own = Availability(
             available=False, reason=f"no pool of rmm_uvm on device {self.device_id}"
@@ -125,12 +125,10 @@ class WatchedChain:
                 reason=f"{outer} does not tell what is allocated; "
                 "rmm.mr.StatisticsResourceAdaptor around it does",
             )
-            self._sampler.set_external_footprint(self.device_id, None)
+            sampler.set_external_footprint(self.device_id, None)
             return
         self.foreign = _AVAILABLE
-        self._sampler.set_external_footprint(
-            self.device_id, levels.footprint_bytes, levels.managed_bytes
-        )
+        sampler.set_external_footprint(self.device_id, levels.footprint_bytes, levels.managed_bytes)
 
     def _leave(self, known: tuple[Any, ...]) -> None:
         """Let go of the chain that was there."""
@@ -145,15 +143,14 @@ class WatchedChain:
             self._skipped[reason] = self._skipped.get(reason, 0) + sign * count
 
     def forget(self) -> None:
-        """Let go of everything but the figures; nothing may be refreshed afterwards."""
+        """Let go of everything but the figures; refreshing does nothing from now on."""
         with self._lock:
-            if self._prefetcher is not None:
-                self._add_skipped(1)
-            self._prefetcher = None
+            self._leave(self._known)
+            self._sampler = None
 
     @property
     def prefetch_skipped(self) -> dict[str, int] | None:
-        """Requests since the start that prefetched nothing, by reason; None if never a pool of ours."""
+        """Requests since the start that prefetched nothing, by reason; None without a pool."""
         with self._lock:
             total = dict(self._skipped)
             if self._prefetcher is not None:

@@ -8,20 +8,25 @@ is concluded, see `rmm_uvm.watch.policy`.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.watch.delivery import OnFinding
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
 from rmm_uvm.watch.snapshot import Snapshot, Window, window_between
+from rmm_uvm.watch.thresholds import Thresholds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,17 +35,81 @@ if TYPE_CHECKING:
 
 __all__ = ["Monitor", "running"]
 
-# Whoever shows or exports what is watched has to find it: magics, the exporter, forked children.
-_running: weakref.WeakSet[Monitor] = weakref.WeakSet()
+# Whoever shows or exports what is watched has to find it: magics, the exporter, forked children. No
+# lock, since garbage collection may stop a monitor in the middle of anything.
+_running: dict[int, weakref.ref[Monitor]] = {}
 
 
 def running() -> tuple[Monitor, ...]:
-    """Return the monitors that run in this process now, in no particular order."""
-    return tuple(monitor for monitor in _running if monitor.running)
+    """Return the monitors that run in this process now, the one that was started last at the end.
+
+    Examples
+    --------
+    >>> with Monitor(driver="simulated:64MiB", publish=False) as m:
+    ...     running() == (m,)
+    True
+    """
+    found = (reference() for reference in list(_running.values()))
+    return tuple(monitor for monitor in found if monitor is not None and monitor.running)
 
 
 class Monitor:
-    """Watches managed memory of this process: bytes moved, footprint, evictions, and what to do."""
+    """Watches the managed memory of this process: what moves, what is evicted, what to do about it.
+
+    Also a context manager. Works on any chain of RMM, on none, and without a GPU: `sources` says
+    what is not seen, and why. Costs next to nothing; `attribution` alone is dear.
+
+    Parameters
+    ----------
+    devices : int, iterable of int or None
+        CUDA ordinals. None: those on which a pool of ours is installed, else device 0.
+    interval_seconds : float
+        Between two samples, seconds; 0.001 to 3600.
+    history : int
+        Samples kept of each device, >= 2; 112 bytes each. The oldest are dropped.
+    faults : bool
+        Count faults too. A program that does nothing but fault takes about 10 % longer.
+    attribution : bool
+        Tell bytes by cause, with CUPTI. A faulting program takes about three times as long, and
+        `stop` two seconds.
+    on_finding : {"warn", "raise", "log"}, callable or None
+        What to do about a finding; see `rmm_uvm.watch.delivery.Delivery`. None: only keep it.
+    thresholds : Thresholds or None
+        What is too much; see `rmm_uvm.watch.thresholds`. None: the defaults, and the variables
+        ``RMM_UVM_WARN_*``.
+    driver : UvmDriver, str or None
+        What to read: a driver, "cuda", "simulated" or "simulated:16GiB". None: the driver of the
+        installed pool, else ``RMM_UVM_DRIVER``, else the GPU.
+    trace : path-like or None
+        Write a trace to this file, which must not exist.
+    publish : bool
+        Let ``rmm-uvm top`` of the same user see the figures.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument cannot be used, or a variable ``RMM_UVM_WARN_*``. Nothing was opened.
+
+    Notes
+    -----
+    Reading is thread-safe; starting and stopping are not. A monitor stops when it is dropped and
+    when the interpreter exits. In a forked child it is stopped, and keeps what it had seen.
+
+    It does not follow a pool that moves to another simulated device; `sources` says so then.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> device = rmm_uvm.simulated_device("64MiB")
+    >>> mr = rmm_uvm.mr.ManagedMemoryResource(device)
+    >>> with rmm_uvm.monitor(driver=device, publish=False) as m:
+    ...     pointer = mr.allocate(16 << 20)
+    ...     before = m.snapshot()
+    ...     device.cpu_touch(pointer, 16 << 20)
+    ...     m.window(before).device_to_host_bytes
+    16777216
+    >>> mr.deallocate(pointer, 16 << 20)
+    """
 
     def __init__(
         self,
@@ -50,8 +119,8 @@ class Monitor:
         history: int = 86_400,
         faults: bool = False,
         attribution: bool = False,
-        on_finding: str | Callable[[Finding], object] | None = "warn",
-        thresholds: Any = None,
+        on_finding: OnFinding = "warn",
+        thresholds: Thresholds | None = None,
         driver: UvmDriver | str | None = None,
         trace: str | os.PathLike[str] | None = None,
         publish: bool = True,
@@ -69,21 +138,44 @@ class Monitor:
             publish=publish,
         )
         self._session: Session | None = None
-        self._finalizer: Any = None
+        self._finalizer: weakref.finalize[[], Monitor] | None = None
+        self._clock: FakeClock | None = None  # tests set it
 
     def start(self) -> Monitor:
-        """Begin to watch; nothing if it runs already. After a stop, a fresh recording begins."""
+        """Begin to watch; nothing if it runs already. After a stop, a fresh recording begins.
+
+        Returns
+        -------
+        Monitor
+            This one.
+
+        Raises
+        ------
+        DataError
+            If the trace cannot be written, or the file exists.
+        MemoryError
+            If there is no memory for the samples.
+        """
         if not self.running:
-            self._session = session = Session(self._settings)
-            self._finalizer = weakref.finalize(self, session.close)
-            _running.add(self)
+            self._session = session = Session(self._settings, self._clock)
+            self._finalizer = weakref.finalize(self, session.close_later)
+            _running.pop(id(self), None)  # so that it comes last
+            _running[id(self)] = weakref.ref(self, functools.partial(_forget, id(self)))
         return self
 
     def stop(self) -> None:
-        """Stop watching; idempotent. What was recorded stays until the next start."""
-        _running.discard(self)
+        """Stop watching; idempotent. What was recorded stays until the next start.
+
+        Raises
+        ------
+        FindingWarning
+            If a warning was not shown yet, and Python's warning filter makes an error of it.
+        """
+        _running.pop(id(self), None)
+        if self._finalizer is not None:
+            self._finalizer.detach()
         if self._session is not None:
-            self._finalizer()
+            self._session.close()
 
     def __enter__(self) -> Monitor:
         return self.start()
@@ -95,6 +187,11 @@ class Monitor:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def __repr__(self) -> str:
+        state = "running" if self.running else "stopped" if self._session else "not started"
+        watched = ", ".join(f"{facts.device_id}: {facts.name}" for facts in self.devices)
+        return f"<rmm_uvm.monitor, {state}" + (f", device {watched}>" if watched else ">")
 
     @property
     def running(self) -> bool:
@@ -122,63 +219,126 @@ class Monitor:
         return 0.0 if self._session is None else self._session.cost_seconds
 
     def snapshot(self, device: int | None = None) -> Snapshot:
-        """Return totals and levels of a device, now; after `stop`, as they were last."""
+        """Return totals and levels of a device, now; after `stop`, as they were last.
+
+        Parameters
+        ----------
+        device : int or None
+            CUDA ordinal; None: the first that is watched.
+
+        Raises
+        ------
+        ConfigurationError
+            If the device is not watched.
+        AvailabilityError
+            If the monitor was never started.
+        """
         session = self._started()
         return session.snapshot(self._watched(device))
 
     def window(self, since: Snapshot | None = None, device: int | None = None) -> Window:
-        """Return what happened since a snapshot, or since the start."""
+        """Return what happened between a snapshot and now.
+
+        Parameters
+        ----------
+        since : Snapshot or None
+            An earlier snapshot of this monitor; None: its start.
+        device : int or None
+            CUDA ordinal; None: the one of `since`, else the first that is watched.
+
+        Raises
+        ------
+        ConfigurationError
+            If the device is not watched, or `since` is of another device or monitor.
+        AvailabilityError
+            If the monitor was never started.
+        """
         session = self._started()
         if device is None and since is not None:
             device = since.device_id
         until = session.snapshot(self._watched(device))
         return window_between(since, until, self.samples(until.device_id))
 
+    @overload
+    def samples(
+        self, device: int | None = ..., *, pandas: Literal[False] = ...
+    ) -> np.ndarray[Any, np.dtype[np.void]]: ...
+    @overload
+    def samples(self, device: int | None = ..., *, pandas: Literal[True]) -> Any: ...
     def samples(self, device: int | None = None, *, pandas: bool = False) -> Any:
-        """Return the samples that are kept, of one device or all, in order of time."""
-        rows: np.ndarray[Any, np.dtype[np.void]]
-        rows, _ = self._started().samples()
+        """Return the samples that are kept, in order of time; a copy.
+
+        Parameters
+        ----------
+        device : int or None
+            CUDA ordinal; None: all devices, interleaved.
+        pandas : bool
+            Return a DataFrame with the same columns.
+
+        Returns
+        -------
+        ndarray, shape (n_samples,), dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`, or DataFrame
+
+        Raises
+        ------
+        ConfigurationError
+            If the device is not watched.
+        AvailabilityError
+            If the monitor was never started, or pandas is not installed.
+        """
+        rows, _, _ = self._started().samples()
         if device is not None:
             rows = rows[rows["device_id"] == self._watched(device)]
         if not pandas:
             return rows
         try:
-            import pandas as pd
+            from pandas import DataFrame
         except ImportError:
             raise AvailabilityError(
                 "samples(pandas=True) needs pandas: pip install pandas"
             ) from None
-        return pd.DataFrame({name: rows[name] for name in rows.dtype.names or ()})
+        return DataFrame({name: rows[name] for name in rows.dtype.names or ()})
 
     def recording(self) -> Recording:
-        """Return everything that was recorded so far, as one value."""
-        session = self._started()
-        rows, lost = session.samples()
-        return Recording(
-            samples=rows,
-            devices=session.devices,
-            stages=session.stages(),
-            findings=session.findings,
-            sources=dict(session.sources),
-            began=session.began,
-            interval_seconds=self._settings.interval_seconds,
-            lost_samples=lost,
-            settings=self._settings.described(),
-            versions={},
-            cost_seconds=session.cost_seconds,
-        )
+        """Return everything that was recorded so far, as one value. Raises as `report`."""
+        return self._started().recording()
 
     def report(self) -> Report:
-        """Return the report: text when printed, a timeline in notebooks, HTML and JSON on disk."""
+        """Return the report: text when printed, a timeline in notebooks, HTML and JSON on disk.
+
+        Raises
+        ------
+        AvailabilityError
+            If the monitor was never started.
+        """
         from rmm_uvm.report import Report
 
         return Report(self.recording())
 
     @staticmethod
     def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = None) -> Any:
-        """Serve the figures to Prometheus; see `rmm_uvm.integrations.prometheus`."""
-        import importlib
+        """Serve figures to Prometheus: ``rmm_uvm.monitor.start_http(9400)``.
 
+        Parameters
+        ----------
+        port : int
+            TCP port; 0 takes one that is free.
+        host : str
+            Address to listen at; by default nobody outside this machine can read.
+        monitor : Monitor or None
+            Whose figures. None: of the one that `rmm_uvm.reinitialize` started, else of a new one.
+
+        Returns
+        -------
+        server
+            With ``port`` and ``close()``.
+
+        Raises
+        ------
+        AvailabilityError
+            If the port is taken, or prometheus_client is not installed.
+        """
+        # By name, since integrations lie above: this is a door to them and no dependency.
         exporter = importlib.import_module("rmm_uvm.integrations.prometheus")
         return exporter.start_http(port, host, monitor)
 
@@ -196,3 +356,27 @@ class Monitor:
                 f"device {device!r} is not watched; watched: {', '.join(map(str, watched))}"
             )
         return device
+
+    def _tick(self) -> tuple[Finding, ...]:
+        """Take a sample and look at it, in this thread; for tests."""
+        return self._started().tick()
+
+
+def _forget(identity: int, reference: weakref.ref[Monitor]) -> None:
+    # Another monitor may have taken the place in memory meanwhile.
+    if _running.get(identity) is reference:
+        del _running[identity]
+
+
+def _stop_in_child() -> None:
+    """Make what a child inherited what it is there: a monitor without threads."""
+    for monitor in running():
+        if monitor._finalizer is not None:
+            monitor._finalizer.detach()
+        if monitor._session is not None:
+            monitor._session.abandon()
+    _running.clear()
+
+
+# After the hooks of the compiled sampler, which was imported before.
+os.register_at_fork(after_in_child=_stop_in_child)

@@ -10,38 +10,33 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
+import threading
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from rmm_uvm._lib.monitor import FakeClock, Sampler
+from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.watch import stages
-from rmm_uvm.watch.board import Board
+from rmm_uvm.watch import sources, stages
+from rmm_uvm.watch.advisor import Advisor
+from rmm_uvm.watch.attribution import Attribution, Opener
 from rmm_uvm.watch.chain import WatchedChain
+from rmm_uvm.watch.delivery import Delivery
 from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts
+from rmm_uvm.watch.publishing import Publisher
+from rmm_uvm.watch.recording import DeviceFacts, Recording
 from rmm_uvm.watch.sample import SAMPLE_DTYPE
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
-from rmm_uvm.watch.sources import devices_to_watch, of_all, of_any, open_device
-
-try:
-    from rmm_uvm._lib.monitor import Sampler, Slot
-except ImportError:
-    from rmm_uvm.watch._interim_sampler import Sampler, Slot
-
-if TYPE_CHECKING:
-    from rmm_uvm.watch.recording import Stage
+from rmm_uvm.watch.tracing import Tracing
+from rmm_uvm.watch.versions import driver_version, versions
 
 __all__ = ["Session"]
 
-_PUBLISH_SECONDS = 1.0
-_NOT_ASKED_FOR = Availability(available=False, reason="not asked for")
-_AVAILABLE = Availability(available=True)
 Samples = np.ndarray[Any, np.dtype[np.void]]
 
 
@@ -54,169 +49,273 @@ class Session:
         What to do.
     clock : FakeClock or None
         For tests.
+    make_publisher, open_events : callable
+        Make the place on the board, and the source of causes; for tests.
+
+    Raises
+    ------
+    ConfigurationError, DataError
+        If the trace cannot be written. Nothing is left open then, as after any other error.
+
+    Notes
+    -----
+    Reading is thread-safe, also while it is closed.
     """
 
-    def __init__(self, settings: MonitorSettings, clock: Any = None) -> None:
+    def __init__(
+        self,
+        settings: MonitorSettings,
+        clock: FakeClock | None = None,
+        *,
+        make_publisher: Callable[[], Publisher] = Publisher,
+        open_events: Opener = sources.open_events,
+    ) -> None:
         self.settings = settings
         self.running = False
         self.began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        self._pid = os.getpid()
         self._clock = clock
-        self._close = contextlib.ExitStack()
-        self._sampler: Any = None
         self._samples: Samples = np.empty(0, SAMPLE_DTYPE)
         self._lost = 0
-        self._cost_seconds = 0.0
-        self._published_seconds = 0.0
-        self._board: Board | None = None
-        self._board_source = Availability(available=False, reason="switched off")
-        self._open()
+        self._sampler: Sampler | None = None
+        self._sampler_cost_seconds = 0.0
+        self._attribution: Attribution | None = None
+        self._publisher: Publisher | None = None
+        self._tracing: Tracing | None = None
+        self._advising_thread: int | None = None
+        with contextlib.ExitStack() as opened:
+            self._open(opened, make_publisher, open_events)
+            self._opened = opened.pop_all()
 
-    def _open(self) -> None:
+    def _open(
+        self,
+        opened: contextlib.ExitStack,
+        make_publisher: Callable[[], Publisher],
+        open_events: Opener,
+    ) -> None:
+        """Open everything; `opened` closes it in the opposite order."""
         settings = self.settings
-        opened = [open_device(i, settings.driver) for i in devices_to_watch(settings.devices)]
-        self.devices: tuple[DeviceFacts, ...] = tuple(device.facts for device in opened)
-        self._fixed_sources = {
-            "kernel_counters": of_all(device.counters for device in opened),
-            "device_memory": of_all(device.memory for device in opened),
-        }
-        slots = [
-            Slot(
-                device.facts.device_id,
-                device.driver,
-                capacity_bytes=device.facts.capacity_bytes,
-                faults=settings.faults,
-            )
-            for device in opened
-        ]
-        self._sampler = Sampler(
-            slots,
+        watched = sources.open_devices(settings.devices, settings.driver)
+        self._watched = {device.facts.device_id: device for device in watched}
+        self.devices: tuple[DeviceFacts, ...] = tuple(device.facts for device in watched)
+        self._driver_version = driver_version(watched)
+        sampler = Sampler(
+            [sources.slot_of(device, faults=settings.faults) for device in watched],
             round(settings.interval_seconds * 1e9),
-            settings.history * len(slots),
+            settings.history * len(watched),
             self._clock,
         )
-        self.chains = tuple(WatchedChain(facts.device_id, self._sampler) for facts in self.devices)
-        if settings.publish:
-            self._open_board()
-        for chain in self.chains:
-            chain.refresh()
+        self._sampler = sampler
         self._began_seconds = self._now_seconds()
-        self.log = stages.StageLog(lambda: self._now_seconds() - self._began_seconds)
-        if hasattr(self._sampler, "on_tick"):  # the interim one
-            self._sampler.on_tick = self.round
-        self._sampler.start()
-        stages.subscribe(self.log)
+        if settings.trace is not None:  # first of all that has an effect: it may be refused
+            origin_ns = None if self._clock else round(self._began_seconds * 1e9)
+            self._tracing = Tracing(
+                settings.trace,
+                self.devices,
+                settings.described(),
+                versions(self._driver_version),
+                origin_ns,
+            )
+            opened.callback(self._tracing.close)
+        self._chains = {
+            facts.device_id: WatchedChain(facts.device_id, sampler, self._observe)
+            for facts in self.devices
+        }
+        opened.callback(self._keep)
+        opened.callback(sampler.stop)
+        for chain in self._chains.values():
+            chain.refresh()
+        if settings.attribution:
+            self._attribution = Attribution(
+                {i: d.driver for i, d in self._watched.items() if d.driver is not None}, open_events
+            )
+            opened.callback(self._attribution.stop)
+        if settings.publish:
+            self._publisher = make_publisher()
+            opened.callback(self._publisher.close)
+        sampler.start()
+        self._fixed_sources = sources.fixed_sources(watched, sampler, faults=settings.faults)
+        self._advisor = Advisor(
+            self,  # and not the sampler, which is let go of in the end
+            self.devices,
+            Delivery(settings.on_finding),
+            thresholds=settings.thresholds,
+            prefetch=lambda device_id: self._chains[device_id].prefetch,
+            sources=lambda: self.sources,
+            on_round=[self.round],
+        )
+        opened.callback(self._advisor.stop)
+        self._advisor.start()
+        opened.callback(sampler.sample_now)  # the last one, for the last look
+        writer = None if self._tracing is None else self._tracing.writer
+        self._stages = stages.StageLog(self.elapsed_seconds, writer=writer)
+        stages.subscribe(self._stages)
+        opened.callback(stages.unsubscribe, self._stages)
         self.running = True
 
-    def _now_seconds(self) -> float:
-        return time.monotonic() if self._clock is None else float(self._clock.now_seconds)
+    def close(self) -> None:
+        """Stop watching; what was recorded stays. Idempotent.
 
-    def _open_board(self) -> None:
-        try:
-            self._board = Board()
-            self._board_source = _AVAILABLE
-        except AvailabilityError as error:
-            self._board_source = Availability(available=False, reason=str(error))
+        Raises
+        ------
+        FindingWarning
+            If Python's warning filter makes errors of warnings, once everything is closed.
+        """
+        if self.running:
+            self.running = False
+            self._opened.close()
+
+    def close_later(self) -> None:
+        """Close, but not in the thread that is looking: garbage may be collected there."""
+        own = threading.get_ident() == self._advising_thread
+        if own and threading.current_thread() is not threading.main_thread():
+            threading.Thread(target=self.close, name="rmm-uvm-close").start()
+        else:
+            self.close()
+
+    def abandon(self) -> None:
+        """Be stopped, in a forked child: no thread is here, and what is open is the parent's."""
+        self.running = False
+        self._opened.pop_all()
+        self._stages.abandon()
+        stages.unsubscribe(self._stages)
+
+    def _keep(self) -> None:
+        """Take over what the sampler has, and let go of it, the drivers and the chains."""
+        if self._sampler is None:
+            return
+        self._sampler_cost_seconds = self._sampler.cost_seconds
+        self._samples, _, self._lost = self._sampler.samples()
+        self._sampler = None
+        self._watched = {}
+        for chain in self._chains.values():
+            chain.forget()
+
+    def _now_seconds(self) -> float:
+        return time.monotonic() if self._clock is None else self._clock.now_seconds
+
+    def elapsed_seconds(self) -> float:
+        """Time since the beginning."""
+        return self._now_seconds() - self._began_seconds
+
+    def _observe(self, adaptor: UvmResourceAdaptor) -> None:
+        if self._tracing is not None:
+            self._tracing.observe(adaptor)
 
     def round(self) -> None:
-        """Look at what changes slowly: chains, and the board. Run before each look."""
-        for chain in self.chains:
-            chain.refresh()
-        self._publish()
+        """Look at what changes slowly. The advisor's thread does before each look."""
+        self._advising_thread = threading.get_ident()
+        if any([chain.refresh() for chain in self._chains.values()]):
+            self.devices = tuple(
+                sources.renewed(device, self._chains[device_id].names)
+                for device_id, device in self._watched.items()
+            )
+            self._advisor.set_devices(self.devices)
+        if self._attribution is not None:
+            self._attribution.look(self.elapsed_seconds())
+        if self._tracing is not None and self._sampler is not None:
+            self._tracing.flush(self._sampler)
+        if self._publisher is not None and self._publisher.due:
+            self._publisher.publish(
+                interval_seconds=self.settings.interval_seconds,
+                devices=self.devices,
+                snapshots=[self._newest(facts) for facts in self.devices],
+                sources=self.sources,
+                findings=self.findings,
+            )
 
-    def close(self) -> None:
-        """Stop watching; what was recorded stays. Idempotent."""
-        if not self.running:
-            return
-        self.running = False
-        stages.unsubscribe(self.log)
-        if os.getpid() != self._pid:
-            return
-        self._sampler.sample_now()
-        self._sampler.stop()
-        if self._board is not None:
-            self._board.remove()
-        self._samples, _, self._lost = self._sampler.samples()
-        self._cost_seconds = self.cost_seconds
-        self._sampler = None
+    def tick(self) -> tuple[Finding, ...]:
+        """Take a sample and look at it, in this thread; for tests."""
+        if self._sampler is not None:
+            self._sampler.sample_now()
+        return self._advisor.look()
 
-    def samples(self) -> tuple[Samples, int]:
-        """Return the samples that are kept, and how many were lost."""
+    def samples(self, since_sequence: int = 0, /) -> tuple[Samples, int, int]:
+        """Return samples from a sequence number on, the next number, and how many were lost."""
+        sampler = self._sampler
+        if sampler is not None:
+            return sampler.samples(since_sequence)
+        kept = self._samples[max(since_sequence - self._lost, 0) :]
+        return kept, self._lost + len(self._samples), max(self._lost - since_sequence, 0)
+
+    def snapshot(self, device_id: int) -> Snapshot:
+        """Return totals and levels of a device: of this moment while it runs, else the last."""
+        if self.running:
+            self._chains[device_id].refresh()
+            if self._attribution is not None:
+                self._attribution.look(self.elapsed_seconds())
+        return self._newest(self.facts_of(device_id), fresh=self.running)
+
+    def _newest(self, facts: DeviceFacts, *, fresh: bool = False) -> Snapshot:
         sampler = self._sampler
         if sampler is None:
-            return self._samples, self._lost
-        found, _, lost = sampler.samples()
-        return found, lost
-
-    def snapshot(self, device_id: int, *, fresh: bool = True) -> Snapshot:
-        """Return the newest sample of a device, one of this moment if `fresh` and running."""
-        sampler = self._sampler
-        if sampler is not None and fresh:
-            self.chain_of(device_id).refresh()
-            sampler.sample_now()
-        rows, _ = self.samples()
-        rows = rows[rows["device_id"] == device_id]
+            rows = self._samples
+        else:
+            first = sampler.next_sequence
+            if not fresh or not sampler.sample_now():
+                first = max(first - len(self.devices), 0)
+            rows, _, _ = sampler.samples(first)
+        rows = rows[rows["device_id"] == facts.device_id]
         if not len(rows):
-            raise AvailabilityError(f"device {device_id} has no sample yet")
+            raise AvailabilityError(f"device {facts.device_id} has no sample yet")
+        attribution = self._attribution
         return snapshot_of(
             rows[-1],
-            self.facts_of(device_id),
-            prefetch_skipped=self.chain_of(device_id).prefetch_skipped,
+            facts,
+            causes=None if attribution is None else attribution.latest(facts.device_id),
+            prefetch_skipped=self._chains[facts.device_id].prefetch_skipped,
         )
 
     def facts_of(self, device_id: int) -> DeviceFacts:
         """Return the facts of a watched device."""
         return next(facts for facts in self.devices if facts.device_id == device_id)
 
-    def chain_of(self, device_id: int) -> WatchedChain:
-        """Return the chain of a watched device."""
-        return next(chain for chain in self.chains if chain.device_id == device_id)
-
     @property
     def sources(self) -> Mapping[str, Availability]:
         """All sources, and why some are not there."""
-        return {
+        chains = self._chains.values()
+        found = {
             **self._fixed_sources,
-            "faults": _NOT_ASKED_FOR,
-            "own_resources": of_any(chain.own for chain in self.chains),
-            "rmm_chain": of_any(chain.foreign for chain in self.chains),
-            "nvml": Availability(available=False, reason="not asked for"),
-            "cupti": _NOT_ASKED_FOR,
-            "board": self._board_source,
+            "own_resources": sources.of_any(chain.own for chain in chains),
+            "rmm_chain": sources.of_any(chain.foreign for chain in chains),
+            "cupti": sources.NOT_ASKED_FOR,
+            "board": sources.SWITCHED_OFF,
         }
+        if self._attribution is not None:
+            found["cupti"] = self._attribution.available
+        if self._publisher is not None:
+            found["board"] = self._publisher.available
+        if self._tracing is not None:
+            found["trace"] = self._tracing.available
+        return found
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was found so far."""
-        return ()
-
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the stages that were noted."""
-        return self.log.stages()
+        return self._advisor.findings
 
     @property
     def cost_seconds(self) -> float:
         """Processor time that watching took."""
         sampler = self._sampler
-        return self._cost_seconds if sampler is None else float(sampler.cost_seconds)
+        sampled = self._sampler_cost_seconds if sampler is None else sampler.cost_seconds
+        return sampled + self._advisor.cost_seconds
 
-    def _publish(self) -> None:
-        now = time.monotonic()
-        if self._board is None or now - self._published_seconds < _PUBLISH_SECONDS:
-            return
-        self._published_seconds = now
-        import dataclasses
-
-        snapshots = [self.snapshot(facts.device_id, fresh=False) for facts in self.devices]
-        try:
-            self._board.publish(
-                {
-                    "interval_seconds": self.settings.interval_seconds,
-                    "devices": [dataclasses.asdict(facts) for facts in self.devices],
-                    "snapshots": [snapshot.to_dict() for snapshot in snapshots],
-                    "sources": {name: source.reason for name, source in self.sources.items()},
-                    "findings": [str(finding) for finding in self.findings[-5:]],
-                }
-            )
-        except AvailabilityError as error:
-            self._board_source = Availability(available=False, reason=str(error))
+    def recording(self) -> Recording:
+        """Return everything that was recorded so far."""
+        rows, _, lost = self.samples()
+        attribution = self._attribution
+        return Recording(
+            samples=rows,
+            devices=self.devices,
+            stages=self._stages.stages(),
+            findings=self.findings,
+            sources=dict(self.sources),
+            causes=None if attribution is None else attribution.recorded(),
+            busiest=() if attribution is None else attribution.busiest(),
+            began=self.began,
+            interval_seconds=self.settings.interval_seconds,
+            lost_samples=lost,
+            settings={**self.settings.described(), **self._stages.described()},
+            versions=versions(self._driver_version),
+            cost_seconds=self.cost_seconds,
+        )

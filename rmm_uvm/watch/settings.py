@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.units import parse_bytes
-
-if TYPE_CHECKING:
-    from rmm_uvm.watch.finding import Finding
+from rmm_uvm.watch.delivery import OnFinding
+from rmm_uvm.watch.thresholds import Thresholds
 
 __all__ = ["MonitorSettings", "check_settings"]
 
@@ -33,8 +31,8 @@ class MonitorSettings:
     history: int
     faults: bool
     attribution: bool
-    on_finding: str | Callable[[Finding], object] | None
-    thresholds: Any
+    on_finding: OnFinding
+    thresholds: Thresholds
     driver: UvmDriver | str | None
     trace: Path | None
     publish: bool
@@ -59,8 +57,8 @@ def check_settings(
     history: int,
     faults: bool,
     attribution: bool,
-    on_finding: str | Callable[[Finding], object] | None,
-    thresholds: Any,
+    on_finding: OnFinding,
+    thresholds: Thresholds | None,
     driver: UvmDriver | str | None,
     trace: str | os.PathLike[str] | None,
     publish: bool,
@@ -85,6 +83,10 @@ def check_settings(
         raise ConfigurationError(
             f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a function or None"
         )
+    if thresholds is not None and not isinstance(thresholds, Thresholds):
+        raise ConfigurationError(
+            f"thresholds={thresholds!r}: use rmm_uvm.watch.thresholds.Thresholds, or None"
+        )
     for name, value in (("faults", faults), ("attribution", attribution), ("publish", publish)):
         if not isinstance(value, bool):
             raise ConfigurationError(f"{name}={value!r}: use True or False")
@@ -95,7 +97,7 @@ def check_settings(
         faults,
         attribution,
         on_finding,
-        thresholds,
+        Thresholds.from_environment() if thresholds is None else thresholds,
         _checked_driver(driver),
         _checked_trace(trace),
         publish,

@@ -9,18 +9,35 @@ does.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.monitor import Sampler, Slot
 from rmm_uvm.device_info import Availability
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import UvmError
 from rmm_uvm.watch import footprint
 from rmm_uvm.watch.recording import DeviceFacts
 
-__all__ = ["WatchedDevice", "devices_to_watch", "of_all", "of_any", "open_device"]
+__all__ = [
+    "AVAILABLE",
+    "NOT_ASKED_FOR",
+    "SWITCHED_OFF",
+    "WatchedDevice",
+    "fixed_sources",
+    "of_all",
+    "of_any",
+    "open_devices",
+    "open_events",
+    "renewed",
+    "slot_of",
+]
 
 AVAILABLE = Availability(available=True)
+# Reasons that begin so are no fault: see `rmm_uvm.watch.context.worth_telling`.
+NOT_ASKED_FOR = Availability(available=False, reason="not asked for")
+SWITCHED_OFF = Availability(available=False, reason="switched off")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +52,17 @@ class WatchedDevice:
         None where there is no GPU, or no driver.
     reason : str
         Why there is no driver; one line.
+    nvml : Availability
+        Whether NVML knows the device.
+    memory_reader : object or None
+        NVML's, that tells device memory; the driver does where it is None.
     """
 
     facts: DeviceFacts
     driver: UvmDriver | None
     reason: str = ""
+    nvml: Availability = SWITCHED_OFF
+    memory_reader: Any = None
 
     @property
     def counters(self) -> Availability:
@@ -51,9 +74,24 @@ class WatchedDevice:
     @property
     def memory(self) -> Availability:
         """Whether device memory in use is known."""
-        if self.driver is None:
+        if self.driver is None and self.memory_reader is None:
             return Availability(available=False, reason=self.reason)
         return AVAILABLE
+
+
+def open_devices(
+    asked: tuple[int, ...] | None, driver: UvmDriver | str | None = None
+) -> list[WatchedDevice]:
+    """Return the devices to watch, each with what can be opened of it.
+
+    Parameters
+    ----------
+    asked : tuple of int or None
+        CUDA ordinals; None: those with a chain of ours, else device 0.
+    driver : UvmDriver, str or None
+        As in `rmm_uvm.drivers.choose_driver`. None: the one of the installed chain, if any.
+    """
+    return [open_device(device_id, driver) for device_id in devices_to_watch(asked)]
 
 
 def devices_to_watch(asked: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -87,8 +125,7 @@ def open_device(device_id: int, driver: UvmDriver | str | None = None) -> Watche
             reason = str(error)
     names = footprint.chain_names(device_id)
     if found is None:
-        facts = DeviceFacts(device_id, "unknown", "", 0, 0, chain=names)
-        return WatchedDevice(facts, None, reason)
+        return _without_driver(device_id, names, reason)
     info = found.info
     facts = DeviceFacts(
         device_id=device_id,
@@ -99,7 +136,48 @@ def open_device(device_id: int, driver: UvmDriver | str | None = None) -> Watche
         simulated=info.simulated,
         chain=names,
     )
-    return WatchedDevice(facts, found)
+    if info.simulated:
+        return WatchedDevice(facts, found, nvml=_no("not asked for: the device is simulated"))
+    nvml, reader = _nvml_reader(info.uuid)
+    return WatchedDevice(facts, found, nvml=nvml, memory_reader=reader)
+
+
+def _without_driver(device_id: int, names: tuple[str, ...], reason: str) -> WatchedDevice:
+    """Return a device of which NVML knows everything that can be known, if it does."""
+    library = _nvml()
+    listed = library.devices() if library.available else ()
+    # Without CUDA nobody tells how its ordinals map to NVML's; a single device is itself.
+    if len(listed) != 1 or device_id != 0:
+        facts = DeviceFacts(device_id, "unknown", "", 0, 0, chain=names)
+        nvml = _no("no such device") if library.available else library.available
+        return WatchedDevice(facts, None, reason, nvml)
+    [(uuid, name)] = listed
+    nvml, reader = _nvml_reader(uuid)
+    total_bytes = library.memory(uuid)[2] if nvml else 0
+    facts = DeviceFacts(device_id, name, uuid, total_bytes, total_bytes, chain=names)
+    return WatchedDevice(facts, None, reason, nvml, reader)
+
+
+def _nvml() -> Any:
+    from rmm_uvm._lib.cuda import Nvml
+
+    return Nvml()
+
+
+def _nvml_reader(uuid: str) -> tuple[Availability, Any]:
+    """Return whether NVML knows a device, and what reads its memory."""
+    library = _nvml()
+    if not library.available:
+        return library.available, None
+    try:
+        library.memory(uuid)  # it may know the device and not be allowed to look
+        return AVAILABLE, library.memory_reader(uuid)
+    except UvmError as error:
+        return _no(str(error)), None
+
+
+def _no(reason: str) -> Availability:
+    return Availability(available=False, reason=reason)
 
 
 def _capacity_bytes(device_id: int, driver: UvmDriver) -> int:
@@ -129,3 +207,43 @@ def of_any(answers: Iterable[Availability]) -> Availability:
     """Return yes if any answer is yes, else the first no."""
     found = list(answers)
     return AVAILABLE if any(found) else found[0]
+
+
+def slot_of(watched: WatchedDevice, *, faults: bool) -> Slot:
+    """Return what the sampler needs to watch a device."""
+    return Slot(
+        watched.facts.device_id,
+        watched.driver,
+        memory=watched.memory_reader,
+        capacity_bytes=watched.facts.capacity_bytes,
+        faults=faults,
+    )
+
+
+def fixed_sources(
+    watched: Sequence[WatchedDevice], sampler: Sampler, *, faults: bool
+) -> dict[str, Availability]:
+    """Return those sources that stay as they were when the sampler started."""
+    counted = of_all(sampler.faults(device.facts.device_id) for device in watched)
+    return {
+        "kernel_counters": of_all(device.counters for device in watched),
+        "faults": counted if faults else NOT_ASKED_FOR,
+        "device_memory": of_all(device.memory for device in watched),
+        "nvml": of_all(device.nvml for device in watched),
+    }
+
+
+def renewed(watched: WatchedDevice, names: tuple[str, ...]) -> DeviceFacts:
+    """Return a device's facts with another chain than it had, and the capacity that leaves."""
+    capacity_bytes = watched.facts.capacity_bytes
+    if watched.driver is not None:
+        capacity_bytes = _capacity_bytes(watched.facts.device_id, watched.driver)
+    return dataclasses.replace(watched.facts, chain=names, capacity_bytes=capacity_bytes)
+
+
+def open_events(driver: UvmDriver) -> tuple[Any, Availability]:
+    """Return what tells causes on a driver's device; None and why, where nothing does."""
+    from rmm_uvm.watch import causes
+
+    found: tuple[Any, Availability] = causes.open_events(driver)
+    return found

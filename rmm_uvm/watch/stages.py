@@ -99,6 +99,14 @@ class StageLog:
         """Stages that are not kept any more."""
         return max(self._begun - len(self._noted), 0)
 
+    def described(self) -> dict[str, str]:
+        """Return what a reader of the recording must know of it."""
+        return {"stages dropped": f"{self.dropped} older ones"} if self.dropped else {}
+
+    def abandon(self) -> None:
+        """Write no more: the trace is another process'."""
+        self._writer = None
+
     def stages(self) -> tuple[Stage, ...]:
         """Return what is kept, in order of the begin."""
         kept = sorted(self._noted.copy(), key=lambda noted: noted.begin_seconds)
@@ -131,23 +139,19 @@ class _Active:
 _innermost: contextvars.ContextVar[_Active | None] = contextvars.ContextVar(
     "rmm_uvm_stage", default=None
 )
-# Logs of running monitors. Replaced as a whole, so that `stage` reads it without a lock.
-_logs: tuple[StageLog, ...] = ()
-_logs_lock = threading.Lock()
+# Logs of running monitors. No lock: garbage collection may stop a monitor in the middle of
+# anything, also of starting another. Each use is one call of the dict, which Python makes atomic.
+_logs: dict[int, StageLog] = {}
 
 
 def subscribe(log: StageLog) -> None:
     """Let a log be told of every stage that begins from now on."""
-    global _logs
-    with _logs_lock:
-        _logs = (*_logs, log)
+    _logs[id(log)] = log
 
 
 def unsubscribe(log: StageLog) -> None:
     """Let a log be told of no more stages; those that it saw begin still end in it."""
-    global _logs
-    with _logs_lock:
-        _logs = tuple(other for other in _logs if other is not log)
+    _logs.pop(id(log), None)
 
 
 class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
@@ -193,7 +197,9 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
         nvtx = _nvtx()
         active = _Active(self, outer, (), None if nvtx is None else _begin_range(nvtx, self.name))
         if _logs:
-            active.noted = tuple((log, log.begin(self.name, active.depth)) for log in _logs)
+            active.noted = tuple(
+                (log, log.begin(self.name, active.depth)) for log in list(_logs.values())
+            )
         _innermost.set(active)
         return self
 

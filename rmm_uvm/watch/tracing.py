@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm.device_info import Availability
 from rmm_uvm.watch import footprint
 from rmm_uvm.watch.recording import DeviceFacts
 
@@ -39,7 +40,7 @@ class Tracing:
 
     Notes
     -----
-    Thread-safe. A full disk ends the writing, not the program; `failed` has the reason then.
+    Thread-safe. A full disk ends the writing, not the program; `available` has the reason then.
     """
 
     def __init__(
@@ -75,9 +76,10 @@ class Tracing:
             self.writer.flush()
 
     @property
-    def failed(self) -> str:
-        """Why writing ended; empty while it goes on."""
-        return str(self.writer.failed)
+    def available(self) -> Availability:
+        """Whether it is being written; the reason is why writing ended."""
+        failed = str(self.writer.failed)
+        return Availability(available=not failed, reason=failed)
 
     def close(self) -> None:
         """End the file. Adaptors that were replaced meanwhile are ignored from now on."""
