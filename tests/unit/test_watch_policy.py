@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import hypothesis
@@ -408,7 +409,7 @@ def test_result_does_not_depend_on_how_samples_are_cut(
     whole = evaluate(PolicyState(), array, context, Thresholds())
     state, findings = PolicyState(), []
     edges = [0, *sorted(min(cut, len(array)) for cut in cuts), len(array)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         state, found = evaluate(state, array[begin:end], context, Thresholds())
         findings.extend(found)
     assert (state, tuple(findings)) == whole
