@@ -124,7 +124,7 @@ class Delivery:
             self._shell.events.unregister("post_run_cell", self._after_cell)
             self._shell = None
         if in_main_thread:
-            self._warn_of_all()
+            self._warn_of_all(place_of(sys._getframe(1)))
 
     def _run(self) -> None:
         """Show what waits; the main thread calls this between two bytecodes of anything."""
@@ -147,12 +147,11 @@ class Delivery:
             self._delays = 0
 
     def _after_cell(self, result: object = None) -> None:
-        """Show what waits, under the cell that just ran."""
+        """Show what waits, under the cell that just ran: no line of it is to blame."""
         del result
-        self._warn_of_all()
+        self._warn_of_all(Place(None, steady=False, in_cell=False))
 
-    def _warn_of_all(self) -> None:
-        place = place_of(sys._getframe(2))
+    def _warn_of_all(self, place: Place) -> None:
         refused: Exception | None = None
         while (finding := self._next()) is not None:
             try:
@@ -190,7 +189,7 @@ def _logger() -> logging.Logger:
 
 def _warn(finding: Finding, place: Place) -> None:
     category, frame = WARNING_OF[finding.kind], place.frame
-    if frame is None:  # Python without code of its own: embedded
+    if frame is None:
         warnings.warn_explicit(str(finding), category, "rmm_uvm", 1)
         return
     warnings.warn_explicit(

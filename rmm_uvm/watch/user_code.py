@@ -20,7 +20,7 @@ _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
 _LIBRARIES = tuple(
     {
         sysconfig.get_path(name) + os.sep
-        for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
         if sysconfig.get_path(name)
     }
 )
