@@ -11,7 +11,7 @@ from rmm_uvm.report.figures import Figures, of_device
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import Recording
 
-__all__ = ["Advice", "collect", "verdict"]
+__all__ = ["Advice", "about", "collect", "verdict"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +44,7 @@ def collect(findings: Sequence[Finding]) -> tuple[Advice, ...]:
     """
     groups: dict[tuple[str, int, str], list[Finding]] = {}
     for finding in findings:
-        # Two sources that fail are two things; two evictions are one.
-        about = finding.message if finding.kind == "monitor" else ""
-        groups.setdefault((finding.kind, finding.device_id, about), []).append(finding)
+        groups.setdefault(about(finding), []).append(finding)
     collected = [
         Advice(
             max(group, key=lambda one: one.value),
@@ -56,6 +54,12 @@ def collect(findings: Sequence[Finding]) -> tuple[Advice, ...]:
         for group in groups.values()
     ]
     return tuple(sorted(collected, key=lambda a: (a.finding.kind == "monitor", a.first_seconds)))
+
+
+def about(finding: Finding) -> tuple[str, int, str]:
+    """Return what is the same for all findings that give one piece of advice."""
+    # Two sources that fail are two things; two evictions are one.
+    return finding.kind, finding.device_id, finding.message if finding.kind == "monitor" else ""
 
 
 def verdict(recording: Recording) -> str:

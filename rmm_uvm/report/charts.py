@@ -17,7 +17,7 @@ import numpy as np
 from rmm_uvm.report import axes, causes, style, words
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.series import DeviceSeries, rates_of
-from rmm_uvm.report.thinning import thinned
+from rmm_uvm.report.thinning import averaged, thinned
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def charts(
     series = DeviceSeries(recording.of(device.device_id))
     made = [
         _memory(recording, device, series, x_range, n_buckets, marks_seconds),
-        _rates(recording, device, series, x_range, n_buckets, marks_seconds),
+        _rates(recording, device, series, x_range, n_buckets),
         *_by_cause(recording, device, x_range, n_buckets),
     ]
     return [chart for chart in made if chart is not None]
@@ -176,8 +176,9 @@ def _rates(
     series: DeviceSeries,
     x_range: Any,
     n_buckets: int,
-    marks_seconds: Sequence[float],
 ) -> Chart | None:
+    from bokeh.models import ColumnDataSource
+
     columns = _known({n: series.rates(n) for n in style.LINES if n in _TOTALS})
     if not columns:
         return None
@@ -185,9 +186,20 @@ def _rates(
     scale, unit = axes.rate_unit(top)
     chart = axes.panel(x_range, _RATES_HEIGHT, unit)
     chart.y_range.end = max(top / scale * 1.08, 1.0)
-    source = _source(series.seconds, columns, scale, n_buckets, marks_seconds)
+    rates = averaged(series.seconds, columns, n_buckets)
+    crowded = len(rates.seconds) < len(series.seconds)
+    data = {name: rates.mean[name] / scale for name in columns}
+    if crowded:
+        data |= {f"{name}_peak": rates.highest[name] / scale for name in columns}
+    source = ColumnDataSource({"seconds": rates.seconds} | data)
+    if crowded:
+        shown = [name for name in columns if name != "evicted_bytes_estimate"]
+        _peaks(chart, rates.seconds, {n: rates.highest[n] / scale for n in shown})
     _draw(chart, source, [style.LINES[name] for name in columns], list(columns), steps=True)
-    _hover(chart, recording, [(style.LINES[name].label, name) for name in columns], unit)
+    rows = [(style.LINES[name].label, name) for name in columns]
+    if crowded:
+        rows += [(f"{style.LINES[name].label}, highest", f"{name}_peak") for name in columns]
+    _hover(chart, recording, rows, unit)
     figures = of_device(recording, device)
     caption = (
         f"{words.size(figures.host_to_device_bytes)} moved to the device, "
@@ -195,6 +207,9 @@ def _rates(
         f"{words.size(figures.evicted_bytes_estimate)} were evicted. The highest rate is "
         f"{top / scale:.2f} {unit}."
     )
+    if crowded:
+        width = words.clock_text(recording.duration_seconds / n_buckets)
+        caption += f" Lines are averages over {width}; pale areas reach up to the highest sample."
     legend = tuple(_key(style.LINES[name]) for name in columns)
     return Chart(f"rates_{device.device_id}", "Migration", chart, legend, caption, _RATES_HEIGHT)
 
@@ -218,12 +233,10 @@ def _by_cause(
             continue
         top = axes.highest([np.sum(list(rates.values()), axis=0)])
         scale, unit = axes.rate_unit(top)
-        # The sum is thinned too: what is stacked must keep the peak of the stack.
-        columns = [*rates.values(), np.sum(list(rates.values()), axis=0)]
-        kept = thinned(found.seconds, columns, n_buckets)
+        means = averaged(found.seconds, rates, n_buckets)
         # A rate is that of the interval before its sample, so an area has two corners for each.
-        at = _stairs(found.seconds[kept])
-        data = {"seconds": at} | {c: np.repeat(r[kept] / scale, 2) for c, r in rates.items()}
+        data = {"seconds": _stairs(means.seconds)}
+        data |= {cause: np.repeat(mean / scale, 2) for cause, mean in means.mean.items()}
         chart = axes.panel(x_range, _CAUSES_HEIGHT, unit)
         chart.y_range.end = top / scale * 1.08
         fills = [style.CAUSE_FILLS[cause] for cause in rates]
@@ -300,6 +313,15 @@ def _draw(
             chart.step("seconds", name, source=source, mode="before", **how)
         else:
             chart.line("seconds", name, source=source, **how)
+
+
+def _peaks(
+    chart: Any, seconds: NDArray[np.float64], highest: dict[str, NDArray[np.float64]]
+) -> None:
+    at = _stairs(seconds)
+    for name, peaks in highest.items():
+        colour = style.LINES[name].colour
+        chart.varea(at, 0, np.repeat(peaks, 2), color=colour, alpha=0.13)
 
 
 def _hover(chart: Any, recording: Recording, rows: Sequence[tuple[str, str]], unit: str) -> None:

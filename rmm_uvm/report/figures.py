@@ -131,7 +131,8 @@ def in_all(figures: Sequence[Figures]) -> Figures:
         values = [value for one in figures if (value := getattr(one, name)) is not None]
         if not values:
             return None
-        return max(values) if name.startswith("peak_") else sum(values)
+        total: int = max(values) if name.startswith("peak_") else sum(values)
+        return total
 
     names = [field.name for field in dataclasses.fields(Figures) if field.name != "seconds"]
     return Figures(

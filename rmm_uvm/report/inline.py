@@ -12,7 +12,7 @@ from rmm_uvm.watch.recording import Recording
 
 __all__ = ["inline"]
 
-_MOST_PIXELS = 900
+_MOST_PIXELS = 1600  # then the frame scrolls
 
 
 def inline(recording: Recording) -> str:
@@ -24,10 +24,12 @@ def inline(recording: Recording) -> str:
         Bokeh is not installed.
     """
     text = page(recording, inline=True)
-    height = 260 + 62 * len(collect(recording.findings)) + chart_pixels(recording)
+    # In ASCII: one letter that is read in another encoding, and the hash of a script is wrong.
+    text = html.escape(text).encode("ascii", "xmlcharrefreplace").decode()
+    height = 190 + 68 * len(collect(recording.findings)) + chart_pixels(recording)
     # Without "allow-same-origin" the frame has an origin of its own.
     return (
         f'<iframe title="memory report" sandbox="allow-scripts allow-downloads" '
         f'style="width: 100%; height: {min(height, _MOST_PIXELS)}px; border: 1px solid #c8c8c8" '
-        f'srcdoc="{html.escape(text)}"></iframe>'
+        f'srcdoc="{text}"></iframe>'
     )

@@ -55,9 +55,11 @@ def page(recording: Recording, *, inline: bool = False) -> str:
     scripts, divs = [], {}
     if models:
         script, divs = components(models, wrap_script=False)
-        library = Resources(mode="inline", components=["bokeh"], log_level="error")
+        library = Resources(mode="inline", components=["bokeh"]).js_raw[0]
+        # Bokeh's own way to set the level logs that it did.
+        quiet = 'Bokeh.logger.set_level("error");'
         # Without newlines at the ends: a hash is of the text between the tags.
-        scripts = [Markup("\n".join(library.js_raw).strip()), Markup(script.strip())]
+        scripts = [Markup(one.strip()) for one in (library, quiet + script)]
     shown = {
         device_id: [vars(chart) | {"div": Markup(divs[chart.name])} for chart in charts]
         for device_id, charts in drawn.items()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rmm_uvm.report import axes, style, words
-from rmm_uvm.report.advice import collect
+from rmm_uvm.report.advice import about, collect
 from rmm_uvm.report.charts import Chart
 from rmm_uvm.report.figures import end_of
 from rmm_uvm.watch.finding import Finding
@@ -144,15 +144,13 @@ def _bands(
 def _marks(chart: Any, recording: Recording, findings: Sequence[Finding]) -> None:
     from bokeh.models import ColumnDataSource, HoverTool
 
-    number_of = {
-        (one.finding.kind, one.finding.device_id): number
-        for number, one in reversed(list(enumerate(collect(recording.findings), start=1)))
-    }
+    advice = enumerate(collect(recording.findings), start=1)
+    number_of = {about(one.finding): number for number, one in advice}
     source = ColumnDataSource(
         {
             "seconds": [one.time_seconds for one in findings],
             "row": [0.5] * len(findings),
-            "number": [str(number_of[one.kind, one.device_id]) for one in findings],
+            "number": [str(number_of[about(one)]) for one in findings],
             "marker": [style.MARKERS.get(one.kind, "circle") for one in findings],
             "time": [words.clock_text(one.time_seconds) for one in findings],
             "message": [words.plain_name(one.message, 300) for one in findings],

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""How each thing is drawn: colours that colour-blind readers tell apart, and never colour alone.
+"""How each thing is drawn: colours that colour-blind readers tell apart, never colour alone.
 
 The colours are those of Okabe and Ito. Each line has a dash pattern of its own as well, each kind
 of finding a marker, each cause a hatch; so a report can be read in black and white.

@@ -7,7 +7,8 @@ A screen has about a thousand columns, a day of samples tens of thousands of row
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,55 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["thinned"]
+__all__ = ["Averages", "averaged", "thinned"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Averages:
+    """Rates over intervals that are longer than that of sampling.
+
+    Parameters
+    ----------
+    seconds : ndarray of float, shape (n_intervals,)
+        Ends of the intervals; each begins where the one before it ends, the first at 0.
+    mean, highest : mapping of str to ndarray of float, shape (n_intervals,)
+        By name: the average, so that an area is still a number of bytes, and the most of any
+        sample. NaN where nothing is known.
+    """
+
+    seconds: NDArray[np.float64]
+    mean: Mapping[str, NDArray[np.float64]]
+    highest: Mapping[str, NDArray[np.float64]]
+
+
+def averaged(
+    seconds: NDArray[np.float64], rates: Mapping[str, NDArray[np.float64]], n_buckets: int
+) -> Averages:
+    """Return averages and peaks of rates over `n_buckets` intervals; as they are if there are few.
+
+    Parameters
+    ----------
+    seconds : ndarray of float, shape (n_samples,)
+        Times, not descending.
+    rates : mapping of str to ndarray of float, shape (n_samples,)
+        Each is the rate since the sample before; NaN where it is not known.
+    n_buckets : int
+        At least 1.
+    """
+    if len(seconds) <= 2 * n_buckets:
+        return Averages(seconds, rates, rates)
+    elapsed = np.diff(seconds, prepend=0.0)
+    bucket = np.ceil(seconds * (n_buckets / float(seconds[-1]))).astype(int)
+    first = np.searchsorted(bucket, np.unique(bucket), side="left")
+    ends = seconds[np.append(first[1:], len(seconds)) - 1]
+    mean, highest = {}, {}
+    for name, rate in rates.items():
+        known = ~np.isnan(rate)
+        moved = np.add.reduceat(np.where(known, rate * elapsed, 0.0), first)
+        time = np.add.reduceat(np.where(known, elapsed, 0.0), first)
+        mean[name] = np.divide(moved, time, out=np.full(len(time), np.nan), where=time > 0)
+        highest[name] = np.fmax.reduceat(rate, first)
+    return Averages(ends, mean, highest)
 
 
 def thinned(
