@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTML page: one file with everything in it, that asks the network for nothing.
 
-A content security policy in the page itself forbids every request and every script but the two
+A content security policy in the page itself forbids every request and every script but those
 that this module put there, known by their hashes. So a stage that is called ``<script>`` is text,
 even if escaping it were forgotten somewhere.
 """
@@ -25,6 +25,23 @@ INSTALL_HINT = "an HTML report needs Bokeh: pip install 'rmm-uvm[report]'"
 # A page of eight devices is not eight times as large: each gets fewer buckets.
 _MOST_BUCKETS = 700
 _FEWEST_BUCKETS = 120
+
+# A chart on screen is as wide as the window; paper is narrower, and is laid out at once, before the
+# chart could draw itself anew. So while the page is printed, pictures stand in for the charts.
+_PRINTING = """
+addEventListener("beforeprint", () => {
+  for (const chart of document.querySelectorAll(".chart [data-root-id]")) {
+    const picture = Bokeh.index[chart.dataset.rootId].export("png", true).canvas;
+    picture.className = "paper";
+    chart.parentElement.append(picture);
+    chart.classList.add("printed");
+  }
+});
+addEventListener("afterprint", () => {
+  for (const picture of document.querySelectorAll(".paper")) picture.remove();
+  for (const chart of document.querySelectorAll(".printed")) chart.classList.remove("printed");
+});
+"""
 
 
 def page(recording: Recording, *, inline: bool = False) -> str:
@@ -59,7 +76,7 @@ def page(recording: Recording, *, inline: bool = False) -> str:
         # Bokeh's own way to set the level logs that it did.
         quiet = 'Bokeh.logger.set_level("error");'
         # Without newlines at the ends: a hash is of the text between the tags.
-        scripts = [Markup(one.strip()) for one in (library, quiet + script)]
+        scripts = [Markup(one.strip()) for one in (library, quiet + script, _PRINTING)]
     shown = {
         device_id: [vars(chart) | {"div": Markup(divs[chart.name])} for chart in charts]
         for device_id, charts in drawn.items()
