@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Figures for Prometheus: over an endpoint of their own, or with those of a program that has one.
+
+docs/metrics.md lists what is exported. What is not known is left out: it is never 0. Needs
+``prometheus_client``: ``pip install 'rmm-uvm[prometheus]'``.
+
+See Also
+--------
+rmm_uvm.watch.snapshot : where the figures come from.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.device_info import Availability
+from rmm_uvm.errors import AvailabilityError, UvmError
+from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from rmm_uvm.integrations.metrics_server import MetricsServer
+
+__all__ = ["MonitorCollector", "register", "start_http", "unregister"]
+
+_DIRECTIONS = ("host_to_device", "device_to_host")
+_TOTALS = {
+    "evicted_bytes_estimate": "Bytes evicted to make room on the device, an estimate",
+    "prefetched_bytes": "Bytes prefetched to the device by rmm_uvm",
+    "discarded_bytes": "Bytes discarded by rmm_uvm, and so not copied",
+    "cpu_faults": "Faults of the CPU on managed pages",
+    "gpu_faults": "Faults of the GPU on managed pages",
+}
+_LEVELS = {
+    "footprint_bytes": "Bytes allocated and not freed",
+    "managed_bytes": "Managed memory taken from the driver",
+    "resident_bytes": "Managed memory on the device, an estimate on a GPU",
+    "capacity_bytes": "Device memory that managed pages can use",
+    "device_used_bytes": "Device memory in use by all processes",
+    "oversubscription_factor": "Footprint over capacity: 1 is full",
+}
+
+# A registry takes names once, and Dask can have several workers in one process: who registers last
+# only counts. Weak, so that a registry that is dropped leaves nothing behind.
+_registered: weakref.WeakKeyDictionary[Any, tuple[MonitorCollector, int]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+class MonitorCollector:
+    """What ``prometheus_client`` asks for figures: a custom collector.
+
+    Parameters
+    ----------
+    monitors : callable, returns iterable of Monitor
+        Asked at every collection. Of a device that several watch, the one that has run longest
+        counts. One that was not started is passed over.
+
+    Notes
+    -----
+    Thread-safe.
+    """
+
+    def __init__(self, monitors: Callable[[], Iterable[Monitor]] = running) -> None:
+        self._monitors = monitors
+
+    def describe(self) -> Iterator[Any]:
+        """Yield all metrics without values."""
+        yield from _Families().all()
+
+    def collect(self) -> Iterator[Any]:
+        """Yield all metrics with their values now."""
+        families = _Families()
+        found = sorted(self._snapshots(), key=lambda pair: pair[0].time_ns, reverse=True)
+        seen: set[int] = set()
+        for snapshot, monitor in found:
+            if snapshot.device_id not in seen:
+                seen.add(snapshot.device_id)
+                families.add(snapshot, monitor)
+        sources: dict[str, bool] = {}
+        for _, monitor in found:
+            for name, answer in monitor.sources.items():
+                sources[name] = sources.get(name, False) or bool(answer)
+        for name, there in sources.items():
+            families.source.add_metric([name], float(there))
+        yield from families.all()
+
+    def _snapshots(self) -> Iterator[tuple[Snapshot, Monitor]]:
+        for monitor in self._monitors():
+            for facts in monitor.devices:
+                try:
+                    yield monitor.snapshot(facts.device_id), monitor
+                except UvmError:  # stopped, or begun anew, meanwhile
+                    continue
+
+
+class _Families:
+    """One empty metric of each name."""
+
+    def __init__(self) -> None:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        self.migrated = CounterMetricFamily(
+            "rmm_uvm_migrated_bytes",
+            "Bytes of managed memory moved, whatever the cause",
+            labels=["device", "direction"],
+        )
+        self.by_cause = CounterMetricFamily(
+            "rmm_uvm_migrated_by_cause_bytes",
+            "Bytes of managed memory moved, by cause; with attribution",
+            labels=["device", "direction", "cause"],
+        )
+        self.totals = {
+            name: CounterMetricFamily(f"rmm_uvm_{name}", text, labels=["device"])
+            for name, text in _TOTALS.items()
+        }
+        self.levels = {
+            name: GaugeMetricFamily(f"rmm_uvm_{name}", text, labels=["device"])
+            for name, text in _LEVELS.items()
+        }
+        self.skipped = CounterMetricFamily(
+            "rmm_uvm_prefetch_skipped",
+            "Requests for which rmm_uvm prefetched nothing",
+            labels=["device", "reason"],
+        )
+        self.findings = CounterMetricFamily(
+            "rmm_uvm_findings", "Findings of the monitor", labels=["device", "kind"]
+        )
+        self.source = GaugeMetricFamily(
+            "rmm_uvm_source_available", "Whether a source of figures is there", labels=["source"]
+        )
+
+    def all(self) -> Iterator[Any]:
+        yield self.migrated
+        yield self.by_cause
+        yield from self.totals.values()
+        yield from self.levels.values()
+        yield from (self.skipped, self.findings, self.source)
+
+    def add(self, snapshot: Snapshot, monitor: Monitor) -> None:
+        """Add the figures of one device."""
+        device = str(snapshot.device_id)
+        for direction in _DIRECTIONS:
+            self._put(self.migrated, [device, direction], getattr(snapshot, f"{direction}_bytes"))
+            causes = (snapshot.causes or {}).get(f"{direction}_bytes", {})
+            for cause, nbytes in causes.items():
+                self._put(self.by_cause, [device, direction, cause], nbytes)
+        for name, family in (self.totals | self.levels).items():
+            self._put(family, [device], getattr(snapshot, name))
+        for reason, count in (snapshot.prefetch_skipped or {}).items():
+            self._put(self.skipped, [device, reason], count)
+        kinds = Counter(f.kind for f in monitor.findings if f.device_id == snapshot.device_id)
+        for kind, count in kinds.items():
+            self._put(self.findings, [device, kind], count)
+
+    @staticmethod
+    def _put(family: Any, labels: list[str], value: float | None) -> None:
+        if value is not None:
+            family.add_metric(labels, value)
+
+
+def register(registry: Any = None) -> Availability:
+    """Export all running monitors of this process through a registry that something else serves.
+
+    Parameters
+    ----------
+    registry : prometheus_client.CollectorRegistry, optional
+        By default the one of the process, which Dask workers serve at ``/metrics``.
+
+    Returns
+    -------
+    Availability
+        Not available without ``prometheus_client``, or if something else exports these names.
+
+    Notes
+    -----
+    Not thread-safe. Every `register` wants an `unregister`; the last of them takes effect.
+    """
+    try:
+        import prometheus_client
+    except ImportError:
+        return Availability(available=False, reason=_missing("exporting metrics"))
+    registry = prometheus_client.REGISTRY if registry is None else registry
+    collector, count = _registered.get(registry, (None, 0))
+    if collector is None:
+        collector = MonitorCollector()
+        try:
+            registry.register(collector)
+        except ValueError as error:
+            return Availability(available=False, reason=f"Prometheus refused our names: {error}")
+    _registered[registry] = collector, count + 1
+    return Availability(available=True)
+
+
+def unregister(registry: Any = None) -> None:
+    """Take back one `register`; nothing if there was none."""
+    try:
+        import prometheus_client
+    except ImportError:
+        return
+    registry = prometheus_client.REGISTRY if registry is None else registry
+    collector, count = _registered.get(registry, (None, 0))
+    if collector is None:
+        return
+    if count > 1:
+        _registered[registry] = collector, count - 1
+        return
+    del _registered[registry]
+    registry.unregister(collector)
+
+
+def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = None) -> MetricsServer:
+    """Serve the figures at ``http://HOST:PORT/metrics``.
+
+    Parameters
+    ----------
+    port : int
+        0 for any free one.
+    host : str
+        Address to listen on. The figures are not secret, but nothing protects them either.
+    monitor : Monitor, optional
+        Whose figures; by default those of all monitors that run, such as the one that
+        `rmm_uvm.reinitialize` started. If none runs, one is started, and stops with the server.
+
+    Returns
+    -------
+    MetricsServer
+        With ``port`` and ``close()``; also a context manager.
+
+    Raises
+    ------
+    AvailabilityError
+        If ``prometheus_client`` is not installed, or the port cannot be had.
+    ConfigurationError
+        If the port is no number from 0 to 65535.
+
+    Notes
+    -----
+    Serves from threads of its own, which do not keep the process alive.
+    """
+    try:
+        import prometheus_client
+    except ImportError:
+        raise AvailabilityError(_missing("start_http")) from None
+    from rmm_uvm.integrations.metrics_server import MetricsServer
+
+    registry = prometheus_client.CollectorRegistry()
+    started = None
+    if monitor is not None:
+        registry.register(MonitorCollector(lambda: (monitor,)))
+    else:
+        registry.register(MonitorCollector())
+        started = None if running() else Monitor()
+    server = MetricsServer(port, host, prometheus_client.make_wsgi_app(registry), started)
+    if started is not None:
+        try:
+            started.start()
+        except BaseException:
+            server.close()
+            raise
+    return server
+
+
+def _missing(what: str) -> str:
+    return f"{what} needs prometheus_client: pip install 'rmm-uvm[prometheus]'"
