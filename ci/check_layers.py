@@ -57,7 +57,7 @@ PYTHON_LAYERS = (
     ("pools",),
     ("mr",),
     ("integrations",),
-    ("install", "installation"),
+    ("install", "installation", "_install_arguments"),
     ("__init__", "dask"),
     ("top",),
     ("run",),

@@ -10,8 +10,10 @@ In Dask's configuration; the second entry is optional and holds keywords of
         preload: [rmm_uvm.dask]
     rmm-uvm:
       maximum_pool_size: 64GiB
+      monitor: {interval_seconds: 1}
 
-A worker whose pool cannot be installed does not start. Do not give dask-cuda workers ``--rmm-*``
+Each worker is watched, as with `rmm_uvm.reinitialize`; ``monitor: false`` leaves that out. A
+worker whose pool cannot be installed does not start. Do not give dask-cuda workers ``--rmm-*``
 options too: they replace the pool, which is reported by a `ReplacedResourceWarning`.
 
 Does not cover exchanging data between workers on managed memory; see `rmm_uvm.ipc_pool`.
@@ -37,9 +39,16 @@ def dask_setup(worker: Any) -> None:
     from dask import config
 
     keywords = config.get("rmm-uvm", None) or {}
-    rmm_uvm.reinitialize(**{name.replace("-", "_"): value for name, value in keywords.items()})
+    rmm_uvm.reinitialize(**_underscored(keywords))
 
 
 def dask_teardown(worker: Any) -> None:
     """Put back what was there; Dask calls this when a worker ends."""
     rmm_uvm.restore()
+
+
+def _underscored(keywords: Any) -> Any:
+    """Return keywords as Python spells them; those of the monitor lie one deeper."""
+    if not isinstance(keywords, dict):
+        return keywords
+    return {name.replace("-", "_"): _underscored(value) for name, value in keywords.items()}

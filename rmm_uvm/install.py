@@ -12,14 +12,15 @@ import gc
 import os
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import rmm
 import rmm.rmm as rmm_module
 
 from rmm_uvm._current_device import current_device, ensure_context
+from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_monitor
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,
@@ -28,9 +29,9 @@ from rmm_uvm.errors import (
 )
 from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.integrations import LIBRARIES, Wiring, wire
-from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch, wire_prefetch
+from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.pools import PrefetchMode, build_managed_pool, check_mode, ipc_pool, plan_for
+from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
 from rmm_uvm.sizing import PoolRequest, PoolSizes
 from rmm_uvm.units import format_bytes
 
@@ -56,6 +57,7 @@ def reinitialize(
     libraries: Iterable[str] = ("cupy",),
     cudf_prefetch: CudfPrefetch = "auto",
     driver: UvmDriver | str | None = None,
+    monitor: bool | Mapping[str, Any] = True,
 ) -> Installation:
     """Install a managed-memory pool: data may then exceed the GPU.
 
@@ -89,6 +91,9 @@ def reinitialize(
     driver : UvmDriver, str or None
         "simulated" or "simulated:16GiB" installs on a simulated device; see
         `rmm_uvm.managed_pool`.
+    monitor : bool or mapping of str to object
+        Watch the devices and warn of evictions: True, False, or keywords of `rmm_uvm.monitor` such
+        as ``{"interval_seconds": 1}``. What keeps it from starting is said in the table.
 
     Returns
     -------
@@ -113,6 +118,8 @@ def reinitialize(
         If a resource that somebody else had installed is replaced.
     CapacityWarning
         If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
+    FindingWarning
+        Later, while the program runs; see `rmm_uvm.monitor`.
 
     Notes
     -----
@@ -127,10 +134,11 @@ def reinitialize(
     33554432
     """
     global _installed
-    libraries = _checked_libraries(libraries)
+    libraries = checked_libraries(libraries)
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
-    drivers = _check_arguments(devices, driver, cudf_prefetch, prefetch)
+    drivers = check_arguments(devices, driver, cudf_prefetch, prefetch)
+    watching = make_monitor(monitor, drivers)
     _refuse_if_permanent("reinitialize")
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
@@ -168,7 +176,8 @@ def reinitialize(
         # Notebooks keep the last traceback, and its frames would keep the pools.
         traceback.clear_frames(error.__traceback__)
         raise
-    _installed = Installation(done, wirings)
+    _installed = Installation(done, wirings, watching, "" if watching else "as asked")
+    _installed.start_monitor()
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
     _warn_about(_installed)  # last: warnings may be errors
@@ -199,6 +208,7 @@ def restore() -> None:
         return
     _refuse_if_permanent("restore")
     installation, _installed = _installed, None
+    refused = installation.stop_monitor()  # first: it sees the pools as they were used
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     for wiring in installation.wirings:
         wiring.undo()
@@ -212,34 +222,8 @@ def restore() -> None:
     installation.release()
     for device_id in replaced:  # last: warnings may be errors
         _warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
-
-
-def _check_arguments(
-    devices: int | Sequence[int],
-    driver: UvmDriver | str | None,
-    cudf_prefetch: CudfPrefetch,
-    prefetch: str,
-) -> list[UvmDriver]:
-    """Return the drivers; raise before anything is changed."""
-    check_prefetch(cudf_prefetch)
-    check_mode(prefetch)
-    ids = list(devices) if isinstance(devices, Iterable) else [devices]
-    if not ids or len(set(ids)) != len(ids):
-        raise ConfigurationError(f"devices={devices!r}: name each device once")
-    if isinstance(driver, UvmDriver) and len(ids) > 1:
-        raise ConfigurationError("one driver serves one device: leave devices out")
-    return [choose_driver(device_id, driver) for device_id in ids]
-
-
-def _checked_libraries(libraries: Iterable[str]) -> tuple[str, ...]:
-    """Return the names; an iterator can be read only once."""
-    known = isinstance(libraries, Iterable) and not isinstance(libraries, str)
-    names = tuple(libraries) if known else ()
-    if not known or any(name not in LIBRARIES for name in names):
-        raise ConfigurationError(
-            f"libraries={names or libraries!r}: a tuple of 'cupy' and 'torch', () for none"
-        )
-    return names
+    if refused is not None:
+        raise refused
 
 
 def _refuse_if_permanent(what: str) -> None:
@@ -372,6 +356,7 @@ def _notice_rmm_reinitialize() -> None:
     if _installed is None:
         return
     _refuse_if_permanent("rmm.reinitialize")
+    refused = _installed.stop_monitor()
     for wiring in _installed.wirings:
         wiring.undo()
     ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
@@ -386,3 +371,5 @@ def _notice_rmm_reinitialize() -> None:
         ReplacedResourceWarning,
         stacklevel=3,
     )
+    if refused is not None:
+        raise refused

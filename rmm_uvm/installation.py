@@ -16,11 +16,12 @@ from types import TracebackType
 import rmm
 
 from rmm_uvm.device_info import Availability, DeviceInfo
-from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.errors import AvailabilityError, FindingWarning
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.sizing import PoolSizes
 from rmm_uvm.units import format_bytes
+from rmm_uvm.watch.monitor import Monitor
 
 __all__ = ["DeviceInstallation", "Installation", "RemoteInstallation"]
 
@@ -78,15 +79,28 @@ class Installation:
         of them, since notebooks keep every value they showed, and a pool as long as its handle.
     wirings : tuple of Wiring
         The libraries, and cuDF's own prefetch.
+    monitor : rmm_uvm.monitor or None
+        What watches the devices, stopped once the pools are restored or replaced; its recording
+        stays. None with ``monitor=False``, or if it could not start.
+    monitor_reason : str
+        Why there is none; empty if there is.
 
     Notes
     -----
     Reading is thread-safe.
     """
 
-    def __init__(self, devices: Sequence[DeviceInstallation], wirings: Sequence[Wiring]) -> None:
+    def __init__(
+        self,
+        devices: Sequence[DeviceInstallation],
+        wirings: Sequence[Wiring],
+        monitor: Monitor | None = None,
+        monitor_reason: str = "",
+    ) -> None:
         self.devices = tuple(devices)
         self.wirings = tuple(wirings)
+        self.monitor = monitor
+        self.monitor_reason = monitor_reason
 
     @property
     def managed_mr(self) -> UvmResourceAdaptor:
@@ -109,6 +123,24 @@ class Installation:
         if not self.devices:
             raise AvailabilityError(f"{_RELEASED}: use the handle that reinitialize returned last")
         return self.devices[0]
+
+    def start_monitor(self) -> None:
+        """Begin to watch. What goes wrong is a reason in the table: memory works without."""
+        if self.monitor is None:
+            return
+        try:
+            self.monitor.start()
+        except Exception as error:
+            self.monitor, self.monitor_reason = None, f"could not start: {error}"
+
+    def stop_monitor(self) -> FindingWarning | None:
+        """Stop watching; return a warning that Python's filter made an error of, to raise last."""
+        if self.monitor is not None:
+            try:
+                self.monitor.stop()
+            except FindingWarning as refused:
+                return refused
+        return None
 
     def release(self) -> None:
         """Let go of the pools; `rmm_uvm.restore` does when it has put the old resources back."""
@@ -182,7 +214,7 @@ def render(installation: Installation) -> str:
         )
         for header in ("", "", ""):
             table.add_column(header)
-        for row in _rows(device, installation.wirings):
+        for row in (*_rows(device, installation.wirings), _monitor_row(installation)):
             table.add_row(*row)
         console.print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
@@ -210,6 +242,15 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         now = type(rmm.mr.get_per_device_resource(device.info.device_id)).__name__
         rows.append(("installed", "no", f"replaced by {now}"))
     return rows
+
+
+def _monitor_row(installation: Installation) -> tuple[str, str, str]:
+    monitor = installation.monitor
+    if monitor is None:
+        return "monitor", "off", installation.monitor_reason
+    if not monitor.running:
+        return "monitor", "off", "stopped; its recording is kept"
+    return "monitor", "on", "warns of evictions and of what leads to them"
 
 
 def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:

@@ -9,16 +9,15 @@ Covers what a monitor keeps of them. Does not cover where they come from; see
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.device_info import Availability
-from rmm_uvm.watch.recording import CAUSES
+from rmm_uvm.watch.causes import COLUMNS, cause_row, open_events
 
 __all__ = ["Attribution", "EventSource"]
 
-_DIRECTIONS = ("host_to_device", "device_to_host")
 _BUSIEST = 20
 # When there are so many rows, every other one goes and rows come half as often: a day takes a few
 # MiB, and the whole of it stays in sight.
@@ -26,25 +25,22 @@ _MOST_ROWS = 20_000
 
 
 class EventSource(Protocol):
-    """Migration events with causes, of one device."""
+    """Migration events with causes, of one device; see `rmm_uvm._lib.events`."""
 
     def start(self) -> Availability:
         """Begin; say whether it does."""
         ...
 
     def stop(self) -> None:
-        """Stop; the totals stay."""
+        """Stop; the totals stay, and are complete."""
 
-    def read(self) -> Mapping[str, Any]:
-        """Return totals: by direction, a mapping by cause."""
+    def read(self) -> Any:
+        """Return totals since the start."""
         ...
 
     def busiest(self, most: int) -> Sequence[tuple[int, int, int]]:
         """Return address, bytes to the device and to the host of the blocks that moved most."""
         ...
-
-
-Opener = Callable[[UvmDriver], tuple[EventSource | None, Availability]]
 
 
 class Attribution:
@@ -67,27 +63,28 @@ class Attribution:
     Thread-safe.
     """
 
-    columns = (
-        "time_seconds",
-        "device_id",
-        *(f"{direction}_{cause}_bytes" for direction in _DIRECTIONS for cause in CAUSES),
-    )
-
-    def __init__(self, drivers: Mapping[int, UvmDriver], open_events: Opener) -> None:
+    def __init__(
+        self,
+        drivers: Mapping[int, UvmDriver],
+        open_events: Callable[[UvmDriver], tuple[EventSource | None, Availability]] = open_events,
+    ) -> None:
         self.available = Availability(available=False, reason="no device that could tell causes")
         self._sources: dict[int, EventSource] = {}
         self._latest: dict[int, Mapping[str, Any]] = {}
-        self._rows: list[tuple[float, ...]] = []
+        self._rows: list[list[float]] = []
         self._spacing_seconds = 0.0
         self._last_seconds = -1.0
         self._lock = threading.Lock()
         self._busiest: tuple[tuple[int, int, int], ...] = ()
-        answers = [self._open(*each, open_events) for each in drivers.items()]
+        answers = [
+            self._open(device_id, *open_events(driver)) for device_id, driver in drivers.items()
+        ]
         if answers:
             self.available = next((answer for answer in answers if not answer), answers[0])
 
-    def _open(self, device_id: int, driver: UvmDriver, open_events: Opener) -> Availability:
-        source, answer = open_events(driver)
+    def _open(
+        self, device_id: int, source: EventSource | None, answer: Availability
+    ) -> Availability:
         if source is None:
             return answer
         answer = source.start()
@@ -98,15 +95,19 @@ class Attribution:
     def look(self, now_seconds: float) -> None:
         """Read all sources, and keep a row of each."""
         with self._lock:
+            if not self._sources:
+                return
             for device_id, source in self._sources.items():
                 self._latest[device_id] = source.read()
-            if now_seconds - self._last_seconds < self._spacing_seconds:
-                return
-            self._last_seconds = now_seconds
-            for device_id, totals in self._latest.items():
-                self._rows.append((now_seconds, device_id, *_flat(totals)))
-            if len(self._rows) > _MOST_ROWS:
-                self._thin()
+            if now_seconds - self._last_seconds >= self._spacing_seconds:
+                self._add_rows(now_seconds)
+
+    def _add_rows(self, now_seconds: float) -> None:
+        self._last_seconds = now_seconds
+        for device_id, totals in self._latest.items():
+            self._rows.append(cause_row(now_seconds, device_id, totals))
+        if len(self._rows) > _MOST_ROWS:
+            self._thin()
 
     def _thin(self) -> None:
         moments = sorted({row[0] for row in self._rows})
@@ -125,30 +126,34 @@ class Attribution:
         with self._lock:
             if not self._rows:
                 return None
-            return {"columns": list(self.columns), "rows": [list(row) for row in self._rows]}
+            return {"columns": list(COLUMNS), "rows": [list(row) for row in self._rows]}
 
     def busiest(self) -> tuple[tuple[int, int, int], ...]:
         """Return the blocks that moved most, of all devices, the busiest first."""
         with self._lock:
-            found = [block for s in self._sources.values() for block in s.busiest(_BUSIEST)]
-        if not found:
+            if self._sources:
+                self._busiest = _busiest(self._sources.values())
             return self._busiest
-        return tuple(sorted(found, key=lambda block: block[1] + block[2], reverse=True)[:_BUSIEST])
 
-    def stop(self) -> None:
-        """Stop all sources; what was kept stays. Takes 2 s on a GPU."""
+    def stop(self, now_seconds: float) -> None:
+        """Stop all sources, and keep their last totals; idempotent. Takes 2 s on a GPU.
+
+        Parameters
+        ----------
+        now_seconds : float
+            Since the monitor began.
+        """
         with self._lock:
-            found = [block for s in self._sources.values() for block in s.busiest(_BUSIEST)]
-            found.sort(key=lambda block: block[1] + block[2], reverse=True)
-            self._busiest = tuple(found[:_BUSIEST])
             sources, self._sources = self._sources, {}
-        for source in sources.values():
-            source.stop()
+            if not sources:
+                return
+            for device_id, source in sources.items():
+                source.stop()
+                self._latest[device_id] = source.read()  # complete only now
+            self._busiest = _busiest(sources.values())
+            self._add_rows(now_seconds)
 
 
-def _flat(totals: Mapping[str, Any]) -> list[int]:
-    values = []
-    for direction in _DIRECTIONS:
-        by_cause = totals.get(f"{direction}_bytes", {})
-        values += [int(by_cause.get(cause, 0)) for cause in CAUSES]
-    return values
+def _busiest(sources: Iterable[EventSource]) -> tuple[tuple[int, int, int], ...]:
+    found = [block for source in sources for block in source.busiest(_BUSIEST)]
+    return tuple(sorted(found, key=lambda block: block[1] + block[2], reverse=True)[:_BUSIEST])

@@ -13,7 +13,7 @@ import datetime
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.watch import sources, stages
 from rmm_uvm.watch.advisor import Advisor
-from rmm_uvm.watch.attribution import Attribution, Opener
 from rmm_uvm.watch.chain import WatchedChain
 from rmm_uvm.watch.delivery import Delivery
 from rmm_uvm.watch.finding import Finding
@@ -34,6 +33,9 @@ from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
 from rmm_uvm.watch.tracing import Tracing
 from rmm_uvm.watch.versions import driver_version, versions
+
+if TYPE_CHECKING:
+    from rmm_uvm.watch.attribution import Attribution
 
 __all__ = ["Session"]
 
@@ -49,8 +51,8 @@ class Session:
         What to do.
     clock : FakeClock or None
         For tests.
-    make_publisher, open_events : callable
-        Make the place on the board, and the source of causes; for tests.
+    make_publisher : callable
+        Makes the place on the board; for tests.
 
     Raises
     ------
@@ -68,7 +70,6 @@ class Session:
         clock: FakeClock | None = None,
         *,
         make_publisher: Callable[[], Publisher] = Publisher,
-        open_events: Opener = sources.open_events,
     ) -> None:
         self.settings = settings
         self.running = False
@@ -83,14 +84,13 @@ class Session:
         self._tracing: Tracing | None = None
         self._advising_thread: int | None = None
         with contextlib.ExitStack() as opened:
-            self._open(opened, make_publisher, open_events)
+            self._open(opened, make_publisher)
             self._opened = opened.pop_all()
 
     def _open(
         self,
         opened: contextlib.ExitStack,
         make_publisher: Callable[[], Publisher],
-        open_events: Opener,
     ) -> None:
         """Open everything; `opened` closes it in the opposite order."""
         settings = self.settings
@@ -125,10 +125,12 @@ class Session:
         for chain in self._chains.values():
             chain.refresh()
         if settings.attribution:
-            self._attribution = Attribution(
-                {i: d.driver for i, d in self._watched.items() if d.driver is not None}, open_events
+            from rmm_uvm.watch.attribution import Attribution
+
+            self._attribution = attribution = Attribution(
+                {i: d.driver for i, d in self._watched.items() if d.driver is not None}
             )
-            opened.callback(self._attribution.stop)
+            opened.callback(lambda: attribution.stop(self.elapsed_seconds()))
         if settings.publish:
             self._publisher = make_publisher()
             opened.callback(self._publisher.close)

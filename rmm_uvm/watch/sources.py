@@ -29,7 +29,6 @@ __all__ = [
     "of_all",
     "of_any",
     "open_devices",
-    "open_events",
     "renewed",
     "slot_of",
 ]
@@ -239,11 +238,3 @@ def renewed(watched: WatchedDevice, names: tuple[str, ...]) -> DeviceFacts:
     if watched.driver is not None:
         capacity_bytes = _capacity_bytes(watched.facts.device_id, watched.driver)
     return dataclasses.replace(watched.facts, chain=names, capacity_bytes=capacity_bytes)
-
-
-def open_events(driver: UvmDriver) -> tuple[Any, Availability]:
-    """Return what tells causes on a driver's device; None and why, where nothing does."""
-    from rmm_uvm.watch import causes
-
-    found: tuple[Any, Availability] = causes.open_events(driver)
-    return found
