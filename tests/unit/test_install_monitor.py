@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The monitor that `reinitialize` starts and `restore` stops."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import pytest
+import rmm
+
+import rmm_uvm
+import rmm_uvm.dask
+from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
+from rmm_uvm.installation import Installation
+from rmm_uvm.watch.monitor import Monitor, running
+
+
+def install(**keywords: Any) -> Installation:
+    keywords = {"driver": "simulated:64MiB", "libraries": (), **keywords}
+    return rmm_uvm.reinitialize("16MiB", **keywords)
+
+
+def test_reinitialize_watches_its_devices_and_restore_stops() -> None:
+    with install(devices=[0, 1]) as uvm:
+        assert uvm.monitor is not None
+        assert uvm.monitor.running
+        assert [facts.device_id for facts in uvm.monitor.devices] == [0, 1]
+        assert rmm_uvm.current_installation().monitor is uvm.monitor
+        assert "monitor" in repr(uvm)
+        assert "warns of evictions" in repr(uvm)
+    assert not uvm.monitor.running
+    assert uvm.monitor.snapshot().managed_bytes == 16 << 20
+
+
+def test_monitor_false_watches_nothing() -> None:
+    threads = threading.active_count()
+    with install(monitor=False) as uvm:
+        assert uvm.monitor is None
+        assert running() == ()
+        assert threading.active_count() == threads
+        assert "as asked" in repr(uvm)
+
+
+def test_monitor_keywords_are_passed_on() -> None:
+    with install(monitor={"interval_seconds": 2.0, "on_finding": None}) as uvm:
+        assert uvm.monitor is not None
+        assert uvm.monitor.recording().interval_seconds == 2.0
+
+
+@pytest.mark.parametrize(
+    ("monitor", "message"),
+    [
+        ("yes", "monitor='yes'"),
+        (1, "monitor=1"),
+        ({"intervall": 1}, "'intervall'"),
+        ({"devices": [0]}, "'devices'"),
+        ({"driver": "cuda"}, "'driver'"),
+        ({"interval_seconds": 0}, "interval_seconds=0"),
+    ],
+)
+def test_bad_monitor_argument_changes_nothing(monitor: Any, message: str) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+
+    with pytest.raises(ConfigurationError, match=message):
+        install(monitor=monitor)
+
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert rmm_uvm.current_installation() is None
+    assert running() == ()
+
+
+def test_monitor_that_cannot_start_is_a_row_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Monitor) -> Monitor:
+        raise RuntimeError("no more threads")
+
+    monkeypatch.setattr(Monitor, "start", fail)
+    with install() as uvm:
+        assert uvm.monitor is None
+        assert "could not start: no more threads" in repr(uvm)
+        uvm.managed_mr.deallocate(uvm.managed_mr.allocate(1000), 1000)
+
+
+def test_reinitialize_again_stops_the_first_monitor() -> None:
+    first = install().monitor
+    second = install().monitor
+    assert first is not None
+    assert second is not None
+    assert (first.running, second.running) == (False, True)
+    assert running() == (second,)
+    rmm_uvm.restore()
+    assert running() == ()
+
+
+def test_rmm_reinitialize_stops_the_monitor() -> None:
+    uvm = install()
+    with pytest.raises(ReplacedResourceWarning):
+        rmm_uvm.install._notice_rmm_reinitialize()
+
+    assert uvm.monitor is not None
+    assert not uvm.monitor.running
+
+
+def test_monitor_stopped_by_hand_is_shown_as_stopped() -> None:
+    with install() as uvm:
+        assert uvm.monitor is not None
+        uvm.monitor.stop()
+        assert "its recording is kept" in repr(uvm)
+
+
+def test_warning_that_is_an_error_surfaces_when_all_is_restored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    uvm = install()
+    assert uvm.monitor is not None
+    stop = uvm.monitor.stop
+
+    def stop_and_warn() -> None:
+        stop()
+        warnings.warn("pages leave", EvictionWarning, stacklevel=1)
+
+    monkeypatch.setattr(uvm.monitor, "stop", stop_and_warn)
+    with pytest.raises(EvictionWarning):
+        rmm_uvm.restore()
+
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert uvm.devices == ()
+    assert rmm_uvm.current_installation() is None
+
+
+def test_dask_preload_watches_and_spells_keywords_with_hyphens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import dask
+
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
+    settings = {"initial-pool-size": "16MiB", "monitor": {"interval-seconds": 3}}
+    with dask.config.set({"rmm-uvm": settings}):
+        rmm_uvm.dask.dask_setup(None)
+    try:
+        monitor = rmm_uvm.current_installation().monitor
+        assert monitor.recording().interval_seconds == 3
+    finally:
+        rmm_uvm.dask.dask_teardown(None)
+    assert not monitor.running
+
+
+def test_dask_preload_can_leave_watching_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask
+
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
+    with dask.config.set({"rmm-uvm": {"monitor": False}}):
+        rmm_uvm.dask.dask_setup(None)
+    try:
+        assert rmm_uvm.current_installation().monitor is None
+    finally:
+        rmm_uvm.dask.dask_teardown(None)
