@@ -65,5 +65,15 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Register ``%%uvm`` and ``%uvm_report``: what ``%load_ext rmm_uvm`` calls."""
+    importlib.import_module("rmm_uvm.integrations.jupyter").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away again."""
+    importlib.import_module("rmm_uvm.integrations.jupyter").unload(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

@@ -48,6 +48,10 @@ def contents(
         ],
         "stage_headers": _STAGE_HEADERS,
         "busiest_headers": _BUSIEST_HEADERS,
+        "busiest": [
+            (f"{address:#x}", words.size(there), words.size(back))
+            for address, there, back in recording.busiest
+        ],
         "notes": _notes(recording),
         "findings": [
             (
@@ -99,18 +103,12 @@ def _device(
     rows = [_stage(row) for row in by_stage_order(stages, recording) if id(row) in shown]
     if more := len(stages) - len(rows):
         rows.append((f"and {more} shorter stages", *[""] * (len(_STAGE_HEADERS) - 1)))
-    first = bool(recording.devices) and device is recording.devices[0]
     return {
         "id": device.device_id,
         "name": words.plain_name(device.name),
         "figures": _figures(recording, device),
         "charts": charts,
         "stages": rows,
-        "busiest": [
-            (f"{address:#x}", words.size(there), words.size(back))
-            for address, there, back in recording.busiest
-            if first
-        ],
     }
 
 

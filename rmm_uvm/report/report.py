@@ -94,12 +94,23 @@ class Report:
         with written_whole(Path(path), "the report") as target:
             target.write_text(text, encoding="utf-8")
 
-    def _repr_html_(self) -> str | None:
-        """Return the timeline for Jupyter; None, and so the text, without Bokeh."""
-        from rmm_uvm.errors import AvailabilityError
+    def inline(self) -> str:
+        """Return advice and timeline for a notebook, as HTML that keeps to itself.
+
+        Raises
+        ------
+        AvailabilityError
+            Bokeh is not installed.
+        """
         from rmm_uvm.report.inline import inline
 
+        return inline(self.recording)
+
+    def _repr_html_(self) -> str | None:
+        """Return `inline`; None, and so the text, without Bokeh."""
+        from rmm_uvm.errors import AvailabilityError
+
         try:
-            return inline(self.recording)
+            return self.inline()
         except AvailabilityError:
             return None

@@ -14,7 +14,7 @@ from rmm_uvm.report.advice import Advice, collect, verdict
 from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 
-__all__ = ["LINES", "NOT_ASKED", "WIDTH", "summary"]
+__all__ = ["LINES", "WIDTH", "missing_sources", "summary"]
 
 LINES = 25
 """A summary is cut to about as many lines; advice and what is missing are never left out."""
@@ -22,8 +22,8 @@ LINES = 25
 WIDTH = 80
 """Columns of a terminal."""
 
-NOT_ASKED = "not asked for"
-"""How the reason of a source begins that the user did not want: no news to the user."""
+_NO_NEWS = ("not asked for", "switched off")
+"""How the reason of a source begins that the user did not want."""
 
 
 _MOST_ADVICE = 3
@@ -42,6 +42,15 @@ def summary(recording: Recording) -> str:
     room = LINES - len(begin) - len(devices) - len(end)
     lines = [*begin, *devices, *_stages(recording, room), *end]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def missing_sources(recording: Recording) -> list[str]:
+    """Return the sources that should be there and are not, each with its reason."""
+    return [
+        f"{words.plain_name(name, 40)}: {words.plain_name(why.reason, 200)}"
+        for name, why in recording.sources.items()
+        if not why and not why.reason.startswith(_NO_NEWS)
+    ]
 
 
 def _head(recording: Recording) -> list[str]:
@@ -199,11 +208,7 @@ def _row(name: str, cells: Sequence[str]) -> str:
 
 def _end(recording: Recording) -> list[str]:
     lines = []
-    missing = [
-        f"{words.plain_name(name, 40)}: {words.plain_name(why.reason, 200)}"
-        for name, why in recording.sources.items()
-        if not why and not why.reason.startswith(NOT_ASKED)
-    ]
+    missing = missing_sources(recording)
     for one in missing[:_MOST_MISSING]:
         lines += _wrapped(f"not watched: {one}", "", "  ", most=2)
     if more := len(missing) - _MOST_MISSING:

@@ -1,0 +1,163 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Magics for IPython and Jupyter: ``%load_ext rmm_uvm``, then ``%%uvm`` and ``%uvm_report``.
+
+``%%uvm`` runs a cell and prints below it what it moved, and advice about it. ``%uvm_report`` shows
+the timeline. Both work on the monitor that `rmm_uvm.reinitialize` started, else on one that runs;
+where none does, ``%%uvm`` starts one for its cell.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+from rmm_uvm.errors import AvailabilityError, UvmError
+from rmm_uvm.report import Report, cell
+from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.recording import Recording
+
+__all__ = ["load", "unload"]
+
+_OPTIONS = {"--faults": "faults", "--attribution": "cupti"}
+"""By option: the source that it needs."""
+
+_NO_MONITOR = "no monitor runs: rmm_uvm.reinitialize() starts one, and %%uvm does for its cell"
+
+
+def load(shell: Any) -> None:
+    """Register the magics with an ``InteractiveShell``; again replaces them."""
+    magics = _Magics(shell)
+    shell.register_magic_function(magics.uvm, "cell", "uvm")
+    shell.register_magic_function(magics.uvm_report, "line", "uvm_report")
+
+
+def unload(shell: Any) -> None:
+    """Take the magics away; nothing if they are not there."""
+    shell.magics_manager.magics["cell"].pop("uvm", None)
+    shell.magics_manager.magics["line"].pop("uvm_report", None)
+
+
+class _Magics:
+    """The magics of one shell, and the recording of the last cell that was watched."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._last: Recording | None = None
+
+    def uvm(self, line: str, cell: str) -> None:
+        """Run a cell, then print what it moved and what to do about it.
+
+        Usage: %%uvm [--faults] [--attribution]
+
+        --faults counts page faults, which costs a faulting program 5 % more. --attribution tells
+        why pages moved: a faulting program then takes about three times as long.
+        """
+        __tracebackhide__ = True
+        wanted = self._options(line)
+        body, last = self._compiled(cell)
+        with self._watched(wanted):
+            exec(body, self._shell.user_ns)
+            if last is not None:
+                exec(last, self._shell.user_ns)
+
+    def uvm_report(self, line: str) -> None:
+        """Show the timeline of the running monitor, or else of the last %%uvm cell."""
+        from IPython.display import HTML, display
+
+        if line.strip():
+            self._refuse(f"%uvm_report takes no options, but got {line.strip()!r}")
+        monitor = _found(())
+        recording = self._last if monitor is None else monitor.recording()
+        if recording is None:
+            print(_NO_MONITOR)
+            return
+        report = Report(recording)
+        try:
+            display(HTML(report.inline()))
+        except AvailabilityError as error:  # no Bokeh: the summary needs none
+            print(f"{report}\n\n{error}")
+
+    def _options(self, line: str) -> tuple[str, ...]:
+        given = line.split()
+        if unknown := [option for option in given if option not in _OPTIONS]:
+            self._refuse(f"%%uvm has no option {unknown[0]!r}: {', '.join(_OPTIONS)}")
+        return tuple(given)
+
+    def _refuse(self, message: str) -> None:
+        from IPython.core.error import UsageError
+
+        raise UsageError(message)
+
+    def _compiled(self, cell: str) -> tuple[CodeType, CodeType | None]:
+        """Return the code of a cell, its last expression apart, whose value is to be shown."""
+        shell = self._shell
+        source = shell.transform_cell(cell)
+        name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
+        tree = shell.transform_ast(shell.compile.ast_parse(source, filename=name))
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            quiet = cell.rstrip().endswith(";")
+            if not quiet:
+                last = shell.compile(ast.Interactive([tree.body.pop()]), name, "single")
+        return shell.compile(tree, name, "exec"), last
+
+    @contextmanager
+    def _watched(self, wanted: tuple[str, ...]) -> Iterator[None]:
+        """Watch what runs inside; print at its end, also if it fails."""
+        __tracebackhide__ = True
+        monitor, problem = _found(wanted), ""
+        own = None
+        if monitor is None:
+            try:
+                own = monitor = _temporary(wanted)
+            except UvmError as error:
+                problem = str(error)
+        begin_seconds = 0.0 if monitor is None or own else _now(monitor)
+        clock = time.perf_counter()
+        try:
+            yield
+        finally:
+            if monitor is None:
+                seconds = time.perf_counter() - clock
+                print(f"uvm: {seconds:.2f} s, not watched: {problem}")
+            else:
+                end_seconds = _now(monitor)
+                if own is not None:
+                    own.stop()
+                self._last = monitor.recording()
+                print(cell.summary(self._last, begin_seconds, end_seconds))
+
+
+def _found(wanted: tuple[str, ...]) -> Monitor | None:
+    """Return the monitor to use: the installation's, or one that runs, if it has the sources."""
+    from rmm_uvm.install import current_installation
+
+    installation = current_installation()
+    installed = getattr(installation, "monitor", None)
+    for monitor in (installed, *running()):
+        if monitor is not None and monitor.running:
+            sources = monitor.sources
+            if all(sources.get(_OPTIONS[option]) for option in wanted):
+                return monitor
+    return None
+
+
+def _temporary(wanted: tuple[str, ...]) -> Monitor:
+    # Nothing is to be warned of: the advice is printed below the cell.
+    return Monitor(
+        faults="--faults" in wanted,
+        attribution="--attribution" in wanted,
+        on_finding=None,
+        publish=False,
+    ).start()
+
+
+def _now(monitor: Monitor) -> float:
+    """Take a sample, look at it, and return its time since the monitor began, in seconds."""
+    monitor._tick()  # so that advice about this cell is there when it ends
+    return monitor.recording().duration_seconds
