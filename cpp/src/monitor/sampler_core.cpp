@@ -15,10 +15,8 @@
 namespace rmm_uvm::monitor {
 namespace {
 
-/** @brief How long a caller waits for a sample that somebody else is taking. */
-constexpr std::chrono::seconds most_wait_for_sample{1};
-/** @brief How long `stop` waits for a thread that a device may hold up. */
-constexpr std::chrono::seconds most_wait_for_end{5};
+/** @brief How many times its patience with a sample `stop` waits for the thread. */
+constexpr int patience_with_the_end = 5;
 /** @brief Waits longer than this are in pieces: the library's clock arithmetic is finite. */
 constexpr std::chrono::hours longest_wait{1'000};
 
@@ -109,7 +107,8 @@ void sampler::core::stop() noexcept
   bool ended = false;
   {
     std::unique_lock lock{mutex_};
-    ended    = changed_.wait_for(lock, most_wait_for_end, [&] { return run_->ended; });
+    ended = changed_.wait_for(
+      lock, patience_with_the_end * settings_.patience, [&] { return run_->ended; });
     running_ = false;
     changed_.notify_all();
   }
@@ -160,7 +159,7 @@ bool sampler::core::tick(std::uint64_t& deadline_ns) noexcept
 {
   {
     std::unique_lock lock{mutex_};
-    if (!changed_.wait_for(lock, most_wait_for_sample, [&] { return !ticking_; })) {
+    if (!changed_.wait_for(lock, settings_.patience, [&] { return !ticking_; })) {
       deadline_ns = after(deadline_ns, clock_->now_ns());
       return false;
     }
@@ -251,7 +250,7 @@ void sampler::core::before_fork() noexcept
   if (forked()) { return; }
   std::unique_lock lock{mutex_};
   // In vain on a device that hangs: then the child may find locks taken, as after any fork.
-  changed_.wait_for(lock, most_wait_for_sample, [&] { return !ticking_; });
+  changed_.wait_for(lock, settings_.patience, [&] { return !ticking_; });
   fork_locked_ = true;
   static_cast<void>(lock.release());  // stays locked over the fork
 }

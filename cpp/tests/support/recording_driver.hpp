@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -73,6 +74,7 @@ class recording_driver final : public uvm_driver {
   fake_counters counted;                       ///< what `counters` answers
   device_memory level{};                       ///< what `memory` answers
   capture_state capture{capture_state::none};  ///< what `capturing` answers
+  std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   std::map<std::string, status> answers;       ///< by call; success where there is none
   std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
 
@@ -85,6 +87,10 @@ class recording_driver final : public uvm_driver {
 
   [[nodiscard]] device_info const& info() const noexcept override { return facts; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return counted; }
+  [[nodiscard]] std::optional<std::size_t> resident_managed_bytes() const noexcept override
+  {
+    return resident_bytes;
+  }
   status memory(device_memory& memory) noexcept override
   {
     memory = level;

@@ -23,14 +23,16 @@ namespace rmm_uvm::monitor {
 struct sampler_settings {
   std::uint64_t interval_ns{100'000'000};  ///< between two samples, > 0
   std::size_t capacity{86'400};            ///< samples kept, of all devices together, > 0
+  std::chrono::nanoseconds patience{std::chrono::seconds{1}};  ///< with a device that hangs
 };
 
 /**
  * @brief Samples all watched devices, ten times a second by default, on one thread of its own.
  *
  * The thread takes no signals and never runs Python. A deadline that was missed is skipped, not
- * made up for. A device that hangs can hold up the thread, never its callers: they wait a second
- * for a sample and five for the end at most, and then leave the thread alone.
+ * made up for. A device that hangs can hold up the thread, never its callers: they wait for a
+ * sample as long as their patience lasts, five times that for the end, and then leave the thread
+ * alone.
  *
  * Thread-safe. In a process forked from this one the thread does not exist: nothing is sampled
  * there, `stop` and the destructor do nothing, and `read` gives what was there, or nothing when the
