@@ -3,29 +3,28 @@
 """Running any command as a child process: starting it, passing signals on, its exit status.
 
 Covers the child only; what is seen of it is in `rmm_uvm.run.attached`.
-
-Notes
------
-Signals are blocked and taken one by one between two looks at the child, so that nothing here runs
-in a signal handler, and so that it is known who sent them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 
 from rmm_uvm.errors import AvailabilityError
 
 __all__ = ["CommandError", "environment", "run_command"]
 
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_BLOCKED = (*_FORWARDED, signal.SIGCHLD)
+_FORWARDED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
+_TYPED = (signal.SIGINT, signal.SIGQUIT)
 # The interpreter ignores these, and a child would inherit it.
 _TO_DEFAULT = (signal.SIGPIPE, signal.SIGXFSZ)
-_FROM_KERNEL = 0x80  # SI_KERNEL of <asm-generic/siginfo.h>: typed at the terminal
+_POLL_SECONDS = 0.1
 
 
 class CommandError(AvailabilityError):
@@ -92,32 +91,33 @@ def run_command(
 
     Notes
     -----
-    SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Those of the terminal reach the child by
-    themselves, since both are in its foreground group, and are not sent twice.
+    To be called in the main thread. SIGINT, SIGQUIT, SIGTERM and SIGHUP are passed on; those that
+    are ignored stay so. What is typed at the terminal reaches the child by itself, and is not sent
+    twice: so in the foreground SIGINT and SIGQUIT are taken to be typed.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
-    children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited "ignore" loses the status
-    try:
-        pid = _spawn(arguments, env, before)
-        while True:
-            look(pid)
-            received = signal.sigtimedwait(_BLOCKED, interval_seconds)
-            if received is not None and received.si_signo in _FORWARDED:
-                _forward(pid, received)
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                code = os.waitstatus_to_exitcode(status)
-                return code if code >= 0 else 128 - code
-    finally:
-        signal.signal(signal.SIGCHLD, children or signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    received: list[int] = []
+    with _catching(received), _children_waited_for():
+        pid = _spawn(arguments, env)
+        with _ending(pid) as ends_within:
+            next_look = time.monotonic()
+            while True:
+                if (now := time.monotonic()) >= next_look:
+                    look(pid)
+                    next_look = now + interval_seconds
+                # Python's handlers run in this thread, also when another one got the signal, which
+                # does not wake this one: hence no long wait.
+                ends_within(min(_POLL_SECONDS, max(0.0, next_look - time.monotonic())))
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    code = os.waitstatus_to_exitcode(status)
+                    return code if code >= 0 else 128 - code
+                while received:
+                    _forward(pid, received.pop(0))
 
 
-def _spawn(arguments: Sequence[str], env: Mapping[str, str], mask: Iterable[int]) -> int:
+def _spawn(arguments: Sequence[str], env: Mapping[str, str]) -> int:
     try:
-        return os.posix_spawnp(
-            arguments[0], list(arguments), dict(env), setsigmask=mask, setsigdef=_TO_DEFAULT
-        )
+        return os.posix_spawnp(arguments[0], list(arguments), dict(env), setsigdef=_TO_DEFAULT)
     except FileNotFoundError as error:
         raise CommandError(f"command not found: {arguments[0]}", 127) from error
     except OSError as error:
@@ -125,10 +125,66 @@ def _spawn(arguments: Sequence[str], env: Mapping[str, str], mask: Iterable[int]
         raise CommandError(f"{arguments[0]} cannot be run: {reason}", 126) from error
 
 
-def _forward(pid: int, received: signal.struct_siginfo) -> None:
+def _forward(pid: int, number: int) -> None:
+    if number in _TYPED and os.getpgid(pid) == os.getpgrp() and _in_foreground():
+        return
+    os.kill(pid, number)  # it has not been waited for: the PID is still its own
+
+
+def _in_foreground() -> bool:
+    """Whether what is typed at the terminal goes to this process' group."""
     try:
-        if received.si_code == _FROM_KERNEL and os.getpgid(pid) == os.getpgrp():
-            return
-        os.kill(pid, received.si_signo)
-    except ProcessLookupError:
-        pass  # it has just ended
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+@contextlib.contextmanager
+def _catching(received: list[int]) -> Iterator[None]:
+    """Collect the signals to pass on, from before there is a child."""
+
+    def catch(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {}
+    try:
+        for number in _FORWARDED:
+            if (handler := signal.getsignal(number)) is not signal.SIG_IGN:
+                before[number] = handler
+                signal.signal(number, catch)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _children_waited_for() -> Iterator[None]:
+    """Have the kernel keep exit statuses: whoever started us may have had them dropped."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _ending(pid: int) -> Iterator[Callable[[float], object]]:
+    """Give a function that waits so many seconds, or until the process ends."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:  # before Linux 5.3, or forbidden in a container
+        yield time.sleep
+        return
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        yield lambda seconds: poll.poll(seconds * 1000)
+    finally:
+        os.close(descriptor)

@@ -128,7 +128,7 @@ def _execute(program: Program) -> BaseException | None:
 
 def _execute_script(target: str, arguments: Sequence[str]) -> None:
     sys.argv = [target, *arguments]
-    path = os.path.abspath(target)  # noqa: PTH100 - the interpreter keeps links here
+    path = str(Path.cwd() / target)  # as the interpreter has it: links and dots are kept
     if spec := _container_spec(path):
         _set_first_path(path)
         _execute_spec(spec)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, Literal
 
 __all__ = ["Request"]
 
@@ -54,7 +54,7 @@ class Request:
     html: str | None = None
     json: str | None = None
     trace: str | None = None
-    on_finding: str = "warn"
+    on_finding: Literal["warn", "log", "raise"] = "warn"
     quiet: bool = False
 
     def to_json(self) -> str:

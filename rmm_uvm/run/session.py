@@ -22,7 +22,7 @@ from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
-from rmm_uvm.run.summary import compose, unwatched
+from rmm_uvm.run.summary import about_watching, compose, unwatched
 from rmm_uvm.run.watching import Watch
 from rmm_uvm.top.seams import Seams
 
@@ -39,11 +39,32 @@ def prepare(request: Request, program: Program) -> Callable[[], None]:
     UvmError, MemoryError
         As `rmm_uvm.run.watching.Watch.begin`.
     """
+    interrupted: list[bool] = []
+    atexit.register(_end_by_interrupt, interrupted)  # registered first: runs last
     watch = Watch(request)
     watch.begin()
     # Registered last, so that it runs before handlers of the monitor and after the program's.
     atexit.register(functools.partial(_tell, watch, os.getpid(), sys.stderr))
-    return functools.partial(run_as_main, program)
+    return functools.partial(_run, program, interrupted)
+
+
+def _run(program: Program, interrupted: list[bool]) -> None:
+    try:
+        run_as_main(program)
+    except KeyboardInterrupt:
+        interrupted.append(True)
+        raise
+
+
+def _end_by_interrupt(interrupted: list[bool]) -> None:
+    """Let the interpreter end by SIGINT, as after any KeyboardInterrupt that nobody caught.
+
+    It remembers one only until source text is run again, which dataclasses and named tuples do when
+    a module is imported: by a handler at exit, for example to write a report.
+    """
+    if interrupted:
+        with contextlib.suppress(KeyboardInterrupt):
+            exec("raise KeyboardInterrupt")
 
 
 def watch_command(request: Request, arguments: Sequence[str], seams: Seams) -> int:
@@ -109,8 +130,7 @@ def _tell_command(request: Request, folder: Path, follower: Follower) -> None:
 def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> None:
     body, problems = "", []
     if recording is not None:
-        if (reason := unwatched(recording)) is not None:
-            notes.insert(0, reason)
+        notes = about_watching(unwatched(recording), notes)
         try:
             from rmm_uvm.report import Report
 

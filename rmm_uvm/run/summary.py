@@ -12,10 +12,10 @@ from rmm_uvm.watch.sample import Known
 if TYPE_CHECKING:
     from rmm_uvm.watch.recording import Recording
 
-__all__ = ["compose", "unwatched"]
+__all__ = ["about_watching", "compose", "unwatched"]
 
-# In this order: the first one that works makes a recording worth reading.
-_COUNTERS = ("kernel_counters",)
+NO_POOL = "no managed pool"
+"""What a note about an installation begins with."""
 
 
 def compose(notes: Sequence[str], body: str, problems: Iterable[str] = ()) -> str:
@@ -33,13 +33,13 @@ def compose(notes: Sequence[str], body: str, problems: Iterable[str] = ()) -> st
     Examples
     --------
     >>> print(compose(["no managed pool: no GPU"], "all fitted"))
-    rmm-uvm: no managed pool: no GPU
+    rmm_uvm: no managed pool: no GPU
     all fitted
     """
-    lines = [f"rmm-uvm: {' '.join(note.split())}" for note in notes]
+    lines = [f"rmm_uvm: {' '.join(note.split())}" for note in notes]
     if body.strip():
         lines.append(body.rstrip())
-    lines += [f"rmm-uvm: {' '.join(problem.split())}" for problem in problems]
+    lines += [f"rmm_uvm: {' '.join(problem.split())}" for problem in problems]
     return "\n".join(lines)
 
 
@@ -53,8 +53,29 @@ def unwatched(recording: Recording) -> str | None:
     """
     if len(recording.samples) and (recording.samples["known"] & Known.COUNTERS).any():
         return None
-    for name in _COUNTERS:
-        source = recording.sources.get(name)
-        if source is not None and not source.available:
-            return f"no device was watched: {source.reason}"
-    return "no device was watched"
+    source = recording.sources.get("kernel_counters")
+    return source.reason if source is not None and source.reason else "nothing was counted"
+
+
+def about_watching(reason: str | None, notes: Sequence[str]) -> list[str]:
+    """Return the notes with why nothing was watched first, and no reason twice.
+
+    Parameters
+    ----------
+    reason : str or None
+        As `unwatched` returns it.
+    notes : sequence of str
+        As `rmm_uvm.run.watching.Watch` has them.
+
+    Examples
+    --------
+    >>> about_watching("no GPU", ["no managed pool: no GPU"])
+    ['no device was watched, and no managed pool installed: no GPU']
+    """
+    if reason is None:
+        return list(notes)
+    no_pool = f"{NO_POOL}: {reason}"
+    if no_pool in notes:
+        first = f"no device was watched, and {NO_POOL} installed: {reason}"
+        return [first, *(note for note in notes if note != no_pool)]
+    return [f"no device was watched: {reason}", *notes]

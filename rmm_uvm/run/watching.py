@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
 from rmm_uvm.run.request import Request
+from rmm_uvm.run.summary import NO_POOL
 
 if TYPE_CHECKING:
     from rmm_uvm.watch.monitor import Monitor
@@ -28,7 +29,7 @@ __all__ = ["Watch", "say"]
 def say(line: str) -> None:
     """Print a line for the user on the error stream; a stream that is gone is no error."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(f"rmm-uvm: {line}", file=sys.__stderr__, flush=True)
+        print(f"rmm_uvm: {line}", file=sys.__stderr__, flush=True)
 
 
 @dataclass
@@ -106,7 +107,7 @@ class Watch:
         except (DriverError, AvailabilityError) as error:
             if request.device is not None:
                 raise
-            self.notes.append(f"no managed pool: {error}")
+            self.notes.append(f"{NO_POOL}: {error}")
         for warning in caught:
             say(str(warning.message))
 

@@ -46,7 +46,7 @@ def _complain(folder: str, error: Exception) -> None:
     except OSError:
         return
     sys.stderr.write(
-        f"rmm-uvm: not watched from inside {sys.executable}: {' '.join(str(error).split())}\n"
+        f"rmm_uvm: not watched from inside {sys.executable}: {' '.join(str(error).split())}\n"
     )
 
 
