@@ -15,7 +15,13 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
+from rmm_uvm.errors import (
+    AvailabilityError,
+    ConfigurationError,
+    DriverError,
+    FindingWarning,
+    UvmError,
+)
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import NO_POOL
 
@@ -82,7 +88,10 @@ class Watch:
         if monitor is None:
             return None
         try:
-            monitor.stop()
+            # What is found this late stands in the summary; as a warning it would name our line.
+            with warnings.catch_warnings(), contextlib.suppress(FindingWarning):
+                warnings.simplefilter("ignore", FindingWarning)
+                monitor.stop()
             recorded: Recording = monitor.recording()
         except Exception as error:
             self.notes.append(f"no report: {type(error).__name__}: {error}")

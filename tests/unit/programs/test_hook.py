@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -36,13 +37,13 @@ def python(folder: Path, code: str, *paths: str) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
-        cwd=folder,
+        cwd=folder.parent,
     )
 
 
 SEES = """
 import os, rmm, sys
-print(type(rmm.mr.get_current_device_resource()).__name__)
+print(type(rmm.mr.get_per_device_resource(0)).__name__)
 print("UVM_RUN_FOLDER" in os.environ, [p for p in sys.path if "hook" in p],
       "hook" in os.environ.get("PYTHONPATH", ""))
 """
@@ -66,8 +67,7 @@ def test_second_process_is_left_alone(folder: Path) -> None:
 
 
 def test_process_that_outlives_the_command_is_left_alone(folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
+    shutil.rmtree(folder)
     done = python(folder, "print('runs')")
     assert (done.stdout, done.stderr) == ("runs\n", "")
 
@@ -120,7 +120,7 @@ import os, sys
 if os.fork() == 0:
     sys.exit(0)
 os.wait()
-print(os.path.exists("recording.json"))
+print(os.path.exists("run/recording.json"))
 """
     assert python(folder, code).stdout == "False\n"
     assert handover.load(folder) is not None

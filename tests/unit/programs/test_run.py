@@ -27,7 +27,7 @@ COMMAND = [sys.executable, "-c", "from rmm_uvm.cli.main import main; main()", "r
 SIMULATED = ["--device", "simulated:64MiB", "--pool-size", "16MiB", "--libraries", "none"]
 USES_THE_POOL = """
     import rmm
-    mr = rmm.mr.get_current_device_resource()
+    mr = rmm.mr.get_per_device_resource(0)
     print(type(mr).__name__)
     pointer = mr.allocate(40 << 20)
     mr.deallocate(pointer, 40 << 20)
@@ -267,9 +267,9 @@ def test_script_that_installs_itself_replaces_ours_and_is_watched(tmp_path: Path
         tmp_path,
         """
         import rmm, rmm_uvm, time
-        ours = rmm.mr.get_current_device_resource()
+        ours = rmm.mr.get_per_device_resource(0)
         rmm_uvm.reinitialize("8MiB", libraries=())
-        mr = rmm.mr.get_current_device_resource()
+        mr = rmm.mr.get_per_device_resource(0)
         print(mr is not ours, type(mr).__name__)
         """,
     )
@@ -287,7 +287,7 @@ def test_module_runs_and_no_pool_leaves_memory_alone(tmp_path: Path) -> None:
         """
         import rmm, sys
         print(sys.argv[1:], __package__)
-        print(type(rmm.mr.get_current_device_resource()).__name__)
+        print(type(rmm.mr.get_per_device_resource(0)).__name__)
         """,
         "__main__.py",
     )
@@ -341,7 +341,7 @@ def test_command_gives_its_first_python_the_pool_and_a_summary(tmp_path: Path) -
     path = script(tmp_path, USES_THE_POOL)
     figures = tmp_path / "figures.json"
     shell = f"{sys.executable} {path}; {sys.executable} {path.with_name('second.py')}"
-    script(tmp_path, "import rmm; print(rmm.mr.get_current_device_resource())", "second.py")
+    script(tmp_path, "import rmm; print(rmm.mr.get_per_device_resource(0))", "second.py")
     done = run(tmp_path, *SIMULATED, "--json", figures, "--", "sh", "-c", f"{shell}; exit 5")
     assert done.returncode == 5
     assert done.stdout.splitlines()[0] == "UvmResourceAdaptor"

@@ -165,7 +165,7 @@ PUBLISHES = """
 import sys, time, rmm_uvm
 rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=(), monitor=False)
 import rmm
-mr = rmm.mr.get_current_device_resource()
+mr = rmm.mr.get_per_device_resource(0)
 pointer = mr.allocate(40 << 20)
 from rmm_uvm.watch.monitor import Monitor
 with Monitor(on_finding=None):
