@@ -85,9 +85,7 @@ def test_footprint_of_a_bare_pool_is_its_size(device: SimulatedDevice) -> None:
 
 def test_adaptor_above_a_pool_counts_and_one_below_does_not(device: SimulatedDevice) -> None:
     below = rmm.mr.StatisticsResourceAdaptor(ManagedMemoryResource(device))
-    mr = install(
-        rmm.mr.TrackingResourceAdaptor(rmm.mr.PoolMemoryResource(below, 16 * MIB))
-    )
+    mr = install(rmm.mr.TrackingResourceAdaptor(rmm.mr.PoolMemoryResource(below, 16 * MIB)))
     pointer = mr.allocate(1000)
 
     levels = footprint.foreign_levels(0)
