@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.device_info import Availability
 from rmm_uvm.watch.causes import COLUMNS, cause_row, open_events
+
+if TYPE_CHECKING:
+    from rmm_uvm._lib.events import CauseTotals
 
 __all__ = ["Attribution", "EventSource"]
 
@@ -34,7 +37,7 @@ class EventSource(Protocol):
     def stop(self) -> None:
         """Stop; the totals stay, and are complete."""
 
-    def read(self) -> Any:
+    def read(self) -> CauseTotals:
         """Return totals since the start."""
         ...
 
@@ -70,7 +73,7 @@ class Attribution:
     ) -> None:
         self.available = Availability(available=False, reason="no device that could tell causes")
         self._sources: dict[int, EventSource] = {}
-        self._latest: dict[int, Mapping[str, Any]] = {}
+        self._latest: dict[int, CauseTotals] = {}
         self._rows: list[list[float]] = []
         self._spacing_seconds = 0.0
         self._last_seconds = -1.0

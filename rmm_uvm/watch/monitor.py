@@ -75,8 +75,8 @@ class Monitor:
     on_finding : {"warn", "raise", "log"}, callable or None
         What to do about a finding; see `rmm_uvm.watch.delivery.Delivery`. None: only keep it.
     thresholds : Thresholds or None
-        What is too much; see `rmm_uvm.watch.thresholds`. None: the defaults, and the variables
-        ``RMM_UVM_WARN_*``.
+        What is too much. None: the defaults, and what the environment asks for; see
+        `rmm_uvm.watch.thresholds.Thresholds.from_environment`.
     driver : UvmDriver, str or None
         What to read: a driver, "cuda", "simulated" or "simulated:16GiB". None: the driver of the
         installed pool, else ``RMM_UVM_DRIVER``, else the GPU.
@@ -88,7 +88,7 @@ class Monitor:
     Raises
     ------
     ConfigurationError
-        If an argument cannot be used, or a variable ``RMM_UVM_WARN_*``. Nothing was opened.
+        If an argument cannot be used, or a threshold in the environment. Nothing was opened.
 
     Notes
     -----

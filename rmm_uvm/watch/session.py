@@ -111,6 +111,7 @@ class Session:
             self._tracing = Tracing(
                 settings.trace,
                 self.devices,
+                [device.driver for device in watched if device.driver is not None],
                 settings.described(),
                 versions(self._driver_version),
                 origin_ns,
@@ -215,7 +216,7 @@ class Session:
         if self._attribution is not None:
             self._attribution.look(self.elapsed_seconds())
         if self._tracing is not None and self._sampler is not None:
-            self._tracing.flush(self._sampler)
+            self._tracing.flush(self._sampler, self.findings)
         if self._publisher is not None and self._publisher.due:
             self._publisher.publish(
                 interval_seconds=self.settings.interval_seconds,

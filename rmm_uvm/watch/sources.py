@@ -144,13 +144,13 @@ def open_device(device_id: int, driver: UvmDriver | str | None = None) -> Watche
 def _without_driver(device_id: int, names: tuple[str, ...], reason: str) -> WatchedDevice:
     """Return a device of which NVML knows everything that can be known, if it does."""
     library = _nvml()
-    listed = library.devices() if library.available else ()
+    listed: tuple[tuple[str, str], ...] = library.devices() if library.available else ()
     # Without CUDA nobody tells how its ordinals map to NVML's; a single device is itself.
     if len(listed) != 1 or device_id != 0:
         facts = DeviceFacts(device_id, "unknown", "", 0, 0, chain=names)
         nvml = _no("no such device") if library.available else library.available
         return WatchedDevice(facts, None, reason, nvml)
-    [(uuid, name)] = listed
+    uuid, name = listed[0]
     nvml, reader = _nvml_reader(uuid)
     total_bytes = library.memory(uuid)[2] if nvml else 0
     facts = DeviceFacts(device_id, name, uuid, total_bytes, total_bytes, chain=names)

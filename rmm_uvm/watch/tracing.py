@@ -15,7 +15,9 @@ from typing import Any
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
+from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.watch import footprint
+from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import DeviceFacts
 
 __all__ = ["Tracing"]
@@ -30,8 +32,12 @@ class Tracing:
         The file; must not exist.
     devices : sequence of DeviceFacts
         What is watched.
+    drivers : sequence of UvmDriver
+        Their drivers; a simulated device tells of touches.
     settings, versions : mapping of str to str
         For people who read it.
+    origin_ns : int or None
+        What `time.monotonic_ns` showed when the monitor began; None: now.
 
     Raises
     ------
@@ -47,6 +53,7 @@ class Tracing:
         self,
         path: Path,
         devices: Sequence[DeviceFacts],
+        drivers: Sequence[UvmDriver],
         settings: dict[str, str],
         versions: dict[str, str],
         origin_ns: int | None,
@@ -60,16 +67,30 @@ class Tracing:
         }
         self.writer: Any = TraceWriter(path, facts, origin_ns=origin_ns)
         self._device_ids = tuple(device.device_id for device in devices)
-        self._next_sequence = 0
+        self._simulated = tuple(each for each in drivers if isinstance(each, SimulatedDevice))
+        for device in self._simulated:
+            self.writer.observe(device)
+        self._next_sequence = self._annotated = 0
         self._lock = threading.Lock()
 
     def observe(self, adaptor: UvmResourceAdaptor) -> None:
         """Write what an adaptor allocates and frees from now on."""
-        adaptor.observe(self.writer)
+        self.writer.observe(adaptor)
 
-    def flush(self, sampler: Any) -> None:
-        """Write new samples, and everything that is buffered."""
+    def flush(self, sampler: Any, findings: Sequence[Finding] = ()) -> None:
+        """Write new samples and findings, and everything that is buffered.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            Has the samples.
+        findings : sequence of Finding
+            All so far.
+        """
         with self._lock:
+            for finding in findings[self._annotated :]:
+                self.writer.annotate(str(finding))
+            self._annotated = len(findings)
             rows, self._next_sequence, _ = sampler.samples(self._next_sequence)
             if len(rows):
                 self.writer.samples(rows)
@@ -87,4 +108,7 @@ class Tracing:
             adaptor = footprint.own_adaptor(device_id)
             if adaptor is not None:
                 adaptor.observe(None)
+        for device in self._simulated:
+            device.observe(None)
+        self._simulated = ()
         self.writer.close()

@@ -264,6 +264,7 @@ def test_handle_prints_every_size_and_switch(monkeypatch: pytest.MonkeyPatch) ->
         "cupy": "off",
         "torch": "off",
         "cudf_prefetch": "off",
+        "monitor": "on",
     }
 
 

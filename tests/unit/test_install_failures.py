@@ -183,7 +183,9 @@ def test_second_device_failing_leaves_the_first_as_it_was(
     before = [rmm.mr.get_per_device_resource(number) for number in (0, 1)]
     devices = [rmm_uvm.simulated_device("64MiB", device=number) for number in (0, 1)]
     devices[1].fail_call("allocate_managed", "out_of_memory")
-    monkeypatch.setattr(rmm_uvm.install, "choose_driver", lambda number, _: devices[number])
+    monkeypatch.setattr(
+        "rmm_uvm._install_arguments.choose_driver", lambda number, _: devices[number]
+    )
     with pytest.raises(MemoryError):
         install(devices=[0, 1])
     assert [rmm.mr.get_per_device_resource(number) for number in (0, 1)] == before
