@@ -134,16 +134,11 @@ class _Magics:
 
 
 def _found(wanted: tuple[str, ...]) -> Monitor | None:
-    """Return the monitor to use: the installation's, or one that runs, if it has the sources."""
-    from rmm_uvm.install import current_installation
-
-    installation = current_installation()
-    installed = getattr(installation, "monitor", None)
-    for monitor in (installed, *running()):
-        if monitor is not None and monitor.running:
-            sources = monitor.sources
-            if all(sources.get(_OPTIONS[option]) for option in wanted):
-                return monitor
+    """Return the monitor that started last, of those that have the sources; None if none has."""
+    for monitor in reversed(running()):
+        sources = monitor.sources
+        if all(sources.get(_OPTIONS[option]) for option in wanted):
+            return monitor
     return None
 
 

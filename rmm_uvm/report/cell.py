@@ -27,12 +27,13 @@ def summary(recording: Recording, begin_seconds: float, end_seconds: float) -> s
         figures = between(recording, device, begin_seconds, end_seconds)
         if not figures.empty:
             lines.append(_line(recording, device, figures))
+    made = [f for f in recording.findings if begin_seconds < f.time_seconds <= end_seconds]
     if not lines:
+        made = [finding for finding in made if finding.kind != "monitor"]  # this line says it
         missing = missing_sources(recording)
         reason = missing[0] if missing else "no device"
         seconds = words.clock_text(end_seconds - begin_seconds)
         lines.append(f"uvm: {seconds}, memory could not be watched: {reason}")
-    made = [f for f in recording.findings if begin_seconds < f.time_seconds <= end_seconds]
     for one in collect(made):
         finding = one.finding
         text = f"{words.plain_name(finding.remedy, 200)}: {words.plain_name(finding.message, 300)}"

@@ -306,8 +306,8 @@ def _draw(
     *,
     steps: bool = False,
 ) -> None:
-    # The first in the table is the most important, and drawn last.
-    for line, name in reversed(list(zip(lines, names, strict=True))):
+    # Solid lines come first in the table: through the gaps of a dashed one they can be seen.
+    for line, name in zip(lines, names, strict=True):
         how = {"line_color": line.colour, "line_dash": list(line.dash), "line_width": line.width}
         if steps:
             chart.step("seconds", name, source=source, mode="before", **how)

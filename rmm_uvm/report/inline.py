@@ -28,8 +28,9 @@ def inline(recording: Recording) -> str:
     text = html.escape(text).encode("ascii", "xmlcharrefreplace").decode()
     height = 190 + 68 * len(collect(recording.findings)) + chart_pixels(recording)
     # Without "allow-same-origin" the frame has an origin of its own.
+    # In a div, since IPython warns of HTML that is a frame and nothing else.
     return (
-        f'<iframe title="memory report" sandbox="allow-scripts allow-downloads" '
+        f'<div><iframe title="memory report" sandbox="allow-scripts allow-downloads" '
         f'style="width: 100%; height: {min(height, _MOST_PIXELS)}px; border: 1px solid #c8c8c8" '
-        f'srcdoc="{text}"></iframe>'
+        f'srcdoc="{text}"></iframe></div>'
     )

@@ -25,6 +25,9 @@ WIDTH = 80
 _NO_NEWS = ("not asked for", "switched off")
 """How the reason of a source begins that the user did not want."""
 
+_EITHER = {"own_resources", "rmm_chain"}
+"""A program has one of these or the other."""
+
 
 _MOST_ADVICE = 3
 _MOST_DEVICES = 4
@@ -46,10 +49,11 @@ def summary(recording: Recording) -> str:
 
 def missing_sources(recording: Recording) -> list[str]:
     """Return the sources that should be there and are not, each with its reason."""
+    enough = _EITHER if any(recording.sources.get(name) for name in _EITHER) else set()
     return [
         f"{words.plain_name(name, 40)}: {words.plain_name(why.reason, 200)}"
         for name, why in recording.sources.items()
-        if not why and not why.reason.startswith(_NO_NEWS)
+        if not why and not why.reason.startswith(_NO_NEWS) and name not in enough
     ]
 
 

@@ -1,0 +1,128 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The summary for a terminal, over recordings of every shape."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from rich.cells import cell_len
+
+from rmm_uvm.device_info import Availability
+from rmm_uvm.report import Report
+from rmm_uvm.report.advice import collect, verdict
+from rmm_uvm.report.words import plain_name
+
+from . import recordings
+
+SHAPES = [
+    "fitting", "oversubscribed", "two_devices", "blind", "unknown", "attributed", "day", "hostile",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_summary_of_any_recording_is_short_and_narrow(shape: str) -> None:
+    text = str(Report(getattr(recordings, shape)()))
+
+    lines = text.splitlines()
+    assert len(lines) <= 33
+    assert max(map(cell_len, lines)) <= 80
+    assert not [c for c in text if c != "\n" and not c.isprintable()]
+    assert "nan" not in text.split()
+
+
+def test_summary_of_an_oversubscribed_run_gives_advice_first_and_once() -> None:
+    lines = str(Report(recordings.oversubscribed())).splitlines()
+
+    assert lines[2:4] == ["advice", "1. process the data in parts, or expect pages to move"]
+    assert lines[4].startswith("   2 times, first at 12.0 s: at worst, the footprint is 1.5 times")
+    assert "   at 31.5 s: the same bytes moved 6.2 times within 60 s (threshold 2.0)" in lines
+    assert "  footprint    at most 23.25 GiB, 1.50 times the capacity of 15.50 GiB" in lines
+    assert "  evicted      about 161.93 GiB" in lines
+    assert [line for line in lines if line.startswith("join ")]
+    assert next(line for line in lines if line.startswith("train ")).split()[2] == "s+"
+
+
+def test_summary_of_a_fitting_run_says_that_nothing_is_to_do() -> None:
+    lines = str(Report(recordings.fitting())).splitlines()
+
+    assert lines[2] == "nothing to do: everything fitted"
+    assert "  evicted      0 B" in lines
+    assert lines[-1] == "watching took 0.012 s of processor time, 0.12% of one core"
+    # What the user did not ask for is not missing.
+    assert not [line for line in lines if line.startswith("not watched")]
+
+
+def test_summary_of_a_simulated_run_says_so_first() -> None:
+    first = str(Report(recordings.oversubscribed(simulated=True))).splitlines()[0]
+
+    assert first == "rmm_uvm: simulated: residency is modelled, nothing ran on a GPU"
+
+
+def test_summary_without_gpu_gives_the_reasons_and_claims_nothing() -> None:
+    text = str(Report(recordings.blind()))
+
+    assert "no advice: no memory could be watched" in text
+    assert "not watched: nvml: libnvidia-ml.so.1 cannot be loaded" in text
+    assert "fitted" not in text
+
+
+def test_summary_of_an_unknown_device_claims_nothing() -> None:
+    text = str(Report(recordings.unknown()))
+
+    assert "no advice: no memory could be watched" in text
+    assert "0 B" not in text
+
+
+def test_summary_of_two_devices_has_a_row_for_each() -> None:
+    lines = str(Report(recordings.two_devices())).splitlines()
+
+    assert [line.split()[1] for line in lines if line.startswith("device ")][1:] == ["0", "1"]
+    assert "   device 0: at 14.0 s: 8.0 GB/s were evicted in each of the last 3 samples" in lines
+
+
+def test_summary_with_attribution_tells_evicted_bytes_by_cause() -> None:
+    assert "  evicted      153.41 GiB, told by cause" in str(Report(recordings.attributed()))
+
+
+def test_summary_of_a_chain_of_ours_does_not_miss_a_foreign_one() -> None:
+    recording = recordings.fitting()
+    sources = {**recording.sources, "rmm_chain": Availability(False, "the chain is one of rmm_uvm")}
+    with_own = dataclasses.replace(recording, sources=sources)
+    assert "rmm_chain" not in str(Report(with_own))
+
+    sources["own_resources"] = Availability(False, "no resource of rmm_uvm is installed")
+    with_neither = dataclasses.replace(recording, sources=sources)
+    assert "not watched: rmm_chain: the chain is one of rmm_uvm" in str(Report(with_neither))
+
+
+def test_summary_with_lost_samples_says_how_many() -> None:
+    recording = dataclasses.replace(recordings.fitting(), lost_samples=7)
+
+    assert "; the 7 oldest samples are lost" in " ".join(str(Report(recording)).split())
+
+
+def test_verdict_of_a_run_past_capacity_without_findings_is_not_that_it_fitted() -> None:
+    recording = dataclasses.replace(recordings.oversubscribed(), findings=())
+
+    assert verdict(recording) == "nothing to do: no threshold was passed"
+
+
+def test_advice_about_sources_comes_last_and_each_source_counts() -> None:
+    finding = recordings.findings_of()[0]
+    monitor = dataclasses.replace(finding, kind="monitor", time_seconds=0.0)
+    other = dataclasses.replace(monitor, message="nvml is gone")
+
+    kinds = [one.finding.kind for one in collect([monitor, other, finding])]
+
+    assert kinds == ["footprint", "monitor", "monitor"]
+
+
+@pytest.mark.parametrize("name", recordings.HOSTILE)
+def test_plain_name_of_anything_is_printable_and_short(name: str) -> None:
+    shown = plain_name(name)
+
+    assert shown
+    assert len(shown) <= 120
+    assert shown.isprintable()

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The magics, in a real shell and in a real kernel, on simulated devices."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+import rmm_uvm
+from rmm_uvm.watch.monitor import running
+
+# The warnings of IPython's own libraries are no business of these tests.
+pytestmark = pytest.mark.filterwarnings("default")
+
+SPILL = """
+import rmm, rmm_uvm
+device = rmm_uvm.simulated_device("64MiB")
+mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+rmm.mr.set_per_device_resource(0, mr)
+"""
+THRASH = """
+pieces = [mr.allocate(16 << 20) for _ in range(6)]
+for _ in range(3):
+    for piece in pieces:
+        device.touch(piece, 16 << 20, True)
+for piece in pieces:
+    mr.deallocate(piece, 16 << 20)
+"""
+
+Run = Callable[[str], Any]
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """A shell with the extension loaded, without history on disk and with simulated devices."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
+    monkeypatch.setattr("IPython.core.history.HistoryAccessor.enabled", False)
+    hook, display = sys.excepthook, sys.displayhook
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "rmm_uvm")
+    yield shell
+    atexit.unregister(shell.atexit_operations)
+    shell.atexit_operations()
+    sys.excepthook, sys.displayhook = hook, display
+
+
+@pytest.fixture
+def run(shell: InteractiveShell) -> Run:
+    return lambda text: shell.run_cell(text, store_history=False)
+
+
+def test_cell_prints_value_and_traffic(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("%%uvm\nx = 20\nx + 1")
+
+    out = capsys.readouterr().out
+    assert re.search(r"\[\d+\]: 21\nuvm \(simulated\): [\d.]+ s, 0 B to the device, 0 B", out)
+    assert not running()
+
+
+def test_cell_with_a_semicolon_shows_no_value(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("%%uvm\n21;")
+
+    assert "21" not in capsys.readouterr().out.split("uvm")[0]
+
+
+def test_cell_past_capacity_prints_what_moved_and_advice(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(SPILL)
+    run("monitor = rmm_uvm.monitor(driver=device, on_finding=None, publish=False).start()")
+    assert len(running()) == 1
+
+    run(f"%%uvm{THRASH}")
+
+    out = capsys.readouterr().out
+    assert re.search(r"uvm \(simulated\): .* MiB to the device, .* MiB to the host, about", out)
+    assert "footprint at most " in out
+    assert "\n  * " in out
+    run("monitor.stop()")
+
+
+def test_cell_that_fails_prints_its_traffic_and_fails(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = run("%%uvm\nbroken = 1 / 0")
+
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    out = capsys.readouterr().out
+    assert out.index("uvm (simulated): ") < out.index("ZeroDivisionError")
+    assert "jupyter.py" not in out
+    assert not running()
+
+
+def test_cell_with_a_syntax_error_is_not_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run("%%uvm\nfoo((")
+
+    assert isinstance(result.error_in_exec or result.error_before_exec, SyntaxError)
+    assert "uvm (simulated)" not in capsys.readouterr().out
+
+
+def test_cell_with_faults_counts_them(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("%%uvm --faults\n1;")
+
+    assert "0 GPU faults, 0 CPU faults" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["%%uvm --nonsense\n1", "%uvm_report now"])
+def test_magic_with_unknown_options_is_one_line(
+    text: str, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(text)
+
+    captured = capsys.readouterr()
+    said = (captured.out + captured.err).strip()
+    assert said.startswith("UsageError: %")
+    assert "\n" not in said
+
+
+def test_cell_without_gpu_runs_and_says_why_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "cuda")
+
+    run("%%uvm\nprint('ran')")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "ran"
+    assert len(lines) == 2
+    assert re.match(r"uvm: [\d.]+ s, memory could not be watched: ", lines[1])
+
+
+def test_report_of_nothing_says_how_to_begin(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run("%uvm_report")
+
+    assert capsys.readouterr().out == (
+        "no monitor runs: rmm_uvm.reinitialize() starts one, and %%uvm does for its cell\n"
+    )
+
+
+def test_report_after_a_cell_shows_its_timeline(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    run("%%uvm\n1;")
+
+    run("%uvm_report")
+
+    assert "<iframe" in shown[0].data
+
+
+def test_report_without_bokeh_prints_the_summary(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("%%uvm\n1;")
+    monkeypatch.setitem(sys.modules, "bokeh.embed", None)
+
+    run("%uvm_report")
+
+    out = capsys.readouterr().out
+    assert "rmm_uvm: simulated: " in out
+    assert "pip install 'rmm-uvm[report]'" in out
+
+
+def test_unloaded_extension_has_no_magics(
+    shell: InteractiveShell, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_line_magic("unload_ext", "rmm_uvm")
+
+    run("%%uvm\n1")
+
+    assert "not found" in capsys.readouterr().err
+    rmm_uvm.unload_ipython_extension(shell)  # again is no error
+
+
+def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> list[Any]:
+    """Run cells in a fresh kernel and return the outputs of the last."""
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "jupyter"))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in cells])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(notebook, timeout=100, kernel_name="python3", resources=resources)
+    asyncio.run(client.async_execute())
+    return notebook.cells[-1].outputs
+
+
+def test_magics_in_a_kernel_print_under_the_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs = execute(
+        tmp_path, monkeypatch, "%load_ext rmm_uvm", f"{SPILL}", f"%%uvm{THRASH}", "%uvm_report"
+    )
+
+    (shown,) = outputs
+    assert "<iframe" in shown["data"]["text/html"]
+
+
+def test_failing_cell_in_a_kernel_fails_the_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        execute(tmp_path, monkeypatch, "%load_ext rmm_uvm", "%%uvm\n1 / 0")
