@@ -5,6 +5,7 @@
 # Sourced by the other scripts: what a machine needs, and an environment to install into.
 #
 #   check_prerequisites       ends the script with one line when something is missing
+#   require_browser           Chromium for the tests of reports; as root on Debian it is installed
 #   make_environment NAME EXTRAS   installs this package into build/venv-NAME, sets $environment
 #
 # PYTHON and CXX choose another python3 and g++.
@@ -34,6 +35,20 @@ sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())'
   local version
   version=$("$compiler" -dumpversion)
   [ "${version%%.*}" -ge 12 ] || missing "g++ 12 or newer; $compiler is $version. Another one: CXX=g++-12"
+}
+
+require_browser() {
+  local name
+  for name in chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null && return
+  done
+  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    echo "installing chromium"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null
+  else
+    missing "Chromium, in which reports are tested (Debian, Ubuntu: apt install chromium)"
+  fi
 }
 
 make_environment() {

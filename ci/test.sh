@@ -12,8 +12,10 @@ step() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 
 check_prerequisites
 make_environment test mortgage,test
-# Tools come from the environment; apt-get, which may install GoogleTest, needs the last two.
+# Tools come from the environment; apt-get, which may install GoogleTest and
+# Chromium, needs the last two.
 export PATH=$environment/bin:$PATH:/usr/sbin:/sbin PYTHON=$environment/bin/python
+require_browser
 
 step "C++ tests, plain and under the sanitizers"
 bash "$repository/ci/test_cpp.sh" all

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,11 @@ class Page:
                 return answer["result"]
             self.events.append(answer)
 
+    def close(self) -> None:
+        """Ask the browser to end."""
+        self._session = None
+        self.call("Browser.close")
+
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
             chunk = os.read(self._from_browser, 1 << 20)
@@ -79,6 +84,7 @@ class Page:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Performance.enable", timeDomain="threadTicks")
 
     def open(self, path: Path, *, width: int = 1200, height: int = 1000) -> None:
         """Show a file in a window of a size."""
@@ -105,6 +111,33 @@ class Page:
                 return float(self.evaluate("performance.now()")) / 1e3
         raise AssertionError(f"not within {_TIMEOUT_SECONDS} s: {expression}")
 
+    def processor_seconds(self) -> float:
+        """Return the processor time that the page took so far, parsing and drawing included."""
+        metrics = self.call("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+    @contextmanager
+    def inside_frame(self) -> Iterator[None]:
+        """Speak with the frame of the page, which has an origin, and so a session, of its own."""
+        outside = self._session
+        self.call(
+            "Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True
+        )
+        frames: list[str] = []
+        while not frames:
+            self.evaluate("0")
+            frames = [
+                event["params"]["sessionId"]
+                for event in self.events
+                if event["method"] == "Target.attachedToTarget"
+                and event["params"]["targetInfo"]["type"] == "iframe"
+            ]
+        self._session = frames[-1]
+        for domain in ("Runtime", "Log"):
+            self.call(f"{domain}.enable")
+        yield
+        self._session = outside
+
     def complaints(self) -> list[Any]:
         """Return what the page logged, and what it broke with."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
@@ -122,9 +155,8 @@ class Page:
 
 def executable() -> str:
     """Return the path of a Chromium; a test needs one, as it needs the package itself."""
-    found: Callable[[str], str | None] = shutil.which
     for name in _NAMES:
-        if path := found(name):
+        if path := shutil.which(name):
             return path
     raise AssertionError(f"none of {', '.join(_NAMES)} is installed: apt-get install chromium")
 
@@ -134,8 +166,8 @@ def opened(profile: Path) -> Iterator[Page]:
     """Start a browser with an empty profile and give a page of it."""
     to_browser, from_browser = os.pipe(), os.pipe()
     inherited = (to_browser[0], from_browser[1])
-    # The browser wants its pipe as descriptors 3 and 4, and the shell can say so.
-    command = ["sh", "-c", f'exec "$@" 3<&{inherited[0]} 4>&{inherited[1]}', "sh", executable()]
+    # The browser wants its pipe as descriptors 3 and 4; bash, unlike sh, can dup those above 9.
+    command = ["bash", "-c", f'exec "$@" 3<&{inherited[0]} 4>&{inherited[1]}', "bash", executable()]
     process = subprocess.Popen(
         [*command, *_FLAGS, f"--user-data-dir={profile}"],
         pass_fds=inherited,
@@ -148,8 +180,7 @@ def opened(profile: Path) -> Iterator[Page]:
     try:
         page.attach()
         yield page
-        page._session = None
-        page.call("Browser.close")
+        page.close()
     finally:
         for descriptor in (to_browser[1], from_browser[0]):
             os.close(descriptor)
