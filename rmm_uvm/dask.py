@@ -12,8 +12,10 @@ In Dask's configuration; the second entry is optional and holds keywords of
       maximum_pool_size: 64GiB
       monitor: {interval_seconds: 1}
 
-Each worker is watched, as with `rmm_uvm.reinitialize`; ``monitor: false`` leaves that out. A
-worker whose pool cannot be installed does not start. Do not give dask-cuda workers ``--rmm-*``
+Each worker is watched, as with `rmm_uvm.reinitialize`, and its figures are among those at its
+``/metrics``; ``monitor: false`` leaves that out.
+
+A worker whose pool cannot be installed does not start. Do not give dask-cuda workers ``--rmm-*``
 options too: they replace the pool, which is reported by a `ReplacedResourceWarning`.
 
 Does not cover exchanging data between workers on managed memory; see `rmm_uvm.ipc_pool`.
@@ -38,12 +40,18 @@ def dask_setup(worker: Any) -> None:
     """
     from dask import config
 
+    from rmm_uvm.integrations import prometheus
+
     keywords = config.get("rmm-uvm", None) or {}
     rmm_uvm.reinitialize(**_underscored(keywords))
+    prometheus.register()  # says that it is not available where prometheus_client is missing
 
 
 def dask_teardown(worker: Any) -> None:
     """Put back what was there; Dask calls this when a worker ends."""
+    from rmm_uvm.integrations import prometheus
+
+    prometheus.unregister()
     rmm_uvm.restore()
 
 

@@ -326,7 +326,8 @@ class Monitor:
         host : str
             Address to listen at; by default nobody outside this machine can read.
         monitor : Monitor or None
-            Whose figures. None: of the one that `rmm_uvm.reinitialize` started, else of a new one.
+            Whose figures. None: of all that run, such as the one that `rmm_uvm.reinitialize`
+            started; if none runs, one is started.
 
         Returns
         -------
