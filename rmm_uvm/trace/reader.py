@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str], *, most_events: int = 50_000_000) -> Trac
 
     Notes
     -----
-    The file may come from anybody. Reads ten million events in about a second.
+    The file may come from anybody. Reads about a million events a second.
 
     Examples
     --------
