@@ -78,6 +78,7 @@ class Session:
         self._samples: Samples = np.empty(0, SAMPLE_DTYPE)
         self._lost = 0
         self._sampler: Sampler | None = None
+        self._next_edge_seconds = 0.0
         self._sampler_cost_seconds = 0.0
         self._attribution: Attribution | None = None
         self._publisher: Publisher | None = None
@@ -150,7 +151,7 @@ class Session:
         self._advisor.start()
         opened.callback(sampler.sample_now)  # the last one, for the last look
         writer = None if self._tracing is None else self._tracing.writer
-        self._stages = stages.StageLog(self.elapsed_seconds, writer=writer)
+        self._stages = stages.StageLog(self.elapsed_seconds, writer=writer, edge=self._sample_edge)
         stages.subscribe(self._stages)
         opened.callback(stages.unsubscribe, self._stages)
         self.running = True
@@ -231,6 +232,18 @@ class Session:
         if self._sampler is not None:
             self._sampler.sample_now()
         return self._advisor.look()
+
+    def _sample_edge(self) -> None:
+        """Take a sample where a stage begins or ends.
+
+        At most ten in an interval: a program with very many short stages keeps its history.
+        """
+        sampler = self._sampler
+        now_seconds = self.elapsed_seconds()
+        if sampler is None or now_seconds < self._next_edge_seconds:
+            return
+        self._next_edge_seconds = now_seconds + self.settings.interval_seconds / 10
+        sampler.sample_now()
 
     def samples(self, since_sequence: int = 0, /) -> tuple[Samples, int, int]:
         """Return samples from a sequence number on, the next number, and how many were lost."""

@@ -62,6 +62,9 @@ class StageLog:
         Stages kept; older ones are dropped and counted.
     writer : StageWriter or None
         Is told too.
+    edge : callable or None
+        Called before a begin or an end is noted: the monitor takes a sample there, so that what
+        moves in a stage is not shared out with its neighbours.
 
     Notes
     -----
@@ -73,14 +76,18 @@ class StageLog:
         now_seconds: Callable[[], float],
         most: int = _MOST_STAGES,
         writer: StageWriter | None = None,
+        edge: Callable[[], object] | None = None,
     ) -> None:
         self._now_seconds = now_seconds
+        self._edge = edge
         self._noted: collections.deque[_Noted] = collections.deque(maxlen=most)
         self._begun = 0
         self._writer = writer
 
     def begin(self, name: str, depth: int) -> _Noted:
         """Note that a stage begins."""
+        if self._edge is not None:
+            self._edge()
         noted = _Noted(name, self._now_seconds(), depth)
         self._noted.append(noted)
         self._begun += 1
@@ -90,6 +97,8 @@ class StageLog:
 
     def end(self, noted: _Noted) -> None:
         """Note that it ended."""
+        if self._edge is not None:
+            self._edge()
         noted.end_seconds = self._now_seconds()
         if self._writer is not None:
             self._writer.stage_end()

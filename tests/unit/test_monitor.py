@@ -510,3 +510,30 @@ def test_start_http_without_its_package_says_what_to_install(
 
     with pytest.raises((AvailabilityError, ModuleNotFoundError)):
         Monitor.start_http(0)
+
+
+def test_bytes_of_a_stage_are_not_shared_with_its_neighbours(
+    device: SimulatedDevice, make: Make
+) -> None:
+    mr = ManagedMemoryResource(device)
+    pointer = mr.allocate(16 * MIB)
+    m = make(interval_seconds=60).start()  # no sample but at the edges
+    device.cpu_touch(pointer, 4 * MIB)
+    m._clock.advance(10)
+    with rmm_uvm.stage("eight"):
+        device.cpu_touch(pointer + 4 * MIB, 8 * MIB)
+        m._clock.advance(10)
+    device.cpu_touch(pointer + 12 * MIB, 4 * MIB)
+    m._clock.advance(10)
+    [row] = m.report().to_dict()["devices"][0]["by_stage"]
+    assert (row["name"], row["device_to_host_bytes"]) == ("eight", 8 * MIB)
+    mr.deallocate(pointer, 16 * MIB)
+
+
+def test_samples_at_the_edges_of_many_short_stages_are_few(make: Make) -> None:
+    m = make(interval_seconds=60).start()
+    for _ in range(1000):
+        m._clock.advance(0.05)
+        with rmm_uvm.stage("short"):
+            pass
+    assert len(m.samples()) < 20
