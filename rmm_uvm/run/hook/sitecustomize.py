@@ -59,9 +59,10 @@ def _begin(folder: str) -> None:
         _complain(folder, error)
 
 
-_folder = _step_aside()
-try:
-    _chain()
-finally:
-    if _folder:
-        _begin(_folder)
+if __name__ == "sitecustomize":  # as site imports it, and not a tool that walks over modules
+    _folder = _step_aside()
+    try:
+        _chain()
+    finally:
+        if _folder:
+            _begin(_folder)
