@@ -70,7 +70,8 @@ class Advisor:
     on_round : sequence of callable
         Called before every look, without arguments.
     read_host_memory : callable
-        Returns the `HostMemory`; asked once a second at most, and not for simulated devices.
+        Returns the `HostMemory`; asked once a second at most, only when more is allocated than a
+        device holds, and not for simulated devices.
     clock : callable
         Returns seconds.
 
@@ -186,14 +187,22 @@ class Advisor:
             new = samples[samples["device_id"] == device.device_id]
             state = self._states.get(device.device_id, PolicyState())
             self._states[device.device_id], found = evaluate(
-                state, new, self._context(device, sources), self._thresholds
+                state, new, self._context(device, sources, new), self._thresholds
             )
             findings.extend(found)
         return sorted(findings, key=lambda finding: finding.time_seconds)
 
-    def _context(self, device: DeviceFacts, sources: Mapping[str, Availability]) -> Context:
-        # What a simulated device evicts is no memory of this machine.
-        host = None if device.simulated else self._host_memory()
+    def _context(
+        self,
+        device: DeviceFacts,
+        sources: Mapping[str, Availability],
+        samples: np.ndarray[Any, np.dtype[np.void]],
+    ) -> Context:
+        host = None
+        # What a simulated device evicts is no memory of this machine, and while all fits on the
+        # device the host need not be asked: its answer is most of what a look costs.
+        if not device.simulated and (samples["footprint_bytes"] > device.capacity_bytes).any():
+            host = self._host_memory()
         return Context(
             device=device,
             host_available_bytes=None if host is None else host.available_bytes,

@@ -12,7 +12,7 @@ from rmm_uvm.watch.recording import DeviceFacts
 
 __all__ = ["Context", "worth_telling"]
 
-# Another source takes the place of these, or a program simply has none of them.
+# Another source takes the place of these, or nothing that is found depends on them.
 _DISPENSABLE = frozenset({"nvml", "rmm_chain", "own_resources", "board"})
 # How a reason begins when nothing is broken: somebody wished it so, or there is nothing to see.
 _NO_FAULT = ("switched off", "not asked for", "without concurrent managed access")

@@ -101,13 +101,9 @@ def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | No
 def all_fits(row: Row, total_bytes: int) -> bool:
     """Return whether the managed memory that is not on the device would find room there.
 
-    If so nothing needs to leave, and what did was wanted by the CPU. Estimated residence tells that
-    only while no more came in than went out: data that the CPU wrote first come in without ever
-    having left, and hide what leaves later.
+    If so nothing needs to leave, and what did was wanted by the CPU.
     """
     if not row.managed_bytes or not row.knows(Known.RESIDENT | Known.DEVICE):
-        return False
-    if not row.knows(Known.RESIDENT_EXACT) and row.host_to_device_bytes > row.device_to_host_bytes:
         return False
     free_bytes = total_bytes - row.device_used_bytes
     return row.managed_bytes - row.resident_bytes <= free_bytes

@@ -186,13 +186,16 @@ class _Step:
             self._rearm("footprint")
 
     def _look_at_host_memory(self) -> None:
-        threshold, available_bytes = (
-            self._limits.host_memory_fraction,
-            self._context.host_available_bytes,
-        )
-        if threshold is None or available_bytes is None:
+        threshold = self._limits.host_memory_fraction
+        available_bytes = self._context.host_available_bytes
+        if threshold is None:
             return
         needed_bytes = wording.evicted_later_bytes(self._row, self._device)
+        if not needed_bytes:
+            self._rearm("host_memory")
+            return
+        if available_bytes is None:
+            return
         if needed_bytes > threshold * available_bytes:
             found = wording.host_memory_found(
                 self._row,

@@ -135,6 +135,14 @@ def test_host_memory_is_read_once_a_second_at_most(sampler: FakeSampler) -> None
     advisor.stop()
 
 
+def test_host_memory_is_not_read_while_all_fits(sampler: FakeSampler) -> None:
+    advisor = make(sampler, read_host_memory=lambda: pytest.fail("read"))
+    sampler.add(16 * GIB)
+    assert advisor.look() == ()
+    assert advisor.failures == ()
+    advisor.stop()
+
+
 def test_host_memory_that_cannot_be_read_is_no_failure(sampler: FakeSampler) -> None:
     def read() -> HostMemory:
         raise AvailabilityError("no /proc")

@@ -178,15 +178,6 @@ def test_what_leaves_while_everything_would_fit_is_no_eviction() -> None:
     assert Samples(**{**fits, "managed_bytes": 10 * GIB + 1}).add(10, **EVICTING).kinds() != []
 
 
-def test_estimated_residence_is_not_trusted_after_more_came_than_left() -> None:
-    fits = {**OVER, "footprint_bytes": 8 * GIB, "managed_bytes": 8 * GIB}
-    fits |= {"resident_bytes": 8 * GIB}
-    estimated = EXACT & ~Known.RESIDENT_EXACT
-    assert Samples(estimated, **fits).add(10, **EVICTING).kinds() == []
-    came = Samples(estimated, **fits).add(host_to_device_bytes=16 * GIB)
-    assert came.add(4, **EVICTING, host_to_device_bytes=0).kinds() == ["eviction"]
-
-
 def test_totals_that_begin_anew_are_no_eviction() -> None:
     samples = Samples(**OVER, evicted_bytes_estimate=100 * GIB).add(seconds=3600.0)
     for _ in range(5):
@@ -318,6 +309,12 @@ def test_host_memory_that_suffices_or_is_not_known_is_not_found(
 def test_host_memory_does_not_count_twice_what_lies_there_already() -> None:
     samples = Samples(**OVER, device_to_host_bytes=4 * GIB).add(5)
     assert samples.kinds(QUIET, host_available_bytes=GIB) == []
+
+
+def test_host_memory_is_told_again_after_all_has_fitted_for_a_minute() -> None:
+    samples = Samples(**OVER).add().add(seconds=60, footprint_bytes=GIB)
+    samples.add(footprint_bytes=20 * GIB)
+    assert samples.kinds(QUIET, host_available_bytes=GIB) == ["host_memory"] * 2
 
 
 # Sources
