@@ -19,7 +19,9 @@ __all__ = ["mark_findings", "marks_seconds", "shown_findings", "strip"]
 
 _LANE_PIXELS = 24
 _MOST_LANES = 8
-_MOST_BANDS = 80
+_MOST_BANDS = 300
+_MOST_NAMED = 50
+_NARROWEST_FRACTION = 0.02  # of the time: narrower bands have no room for a name
 _MOST_MARKS = 300
 _NAME_LETTERS = 80
 
@@ -104,41 +106,56 @@ def _bands(
     lanes: dict[tuple[str, int], int],
     top: int,
 ) -> None:
-    from bokeh.models import ColumnDataSource, HoverTool
+    """Draw stages: those wide enough for a name one by one, then all others at once.
 
-    fills = {
-        name: style.STAGE_FILLS[i % len(style.STAGE_FILLS)]
-        for i, name in enumerate(dict.fromkeys(s.name for s in stages))
-    }
+    A long name runs on until the next band of its lane is drawn over it, at any zoom; that takes a
+    glyph for each, and a browser is slow with hundreds of glyphs.
+    """
+    from bokeh.models import HoverTool
+
+    names = dict.fromkeys(stage.name for stage in stages)
+    fills = {n: style.STAGE_FILLS[i % len(style.STAGE_FILLS)] for i, n in enumerate(names)}
+    narrowest = _NARROWEST_FRACTION * chart.x_range.end
+    rows = [_band(s, recording, top + lanes[_lane(s)], fills[s.name]) for s in stages]
+    widest = sorted(rows, key=lambda row: row["left"] - row["right"])[:_MOST_NAMED]
+    wide = {id(row) for row in widest if row["right"] - row["left"] >= narrowest}
+    named = [row for row in rows if id(row) in wide]
     bands = []
-    for lane, number in lanes.items():
-        mine = [stage for stage in stages if _lane(stage) == lane]
-        for stage in mine:
-            begin, end = stage.begin_seconds, end_of(stage, recording)
-            upper, name = top + number, words.plain_name(stage.name, _NAME_LETTERS)
-            data = {
-                "left": [begin],
-                "right": [end],
-                "top": [upper + 0.06],
-                "bottom": [upper + 0.94],
-                "middle": [upper + 0.5],
-                "name": [name],
-                "seconds": [words.clock_text(end - begin)],
-                "thread": [words.plain_name(stage.thread, _NAME_LETTERS) if stage.thread else "-"],
-            }
-            source = ColumnDataSource(data)
-            band = chart.quad(
-                left="left", right="right", top="top", bottom="bottom", source=source,
-                fill_color=fills[stage.name], line_color="#6B6B6B", line_width=0.8,
-            )  # fmt: skip
-            bands.append(band)
-            # A long name runs on until the next band of its lane is drawn over it, at any zoom.
-            chart.text(
-                "left", "middle", "name", source=source, x_offset=5, text_baseline="middle",
-                text_font_size="12px", text_color="#111111",
-            )  # fmt: skip
+    for row in named:
+        bands.append(_quads(chart, [row]))
+        chart.text(
+            "left", "middle", "name", source=bands[-1].data_source, x_offset=5,
+            text_baseline="middle", text_font_size="12px", text_color="#111111",
+        )  # fmt: skip
+    if others := [row for row in rows if id(row) not in wide]:
+        bands.append(_quads(chart, others))
     tooltips = [("stage", "@name"), ("time", "@seconds"), ("thread", "@thread")]
     chart.add_tools(HoverTool(tooltips=tooltips, renderers=bands))
+
+
+def _band(stage: Stage, recording: Recording, row: int, fill: str) -> dict[str, Any]:
+    end = end_of(stage, recording)
+    return {
+        "left": stage.begin_seconds,
+        "right": end,
+        "top": row + 0.06,
+        "bottom": row + 0.94,
+        "middle": row + 0.5,
+        "fill": fill,
+        "name": words.plain_name(stage.name, _NAME_LETTERS),
+        "seconds": words.clock_text(end - stage.begin_seconds),
+        "thread": words.plain_name(stage.thread, _NAME_LETTERS) if stage.thread else "-",
+    }
+
+
+def _quads(chart: Any, rows: Sequence[dict[str, Any]]) -> Any:
+    from bokeh.models import ColumnDataSource
+
+    return chart.quad(
+        left="left", right="right", top="top", bottom="bottom", fill_color="fill",
+        line_color="#6B6B6B", line_width=0.8,
+        source=ColumnDataSource({name: [row[name] for row in rows] for name in rows[0]}),
+    )  # fmt: skip
 
 
 def _marks(chart: Any, recording: Recording, findings: Sequence[Finding]) -> None:
