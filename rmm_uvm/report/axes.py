@@ -18,7 +18,7 @@ CLOCK_SECONDS = 300
 """Runs longer than this show h:mm:ss instead of seconds."""
 
 # As wide as the widest labels: the time axes of all charts lie exactly below one another.
-_LEFT_PIXELS = 62
+_LEFT_PIXELS = 68
 _RIGHT_PIXELS = 14
 
 
@@ -31,7 +31,7 @@ def memory_unit(most_bytes: float) -> tuple[float, str]:
     ((1073741824, 'GiB'), (1048576, 'MiB'))
     """
     for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB")):
-        if most_bytes >= 2 * 1024**power:
+        if most_bytes >= 1024**power:
             return 1024**power, unit
     return 1024, "KiB"
 

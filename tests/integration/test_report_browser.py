@@ -109,7 +109,7 @@ def test_report_of_hostile_names_runs_none_of_them(page: Page, tmp_path: Path) -
         ".getBoundingClientRect(); return [a.left, a.top, a.width]})()"
     )
     for number in range(len(recordings.HOSTILE)):  # over every band, so that it shows its text
-        x = left + 62 + (width - 76) * (number + 0.45) / 10
+        x = left + 68 + (width - 82) * (number + 0.45) / 10
         page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=top + 42 + 24 * number)
         page.evaluate("new Promise(done => requestAnimationFrame(done)) && 0")
 
