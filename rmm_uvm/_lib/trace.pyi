@@ -46,6 +46,7 @@ class TraceWriter(MemoryObserver):
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
 
+@disjoint_base
 class ChunkDecoder:
     def events(
         self, payload: bytes

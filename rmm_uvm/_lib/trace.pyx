@@ -78,13 +78,14 @@ cdef class TraceWriter(MemoryObserver):
 
     Examples
     --------
-    >>> import tempfile, rmm_uvm.trace
+    >>> import tempfile
+    >>> from rmm_uvm.trace import TraceWriter, read
     >>> folder = tempfile.TemporaryDirectory()
     >>> writer = TraceWriter(f"{folder.name}/program.uvmtrace", {"program": "example"})
     >>> writer.stage_begin("etl")
     >>> writer.stage_end()
     >>> writer.close()
-    >>> trace = rmm_uvm.trace.read(f"{folder.name}/program.uvmtrace")
+    >>> trace = read(f"{folder.name}/program.uvmtrace")
     >>> trace.facts["program"], [stage.name for stage in trace.stages]
     ('example', ['etl'])
     >>> folder.cleanup()

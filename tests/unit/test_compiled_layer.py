@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-MODULES = ["driver", "pending", "cuda", "sim", "events", "residency", "mr"]
+MODULES = ["driver", "pending", "cuda", "sim", "events", "trace", "residency", "mr"]
 
 
 def examples() -> list[doctest.DocTest]:
