@@ -97,7 +97,7 @@ void cupti_session::leave(migration_tally& tally) noexcept
   if (listeners_.size() == 1) {
     switch_off();
   } else {
-    flush_records(completed_records);
+    flush_records(every_record);  // those under way will not reach it any more
   }
   std::lock_guard const records{records_mutex};
   std::erase_if(listeners_, is_it);
