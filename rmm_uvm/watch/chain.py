@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from rmm_uvm._lib.driver import LevelSource
+from rmm_uvm._lib.driver import LevelSource, UvmDriver
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.device_info import Availability
@@ -141,6 +141,12 @@ class WatchedChain:
         assert self._prefetcher is not None
         for reason, count in self._prefetcher.statistics()["skipped"].items():
             self._skipped[reason] = self._skipped.get(reason, 0) + sign * count
+
+    @property
+    def driver(self) -> UvmDriver | None:
+        """The driver of our pool; None without one."""
+        prefetcher = self._prefetcher
+        return None if prefetcher is None else prefetcher.driver
 
     def forget(self) -> None:
         """Let go of everything but the figures; refreshing does nothing from now on."""

@@ -31,6 +31,7 @@ from rmm_uvm.watch.recording import DeviceFacts, Recording
 from rmm_uvm.watch.sample import SAMPLE_DTYPE
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
+from rmm_uvm.watch.sources import WatchedDevice
 from rmm_uvm.watch.tracing import Tracing
 from rmm_uvm.watch.versions import driver_version, versions
 
@@ -298,11 +299,21 @@ class Session:
         }
         if self._attribution is not None:
             found["cupti"] = self._attribution.available
+        if any(self._moved(device) for device in list(self._watched.values())):
+            found["kernel_counters"] = found["device_memory"] = sources.MOVED
         if self._publisher is not None:
             found["board"] = self._publisher.available
         if self._tracing is not None:
             found["trace"] = self._tracing.available
         return found
+
+    def _moved(self, device: WatchedDevice) -> bool:
+        """Return whether the pool was replaced by one on another simulated device.
+
+        On a GPU all drivers of a process read the same counters.
+        """
+        now = self._chains[device.facts.device_id].driver
+        return device.facts.simulated and now is not None and now is not device.driver
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -22,6 +22,7 @@ from rmm_uvm.watch.recording import DeviceFacts
 
 __all__ = [
     "AVAILABLE",
+    "MOVED",
     "NOT_ASKED_FOR",
     "SWITCHED_OFF",
     "WatchedDevice",
@@ -37,6 +38,10 @@ AVAILABLE = Availability(available=True)
 # Reasons that begin so are no fault: see `rmm_uvm.watch.context.worth_telling`.
 NOT_ASKED_FOR = Availability(available=False, reason="not asked for")
 SWITCHED_OFF = Availability(available=False, reason="switched off")
+MOVED = Availability(
+    available=False,
+    reason="the pool was replaced by one on another simulated device: start a new monitor",
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -346,6 +346,18 @@ def test_pool_that_is_replaced_is_let_go_and_the_new_one_followed() -> None:
         assert m.devices[0].chain[0] == "UvmResourceAdaptor"
 
 
+def test_pool_on_another_simulated_device_is_said_to_be_unseen(device: SimulatedDevice) -> None:
+    rmm.mr.set_per_device_resource(
+        0, rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    )
+    with Monitor(on_finding=None, publish=False) as m:
+        rmm.mr.set_per_device_resource(
+            0, rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+        )
+        assert m.snapshot().managed_bytes == 8 * MIB
+        assert "another simulated device" in m.sources["kernel_counters"].reason
+
+
 def test_stopped_monitor_keeps_neither_driver_nor_pool(make: Make) -> None:
     device = rmm_uvm.simulated_device("64MiB")
     pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
