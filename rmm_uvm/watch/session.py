@@ -310,8 +310,10 @@ class Session:
     def _moved(self, device: WatchedDevice) -> bool:
         """Return whether the pool was replaced by one on another simulated device.
 
-        On a GPU all drivers of a process read the same counters.
+        On a GPU all drivers of a process read the same counters. Who named a driver knows.
         """
+        if self.settings.driver is not None:
+            return False
         now = self._chains[device.facts.device_id].driver
         return device.facts.simulated and now is not None and now is not device.driver
 
