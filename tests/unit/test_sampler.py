@@ -406,3 +406,25 @@ print('end')
 """
     )
     assert (result.returncode, result.stdout) == (0, "end\n"), result.stderr
+
+
+def test_ring_of_a_day_at_one_sample_a_second_takes_less_than_ten_mebibytes() -> None:
+    result = run_python(
+        """
+import re, rmm_uvm
+from pathlib import Path
+from rmm_uvm._lib.monitor import FakeClock, Sampler, Slot
+
+def resident_bytes():
+    found = re.search(r"VmRSS:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) << 10
+
+device = rmm_uvm.simulated_device("64MiB")
+before = resident_bytes()
+sampler = Sampler([Slot(0, device)], 1_000_000_000, 86_400, FakeClock())
+for _ in range(86_500):
+    sampler.sample_now()
+print(resident_bytes() - before < 10 << 20, sampler.next_sequence)
+"""
+    )
+    assert result.stdout == "True 86500\n", result.stderr
