@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sampler (`cpp/include/rmm_uvm/monitor`): one thread, without the GIL, for all devices.
 
-Covers what happens to samplers when the process forks or exits. Does not cover what samples mean.
-See `rmm_uvm.watch.sample` for their layout.
+Does not cover what samples mean: `rmm_uvm.watch.sample` has their layout.
 """
 
 from cpython.bytearray cimport PyByteArray_AsString
@@ -25,36 +24,9 @@ from rmm_uvm._lib.driver cimport (
     memory_level_source,
 )
 
-import atexit
-import os
-import threading
 import time
-import weakref
 
-_live = weakref.WeakSet()  # samplers, for the hooks below: the process has them, not a sampler
-_held_over_fork = {}  # thread that forks -> the samplers that it holds still
-
-
-def _before_fork():
-    held = _held_over_fork[threading.get_ident()] = list(_live)
-    for sampler in held:
-        sampler._before_fork()
-
-
-def _after_fork():
-    for sampler in _held_over_fork.pop(threading.get_ident(), ()):
-        sampler._after_fork()
-
-
-def _at_exit():
-    for sampler in list(_live):
-        sampler.stop()
-
-
-# A sample under way while the process forks would leave its locks taken in the child: the
-# driver's, the ledger's, malloc's.
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
-atexit.register(_at_exit)
+from rmm_uvm._lib import sampler_hooks
 
 
 def levels_of(mr):
@@ -239,7 +211,7 @@ cdef class Sampler:
         if clock is not None:
             time_source = static_pointer_cast[clock_t, fake_clock](clock.handle)
         self.handle.reset(new sampler(wanted, settings, time_source))
-        _live.add(self)
+        sampler_hooks.keep(self)
 
     def __dealloc__(self):
         with nogil:
@@ -397,12 +369,7 @@ cdef class Sampler:
             A device that is watched.
         footprint_bytes, managed_bytes : int or None
             Bytes allocated and not freed, and taken from the driver as managed memory; None when
-            not known.
-
-        Raises
-        ------
-        ValueError
-            If the device is not watched.
+            not known. Errors as in `set_levels`.
         """
         cdef optional[uint64_t] footprint, managed
         cdef bool found

@@ -184,7 +184,7 @@ TEST_F(Sampler, DeviceThatHangsHoldsUpNobodyForEver)
   impatient->start();
   memory->hangs = true;
   clock->advance(interval_ns);
-  while (impatient->sample_now()) {}  // until the thread is the one that hangs
+  while (impatient->sample_now()) {}   // until the thread is the one that hangs
   EXPECT_GT(impatient->count(0), 0U);  // readers do not wait at all
   impatient->before_fork();
   impatient->after_fork();
