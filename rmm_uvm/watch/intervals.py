@@ -61,7 +61,8 @@ class Interval(NamedTuple):
     to_device_bytes : int
         Moved to the device.
     own_bytes : int
-        What this package asked to have on the device: prefetched, or discarded and so not copied.
+        Prefetched by this package. What it discarded is not in it: an allocation over dead contents
+        takes room on the device however its pages get there.
     """
 
     seconds: float
@@ -89,7 +90,6 @@ def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | No
     own_bytes = 0
     if after.knows(Known.FOOTPRINT):
         own_bytes = max(0, after.prefetched_bytes - before.prefetched_bytes)
-        own_bytes += max(0, after.discarded_bytes - before.discarded_bytes)
     return Interval(
         seconds=(after.time_ns - before.time_ns) / 1e9,
         evicted_bytes=evicted_bytes,

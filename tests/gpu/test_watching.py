@@ -38,7 +38,7 @@ def touch_by_cpu(address: int, nbytes: int) -> None:
 
 def touch_by_gpu(address: int, nbytes: int) -> None:
     memory = cupy.cuda.UnownedMemory(address, nbytes, None)
-    array = cupy.ndarray(nbytes, cupy.uint8, memory)
+    array = cupy.ndarray(nbytes, cupy.uint8, cupy.cuda.MemoryPointer(memory, 0))
     array += 1
     cupy.cuda.Device().synchronize()
 
@@ -277,7 +277,7 @@ def test_run_of_a_plain_program_reports_its_traffic(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout == "2\n"
-        assert "64.0 MiB" in done.stderr, done.stderr
+        assert "64.00 MiB to the device" in done.stderr, done.stderr
         assert json.loads(out.read_text())
 
 

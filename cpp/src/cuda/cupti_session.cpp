@@ -108,7 +108,7 @@ void cupti_session::flush() noexcept
   if (forked()) { return; }
   std::unique_lock const control{control_mutex_, std::try_to_lock};
   if (control.owns_lock() && on_ && now_() - flushed_ns_ >= between_flushes_ns) {
-    flush_records(completed_records);
+    flush_records(every_record);
   }
 }
 
@@ -217,6 +217,7 @@ availability cupti_session::switch_on()
 void cupti_session::switch_off() noexcept
 {
   if (on_) {
+    flush_records(every_record);
     static_cast<void>(cupti_.activity_disable(unified_memory));
     flush_records(every_record);
   }
