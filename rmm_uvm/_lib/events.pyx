@@ -73,8 +73,8 @@ cdef dict _named(by_cause totals):
 cdef class MigrationEvents:
     """Sums of what moved, by direction and cause, and by 2 MiB block. Off until started.
 
-    Made by `cupti_events` and `simulated_events`. With CUPTI, code that faults takes about three
-    times as long while it is on, and switching off takes 2 s (`rmm_uvm.watch.causes.COST_NOTE`).
+    Made by `cupti_events` and `simulated_events`. With CUPTI, code that faults takes much
+    longer while it is on: `rmm_uvm.watch.causes.COST_NOTE`.
 
     Notes
     -----
@@ -120,7 +120,7 @@ cdef class MigrationEvents:
         return as_availability(started)
 
     def stop(self):
-        """Stop watching; the sums stay. Idempotent. Takes 2 s on a GPU."""
+        """Stop watching; the sums stay. Idempotent."""
         with nogil:
             dereference(self.handle).stop()
 

@@ -139,7 +139,7 @@ class Attribution:
             return self._busiest
 
     def stop(self, now_seconds: float) -> None:
-        """Stop all sources, and keep their last totals; idempotent. Takes 2 s on a GPU.
+        """Stop all sources, and keep their last totals; idempotent.
 
         Parameters
         ----------

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "COST_NOTE", "cause_row", "cost_note", "open_events"]
 
 COST_NOTE = (
-    "attribution is on: code that faults takes 2.8 to 3.6 times as long meanwhile (CUPTI, measured "
-    "on an H200), and switching off takes 2 seconds"
+    "attribution is on: code that faults takes two to four times as long meanwhile (CUPTI; 2.3 to "
+    "3.6 measured on an H200)"
 )
 """What attribution costs on a GPU, for everything that prints it."""
 

@@ -70,8 +70,7 @@ class Monitor:
     faults : bool
         Count faults too. A program that does nothing but fault takes about 10 % longer.
     attribution : bool
-        Tell bytes by cause, with CUPTI. A faulting program takes about three times as long, and
-        `stop` two seconds.
+        Tell bytes by cause, with CUPTI. A faulting program takes two to four times as long.
     on_finding : {"warn", "raise", "log"}, callable or None
         What to do about a finding; see `rmm_uvm.watch.delivery.Delivery`. None: only keep it.
     thresholds : Thresholds or None

@@ -121,7 +121,8 @@ def test_faults_are_counted_when_asked_for_and_not_before(
     touch_by_cpu(address, 16 * MIB)
     with rmm_uvm.monitor(driver=gpu, on_finding=None, publish=False) as m:
         assert m.snapshot().gpu_faults is None
-    with rmm_uvm.monitor(driver=gpu, faults=True, on_finding=None, publish=False) as m:
+    own = rmm_uvm.cuda_driver(0)  # a driver keeps its tracker of faults until it goes
+    with rmm_uvm.monitor(driver=own, faults=True, on_finding=None, publish=False) as m:
         start = m.snapshot()
         touch_by_gpu(address, 16 * MIB)
         touch_by_cpu(address, 16 * MIB)

@@ -63,7 +63,8 @@ TEST_F(CuptiEvents, AreOffUntilStartedAndOffAfterTheStop)
   EXPECT_TRUE(cupti.take_log().empty());
   events.stop();
   EXPECT_EQ(cupti.take_log(),
-            (std::vector<std::string>{"cuptiActivityDisable", "flush all", "cuptiUnsubscribe"}));
+            (std::vector<std::string>{
+              "flush all", "cuptiActivityDisable", "flush all", "cuptiUnsubscribe"}));
   events.stop();
   EXPECT_TRUE(cupti.take_log().empty());
 }
@@ -90,7 +91,27 @@ TEST_F(CuptiEvents, SecondStartBeginsAtZero)
   EXPECT_EQ(events.read().host_to_device_bytes[1], 0U);
 }
 
-TEST_F(CuptiEvents, ReadingFlushesOnceASecondAndNeverForces)
+TEST_F(CuptiEvents, WakeCuptiByAManagedAllocationOnceItIsOn)
+{
+  cupti_events events{session, {0}};
+  static_cast<void>(cuda.take_log());
+  ASSERT_TRUE(events.start().available);
+  auto const log   = cuda.take_log();
+  auto const taken = std::find(log.begin(), log.end(), "cuMemAllocManaged");
+  ASSERT_NE(taken, log.end());
+  EXPECT_NE(std::find(taken, log.end(), "cuMemFree"), log.end());
+  EXPECT_FALSE(cuda.called_without_context);
+  EXPECT_TRUE(cuda.contexts.empty());
+}
+
+TEST_F(CuptiEvents, WithoutManagedMemoryToWakeItGoOn)
+{
+  cuda.answers["cuMemAllocManaged"] = CUDA_ERROR_OUT_OF_MEMORY;
+  cupti_events events{session, {0}};
+  EXPECT_TRUE(events.start().available);
+}
+
+TEST_F(CuptiEvents, ReadingFlushesOnceASecondWhatIsPartlyFilledToo)
 {
   cupti_events events{session, {0}};
   ASSERT_TRUE(events.start().available);
@@ -100,7 +121,7 @@ TEST_F(CuptiEvents, ReadingFlushesOnceASecondAndNeverForces)
   fake_now += second_ns;
   EXPECT_EQ(events.read().host_to_device_bytes[1], 4096U);
   EXPECT_EQ(events.read().host_to_device_bytes[1], 4096U);
-  EXPECT_EQ(cupti.take_log(), (std::vector<std::string>{"flush completed"}));
+  EXPECT_EQ(cupti.take_log(), (std::vector<std::string>{"flush all"}));
 }
 
 TEST_F(CuptiEvents, OfTwoDevicesShareOneSessionAndKeepApart)

@@ -16,8 +16,8 @@ namespace rmm_uvm::cuda {
 /**
  * @brief Why managed pages of some GPUs move, and which, as CUPTI tells it. Off until started.
  *
- * Measured on an H200 (CUDA 13.0): while it is on, a kernel that does nothing but fault takes 2.8
- * to 3.6 times as long; code that moves nothing, no longer. Switching off takes 2 s. Bytes are
+ * Measured on an H200 (CUDA 13.0): while it is on, a kernel that does nothing but fault takes 2.3
+ * to 2.7 times as long; code that moves nothing, no longer. Bytes are
  * exact once `stop` has returned, and lag behind by up to a second before. Thread-safe.
  */
 class cupti_events final : public migration_events {

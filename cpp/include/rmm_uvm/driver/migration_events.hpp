@@ -81,7 +81,7 @@ class migration_events {
    * @return whether it does, and if not, why (another profiler, ...)
    */
   [[nodiscard]] virtual availability start() = 0;
-  /** @brief Stops watching; idempotent. The totals stay. May take 2 s on a GPU. */
+  /** @brief Stops watching; idempotent. The totals stay. May wait for a source. */
   virtual void stop() noexcept = 0;
   /** @brief The totals now; zeros before the first start. */
   [[nodiscard]] virtual cause_totals read() noexcept = 0;
