@@ -220,6 +220,9 @@ def _end(recording: Recording) -> list[str]:
     cost = words.clock_text(recording.cost_seconds)
     share = recording.cost_seconds / max(recording.duration_seconds, 1e-9)
     part = f", {share:.2%} of one core" if len(recording.samples) and share < 1 else ""
+    attribution = recording.settings.get("attribution", "")
+    if attribution not in ("", "on", "off"):  # it has a price
+        lines += _wrapped(words.plain_name(attribution, 200), "", "  ", most=2)
     return ["", *lines, f"watching took {cost} of processor time{part}"]
 
 

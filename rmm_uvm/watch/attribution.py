@@ -8,13 +8,14 @@ Covers what a monitor keeps of them. Does not cover where they come from; see
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.device_info import Availability
-from rmm_uvm.watch.causes import COLUMNS, cause_row, open_events
+from rmm_uvm.watch.causes import COLUMNS, cause_row, cost_note, open_events
 
 if TYPE_CHECKING:
     from rmm_uvm._lib.events import CauseTotals
@@ -60,6 +61,8 @@ class Attribution:
     ----------
     available : Availability
         Whether causes are told; if not of all devices, the first reason.
+    cost : str
+        What it costs, for people to read; empty where it costs nothing.
 
     Notes
     -----
@@ -84,6 +87,14 @@ class Attribution:
         ]
         if answers:
             self.available = next((answer for answer in answers if not answer), answers[0])
+        notes = (cost_note(drivers[device_id]) for device_id in self._sources)
+        self.cost = next((note for note in notes if note), "")
+        if self.cost:  # on standard error, unless the program set logging up
+            logging.getLogger("rmm_uvm.watch").warning(self.cost)
+
+    def described(self) -> dict[str, str]:
+        """Return what a reader of the recording must know of it."""
+        return {"attribution": self.cost} if self.cost else {}
 
     def _open(
         self, device_id: int, source: EventSource | None, answer: Availability

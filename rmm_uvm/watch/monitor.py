@@ -198,6 +198,11 @@ class Monitor:
         return self._session is not None and self._session.running
 
     @property
+    def on_finding(self) -> OnFinding:
+        """What is done about a finding, as asked."""
+        return self._settings.on_finding
+
+    @property
     def devices(self) -> tuple[DeviceFacts, ...]:
         """The watched devices; empty before the first start."""
         return () if self._session is None else self._session.devices

@@ -344,7 +344,11 @@ class Session:
             began=self.began,
             interval_seconds=self.settings.interval_seconds,
             lost_samples=lost,
-            settings={**self.settings.described(), **self._stages.described()},
+            settings={
+                **self.settings.described(),
+                **({} if attribution is None else attribution.described()),
+                **self._stages.described(),
+            },
             versions=versions(self._driver_version),
             cost_seconds=self.cost_seconds,
         )

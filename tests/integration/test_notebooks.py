@@ -91,6 +91,31 @@ def test_mortgage_in_a_fresh_kernel_completes_where_the_fixed_pool_does_not(
     assert (kernel_directory / "memory.png").stat().st_size > 10_000
 
 
+def test_watching_in_a_fresh_kernel_warns_under_the_cell_that_is_too_large(
+    kernel_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(kernel_directory))
+    notebook = read("03_watching.ipynb")
+    for cell in notebook.cells:
+        cell.pop("outputs", None)
+
+    text = run(notebook, kernel_directory)
+
+    def shown_by(source: str) -> str:
+        (cell,) = [cell for cell in notebook.cells if cell.source.startswith(source)]
+        return text_of(nbformat.v4.new_notebook(cells=[cell]))
+
+    assert "Warning" not in shown_by("m = uvm.monitor")
+    assert "OversubscriptionWarning: device 0: 384.00 MiB" in shown_by(
+        'with rmm_uvm.stage("too large")'
+    )
+    assert "AmplificationWarning" in shown_by('with rmm_uvm.stage("too large")')
+    assert shown_by("%%uvm").startswith("uvm (simulated): ")
+    assert "truncated: False" in text
+    assert "'eviction': " in text
+    assert (kernel_directory / "report.html").stat().st_size > 1_000_000
+
+
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell("import rmm_uvm; rmm_uvm.reinitialize('2 apples')")]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ import rmm
 
 import rmm_uvm
 import rmm_uvm.dask
+from rmm_uvm import _install_arguments
 from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
 from rmm_uvm.installation import Installation
 from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.recording import DeviceFacts
 
 
 def install(**keywords: Any) -> Installation:
@@ -158,3 +161,32 @@ def test_dask_preload_can_leave_watching_out(monkeypatch: pytest.MonkeyPatch) ->
         assert rmm_uvm.current_installation().monitor is None
     finally:
         rmm_uvm.dask.dask_teardown(None)
+
+
+class OtherMonitor:
+    """A monitor of the program that watches a GPU, as ``rmm-uvm run`` starts one."""
+
+    def __init__(self, on_finding: str | None, device_id: int = 0) -> None:
+        self.on_finding = on_finding
+        self.devices = (DeviceFacts(device_id, "gpu", "GPU-1", 1 << 30, 1 << 30),)
+
+
+@pytest.mark.parametrize(
+    ("other", "silent"),
+    [
+        (OtherMonitor("warn"), True),
+        (OtherMonitor("warn", device_id=1), False),  # another device
+        (OtherMonitor(None), False),  # says nothing itself
+    ],
+)
+def test_monitor_is_silent_where_another_one_warns_already(
+    monkeypatch: pytest.MonkeyPatch, other: OtherMonitor, silent: bool
+) -> None:
+    gpu = SimpleNamespace(info=SimpleNamespace(device_id=0, simulated=False))
+    monkeypatch.setattr(_install_arguments, "running", lambda: (other,))
+    made = _install_arguments.make_monitor(True, [gpu], None)
+    assert (made.on_finding is None) is silent
+    retired = _install_arguments.make_monitor(True, [gpu], other)
+    assert retired.on_finding == "warn"
+    asked = _install_arguments.make_monitor({"on_finding": "log"}, [gpu], None)
+    assert asked.on_finding == "log"
