@@ -9,6 +9,7 @@ import gc
 import os
 import random
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -56,6 +57,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _fixed_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every test the same seed and no settings from the environment."""
     random.seed(20260)
+    # IPython's shell puts its own module there and leaves it; multiprocessing reads it.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     for name in [name for name in os.environ if name.startswith("RMM_UVM_")]:
         monkeypatch.delenv(name)
 
