@@ -72,6 +72,9 @@ run_benchmarks() {
   benchmark cudf_prefetch.py --json "$results/cudf_prefetch.json"
   benchmark recycled_memory.py --json "$results/recycled_memory.json"
   benchmark mortgage_pipeline.py --json "$results/mortgage_pipeline.json"
+  benchmark watching_exactness.py --json "$results/watching_exactness.json"
+  benchmark watching_cost.py --json "$results/watching_cost.json"
+  benchmark attach_cost.py --json "$results/attach_cost.json"
   benchmark shadow_proof.py --json "$results/shadow_proof.json"
 }
 

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import rmm_uvm
+import rmm_uvm.drivers
 from rmm_uvm.mr import ManagedPool
+from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = sorted((REPOSITORY / "docs").rglob("*.md"))
@@ -33,11 +35,27 @@ def test_metrics_name_every_statistic() -> None:
     statistics = mr.statistics()
     named = set(re.findall(r"`(\w+)`", document("metrics.md")))
     assert {*statistics, *statistics["skipped"], *device.statistics()} <= named
+    assert {*driver_counts(device), *SAMPLE_DTYPE.names} <= named
+
+
+def driver_counts(device: rmm_uvm.drivers.SimulatedDevice) -> set[str]:
+    return set(device.command_totals())
+
+
+def test_metrics_name_every_source_of_a_monitor() -> None:
+    with rmm_uvm.monitor(driver="simulated:64MiB", on_finding=None) as m:
+        named = set(re.findall(r"`(\w+)`", document("metrics.md")))
+        assert set(m.sources) <= named
 
 
 @pytest.mark.parametrize(
     ("function", "ignored"),
-    [(rmm_uvm.reinitialize, set()), (rmm_uvm.managed_pool, set()), (ManagedPool.__new__, {"cls"})],
+    [
+        (rmm_uvm.reinitialize, set()),
+        (rmm_uvm.managed_pool, set()),
+        (ManagedPool.__new__, {"cls"}),
+        (rmm_uvm.monitor, set()),
+    ],
 )
 def test_configuration_names_every_keyword(function: object, ignored: set[str]) -> None:
     keywords = set(inspect.signature(function).parameters) - ignored  # type: ignore[arg-type]
