@@ -196,7 +196,7 @@ def _notes(recording: Recording) -> list[str]:
     if len(recording.samples) > 10_000:
         notes.append(
             f"The charts show a choice of the {len(recording.samples):,} samples: every peak and "
-            "every trough is in it. The figures are of all samples."
+            "every low is in it. The figures are of all samples."
         )
     return notes
 

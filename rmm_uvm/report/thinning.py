@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Fewer samples that draw the same picture: no peak and no trough is lost.
+"""Fewer samples that draw the same picture: no peak and no low is lost.
 
 A screen has about a thousand columns, a day of samples tens of thousands of rows.
 """

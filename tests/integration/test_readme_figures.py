@@ -65,6 +65,27 @@ def test_readme_shows_the_measured_mortgage_ratios() -> None:
     assert result("shadow_proof")["verdicts"]["largest_deviation"] <= 0.02
 
 
+def test_readme_shows_what_watching_costs() -> None:
+    cost, attached = result("watching_cost")["verdicts"], result("attach_cost")["verdicts"]
+    shown = [row(start)[0] for start in ("a kernel that", "a cuDF pass", "another", "with causes")]
+    assert shown == pytest.approx(
+        [
+            cost["fault-bound kernel, watched / none"]["ratio"],
+            cost["resident cuDF pass, watched / none"]["ratio"],
+            attached["foreign fault-bound kernel, attached / alone"]["ratio"],
+            cost["fault-bound kernel, with attribution / none"],
+        ],
+        abs=0.0051,
+    )
+
+
+def test_what_was_counted_on_a_gpu_was_exact() -> None:
+    assert result("watching_exactness")["verdicts"]["every move counted to the byte"] is True
+    attached = result("attach_cost")["verdicts"]
+    assert attached["counted to the byte"] is True
+    assert attached["let go within a second of the exit"] is True
+
+
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "benchmarks/results").glob("*.json")))
 def test_every_bound_that_a_result_names_is_reached(path: Path) -> None:
     """A figure that is missed stays on record; this list says which."""

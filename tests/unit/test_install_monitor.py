@@ -58,7 +58,7 @@ def test_monitor_keywords_are_passed_on() -> None:
     [
         ("yes", "monitor='yes'"),
         (1, "monitor=1"),
-        ({"intervall": 1}, "'intervall'"),
+        ({"interval_second": 1}, "'interval_second'"),
         ({"devices": [0]}, "'devices'"),
         ({"driver": "cuda"}, "'driver'"),
         ({"interval_seconds": 0}, "interval_seconds=0"),

@@ -192,7 +192,7 @@ void process_counters::let_go() noexcept
   process_.reset();
 }
 
-availability may_attach(int pid, std::shared_ptr<system_calls> system)
+availability may_attach(int pid, std::shared_ptr<system_calls> const& system)
 {
   auto found = find(pid, system).found;
   return found.available ? tools_available(system) : found;

@@ -80,14 +80,14 @@ class linux_calls final : public system_calls {
     // Of itself a process can be sure even where /proc counts processes as another namespace does.
     auto const path = "/proc/" + (pid == ::getpid() ? "self" : std::to_string(pid)) + "/fd";
     std::unique_ptr<DIR, int (*)(DIR*)> const folder{::opendir(path.c_str()), ::closedir};
-    if (!folder) { return -errno; }
+    int const descriptor = folder ? ::dirfd(folder.get()) : -1;
+    if (descriptor < 0) { return -errno; }
     while (auto const* const entry = ::readdir(folder.get())) {
       auto const* const end = entry->d_name + std::strlen(entry->d_name);
       open_file file;
       if (std::from_chars(entry->d_name, end, file.number).ec != std::errc{}) { continue; }
       std::array<char, 256> target{};
-      auto const length =
-        ::readlinkat(::dirfd(folder.get()), entry->d_name, target.data(), target.size());
+      auto const length = ::readlinkat(descriptor, entry->d_name, target.data(), target.size());
       if (length < 0) { continue; }  // closed meanwhile
       file.target.assign(target.data(), static_cast<std::size_t>(length));
       files.push_back(std::move(file));

@@ -26,7 +26,7 @@ sampler::~sampler()
   if (core_->forked()) {
     // Its mutexes and condition variables may be in use by a thread that does not exist here:
     // destroying them could wait for it for ever. So this little memory is left alone.
-    static_cast<void>(new std::shared_ptr<core>{std::move(core_)});
+    core_->abandon();
     return;
   }
   core_->stop();

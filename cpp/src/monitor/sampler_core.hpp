@@ -40,6 +40,8 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
   [[nodiscard]] std::uint64_t cost_ns() const noexcept { return cost_ns_; }
   void before_fork() noexcept;
   void after_fork() noexcept;
+  /** @brief Lets it live for good, with its thread's locks: for a child of a fork. */
+  void abandon() noexcept { itself_ = shared_from_this(); }
 
  private:
   struct run {  // from a start to a stop
@@ -53,6 +55,7 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
   [[nodiscard]] std::uint64_t after(std::uint64_t deadline_ns, std::uint64_t now_ns) const noexcept;
   [[nodiscard]] std::unique_lock<std::mutex> lock_to_read() const noexcept;
 
+  std::shared_ptr<core> itself_;  // only once abandoned
   std::vector<std::unique_ptr<slot>> slots_;
   sampler_settings const settings_;
   std::shared_ptr<clock> const clock_;

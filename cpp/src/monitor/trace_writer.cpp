@@ -96,7 +96,7 @@ bool trace_writer::active() const noexcept
 }
 
 template <typename Record>
-void trace_writer::record(std::uint64_t trace_counts::* count, Record&& write) noexcept
+void trace_writer::record(std::uint64_t trace_counts::* count, Record const& write) noexcept
 {
   if (!active()) { return; }  // in a child the lock may be held by a thread that is not there
   std::unique_lock events{events_mutex_};
@@ -163,17 +163,19 @@ void trace_writer::samples(std::span<sample const> rows) noexcept
   for (auto left = rows; !left.empty();) {
     auto const part = left.first(std::min(left.size(), trace_most_samples));
     left            = left.subspan(part.size());
+    bool kept       = false;
     try {
       auto chunk = encode_samples(part);
       chunk.insert(chunk.begin(), trace_chunk_header_bytes, 0);
       std::lock_guard const file{file_mutex_};
       if (active()) {
         write_chunk(trace_chunk::samples, chunk);
-        continue;
+        kept = true;
       }
-    } catch (...) {  // no memory
+    } catch (...) {
+      kept = false;  // no memory
     }
-    lost += part.size();
+    if (!kept) { lost += part.size(); }
   }
   std::lock_guard const events{events_mutex_};
   counts_.samples += rows.size();
@@ -234,7 +236,7 @@ bool trace_writer::write_bytes(std::span<std::uint8_t const> bytes) noexcept
       error_ = errno;
       stopped_.store(true, std::memory_order_relaxed);
       // Half a chunk is of no use. Fails where the file is none, such as a pipe.
-      (void)!::ftruncate(file_, static_cast<::off_t>(whole_bytes));
+      static_cast<void>(::ftruncate(file_, static_cast<::off_t>(whole_bytes)) == 0);
       return false;
     }
   }

@@ -82,7 +82,7 @@ class process_counters final : public migration_counters {
  * @brief Whether `process_counters` may attach to a process; opens no tracker.
  * @param pid the process
  */
-[[nodiscard]] availability may_attach(int pid,
-                                      std::shared_ptr<system_calls> system = linux_system_calls());
+[[nodiscard]] availability may_attach(
+  int pid, std::shared_ptr<system_calls> const& system = linux_system_calls());
 
 }  // namespace rmm_uvm::cuda

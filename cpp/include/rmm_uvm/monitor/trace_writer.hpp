@@ -91,7 +91,7 @@ class trace_writer final : public memory_observer {
   [[nodiscard]] bool active() const noexcept;
   [[nodiscard]] std::uint64_t tick() const noexcept;
   template <typename Record>
-  void record(std::uint64_t trace_counts::* count, Record&& write) noexcept;
+  void record(std::uint64_t trace_counts::* count, Record const& write) noexcept;
   void mark(trace_mark_kind kind, std::string_view name, std::string_view second) noexcept;
   void write_events(std::unique_lock<std::mutex>& events) noexcept;
   void write_chunk(trace_chunk kind, std::span<std::uint8_t> chunk) noexcept;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory_observer.hpp>
-#include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
+#include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/prefetcher.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
 
