@@ -133,12 +133,12 @@ class Installation:
         except Exception as error:
             self.monitor, self.monitor_reason = None, f"could not start: {error}"
 
-    def stop_monitor(self) -> FindingWarning | None:
+    def stop_monitor(self) -> Exception | None:
         """Stop watching; return a warning that Python's filter made an error of, to raise last."""
         if self.monitor is not None:
             try:
                 self.monitor.stop()
-            except FindingWarning as refused:
+            except Exception as refused:  # the pools go back whatever happens
                 return refused
         return None
 
@@ -164,7 +164,7 @@ class Installation:
 
         try:
             restore()
-        except AvailabilityError as refused:
+        except (AvailabilityError, FindingWarning) as refused:
             if error is None:
                 raise
             error.add_note(str(refused))  # the body's own error is the one to see

@@ -136,8 +136,9 @@ class Advisor:
     def start(self) -> None:
         """Begin looking."""
         if self._thread is None and self._here():
-            self._thread = threading.Thread(target=self._work, name="rmm-uvm-advisor", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._work, name="rmm-uvm-advisor", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def stop(self) -> None:
         """Look once more, show what was not shown, and end the thread; may be called twice.

@@ -149,6 +149,11 @@ class Attribution:
                 self._busiest = _busiest(self._sources.values())
             return self._busiest
 
+    def abandon(self) -> None:
+        """Be usable in a forked child: another thread may have held the lock; sources are gone."""
+        self._lock = threading.Lock()
+        self._sources = {}
+
     def stop(self, now_seconds: float) -> None:
         """Stop all sources, and keep their last totals; idempotent.
 

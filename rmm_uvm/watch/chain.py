@@ -154,6 +154,11 @@ class WatchedChain:
             self._leave(self._known)
             self._sampler = None
 
+    def abandon(self) -> None:
+        """Be usable in a forked child: another thread may have held the lock."""
+        self._lock = threading.Lock()
+        self._sampler = None
+
     @property
     def prefetch_skipped(self) -> dict[str, int] | None:
         """Requests since the start that prefetched nothing, by reason; None without a pool."""

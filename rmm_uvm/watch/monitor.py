@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm.device_info import Availability
-from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
 from rmm_uvm.watch.delivery import OnFinding
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import DeviceFacts, Recording
@@ -185,7 +185,12 @@ class Monitor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except FindingWarning as refused:
+            if error is None:
+                raise
+            error.add_note(str(refused))  # the body's own error is the one to see
 
     def __repr__(self) -> str:
         state = "running" if self.running else "stopped" if self._session else "not started"

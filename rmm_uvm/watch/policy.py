@@ -24,7 +24,7 @@ from rmm_uvm.watch import wording
 from rmm_uvm.watch.alarm import Alarm
 from rmm_uvm.watch.context import Context
 from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.intervals import BEGIN, Interval, Row, interval_between, rows_of
+from rmm_uvm.watch.intervals import BEGIN, Interval, Row, all_fits, interval_between, rows_of
 from rmm_uvm.watch.sample import Known
 from rmm_uvm.watch.thresholds import Thresholds
 
@@ -180,6 +180,8 @@ class _Step:
             return
         factor = self._row.footprint_bytes / self._device.capacity_bytes
         if factor > threshold:
+            if threshold >= 1.0 and all_fits(self._row, self._device.total_bytes):
+                return  # others held memory when the monitor began, and do no longer
             found = wording.footprint_found(self._row, self._device, factor, threshold)
             self._fire("footprint", found)
         elif factor < self._limits.footprint_rearm_factor:

@@ -12,7 +12,7 @@ import contextlib
 import datetime
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+_MOST_EDGES = 10  # samples at edges of stages, in one interval
 Samples = np.ndarray[Any, np.dtype[np.void]]
 
 
@@ -79,7 +80,7 @@ class Session:
         self._samples: Samples = np.empty(0, SAMPLE_DTYPE)
         self._lost = 0
         self._sampler: Sampler | None = None
-        self._next_edge_seconds = 0.0
+        self._edges = (0, 0)  # number of the interval, samples at edges of stages in it
         self._sampler_cost_seconds = 0.0
         self._attribution: Attribution | None = None
         self._publisher: Publisher | None = None
@@ -108,6 +109,7 @@ class Session:
         )
         self._sampler = sampler
         self._began_seconds = self._now_seconds()
+        sampler.sample_now()  # its time begins with this; stages and traces count from the same
         if settings.trace is not None:  # first of all that has an effect: it may be refused
             origin_ns = None if self._clock else round(self._began_seconds * 1e9)
             self._tracing = Tracing(
@@ -148,6 +150,8 @@ class Session:
             sources=lambda: self.sources,
             on_round=[self.round],
         )
+        if self._tracing is not None:  # once more after the last look
+            opened.callback(lambda: self._tracing.flush(sampler, self.findings))
         opened.callback(self._advisor.stop)
         self._advisor.start()
         opened.callback(sampler.sample_now)  # the last one, for the last look
@@ -181,6 +185,10 @@ class Session:
         """Be stopped, in a forked child: no thread is here, and what is open is the parent's."""
         self.running = False
         self._opened.pop_all()
+        for chain in self._chains.values():
+            chain.abandon()
+        if self._attribution is not None:
+            self._attribution.abandon()
         self._stages.abandon()
         stages.unsubscribe(self._stages)
 
@@ -209,12 +217,7 @@ class Session:
     def round(self) -> None:
         """Look at what changes slowly. The advisor's thread does before each look."""
         self._advising_thread = threading.get_ident()
-        if any([chain.refresh() for chain in self._chains.values()]):
-            self.devices = tuple(
-                sources.renewed(device, self._chains[device_id].names)
-                for device_id, device in self._watched.items()
-            )
-            self._advisor.set_devices(self.devices)
+        self._refresh(self._chains)
         if self._attribution is not None:
             self._attribution.look(self.elapsed_seconds())
         if self._tracing is not None and self._sampler is not None:
@@ -228,6 +231,16 @@ class Session:
                 findings=self.findings,
             )
 
+    def _refresh(self, device_ids: Iterable[int]) -> None:
+        """Look at chains; of those that changed, whoever noticed renews the facts."""
+        watched = self._watched
+        for device_id in [i for i in device_ids if self._chains[i].refresh() and i in watched]:
+            new = sources.renewed(watched[device_id], self._chains[device_id].names)
+            self.devices = tuple(
+                new if facts.device_id == device_id else facts for facts in self.devices
+            )
+            self._advisor.set_devices(self.devices)
+
     def tick(self) -> tuple[Finding, ...]:
         """Take a sample and look at it, in this thread; for tests."""
         if self._sampler is not None:
@@ -237,13 +250,14 @@ class Session:
     def _sample_edge(self) -> None:
         """Take a sample where a stage begins or ends.
 
-        At most ten in an interval: a program with very many short stages keeps its history.
+        At most `_MOST_EDGES` in an interval: a program with very many short stages keeps its history.
         """
         sampler = self._sampler
-        now_seconds = self.elapsed_seconds()
-        if sampler is None or now_seconds < self._next_edge_seconds:
+        interval = int(self.elapsed_seconds() / self.settings.interval_seconds)
+        taken = self._edges[1] if self._edges[0] == interval else 0
+        if sampler is None or taken >= _MOST_EDGES:
             return
-        self._next_edge_seconds = now_seconds + self.settings.interval_seconds / 10
+        self._edges = (interval, taken + 1)
         sampler.sample_now()
 
     def samples(self, since_sequence: int = 0, /) -> tuple[Samples, int, int]:
@@ -257,7 +271,7 @@ class Session:
     def snapshot(self, device_id: int) -> Snapshot:
         """Return totals and levels of a device: of this moment while it runs, else the last."""
         if self.running:
-            self._chains[device_id].refresh()
+            self._refresh((device_id,))
             if self._attribution is not None:
                 self._attribution.look(self.elapsed_seconds())
         return self._newest(self.facts_of(device_id), fresh=self.running)
@@ -330,7 +344,9 @@ class Session:
         return sampled + self._advisor.cost_seconds
 
     def recording(self) -> Recording:
-        """Return everything that was recorded so far."""
+        """Return everything that was recorded so far, what was just found included."""
+        if self.running:
+            self.tick()
         rows, _, lost = self.samples()
         attribution = self._attribution
         return Recording(

@@ -97,7 +97,7 @@ def test_figures_stay_after_stop(make: Make, device: SimulatedDevice) -> None:
     assert not m.running
     assert m.snapshot().device_to_host_bytes == 16 * MIB
     assert m.snapshot().host_to_device_bytes == 0
-    assert len(m.samples()) == 2
+    assert len(m.samples()) == 3  # at the begin, the first of the thread, at the end
     assert m.recording().duration_seconds == 0
     mr.deallocate(pointer, 16 * MIB)
 
@@ -545,7 +545,7 @@ def test_bytes_of_a_stage_are_not_shared_with_its_neighbours(
 def test_samples_at_the_edges_of_many_short_stages_are_few(make: Make) -> None:
     m = make(interval_seconds=60).start()
     for _ in range(1000):
-        m._clock.advance(0.05)
+        m._clock.advance(0.05)  # 50 s: less than an interval
         with rmm_uvm.stage("short"):
             pass
     assert len(m.samples()) < 20
