@@ -14,7 +14,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.integrations import LIBRARIES
 from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch
 from rmm_uvm.pools import check_mode
-from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.monitor import Monitor
 
 __all__ = ["check_arguments", "checked_libraries", "make_monitor"]
 
@@ -41,13 +41,8 @@ def check_arguments(
 def make_monitor(
     monitor: bool | Mapping[str, Any],  # noqa: FBT001 - the argument of reinitialize
     drivers: Sequence[UvmDriver],
-    retiring: Monitor | None,
 ) -> Monitor | None:
-    """Return the monitor, not started yet; raise before anything is changed.
-
-    It says nothing where the program watches the same GPUs already, as under ``rmm-uvm run``:
-    nobody wants every warning twice. `retiring` is about to be stopped, and does not count.
-    """
+    """Return the monitor, not started yet; raise before anything is changed."""
     if not isinstance(monitor, bool | Mapping):
         raise ConfigurationError(
             f"monitor={monitor!r}: use True, False, or keywords of rmm_uvm.monitor as a dict"
@@ -61,17 +56,10 @@ def make_monitor(
         raise ConfigurationError(
             f"monitor has {', '.join(map(repr, wrong))}: it can have {', '.join(known)}"
         )
-    devices = {driver.info.device_id for driver in drivers if not driver.info.simulated}
-    told = {
-        facts.device_id
-        for other in running()
-        if other is not retiring and other.on_finding is not None
-        for facts in other.devices
-        if not facts.simulated
-    }
-    if devices and devices <= told:
-        keywords.setdefault("on_finding", None)
-    return Monitor(devices=[driver.info.device_id for driver in drivers], **keywords)
+    made = Monitor(devices=[driver.info.device_id for driver in drivers], **keywords)
+    if "on_finding" not in keywords:
+        made.defer_to_others()
+    return made
 
 
 def checked_libraries(libraries: Iterable[str]) -> tuple[str, ...]:

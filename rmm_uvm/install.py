@@ -138,7 +138,7 @@ def reinitialize(
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     drivers = check_arguments(devices, driver, cudf_prefetch, prefetch)
-    watching = make_monitor(monitor, drivers, None if _installed is None else _installed.monitor)
+    watching = make_monitor(monitor, drivers)
     _refuse_if_permanent("reinitialize")
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive

@@ -251,7 +251,7 @@ def _monitor_row(installation: Installation) -> tuple[str, str, str]:
     if not monitor.running:
         return "monitor", "off", "stopped; its recording is kept"
     if monitor.on_finding is None:
-        return "monitor", "on", "without warnings: none are wanted, or another monitor has them"
+        return "monitor", "on", "without warnings, as asked"
     return "monitor", "on", "warns of evictions and of what leads to them"
 
 

@@ -8,6 +8,7 @@ is concluded, see `rmm_uvm.watch.policy`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import os
@@ -139,6 +140,23 @@ class Monitor:
         self._session: Session | None = None
         self._finalizer: weakref.finalize[[], Monitor] | None = None
         self._clock: FakeClock | None = None  # tests set it
+
+    def defer_to_others(self) -> None:
+        """Leave warnings to another monitor of the program, while one warns of the same GPU.
+
+        A simulated device may be another one of the same number, and so does not count.
+        """
+        myself = weakref.ref(self)
+
+        def others_warn(device_id: int) -> bool:
+            return any(
+                facts.device_id == device_id and not facts.simulated
+                for other in running()
+                if other is not myself() and other.on_finding in ("warn", "raise")
+                for facts in other.devices
+            )
+
+        self._settings = dataclasses.replace(self._settings, others_warn=others_warn)
 
     def start(self) -> Monitor:
         """Begin to watch; nothing if it runs already. After a stop, a fresh recording begins.

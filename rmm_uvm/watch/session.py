@@ -24,7 +24,7 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.watch import sources, stages
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.chain import WatchedChain
-from rmm_uvm.watch.delivery import Delivery
+from rmm_uvm.watch.deferring import DeferringDelivery
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.publishing import Publisher
 from rmm_uvm.watch.recording import DeviceFacts, Recording
@@ -144,14 +144,14 @@ class Session:
         self._advisor = Advisor(
             self,  # and not the sampler, which is let go of in the end
             self.devices,
-            Delivery(settings.on_finding),
+            DeferringDelivery(settings.on_finding, settings.others_warn),
             thresholds=settings.thresholds,
             prefetch=lambda device_id: self._chains[device_id].prefetch,
             sources=lambda: self.sources,
             on_round=[self.round],
         )
-        if self._tracing is not None:  # once more after the last look
-            opened.callback(lambda: self._tracing.flush(sampler, self.findings))
+        if (tracing := self._tracing) is not None:  # once more after the last look
+            opened.callback(lambda: tracing.flush(sampler, self.findings))
         opened.callback(self._advisor.stop)
         self._advisor.start()
         opened.callback(sampler.sample_now)  # the last one, for the last look
@@ -250,7 +250,7 @@ class Session:
     def _sample_edge(self) -> None:
         """Take a sample where a stage begins or ends.
 
-        At most `_MOST_EDGES` in an interval: a program with very many short stages keeps its history.
+        At most `_MOST_EDGES` in an interval: many short stages leave the history its length.
         """
         sampler = self._sampler
         interval = int(self.elapsed_seconds() / self.settings.interval_seconds)

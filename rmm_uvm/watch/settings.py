@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rmm_uvm._lib.driver import UvmDriver
@@ -22,9 +22,19 @@ _INTERVALS_SECONDS = (0.001, 3600.0)
 _MOST_SAMPLES = 100_000_000
 
 
+def never(device_id: int) -> bool:
+    """Return that no other monitor warns of a device."""
+    del device_id
+    return False
+
+
 @dataclasses.dataclass(frozen=True)
 class MonitorSettings:
-    """The checked arguments of a `Monitor`, which documents them."""
+    """The checked arguments of a `Monitor`, which documents them.
+
+    `others_warn` is none of them: it tells whether another monitor warns of a device now, so that
+    nobody sees every warning twice.
+    """
 
     devices: tuple[int, ...] | None
     interval_seconds: float
@@ -36,6 +46,7 @@ class MonitorSettings:
     driver: UvmDriver | str | None
     trace: Path | None
     publish: bool
+    others_warn: Callable[[int], bool] = never
 
     def described(self) -> dict[str, str]:
         """Return what was set, by name, for people to read."""

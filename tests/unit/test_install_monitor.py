@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ import rmm
 
 import rmm_uvm
 import rmm_uvm.dask
-from rmm_uvm import _install_arguments
 from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
 from rmm_uvm.installation import Installation
+from rmm_uvm.watch import monitor as monitor_module
 from rmm_uvm.watch.monitor import Monitor, running
 from rmm_uvm.watch.recording import DeviceFacts
 
@@ -166,27 +165,39 @@ def test_dask_preload_can_leave_watching_out(monkeypatch: pytest.MonkeyPatch) ->
 class OtherMonitor:
     """A monitor of the program that watches a GPU, as ``rmm-uvm run`` starts one."""
 
-    def __init__(self, on_finding: str | None, device_id: int = 0) -> None:
+    def __init__(self, on_finding: object, device_id: int = 0, *, simulated: bool = False) -> None:
         self.on_finding = on_finding
-        self.devices = (DeviceFacts(device_id, "gpu", "GPU-1", 1 << 30, 1 << 30),)
+        self.devices = (DeviceFacts(device_id, "gpu", "GPU-1", 1 << 30, 1 << 30, simulated),)
 
 
 @pytest.mark.parametrize(
-    ("other", "silent"),
+    ("other", "heard"),
     [
-        (OtherMonitor("warn"), True),
-        (OtherMonitor("warn", device_id=1), False),  # another device
-        (OtherMonitor(None), False),  # says nothing itself
+        (OtherMonitor("warn"), 0),
+        (OtherMonitor("warn", device_id=1), 1),
+        (OtherMonitor("log"), 1),  # nobody sees that
+        (OtherMonitor("warn", simulated=True), 1),
+        (None, 1),  # it has stopped meanwhile
     ],
 )
-def test_monitor_is_silent_where_another_one_warns_already(
-    monkeypatch: pytest.MonkeyPatch, other: OtherMonitor, silent: bool
+def test_monitor_leaves_warnings_to_another_one_while_that_warns(
+    monkeypatch: pytest.MonkeyPatch, other: OtherMonitor | None, heard: int
 ) -> None:
-    gpu = SimpleNamespace(info=SimpleNamespace(device_id=0, simulated=False))
-    monkeypatch.setattr(_install_arguments, "running", lambda: (other,))
-    made = _install_arguments.make_monitor(True, [gpu], None)
-    assert (made.on_finding is None) is silent
-    retired = _install_arguments.make_monitor(True, [gpu], other)
-    assert retired.on_finding == "warn"
-    asked = _install_arguments.make_monitor({"on_finding": "log"}, [gpu], None)
-    assert asked.on_finding == "log"
+    with install() as uvm:
+        assert uvm.monitor is not None
+        monkeypatch.setattr(
+            monitor_module, "running", lambda: (uvm.monitor, other) if other else ()
+        )
+        pointer = uvm.managed_mr.allocate(80 << 20)  # of 64 MiB
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = uvm.monitor._tick()
+        assert [finding.kind for finding in found] == ["footprint"]
+        assert len(caught) == heard
+        uvm.managed_mr.deallocate(pointer, 80 << 20)
+
+
+def test_monitor_that_was_told_what_to_do_leaves_nothing_to_others() -> None:
+    with install(monitor={"on_finding": "warn"}) as uvm:
+        assert uvm.monitor is not None
+        assert not uvm.monitor._settings.others_warn(0)

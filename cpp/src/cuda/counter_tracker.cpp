@@ -49,7 +49,7 @@ counter_page::~counter_page()
 }
 
 counter_page::counter_page(counter_page&& other) noexcept
-  : system_{other.system_}, page_{std::exchange(other.page_, nullptr)}
+  : system_{std::move(other.system_)}, page_{std::exchange(other.page_, nullptr)}
 {
 }
 

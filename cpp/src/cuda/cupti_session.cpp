@@ -159,7 +159,7 @@ availability cupti_session::find_devices(std::vector<int> const& device_ids, fou
   return availability::yes();
 }
 
-std::string cupti_session::holder() noexcept
+std::string cupti_session::holder() const noexcept
 {
   if (cupti_.subscribe_v2 == nullptr) { return {}; }
   std::array<char, CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 1> name{};

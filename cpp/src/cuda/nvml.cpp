@@ -28,7 +28,8 @@ opened_nvml nvml::open(nvml_api const& api)
       nullptr,
       availability::no(std::string{"NVML cannot be initialised: "} + api.error_string(result))};
   }
-  return {std::shared_ptr<nvml>{new nvml{api}}, availability::yes()};
+  std::shared_ptr<nvml> opened{new nvml{api}};
+  return {std::move(opened), availability::yes()};
 }
 
 nvml::~nvml()

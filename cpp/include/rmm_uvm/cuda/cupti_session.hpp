@@ -77,11 +77,12 @@ class cupti_session {
     std::vector<CUcontext> contexts;  // retained primary contexts
   };
 
-  [[nodiscard]] availability find_devices(std::vector<int> const& device_ids, found_devices& found);
+  [[nodiscard]] availability find_devices(std::vector<int> const& device_ids,
+                                          found_devices& found) const;
   [[nodiscard]] availability switch_on(CUcontext context);
   void wake(CUcontext context) noexcept;
   void switch_off() noexcept;
-  [[nodiscard]] std::string holder() noexcept;
+  [[nodiscard]] std::string holder() const noexcept;
   [[nodiscard]] bool forked() const noexcept;
   void flush_records(std::uint32_t flag) noexcept;
   void take(std::uint8_t* buffer, std::size_t bytes) noexcept;
