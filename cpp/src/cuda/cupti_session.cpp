@@ -121,7 +121,8 @@ void cupti_session::flush_records(std::uint32_t flag) noexcept
   flushed_ns_ = now_();
 }
 
-availability cupti_session::find_devices(std::vector<int> const& device_ids, found_devices& found)
+availability cupti_session::find_devices(std::vector<int> const& device_ids,
+                                         found_devices& found) const
 {
   auto const failed = [&](char const* call, CUresult result) {
     char const* name = nullptr;
