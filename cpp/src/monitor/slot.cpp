@@ -19,6 +19,7 @@ void slot::set_levels(std::shared_ptr<memory_level_source> source) noexcept
 {
   auto const begin = source ? source->levels() : memory_levels{};
   std::lock_guard const lock{levels_mutex_};
+  levels_changed_ = levels_changed_ || levels_ != source;
   std::swap(levels_, source);
   prefetched_bytes_.begin_at(begin.prefetched_bytes);
   discarded_bytes_.begin_at(begin.discarded_bytes);
@@ -82,6 +83,7 @@ void slot::read_counters(sample& now, moved& interval) noexcept
 void slot::read_levels(sample& now, moved& interval) noexcept
 {
   std::lock_guard const lock{levels_mutex_};
+  interval.levels_changed = std::exchange(levels_changed_, false);
   if (levels_) {
     auto const found = levels_->levels();
     prefetched_bytes_.add(found.prefetched_bytes);
@@ -130,6 +132,9 @@ void slot::estimate_evicted(sample& now, moved const& interval) noexcept
 
 void slot::find_resident(sample& now, moved const& interval) noexcept
 {
+  // What left was the memory of the resource before, and went with it; so did, most likely, what
+  // moved in the interval of the change.
+  if (interval.levels_changed) { away_bytes_ = 0; }
   auto const exact = settings_.driver ? settings_.driver->resident_managed_bytes() : std::nullopt;
   if (exact) {
     now.resident_bytes = *exact;
@@ -138,7 +143,7 @@ void slot::find_resident(sample& now, moved const& interval) noexcept
   }
   if ((now.known & counters_known) == 0 || !managed_known_) { return; }
   auto const back = interval.to_device_bytes + interval.discarded_bytes;
-  away_bytes_ += interval.to_host_bytes;
+  if (!interval.levels_changed) { away_bytes_ += interval.to_host_bytes; }
   away_bytes_ = std::min(away_bytes_ - std::min(away_bytes_, back), now.managed_bytes);
   auto const capacity =
     settings_.capacity_bytes != 0 ? settings_.capacity_bytes : device_total_bytes_;

@@ -186,6 +186,30 @@ TEST_F(Slot, ResidentIsManagedLessWhatLeftWithinWhatTheDeviceHolds)
   EXPECT_EQ(watched.take(9).resident_bytes, 40U);  // all that is in use at all
 }
 
+TEST_F(Slot, WhatLeftOfTheResourceBeforeIsNotMissingFromTheNext)
+{
+  memory->free_bytes    = 0;
+  levels->managed_bytes = 800;
+  slot watched{settings()};
+  watched.set_levels(levels);
+  static_cast<void>(watched.take(0));
+  move(0, 300);
+  EXPECT_EQ(watched.take(1).resident_bytes, 500U);
+  watched.set_levels(levels);  // the same once more
+  EXPECT_EQ(watched.take(2).resident_bytes, 500U);
+  move(0, 200);  // the last that the old one loses
+  auto const other     = std::make_shared<tests::fake_levels>();
+  other->managed_bytes = 700;
+  watched.set_levels(nullptr);
+  watched.set_levels(other);
+  EXPECT_EQ(watched.take(3).resident_bytes, 700U);
+  move(0, 50);
+  EXPECT_EQ(watched.take(4).resident_bytes, 650U);
+  watched.set_levels(nullptr);
+  watched.set_external(std::nullopt, 600);
+  EXPECT_EQ(watched.take(5).resident_bytes, 600U);
+}
+
 TEST_F(Slot, ResidentIsTheDriversOwnWhereItTells)
 {
   driver->resident_bytes = 77;

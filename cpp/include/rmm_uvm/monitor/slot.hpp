@@ -46,7 +46,8 @@ class slot {
   /**
    * @brief Replaces the resource whose levels are told; null for none.
    *
-   * Its totals count from this moment. The one before is let go by the calling thread.
+   * Its totals count from this moment, and nothing of its memory has left the device yet: what left
+   * before was the other's. The one before is let go by the calling thread.
    */
   void set_levels(std::shared_ptr<memory_level_source> source) noexcept;
 
@@ -88,6 +89,7 @@ class slot {
     std::uint64_t to_host_bytes{0};
     std::uint64_t own_to_host_bytes{0};
     std::uint64_t discarded_bytes{0};
+    bool levels_changed{false};  // another resource's levels are told from here on
   };
 
   [[nodiscard]] bool counting() const noexcept;
@@ -102,10 +104,11 @@ class slot {
   std::atomic<std::uint64_t> external_footprint_bytes_{unknown};
   std::atomic<std::uint64_t> external_managed_bytes_{unknown};
 
-  std::mutex levels_mutex_;  // guards the next three; held for a few loads
+  std::mutex levels_mutex_;  // guards the next four; held for a few loads
   std::shared_ptr<memory_level_source> levels_;
   running_total prefetched_bytes_;
   running_total discarded_bytes_;
+  bool levels_changed_{false};  // since the last sample
 
   running_total to_device_bytes_;
   running_total to_host_bytes_;
@@ -113,7 +116,7 @@ class slot {
   running_total cpu_faults_;
   running_total gpu_faults_;
   std::uint64_t own_pending_bytes_{0};  // asked to go to the host, and not seen going
-  std::uint64_t away_bytes_{0};         // left the device and did not come back
+  std::uint64_t away_bytes_{0};         // of these levels: left the device and did not come back
   std::uint64_t device_total_bytes_{0};
   bool managed_known_{false};
   bool was_full_{false};
