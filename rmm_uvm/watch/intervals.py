@@ -13,7 +13,7 @@ import numpy as np
 
 from rmm_uvm.watch.sample import Known
 
-__all__ = ["BEGIN", "Interval", "Row", "interval_between", "rows_of"]
+__all__ = ["BEGIN", "Interval", "Row", "gone_after", "interval_between", "rows_of"]
 
 
 class Row(NamedTuple):
@@ -96,6 +96,33 @@ def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | No
         to_device_bytes=max(0, after.host_to_device_bytes - before.host_to_device_bytes),
         own_bytes=own_bytes,
     )
+
+
+def gone_after(gone_bytes: int, before: Row, after: Row) -> int:
+    """Return how much of the managed memory lies on the host after a sample.
+
+    As much as left the device and did not come back, and no more than there is: what was freed lies
+    nowhere. Where the managed memory is not known, the footprint stands for it.
+
+    Parameters
+    ----------
+    gone_bytes : int
+        The same after the sample `before`.
+    before, after : Row
+        Samples in a row. Totals that fell count as nothing moved.
+
+    Examples
+    --------
+    >>> full = Row(device_to_host_bytes=50, managed_bytes=90)
+    >>> gone_after(0, BEGIN, full), gone_after(50, full, full._replace(managed_bytes=20))
+    (50, 20)
+    """
+    gone_bytes += max(0, after.device_to_host_bytes - before.device_to_host_bytes)
+    gone_bytes -= max(0, after.host_to_device_bytes - before.host_to_device_bytes)
+    gone_bytes = max(0, gone_bytes)
+    if not after.knows(Known.FOOTPRINT):
+        return gone_bytes
+    return min(gone_bytes, after.managed_bytes or after.footprint_bytes)
 
 
 def all_fits(row: Row, total_bytes: int) -> bool:

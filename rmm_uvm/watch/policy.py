@@ -24,7 +24,15 @@ from rmm_uvm.watch import wording
 from rmm_uvm.watch.alarm import Alarm
 from rmm_uvm.watch.context import Context
 from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.intervals import BEGIN, Interval, Row, all_fits, interval_between, rows_of
+from rmm_uvm.watch.intervals import (
+    BEGIN,
+    Interval,
+    Row,
+    all_fits,
+    gone_after,
+    interval_between,
+    rows_of,
+)
 from rmm_uvm.watch.sample import Known
 from rmm_uvm.watch.thresholds import Thresholds
 
@@ -65,6 +73,8 @@ class PolicyState:
     ----------
     last : Row
         The latest sample.
+    gone_bytes : int
+        Managed memory that lies on the host.
     evicting : tuple of Interval
         The latest intervals, all of them with eviction above the threshold.
     quiet_samples : int
@@ -80,6 +90,7 @@ class PolicyState:
     """
 
     last: Row = BEGIN
+    gone_bytes: int = 0
     evicting: tuple[Interval, ...] = ()
     quiet_samples: int = 0
     moved: tuple[Piece, ...] = ()
@@ -150,6 +161,7 @@ class _Step:
     def run(self) -> None:
         """Look at everything."""
         self._look_at_sources()
+        self._change(gone_bytes=gone_after(self.state.gone_bytes, self.state.last, self._row))
         if self._row.knows(Known.FOOTPRINT) and self._device.capacity_bytes:
             self._look_at_footprint()
             self._look_at_host_memory()
@@ -192,8 +204,10 @@ class _Step:
         available_bytes = self._context.host_available_bytes
         if threshold is None:
             return
-        needed_bytes = wording.evicted_later_bytes(self._row, self._device)
-        if not needed_bytes:
+        # What must still go for the footprint to be held at all: not what lies there already.
+        excess_bytes = self._row.footprint_bytes - self._device.capacity_bytes
+        needed_bytes = excess_bytes - self.state.gone_bytes
+        if needed_bytes <= 0:
             self._rearm("host_memory")
             return
         if available_bytes is None:
@@ -202,6 +216,7 @@ class _Step:
             found = wording.host_memory_found(
                 self._row,
                 self._device,
+                needed_bytes,
                 available_bytes,
                 self._context.host_limit_source,
                 threshold,

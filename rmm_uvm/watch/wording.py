@@ -106,9 +106,14 @@ def amplification_found(
 
 
 def host_memory_found(
-    row: Row, device: DeviceFacts, available_bytes: int, source: str, threshold: float
+    row: Row,
+    device: DeviceFacts,
+    needed_bytes: int,
+    available_bytes: int,
+    source: str,
+    threshold: float,
 ) -> Finding:
-    """Return the finding: the host cannot take what will leave the device."""
+    """Return the finding: the host cannot take the bytes that will leave the device."""
     excess_bytes = row.footprint_bytes - device.capacity_bytes
     remedy = "allocate less, or the kernel may end the process"
     if source:
@@ -116,10 +121,10 @@ def host_memory_found(
     return _finding(
         "host_memory",
         row,
-        evicted_later_bytes(row, device),
+        needed_bytes,
         threshold * available_bytes,
         f"{format_bytes(excess_bytes)} do not fit on the device, of which "
-        f"{format_bytes(evicted_later_bytes(row, device))} must still go to the host, which has "
+        f"{format_bytes(needed_bytes)} must still go to the host, which has "
         f"{format_bytes(available_bytes)} left",
         remedy,
     )
@@ -135,15 +140,6 @@ def counters_lost(row: Row, samples: int) -> Finding:
     """Return the finding: a source worked and stopped."""
     message = f"the byte counters have not answered for {samples} samples"
     return _finding("monitor", row, samples, samples, message, "start the monitor again")
-
-
-def evicted_later_bytes(row: Row, device: DeviceFacts) -> int:
-    """Return how much more must go to the host for the footprint to be held at all.
-
-    Not what lies there already: as much as left the device and did not come back.
-    """
-    gone_bytes = max(0, row.device_to_host_bytes - row.host_to_device_bytes)
-    return max(0, row.footprint_bytes - device.capacity_bytes - gone_bytes)
 
 
 def _finding(

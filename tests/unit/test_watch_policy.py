@@ -312,6 +312,28 @@ def test_host_memory_does_not_count_twice_what_lies_there_already() -> None:
     assert samples.kinds(QUIET, host_available_bytes=GIB) == []
 
 
+@pytest.mark.parametrize("freed", ["managed_bytes", "footprint_bytes"])
+def test_host_memory_does_not_count_what_was_evicted_and_freed(freed: str) -> None:
+    # Without managed bytes the footprint tells how much there is.
+    levels = {**OVER, "footprint_bytes": 12 * GIB}
+    levels |= {"managed_bytes": 0} if freed == "footprint_bytes" else {}
+    samples = Samples(**levels).add(5, device_to_host_bytes=GIB)
+    assert samples.kinds(QUIET, host_available_bytes=GIB) == []
+    samples.add(**{"device_to_host_bytes": 0, "footprint_bytes": 0, freed: 0})
+    samples.add(**{"footprint_bytes": 20 * GIB, freed: 20 * GIB})
+    (finding,) = samples.findings(QUIET, host_available_bytes=GIB)
+    assert (finding.kind, finding.value) == ("host_memory", 4 * GIB)
+    assert "of which 4.00 GiB must still go to the host" in finding.message
+
+
+def test_host_memory_counts_what_is_kept_on_the_host_whatever_came_before() -> None:
+    # Data that were made on the host came first, and are no part of what left.
+    samples = Samples(**{**OVER, "footprint_bytes": 12 * GIB}).add(5, host_to_device_bytes=GIB)
+    samples.add(4, host_to_device_bytes=0, device_to_host_bytes=GIB)
+    samples.add(device_to_host_bytes=0, footprint_bytes=20 * GIB)
+    assert samples.kinds(QUIET, host_available_bytes=GIB) == []
+
+
 def test_host_memory_is_told_again_after_all_has_fitted_for_a_minute() -> None:
     samples = Samples(**OVER).add().add(seconds=60, footprint_bytes=GIB)
     samples.add(footprint_bytes=20 * GIB)
