@@ -157,7 +157,13 @@ def _finding(
 
 
 def _rate(bytes_per_second: float) -> str:
-    return f"{format_bytes(int(bytes_per_second))}/s"
+    """Return a rate in decimal units, as reports have it and links are specified in."""
+    scaled = bytes_per_second
+    for unit in ("B/s", "kB/s", "MB/s"):
+        if float(f"{scaled:.3g}") < 1000:
+            return f"{scaled:.3g} {unit}"
+        scaled /= 1000
+    return f"{scaled:.1f} GB/s"
 
 
 def _percent(fraction: float) -> str:

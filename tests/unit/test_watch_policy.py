@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from rmm_uvm.device_info import Availability
 from rmm_uvm.watch.context import Context, worth_telling
 from rmm_uvm.watch.finding import WARNING_OF, Finding
+from rmm_uvm.watch.intervals import BEGIN
 from rmm_uvm.watch.policy import PolicyState, evaluate
 from rmm_uvm.watch.recording import DeviceFacts
 from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.wording import eviction_found
 
 GIB = 1 << 30
 DEVICE = DeviceFacts(0, "GPU", "GPU-0", total_bytes=16 * GIB, capacity_bytes=16 * GIB)
@@ -134,9 +136,18 @@ def test_eviction_in_three_samples_is_found_at_the_third() -> None:
     assert finding.time_seconds == pytest.approx(0.8)
     assert finding.value == pytest.approx(10 * GIB)
     assert finding.threshold == pytest.approx(0.016 * GIB)
-    assert "10.00 GiB/s are evicted" in finding.message
-    assert "(threshold 16.38 MiB/s)" in finding.message
+    assert "10.7 GB/s are evicted" in finding.message
+    assert "(threshold 17.2 MB/s)" in finding.message
     assert finding.remedy == "work on less data at a time: 20.00 GiB are allocated, 16.00 GiB fit"
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(140.12e6, "140 MB/s"), (262e3, "262 kB/s"), (999.7e6, "1.0 GB/s"), (9.16e9, "9.2 GB/s")],
+)
+def test_rates_are_told_in_decimal_units_as_reports_have_them(rate: float, text: str) -> None:
+    found = eviction_found(BEGIN, DEVICE, value=rate, threshold=1.0)
+    assert found.message.startswith(f"{text} are evicted")
 
 
 def test_eviction_in_two_samples_is_not_found() -> None:
