@@ -65,6 +65,8 @@ class Advisor:
     prefetch : callable, optional
         Returns how our resource on a device (CUDA ordinal) prefetches: "auto", "always", "never",
         or None for no resource of ours.
+    interval_seconds : float
+        Usual time between two samples of a device; see `Context`.
     sources : callable, optional
         Returns all sources and whether they work.
     on_round : sequence of callable
@@ -89,6 +91,7 @@ class Advisor:
         *,
         thresholds: Thresholds | None = None,
         prefetch: Callable[[int], str | None] = lambda device_id: None,
+        interval_seconds: float = 0.0,
         sources: Callable[[], Mapping[str, Availability]] = dict,
         on_round: Iterable[Callable[[], object]] = (),
         read_host_memory: Callable[[], HostMemory] = host_memory,
@@ -99,6 +102,7 @@ class Advisor:
         self._delivery = delivery
         self._thresholds = thresholds or Thresholds()
         self._prefetch = prefetch
+        self._interval_seconds = interval_seconds
         self._sources = sources
         self._on_round = tuple(on_round)
         self._read_host_memory = read_host_memory
@@ -209,6 +213,7 @@ class Advisor:
             host_available_bytes=None if host is None else host.available_bytes,
             host_limit_source="" if host is None else host.limit_source,
             prefetch=self._prefetch(device.device_id),
+            interval_seconds=self._interval_seconds,
             unavailable=worth_telling(sources, simulated=device.simulated),
         )
 

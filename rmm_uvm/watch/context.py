@@ -33,6 +33,9 @@ class Context:
         The file with the container's limit; empty when there is none.
     prefetch : {"auto", "always", "never"} or None
         How our resource on this device prefetches; None when there is none of ours.
+    interval_seconds : float
+        Usual time between two samples. Intervals of less than half of it, as between samples taken
+        where a stage begins or ends, are put together until they are as long. 0: each counts.
     unavailable : mapping of str to str
         Sources that ought to work and do not, with the reason; see `worth_telling`.
     """
@@ -41,6 +44,7 @@ class Context:
     host_available_bytes: int | None = None
     host_limit_source: str = ""
     prefetch: str | None = None
+    interval_seconds: float = 0.0
     unavailable: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 

@@ -70,6 +70,21 @@ class Interval(NamedTuple):
     to_device_bytes: int
     own_bytes: int
 
+    def followed_by(self, after: Interval) -> Interval:
+        """Return this interval and the next as one.
+
+        Examples
+        --------
+        >>> Interval(0.5, 1, 2, 3).followed_by(Interval(1.0, 10, 20, 30))
+        Interval(seconds=1.5, evicted_bytes=11, to_device_bytes=22, own_bytes=33)
+        """
+        return Interval(
+            self.seconds + after.seconds,
+            self.evicted_bytes + after.evicted_bytes,
+            self.to_device_bytes + after.to_device_bytes,
+            self.own_bytes + after.own_bytes,
+        )
+
 
 def rows_of(samples: np.ndarray[Any, np.dtype[np.void]]) -> list[Row]:
     """Return samples as rows."""

@@ -75,6 +75,8 @@ class PolicyState:
         The latest sample.
     gone_bytes : int
         Managed memory that lies on the host.
+    begun : Interval or None
+        What was too short to count, and counts with the next interval.
     evicting : tuple of Interval
         The latest intervals, all of them with eviction above the threshold.
     quiet_samples : int
@@ -91,6 +93,7 @@ class PolicyState:
 
     last: Row = BEGIN
     gone_bytes: int = 0
+    begun: Interval | None = None
     evicting: tuple[Interval, ...] = ()
     quiet_samples: int = 0
     moved: tuple[Piece, ...] = ()
@@ -165,7 +168,7 @@ class _Step:
         if self._row.knows(Known.FOOTPRINT) and self._device.capacity_bytes:
             self._look_at_footprint()
             self._look_at_host_memory()
-        interval = interval_between(self.state.last, self._row, self._device.total_bytes)
+        interval = self._whole_interval()
         if interval is not None and self._device.capacity_bytes:
             self._look_at_traffic(interval)
         self._change(last=self._row, alarms=self._alarms)
@@ -224,6 +227,21 @@ class _Step:
             self._fire("host_memory", found)
         elif needed_bytes <= self._limits.host_memory_rearm_fraction * available_bytes:
             self._rearm("host_memory")
+
+    def _whole_interval(self) -> Interval | None:
+        """Return what happened since the last sample that counted; None if this one does not.
+
+        Samples are also taken where a stage begins or ends, and when somebody asks: several within
+        one burst are no reason to call it sustained.
+        """
+        interval = interval_between(self.state.last, self._row, self._device.total_bytes)
+        if interval is None:
+            return None
+        if self.state.begun is not None:
+            interval = self.state.begun.followed_by(interval)
+        counts = interval.seconds >= self._context.interval_seconds / 2
+        self._change(begun=None if counts else interval)
+        return interval if counts else None
 
     def _look_at_traffic(self, interval: Interval) -> None:
         self._remember(interval)

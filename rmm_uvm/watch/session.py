@@ -147,6 +147,7 @@ class Session:
             DeferringDelivery(settings.on_finding, settings.others_warn),
             thresholds=settings.thresholds,
             prefetch=lambda device_id: self._chains[device_id].prefetch,
+            interval_seconds=settings.interval_seconds,
             sources=lambda: self.sources,
             on_round=[self.round],
         )

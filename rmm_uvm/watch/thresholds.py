@@ -64,7 +64,8 @@ class Thresholds:
     eviction_rearm_fraction_per_second : float
         Half of it, for as many samples as the warning took.
     eviction_samples : int
-        Samples in a row with that rate, >= 1. 3: one burst is over by then, and is no problem.
+        Samples in a row with that rate, >= 1. 3: one burst is over by then, and is no problem. One
+        that follows another within half the usual interval does not count by itself.
     amplification_factor : float or None
         Bytes moved to the device while it evicts, over the footprint (or the capacity where the
         footprint is not known). One pass over data that do not fit moves each byte once, 1.0. From

@@ -157,6 +157,38 @@ def test_eviction_in_two_samples_is_not_found() -> None:
     assert samples.kinds(QUIET) == []
 
 
+BURST = {"seconds": 0.001, "evicted_bytes_estimate": 2 << 20, "device_to_host_bytes": 2 << 20}
+STILL = {name: 0 for name in EVICTING}
+
+
+@pytest.mark.parametrize("before_seconds", [0.001, 0.03, 0.05, 0.07, 0.099])
+def test_burst_that_many_samples_see_is_no_eviction(before_seconds: float) -> None:
+    samples = Samples(**OVER).add(5).add(seconds=before_seconds).add(4, **BURST)
+    samples.add(seconds=max(0.1 - before_seconds, 0.01), **STILL).add(5)
+    assert samples.kinds(QUIET, interval_seconds=0.1) == []
+    assert samples.kinds(QUIET) == ["eviction"]  # where each sample counts
+
+
+@pytest.mark.parametrize("edges", [(), (0.06,), (0.01, 0.02, 0.03), (0.04, 0.051), (0.09, 0.095)])
+def test_eviction_is_found_within_three_ordinary_samples_whatever_others_there_are(
+    edges: tuple[float, ...],
+) -> None:
+    samples = Samples(**OVER).add(5)
+    for _ in range(3):
+        for begin, end in itertools.pairwise((0.0, *edges, 0.1)):
+            samples.add(seconds=end - begin, **EVICTING)
+    (finding,) = samples.findings(QUIET, interval_seconds=0.1)
+    assert finding.kind == "eviction"
+    assert 0.65 <= finding.time_seconds <= 0.8 + 1e-6
+
+
+def test_quiet_samples_in_quick_succession_do_not_arm_eviction_again() -> None:
+    samples = Samples(**OVER).add(3, **EVICTING).add(seconds=60, **STILL).add(5, seconds=0.001)
+    samples.add(3, **EVICTING)
+    assert samples.kinds(QUIET, interval_seconds=0.1) == ["eviction"]
+    assert samples.kinds(QUIET) == ["eviction", "eviction"]
+
+
 def test_eviction_below_the_rate_is_not_found() -> None:
     assert Samples(**OVER).add(50, evicted_bytes_estimate=GIB // 1000).kinds(QUIET) == []
 
@@ -419,7 +451,7 @@ ROWS = st.lists(
             "resident_bytes": st.sampled_from([0, GIB, 16 * GIB]),
             "device_used_bytes": st.sampled_from([0, 15 * GIB, 16 * GIB]),
             "known": st.sampled_from([int(EXACT), int(EXACT), 63, 0, 1, 5]),
-            "seconds": st.sampled_from([0.0, 0.1, 1.0, 70.0]),
+            "seconds": st.sampled_from([0.0, 0.01, 0.04, 0.1, 1.0, 70.0]),
         }
     ),
     max_size=40,
@@ -435,7 +467,11 @@ def test_result_does_not_depend_on_how_samples_are_cut(
         samples.add(**row)
     array = samples.array()
     context = Context(
-        DEVICE, host_available_bytes=GIB, prefetch="auto", unavailable={"cupti": "gone"}
+        DEVICE,
+        host_available_bytes=GIB,
+        prefetch="auto",
+        interval_seconds=0.1,
+        unavailable={"cupti": "gone"},
     )
     whole = evaluate(PolicyState(), array, context, Thresholds())
     state, findings = PolicyState(), []
