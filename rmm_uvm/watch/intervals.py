@@ -55,7 +55,7 @@ class Interval(NamedTuple):
     Parameters
     ----------
     seconds : float
-        How long, > 0.
+        How long, >= 0.
     evicted_bytes : int
         Written back to make room; 0 when it is certain that nothing had to leave.
     to_device_bytes : int
@@ -94,10 +94,10 @@ def rows_of(samples: np.ndarray[Any, np.dtype[np.void]]) -> list[Row]:
 def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | None:
     """Return what happened between two samples of a device with `total_bytes` of memory.
 
-    None without byte counters, or when no time passed. Totals that fell count as nothing moved:
+    None without byte counters, or when time went back. Totals that fell count as nothing moved:
     the source began anew.
     """
-    if after.time_ns <= before.time_ns or not after.knows(Known.COUNTERS):
+    if after.time_ns < before.time_ns or not after.knows(Known.COUNTERS):
         return None
     evicted_bytes = max(0, after.evicted_bytes_estimate - before.evicted_bytes_estimate)
     if evicted_bytes and all_fits(after, total_bytes):

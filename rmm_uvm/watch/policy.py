@@ -239,7 +239,8 @@ class _Step:
             return None
         if self.state.begun is not None:
             interval = self.state.begun.followed_by(interval)
-        counts = interval.seconds >= self._context.interval_seconds / 2
+        # Samples may bear the same time; what moved between them counts with the next.
+        counts = interval.seconds > 0 and (interval.seconds >= self._context.interval_seconds / 2)
         self._change(begun=None if counts else interval)
         return interval if counts else None
 

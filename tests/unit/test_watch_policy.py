@@ -292,6 +292,15 @@ def test_amplification_is_found_and_then_eviction_is_not_told_as_well() -> None:
     assert "40.00 GiB in 0.2 s, 2.0 times what is in use" in finding.message
 
 
+def test_what_moves_between_samples_of_one_moment_counts_with_the_next() -> None:
+    passes = {"evicted_bytes_estimate": 20 * GIB, "host_to_device_bytes": 20 * GIB}
+    samples = Samples(**OVER).add(1, **passes).add(1, seconds=0, **passes)
+    assert samples.kinds(QUIET) == []
+    samples.add(evicted_bytes_estimate=1, host_to_device_bytes=1)
+    (finding,) = samples.findings(QUIET)
+    assert (finding.kind, finding.time_seconds) == ("amplification", pytest.approx(0.2))
+
+
 def test_one_pass_over_data_that_do_not_fit_is_no_amplification() -> None:
     samples = Samples(**OVER).add(20, **EVICTING, host_to_device_bytes=GIB)
     samples.add(600, **{name: 0 for name in EVICTING}, host_to_device_bytes=0)
