@@ -228,6 +228,25 @@ def test_findings_are_recorded_and_delivered(make: Make, device: SimulatedDevice
         mr.deallocate(pointer, 32 * MIB)
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(0.001, False), (0.1, True)])
+def test_samples_within_one_burst_are_no_sustained_eviction(
+    make: Make, device: SimulatedDevice, seconds: float, *, found: bool
+) -> None:
+    mr = ManagedMemoryResource(device)
+    pointers = [mr.allocate(32 * MIB) for _ in range(3)]
+    with make() as m:
+        for pointer in pointers:
+            device.touch(pointer, 32 * MIB, write=True)
+        advance(m)
+        for pointer in pointers * 2:  # less than amplification, however often
+            device.touch(pointer, 2 * MIB, write=True)
+            advance(m, seconds)
+        kinds = {finding.kind for finding in m.findings}
+    assert ("eviction" in kinds) == found
+    for pointer in pointers:
+        mr.deallocate(pointer, 32 * MIB)
+
+
 def test_run_that_fits_has_no_finding(make: Make, device: SimulatedDevice) -> None:
     mr = ManagedMemoryResource(device)
     pointer = mr.allocate(32 * MIB)
