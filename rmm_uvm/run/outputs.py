@@ -24,7 +24,7 @@ def check(request: Request) -> None:
     Raises
     ------
     ConfigurationError
-        If a file cannot be written, or is named twice.
+        If a file cannot be written or is named twice, or the trace is there already.
     AvailabilityError
         If the HTML report needs a package that is not installed.
     """
@@ -35,6 +35,8 @@ def check(request: Request) -> None:
             raise ConfigurationError(f"{option} and {seen[real]} name the same file: {path}")
         seen[real] = option
         _try(option, Path(path))
+    if request.trace and os.path.isfile(request.trace) and os.path.getsize(request.trace):  # noqa: PTH113, PTH202
+        raise ConfigurationError(f"--trace {request.trace} exists: name another file, or remove it")
     if request.html is not None and importlib.util.find_spec("bokeh") is None:
         raise AvailabilityError(
             "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"

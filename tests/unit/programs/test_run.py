@@ -171,6 +171,15 @@ def test_outputs_of_the_same_name_are_refused(tmp_path: Path) -> None:
     outputs.check(Request(json=os.devnull, trace=os.devnull))
 
 
+def test_outputs_trace_that_holds_another_run_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "t.trace"
+    trace.touch()
+    outputs.check(Request(trace=str(trace)))  # empty: nothing is lost
+    trace.write_bytes(b"of the first run")
+    with pytest.raises(ConfigurationError, match=r"--trace .*t.trace exists: name another file"):
+        outputs.check(Request(trace=str(trace)))
+
+
 def test_outputs_html_without_bokeh_is_refused_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
