@@ -119,12 +119,13 @@ class WatchedChain:
         )
         levels = footprint.foreign_levels(self.device_id)
         if levels is None:
-            outer = next(iter(self.names), "no resource")
-            self.foreign = Availability(
-                available=False,
-                reason=f"{outer} does not tell what is allocated; "
-                "rmm.mr.StatisticsResourceAdaptor around it does",
+            reason = (
+                f"{self.names[0]} does not tell what is allocated; "
+                "rmm.mr.StatisticsResourceAdaptor around it does"
+                if self.names
+                else f"RMM has no memory resource on device {self.device_id}"
             )
+            self.foreign = Availability(available=False, reason=reason)
             sampler.set_external_footprint(self.device_id, None)
             return
         self.foreign = _AVAILABLE

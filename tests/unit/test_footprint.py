@@ -173,6 +173,17 @@ def test_chain_keeps_no_pool_alive(device: SimulatedDevice) -> None:
     assert "StatisticsResourceAdaptor" in chain.foreign.reason
 
 
+def test_device_without_a_chain_is_said_to_have_none() -> None:
+    class AnyDevice(Sink):
+        def set_external_footprint(self, device_id: int, *_: object) -> None:
+            pass
+
+    chain = WatchedChain(7, AnyDevice())
+    chain.refresh()
+
+    assert chain.foreign.reason == "RMM has no memory resource on device 7"
+
+
 def test_chain_that_was_forgotten_is_not_looked_at(device: SimulatedDevice) -> None:
     install(pool(device))
     sink = Sink()
