@@ -22,7 +22,7 @@ from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
-from rmm_uvm.run.summary import about_watching, compose, unwatched
+from rmm_uvm.run.summary import about_watching, compose, unwatched, without_reason
 from rmm_uvm.run.watching import Watch
 from rmm_uvm.top.seams import Seams
 
@@ -130,13 +130,13 @@ def _tell_command(request: Request, folder: Path, follower: Follower) -> None:
 def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> None:
     body, problems = "", []
     if recording is not None:
-        notes = about_watching(unwatched(recording), notes)
+        reason = unwatched(recording)
+        notes = about_watching(reason, notes)
         try:
             from rmm_uvm.report import Report
 
-            report = Report(recording)
-            problems = outputs.write(request, report)
-            body = str(report)
+            problems = outputs.write(request, Report(recording))
+            body = str(Report(without_reason(recording, reason)))
         except UvmError as error:
             problems.append(str(error))
         except Exception as error:

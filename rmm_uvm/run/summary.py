@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,13 @@ from rmm_uvm.watch.sample import Known
 if TYPE_CHECKING:
     from rmm_uvm.watch.recording import Recording
 
-__all__ = ["about_watching", "compose", "unwatched"]
+__all__ = ["about_watching", "compose", "unwatched", "without_reason"]
 
 NO_POOL = "no managed pool"
 """What a note about an installation begins with."""
+
+# How errors name the way without a GPU, which is for calls, and what this command has for it.
+_IN_CALLS, _HERE = 'driver="simulated:16GiB"', "--device simulated:16GiB"
 
 
 def compose(notes: Sequence[str], body: str, problems: Iterable[str] = ()) -> str:
@@ -74,8 +78,38 @@ def about_watching(reason: str | None, notes: Sequence[str]) -> list[str]:
     """
     if reason is None:
         return list(notes)
+    reason, notes = _in_options(reason), [_in_options(note) for note in notes]
     no_pool = f"{NO_POOL}: {reason}"
     if no_pool in notes:
         first = f"no device was watched, and {NO_POOL} installed: {reason}"
         return [first, *(note for note in notes if note != no_pool)]
     return [f"no device was watched: {reason}", *notes]
+
+
+def without_reason(recording: Recording, reason: str | None) -> Recording:
+    """Return a recording whose text does not tell again why nothing was watched.
+
+    Parameters
+    ----------
+    recording : Recording
+        What was watched.
+    reason : str or None
+        As `unwatched` returns it: the first line of the summary says it.
+    """
+    if reason is None:
+        return recording
+    same = [name for name, why in recording.sources.items() if why.reason == reason]
+    if not same:
+        return recording
+    told = {*same, "own_resources", "rmm_chain"}  # which are not missed where nothing is seen
+    return dataclasses.replace(
+        recording,
+        sources={name: why for name, why in recording.sources.items() if name not in told},
+        findings=tuple(
+            one for one in recording.findings if one.kind != "monitor" or reason not in one.message
+        ),
+    )
+
+
+def _in_options(text: str) -> str:
+    return text.replace(_IN_CALLS, _HERE)

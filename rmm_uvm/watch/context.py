@@ -52,7 +52,8 @@ def worth_telling(sources: Mapping[str, Availability], *, simulated: bool) -> di
     """Return the sources whose absence a user should hear of, with the reason.
 
     Not those that were switched off or never asked for (their reason begins with these words),
-    that another source replaces, or that a simulated device has no need of.
+    that another source replaces, or that a simulated device has no need of. Of several that are
+    absent for one reason, the first.
 
     Parameters
     ----------
@@ -77,4 +78,5 @@ def worth_telling(sources: Mapping[str, Availability], *, simulated: bool) -> di
     }
     if simulated:  # there is no NVIDIA library that could know of it
         absent = {name: why for name, why in absent.items() if name == "kernel_counters"}
-    return absent
+    first = {why: name for name, why in reversed(absent.items())}
+    return {name: why for name, why in absent.items() if first[why] == name}

@@ -445,6 +445,15 @@ def test_only_what_ought_to_work_is_worth_telling(
     assert worth_telling(sources, simulated=simulated) == ({name: reason} if told else {})
 
 
+def test_sources_absent_for_one_reason_are_told_once() -> None:
+    gone, other = Availability(False, "no GPU"), Availability(False, "no permission")
+    sources = {"kernel_counters": gone, "device_memory": gone, "cupti": other}
+    assert worth_telling(sources, simulated=False) == {
+        "kernel_counters": "no GPU",
+        "cupti": "no permission",
+    }
+
+
 # The function itself
 
 

@@ -237,6 +237,10 @@ def test_script_without_a_gpu_runs_and_the_first_line_says_so(tmp_path: Path) ->
     assert done.returncode == 0
     first = done.stderr.splitlines()[0]
     assert first.startswith("rmm_uvm: no device was watched, and no managed pool installed: ")
+    assert "driver=" not in done.stderr  # that is for calls; here an option does it
+    reason = first.partition(" installed: ")[2].partition(":")[0]
+    assert done.stderr.count(reason) == 1
+    assert "rmm-uvm doctor` to see" not in done.stderr
 
 
 def test_script_that_fails_has_its_traceback_before_the_summary(tmp_path: Path) -> None:
