@@ -70,6 +70,8 @@ def verdict(recording: Recording) -> str:
     figures = [of_device(recording, device) for device in recording.devices]
     if all(_blind(one) for one in figures):
         return "no advice: no memory could be watched"
+    if all(one.peak_footprint_bytes == 0 and not _moved(one) for one in figures):
+        return "nothing to do: nothing was allocated"
     if all(
         _fitted(one, d.capacity_bytes) for one, d in zip(figures, recording.devices, strict=True)
     ):
@@ -83,6 +85,10 @@ def _blind(figures: Figures) -> bool:
         and figures.host_to_device_bytes is None
         and figures.peak_resident_bytes is None
     )
+
+
+def _moved(figures: Figures) -> bool:
+    return bool(figures.host_to_device_bytes or figures.device_to_host_bytes)
 
 
 def _fitted(figures: Figures, capacity_bytes: int) -> bool:

@@ -56,5 +56,6 @@ def _line(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
     if figures.peak_footprint_bytes is not None:
         factor = words.factor(figures.peak_footprint_bytes, device.capacity_bytes)
         most = words.size(figures.peak_footprint_bytes)
-        parts.append(f"footprint at most {most}, {factor} times capacity")
+        of = "capacity unknown" if factor == words.UNKNOWN else f"{factor} times capacity"
+        parts.append(f"footprint at most {most}, {of}")
     return f"{name}{' (simulated)' if device.simulated else ''}: {', '.join(parts)}"

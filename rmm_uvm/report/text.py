@@ -111,14 +111,12 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
     capacity = words.size(device.capacity_bytes) if device.capacity_bytes else "unknown"
     rows = []
     if figures.peak_footprint_bytes is not None:
+        most = f"at most {words.size(figures.peak_footprint_bytes)}"
         factor = words.factor(figures.peak_footprint_bytes, device.capacity_bytes)
-        rows.append(
-            (
-                "footprint",
-                f"at most {words.size(figures.peak_footprint_bytes)}, "
-                f"{factor} times the capacity of {capacity}",
-            )
-        )
+        if factor == words.UNKNOWN:
+            rows.append(("footprint", f"{most}; capacity {capacity}"))
+        else:
+            rows.append(("footprint", f"{most}, {factor} times the capacity of {capacity}"))
     else:
         rows.append(("footprint", f"unknown; capacity {capacity}"))
     if figures.host_to_device_bytes is not None:
@@ -218,8 +216,9 @@ def _end(recording: Recording) -> list[str]:
     if more := len(missing) - _MOST_MISSING:
         lines += [f"not watched: {more} more"] if more > 0 else []
     cost = words.clock_text(recording.cost_seconds)
-    share = recording.cost_seconds / max(recording.duration_seconds, 1e-9)
-    part = f", {share:.2%} of one core" if len(recording.samples) and share < 1 else ""
+    part = ""
+    if recording.duration_seconds >= 1 and len(recording.samples):  # before, it is mostly the start
+        part = f", {recording.cost_seconds / recording.duration_seconds:.2%} of one core"
     attribution = recording.settings.get("attribution", "")
     if attribution not in ("", "on", "off"):  # it has a price
         lines += _wrapped(words.plain_name(attribution, 200), "", "  ", most=2)

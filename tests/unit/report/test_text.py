@@ -54,6 +54,34 @@ def test_summary_of_a_fitting_run_says_that_nothing_is_to_do() -> None:
     assert not [line for line in lines if line.startswith("not watched")]
 
 
+def test_summary_with_an_unknown_capacity_gives_no_factor() -> None:
+    recording = recordings.fitting()
+    unknown = dataclasses.replace(recording.devices[0], capacity_bytes=0)
+    text = str(Report(dataclasses.replace(recording, devices=(unknown,))))
+
+    assert "  footprint    at most 9.30 GiB; capacity unknown\n" in text
+    assert " - times" not in text
+
+
+def test_summary_of_a_run_of_less_than_a_second_gives_no_share_of_a_core() -> None:
+    recording = recordings.fitting()
+    short = dataclasses.replace(recording, samples=recording.samples[:5])
+
+    assert str(Report(short)).splitlines()[-1] == "watching took 0.012 s of processor time"
+
+
+def test_reports_of_a_run_without_allocations_say_that_nothing_was_allocated() -> None:
+    recording = recordings.fitting()
+    samples = recording.samples.copy()
+    for name in ("footprint_bytes", "host_to_device_bytes", "device_to_host_bytes"):
+        samples[name] = 0
+    report = Report(dataclasses.replace(recording, samples=samples))
+
+    for text in (str(report), report.html()):
+        assert "nothing to do: nothing was allocated" in text
+        assert "fitted" not in text
+
+
 def test_summary_of_a_simulated_run_says_so_first() -> None:
     first = str(Report(recordings.oversubscribed(simulated=True))).splitlines()[0]
 
