@@ -313,7 +313,8 @@ class Monitor:
         AvailabilityError
             If the monitor was never started, or pandas is not installed.
         """
-        rows, _, _ = self._started().samples()
+        session = self._started()
+        rows = session.masked(session.samples()[0])
         if device is not None:
             rows = rows[rows["device_id"] == self._watched(device)]
         if not pandas:

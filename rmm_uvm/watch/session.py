@@ -28,7 +28,7 @@ from rmm_uvm.watch.deferring import DeferringDelivery
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.publishing import Publisher
 from rmm_uvm.watch.recording import DeviceFacts, Recording
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
+from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
 from rmm_uvm.watch.sources import WatchedDevice
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
+_OF_DEVICE = Known.COUNTERS | Known.FAULTS | Known.DEVICE  # what is read of it, and not of a pool
 _MOST_EDGES = 10  # samples at edges of stages, in one interval
 Samples = np.ndarray[Any, np.dtype[np.void]]
 
@@ -86,6 +87,7 @@ class Session:
         self._publisher: Publisher | None = None
         self._tracing: Tracing | None = None
         self._advising_thread: int | None = None
+        self._moved_devices: set[int] = set()
         with contextlib.ExitStack() as opened:
             self._open(opened, make_publisher)
             self._opened = opened.pop_all()
@@ -235,7 +237,9 @@ class Session:
     def _refresh(self, device_ids: Iterable[int]) -> None:
         """Look at chains; of those that changed, whoever noticed renews the facts."""
         watched = self._watched
-        for device_id in [i for i in device_ids if self._chains[i].refresh() and i in watched]:
+        changed = [i for i in device_ids if self._chains[i].refresh() and i in watched]
+        self._moved_devices |= {i for i in changed if self._moved(watched[i])}
+        for device_id in changed:
             new = sources.renewed(watched[device_id], self._chains[device_id].names)
             self.devices = tuple(
                 new if facts.device_id == device_id else facts for facts in self.devices
@@ -291,7 +295,7 @@ class Session:
             raise AvailabilityError(f"device {facts.device_id} has no sample yet")
         attribution = self._attribution
         return snapshot_of(
-            rows[-1],
+            self.masked(rows[-1:])[0],
             facts,
             causes=None if attribution is None else attribution.latest(facts.device_id),
             prefetch_skipped=self._chains[facts.device_id].prefetch_skipped,
@@ -314,7 +318,7 @@ class Session:
         }
         if self._attribution is not None:
             found["cupti"] = self._attribution.available
-        if any(self._moved(device) for device in list(self._watched.values())):
+        if self._moved_devices or any(map(self._moved, list(self._watched.values()))):
             found["kernel_counters"] = found["device_memory"] = sources.MOVED
         if self._publisher is not None:
             found["board"] = self._publisher.available
@@ -323,14 +327,20 @@ class Session:
         return found
 
     def _moved(self, device: WatchedDevice) -> bool:
-        """Return whether the pool was replaced by one on another simulated device.
+        """Return whether the pool is on another simulated device than the one that is read.
 
-        On a GPU all drivers of a process read the same counters. Who named a driver knows.
+        On a GPU all drivers of a process read the same counters.
         """
-        if self.settings.driver is not None:
-            return False
         now = self._chains[device.facts.device_id].driver
         return device.facts.simulated and now is not None and now is not device.driver
+
+    def masked(self, rows: Samples) -> Samples:
+        """Return samples that do not claim to know what another simulated device counts."""
+        moved = np.isin(rows["device_id"], list(self._moved_devices))
+        if moved.any():
+            rows = rows.copy()
+            rows["known"][moved] &= ~np.array(int(_OF_DEVICE), rows["known"].dtype)
+        return rows
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -351,7 +361,7 @@ class Session:
         rows, _, lost = self.samples()
         attribution = self._attribution
         return Recording(
-            samples=rows,
+            samples=self.masked(rows),
             devices=self.devices,
             stages=self._stages.stages(),
             findings=self.findings,

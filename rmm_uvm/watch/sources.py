@@ -40,7 +40,7 @@ NOT_ASKED_FOR = Availability(available=False, reason="not asked for")
 SWITCHED_OFF = Availability(available=False, reason="switched off")
 MOVED = Availability(
     available=False,
-    reason="the pool was replaced by one on another simulated device: start a new monitor",
+    reason="the pool is on another simulated device than the one watched: start a new monitor",
 )
 
 

@@ -26,6 +26,7 @@ __all__ = [
 
 _LESS_DATA = "work on less data at a time"
 _DOCTOR = "run `rmm-uvm doctor` to see what it needs"
+_NEW_MONITOR = "start a new monitor"  # the remedy that reasons name for which there is no other
 
 
 def footprint_found(row: Row, device: DeviceFacts, value: float, threshold: float) -> Finding:
@@ -133,7 +134,10 @@ def host_memory_found(
 def source_unavailable(row: Row, name: str, reason: str) -> Finding:
     """Return the finding: a source does not work."""
     readable = name.replace("_", " ")
-    return _finding("monitor", row, 0.0, 1.0, f"not watched: {readable} ({reason})", _DOCTOR)
+    what, _, remedy = reason.rpartition(": ")
+    if remedy != _NEW_MONITOR:
+        what, remedy = reason, _DOCTOR
+    return _finding("monitor", row, 0.0, 1.0, f"not watched: {readable} ({what})", remedy)
 
 
 def counters_lost(row: Row, samples: int) -> Finding:

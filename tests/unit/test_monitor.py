@@ -375,6 +375,23 @@ def test_pool_on_another_simulated_device_is_said_to_be_unseen(device: Simulated
         )
         assert m.snapshot().managed_bytes == 8 * MIB
         assert "another simulated device" in m.sources["kernel_counters"].reason
+        assert m.snapshot().host_to_device_bytes is None  # and not 0: it is not known
+        m._tick()
+    assert "another simulated device" in m.sources["kernel_counters"].reason
+    assert "moved " not in str(m.report())
+    assert "1. start a new monitor" in str(m.report())
+
+
+def test_pool_on_another_device_than_the_one_named_is_said_to_be_unseen(
+    device: SimulatedDevice,
+) -> None:
+    with Monitor(driver=device, on_finding=None, publish=False) as m:
+        assert m.sources["kernel_counters"]
+        rmm.mr.set_per_device_resource(
+            0, rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+        )
+        assert m.snapshot().host_to_device_bytes is None
+        assert not m.sources["kernel_counters"]
 
 
 def test_stopped_monitor_keeps_neither_driver_nor_pool(make: Make) -> None:
