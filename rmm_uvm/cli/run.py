@@ -146,7 +146,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Run a Python program on managed memory, and tell what moved.
 
     Installs the pool (see rmm_uvm.reinitialize), watches, and prints a summary on the error stream
-    when the program has ended, however it ended. The exit status is the program's.
+    when the program has ended. The exit status is the program's. SIGTERM (timeout, Slurm,
+    Kubernetes) ends it with its summary and files too; os._exit and SIGKILL leave none.
 
     A script or module runs as python would run it. After -- comes any command: its first Python
     process gets the pool; others, and programs that are no Python, are watched from outside.

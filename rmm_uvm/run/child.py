@@ -16,6 +16,7 @@ from pathlib import Path
 
 from rmm_uvm.run import handover
 from rmm_uvm.run.request import Request
+from rmm_uvm.run.termination import tell_before
 from rmm_uvm.run.watching import Watch
 
 __all__ = ["CLAIM", "NOTES", "REQUEST", "begin"]
@@ -54,7 +55,9 @@ def begin(folder: str) -> bool:
         return False  # the command has ended; this process is a left-over of it
     watch = Watch(Request.from_json((path / REQUEST).read_text()))
     watch.begin()
-    atexit.register(functools.partial(_leave, watch, path, os.getpid()))
+    leave = functools.partial(_leave, watch, path, os.getpid())
+    atexit.register(leave)
+    atexit.register(tell_before(leave))
     return True
 
 

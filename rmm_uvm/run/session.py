@@ -23,6 +23,7 @@ from rmm_uvm.run.command import environment, run_command
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import about_watching, compose, unwatched, without_reason
+from rmm_uvm.run.termination import tell_before
 from rmm_uvm.run.watching import Watch
 from rmm_uvm.top.seams import Seams
 
@@ -44,7 +45,9 @@ def prepare(request: Request, program: Program) -> Callable[[], None]:
     watch = Watch(request)
     watch.begin()
     # Registered last, so that it runs before handlers of the monitor and after the program's.
-    atexit.register(functools.partial(_tell, watch, os.getpid(), sys.stderr))
+    tell = functools.partial(_tell, watch, os.getpid(), sys.stderr)
+    atexit.register(tell)
+    atexit.register(tell_before(tell))
     return functools.partial(_run, program, interrupted)
 
 

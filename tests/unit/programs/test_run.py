@@ -274,6 +274,55 @@ def test_script_interrupted_ends_by_the_signal_after_the_summary(tmp_path: Path)
     assert done.stderr.index("KeyboardInterrupt") < done.stderr.index("rmm_uvm: simulated")
 
 
+@pytest.mark.parametrize("as_command", [False, True])
+def test_script_terminated_ends_by_the_signal_after_files_and_summary(
+    tmp_path: Path, as_command: bool
+) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, signal, time
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+        """,
+    )
+    words = ["--", sys.executable, path] if as_command else [path]
+    done = run(tmp_path, *SIMULATED, "--json", tmp_path / "figures.json", *words)
+    assert done.returncode == (128 + signal.SIGTERM if as_command else -signal.SIGTERM)
+    assert done.stderr.count("rmm_uvm: simulated") == 1
+    assert json.loads((tmp_path / "figures.json").read_text())["simulated"] is True
+
+
+def test_script_that_handles_termination_goes_on(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, signal, sys
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+        os.kill(os.getpid(), signal.SIGTERM)
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert done.returncode == 7
+    assert done.stderr.count("rmm_uvm: simulated") == 1
+
+
+def test_fork_of_the_script_terminated_prints_no_summary(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, signal, time
+        if (pid := os.fork()) == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert (done.stdout, done.returncode) == ("-15\n", 0)
+    assert done.stderr.count("rmm_uvm: simulated") == 1
+
+
 def test_script_that_installs_itself_replaces_ours_and_is_watched(tmp_path: Path) -> None:
     path = script(
         tmp_path,
