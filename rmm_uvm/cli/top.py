@@ -29,7 +29,11 @@ __all__ = ["command", "watch"]
     metavar="SECONDS",
     help="Between two looks.",
 )
-@click.option("--faults", is_flag=True, help="Count page faults too; it slows them by up to 10 %.")
+@click.option(
+    "--faults",
+    is_flag=True,
+    help="Count page faults too; a program that only faults takes up to 10 % longer.",
+)
 @click.option("--once", is_flag=True, help="Print one table and leave.")
 @click.option("--json", "as_json", is_flag=True, help="Print one look as JSON, sizes in bytes.")
 def command(

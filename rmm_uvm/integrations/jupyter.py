@@ -54,8 +54,8 @@ class _Magics:
 
         Usage: %%uvm [--faults] [--attribution]
 
-        --faults counts page faults, which costs a faulting program 5 % more. --attribution tells
-        why pages moved: a faulting program then takes about three times as long.
+        --faults counts page faults: a program that only faults takes up to 10 % longer.
+        --attribution tells why pages moved: one that faults takes two to four times as long.
         """
         __tracebackhide__ = True
         wanted = self._options(line)

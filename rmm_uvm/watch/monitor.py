@@ -69,7 +69,7 @@ class Monitor:
     history : int
         Samples kept of each device, >= 2; 112 bytes each. The oldest are dropped.
     faults : bool
-        Count faults too. A program that does nothing but fault takes about 10 % longer.
+        Count faults too. A program that only faults takes up to 10 % longer.
     attribution : bool
         Tell bytes by cause, with CUPTI. A faulting program takes two to four times as long.
     on_finding : {"warn", "raise", "log"}, callable or None

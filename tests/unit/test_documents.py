@@ -82,3 +82,12 @@ def test_simulator_constants_are_those_of_the_source() -> None:
     }
     rows = re.findall(r"\| `(\w+)` \| ([\d .]+?) \|", document("simulator-model.md"))
     assert {name: float(value.replace(" ", "")) for name, value in rows} == constants
+
+
+def test_cost_of_counting_faults_is_told_alike_wherever_it_is_asked_for() -> None:
+    package = Path(rmm_uvm.__file__).parent
+    files = ["watch/monitor.py", "integrations/jupyter.py", "cli/top.py", "cli/run.py"]
+    texts = [(package / name).read_text() for name in files]
+    texts += [document("metrics.md"), document("configuration.md")]
+    for text in texts:
+        assert "a program that only faults takes up to 10 % longer" in text.replace("A p", "a p")
