@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from rmm_uvm.cli.afterwards import Afterwards
+from rmm_uvm.cli.numbers import finite
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.run import outputs, program
 from rmm_uvm.run.program import Program
@@ -122,6 +123,7 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 )
 @click.option(
     "--interval",
+    callback=finite,
     type=click.FloatRange(0.001, 3600),
     default=0.1,
     show_default=True,

@@ -11,6 +11,7 @@ import time
 import click
 from rich.console import Console
 
+from rmm_uvm.cli.numbers import finite
 from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.loop import can_live, look_twice, run_live, shown
 from rmm_uvm.top.machine import real_seams
@@ -23,6 +24,7 @@ __all__ = ["command", "watch"]
 @click.argument("pids", metavar="[PID]...", nargs=-1, type=click.IntRange(1))
 @click.option(
     "--interval",
+    callback=finite,
     type=click.FloatRange(0.1, 3600),
     default=1.0,
     show_default=True,

@@ -207,8 +207,10 @@ class Gatherer:
                     pid=pid,
                     name=each.name,
                     command=each.command,
+                    user=each.user,
                     source="published",
                     device_id=device_id,
+                    simulated=bool(each.figures.get("simulated", False)),
                 )
                 yield row if each.age_seconds < _STALE_SECONDS else _without_rates(row)
 

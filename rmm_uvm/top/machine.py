@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import UvmError
-from rmm_uvm.top.processes import name_of
+from rmm_uvm.top.processes import name_of, user_of
 from rmm_uvm.top.seams import Candidate, DeviceMemory, Published, Seams
 from rmm_uvm.watch.board import read_board
 from rmm_uvm.watch.nvml import gpu_memory
@@ -47,6 +47,7 @@ def _published() -> Sequence[Published]:
             pid=each.pid,
             name=name_of(each.pid),
             command=each.command,
+            user=user_of(each.pid),
             device_id=int(figures["device_id"]),
             time_seconds=float(figures["time_ns"]) / 1e9,
             age_seconds=each.age_seconds,

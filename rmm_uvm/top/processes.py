@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
+import pwd
 from pathlib import Path
 
-__all__ = ["command_of", "descendants", "is_alive", "name_of"]
+__all__ = ["command_of", "descendants", "is_alive", "name_of", "user_of"]
 
 
 def name_of(pid: int) -> str:
@@ -24,6 +25,18 @@ def name_of(pid: int) -> str:
 def command_of(pid: int) -> str:
     """Return the command line of a process, with spaces between its words."""
     return _text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+
+
+def user_of(pid: int) -> str:
+    """Return the user who runs a process: the name, or the number where there is none."""
+    try:
+        uid = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return ""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def is_alive(pid: int) -> bool:

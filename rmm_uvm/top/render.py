@@ -50,6 +50,10 @@ def render(
     head += [_device(device, width, narrow=narrow) for device in view.devices]
     if view.devices_reason:
         head.append(Text(f"device memory: {view.devices_reason}", style="dim"))
+    if modelled := sorted({row.pid for row in view.processes if row.simulated}):
+        pids = ", ".join(map(str, modelled[:8])) + ", …" * (len(modelled) > 8)
+        pids = pids.replace("…", "...") if plain_ascii else pids
+        head.append(Text(f"simulated, no GPU of this machine: PID {pids}", style="dim"))
     seen = [row for row in view.processes if row.source]
     unseen = [row for row in view.processes if not row.source]
     body: list[RenderableType] = [Text("")]

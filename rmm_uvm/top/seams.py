@@ -86,6 +86,8 @@ class Published:
         Its command line.
     age_seconds : float
         Since it was published.
+    user : str
+        Who runs it.
     """
 
     pid: int
@@ -95,6 +97,7 @@ class Published:
     figures: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
     age_seconds: float = 0.0
+    user: str = ""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ class ProcessRow:
         It has ended; figures are its last.
     device_id : int or None
         CUDA ordinal in that process; None: all of its devices together.
+    simulated : bool
+        Its device is a model, and nothing of this machine's.
     footprint_bytes, resident_bytes, capacity_bytes : int or None
         Levels.
     host_to_device_bytes, device_to_host_bytes, evicted_bytes_estimate : int or None
@@ -52,6 +54,7 @@ class ProcessRow:
     reason: str = ""
     exited: bool = False
     device_id: int | None = None
+    simulated: bool = False
     footprint_bytes: int | None = None
     resident_bytes: int | None = None
     capacity_bytes: int | None = None

@@ -86,6 +86,7 @@ def test_command_line_ends_where_the_program_begins(words: list[str], expected: 
         (["--"], "nothing to run"),
         (["--no-such-option", "a.py"], "No such option"),
         (["--interval", "0", "a.py"], "0"),
+        (["--interval", "nan", "a.py"], "nan is not a number of seconds"),
         (["--pool-size", "huge", "a.py"], "--pool-size='huge'"),
         (["missing.py"], "'missing.py' cannot be read"),
     ],

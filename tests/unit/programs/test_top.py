@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pty
+import pwd
 import select
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def test_json_has_a_stable_schema(capsys: pytest.CaptureFixture[str]) -> None:
         "reason": "",
         "exited": False,
         "device_id": None,
+        "simulated": False,
         "footprint_bytes": None,
         "resident_bytes": None,
         "capacity_bytes": None,
@@ -161,6 +163,11 @@ def test_pid_that_is_none_is_wrong_usage(tmp_path: Path, word: str) -> None:
     assert top(tmp_path, "--", word).returncode == 2
 
 
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_interval_that_is_no_number_is_wrong_usage(tmp_path: Path, number: str) -> None:
+    assert top(tmp_path, "--interval", number).returncode == 2
+
+
 PUBLISHES = """
 import sys, time, rmm_uvm
 rmm_uvm.reinitialize("16MiB", driver="simulated:64MiB", libraries=(), monitor=False)
@@ -210,6 +217,11 @@ def test_process_that_publishes_is_seen_with_its_footprint(
         assert row["source"] == "published"
         assert row["footprint_bytes"] == 40 << 20
         assert row["capacity_bytes"] == 64 << 20
+        assert row["simulated"] is True
+        assert row["user"] == pwd.getpwuid(os.getuid()).pw_name
+    assert f"simulated, no GPU of this machine: PID {publisher.pid}\n" in (
+        top(tmp_path, "--once", "--interval", "0.1", str(publisher.pid)).stdout
+    )
 
 
 # --- on a terminal -----------------------------------------------------------------------------
