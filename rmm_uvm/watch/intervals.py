@@ -128,7 +128,7 @@ def gone_after(gone_bytes: int, before: Row, after: Row) -> int:
 
     Examples
     --------
-    >>> full = Row(device_to_host_bytes=50, managed_bytes=90)
+    >>> full = Row(device_to_host_bytes=50, managed_bytes=90, known=Known.FOOTPRINT)
     >>> gone_after(0, BEGIN, full), gone_after(50, full, full._replace(managed_bytes=20))
     (50, 20)
     """
