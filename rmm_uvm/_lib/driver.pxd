@@ -141,6 +141,12 @@ cdef extern from "rmm_uvm/driver/memory_observer.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass memory_observer:
         pass
 
+cdef extern from "rmm_uvm/driver/observer_slot.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass observer_slot:
+        bool taken() noexcept
+        bool attach(shared_ptr[memory_observer]) except +
+        void detach(const memory_observer*) noexcept
+
 
 cdef object as_availability(const availability& value)
 cdef int check(status result, what) except -1

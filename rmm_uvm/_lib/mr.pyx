@@ -25,6 +25,7 @@ from rmm_uvm._lib.driver cimport (
     UvmDriver,
     memory_level_source,
     memory_observer,
+    observer_slot,
 )
 from rmm_uvm._lib.residency cimport (
     ManagedAccount,
@@ -60,6 +61,7 @@ cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" n
         uint64_t refused_frees() noexcept
         shared_ptr[memory_level_source] levels() noexcept
         void observe(shared_ptr[memory_observer]) except +
+        observer_slot& observers() noexcept
         void* allocate(stream_ref, size_t, size_t) except +
         bool try_deallocate(stream_ref, void*, size_t) noexcept
 
@@ -308,6 +310,25 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         if observer is not None:
             handle = observer.handle
         dereference(self.resource).observe(handle)
+
+    def attach_observer(self, MemoryObserver observer not None):
+        """Observe as with `observe`, unless another observer is there that still listens.
+
+        Returns
+        -------
+        bool
+            Whether it observes now.
+        """
+        return dereference(self.resource).observers().attach(observer.handle)
+
+    def detach_observer(self, MemoryObserver observer not None):
+        """End observing; nothing if another observer took the place."""
+        dereference(self.resource).observers().detach(observer.handle.get())
+
+    @property
+    def observed(self):
+        """Whether an observer is there that still listens."""
+        return dereference(self.resource).observers().taken()
 
     def statistics(self):
         """What was prefetched, discarded and skipped, and why; see `Prefetcher.statistics`."""

@@ -11,6 +11,7 @@ from rmm_uvm._lib.driver cimport (
     UvmDriver,
     capture_state,
     memory_observer,
+    observer_slot,
     memory_range,
     status,
     stream_handle,
@@ -47,6 +48,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         status touch(memory_range, bool) noexcept
         status cpu_touch(memory_range, bool) noexcept
         void observe(shared_ptr[memory_observer]) except +
+        observer_slot& observers() noexcept
         simulated_statistics statistics() noexcept
         size_t resident_bytes(memory_range) noexcept
         void fail_call(string, status, unsigned) except +

@@ -118,6 +118,25 @@ cdef class SimulatedDevice(UvmDriver):
             handle = observer.handle
         dereference(self.model).observe(handle)
 
+    def attach_observer(self, MemoryObserver observer not None):
+        """Observe as with `observe`, unless another observer is there that still listens.
+
+        Returns
+        -------
+        bool
+            Whether it observes now.
+        """
+        return dereference(self.model).observers().attach(observer.handle)
+
+    def detach_observer(self, MemoryObserver observer not None):
+        """End observing; nothing if another observer took the place."""
+        dereference(self.model).observers().detach(observer.handle.get())
+
+    @property
+    def observed(self):
+        """Whether an observer is there that still listens."""
+        return dereference(self.model).observers().taken()
+
     def resident_bytes(self, uintptr_t address, size_t nbytes):
         """Bytes of a managed range that reside on the device now."""
         cdef memory_range pages

@@ -115,14 +115,22 @@ cdef class TraceWriter(MemoryObserver):
         pass  # `__cinit__` took the arguments; the base cannot be made
 
     def observe(self, source):
-        """Note what happens there, from now on until ``source.observe(None)``.
+        """Note what happens there, from now on until the end or ``source.observe(None)``.
 
         Parameters
         ----------
         source : UvmResourceAdaptor or SimulatedDevice
             Tells of allocations and frees, or of touches. It keeps this writer; close it anyway.
+
+        Raises
+        ------
+        DataError
+            If another writer, not closed yet, notes what happens there.
         """
-        source.observe(self)
+        if not source.attach_observer(self):
+            raise DataError(
+                f"a trace is being written already: close it before {self.path} is written"
+            )
 
     def stage_begin(self, name, thread=None):
         """Note that a stage begins on this thread.

@@ -7,6 +7,7 @@ Does not cover the format; see docs/trace-format.md.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Sequence
@@ -16,11 +17,17 @@ from typing import Any
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver
+from rmm_uvm.errors import DataError
 from rmm_uvm.watch import footprint
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import DeviceFacts
 
 __all__ = ["Tracing"]
+
+_ALREADY = (
+    "a trace is being written already: stop the monitor that writes it first, or watch without "
+    "trace="
+)
 
 
 class Tracing:
@@ -42,7 +49,8 @@ class Tracing:
     Raises
     ------
     DataError
-        If the file cannot be made, or exists.
+        If the file cannot be made, or exists; if another trace of one of the resources or
+        simulated devices is being written. Nothing has changed then.
 
     Notes
     -----
@@ -60,22 +68,33 @@ class Tracing:
     ) -> None:
         from rmm_uvm._lib.trace import TraceWriter
 
+        self._device_ids = tuple(device.device_id for device in devices)
+        self._simulated = tuple(each for each in drivers if isinstance(each, SimulatedDevice))
+        self._refused = ""
+        if any(source.observed for source in self._observable()):
+            raise DataError(_ALREADY)
         facts = {
             "devices": [dataclasses.asdict(device) for device in devices],
             "settings": settings,
             "versions": versions,
         }
         self.writer: Any = TraceWriter(path, facts, origin_ns=origin_ns)
-        self._device_ids = tuple(device.device_id for device in devices)
-        self._simulated = tuple(each for each in drivers if isinstance(each, SimulatedDevice))
-        for device in self._simulated:
-            self.writer.observe(device)
+        # All at once, in case that another trace was begun in another thread just now.
+        if not all([source.attach_observer(self.writer) for source in self._observable()]):
+            self.close()
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise DataError(_ALREADY)
         self._next_sequence = self._annotated = 0
         self._lock = threading.Lock()
 
     def observe(self, adaptor: UvmResourceAdaptor) -> None:
-        """Write what an adaptor allocates and frees from now on."""
-        self.writer.observe(adaptor)
+        """Write what an adaptor allocates and frees from now on.
+
+        If another trace has it, it is left out, and `available` says so.
+        """
+        if not adaptor.attach_observer(self.writer):
+            self._refused = "a resource that was installed later is in another trace already"
 
     def flush(self, sampler: Any, findings: Sequence[Finding] = ()) -> None:
         """Write new samples and findings, and everything that is buffered.
@@ -99,16 +118,17 @@ class Tracing:
     @property
     def available(self) -> Availability:
         """Whether it is being written; the reason is why writing ended."""
-        failed = str(self.writer.failed)
+        failed = str(self.writer.failed) or self._refused
         return Availability(available=not failed, reason=failed)
 
     def close(self) -> None:
         """End the file. Adaptors that were replaced meanwhile are ignored from now on."""
-        for device_id in self._device_ids:
-            adaptor = footprint.own_adaptor(device_id)
-            if adaptor is not None:
-                adaptor.observe(None)
-        for device in self._simulated:
-            device.observe(None)
+        for source in self._observable():
+            source.detach_observer(self.writer)
         self._simulated = ()
         self.writer.close()
+
+    def _observable(self) -> list[UvmResourceAdaptor | SimulatedDevice]:
+        """Return what can be observed now. Do not keep it."""
+        adaptors = [footprint.own_adaptor(device_id) for device_id in self._device_ids]
+        return [*(adaptor for adaptor in adaptors if adaptor is not None), *self._simulated]

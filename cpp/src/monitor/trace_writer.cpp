@@ -90,6 +90,8 @@ std::uint64_t trace_writer::tick() const noexcept
   return now > origin_ns_ ? (now - origin_ns_) / trace_tick_ns : 0;
 }
 
+bool trace_writer::finished() const noexcept { return !active(); }
+
 bool trace_writer::active() const noexcept
 {
   return !stopped_.load(std::memory_order_relaxed) && process_->here();

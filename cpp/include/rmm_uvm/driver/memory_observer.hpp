@@ -27,6 +27,8 @@ class memory_observer {
   virtual void freed(int device_id, memory_range range, stream_handle stream) noexcept = 0;
   /** @brief A kernel (or, `by_cpu`, the host) accesses a range. */
   virtual void touched(int device_id, memory_range range, bool write, bool by_cpu) noexcept = 0;
+  /** @brief Whether it ignores what it is told from now on, so that another may take its place. */
+  [[nodiscard]] virtual bool finished() const noexcept { return false; }
 };
 
 }  // namespace rmm_uvm

@@ -31,6 +31,39 @@ class observer_slot {
   void set(std::shared_ptr<memory_observer> observer)
   {
     std::lock_guard const lock{mutex_};
+    put(std::move(observer));
+  }
+
+  /** @brief Whether an observer other than `own` is there that still listens. */
+  [[nodiscard]] bool taken(memory_observer const* own = nullptr) const noexcept
+  {
+    auto const* const now = get();
+    return now != nullptr && now != own && !now->finished();
+  }
+
+  /**
+   * @brief Sets the observer unless the slot is taken by another one.
+   * @return whether it observes now
+   * @throws std::bad_alloc, and changes nothing
+   */
+  [[nodiscard]] bool attach(std::shared_ptr<memory_observer> observer)
+  {
+    std::lock_guard const lock{mutex_};
+    if (taken(observer.get())) { return false; }
+    put(std::move(observer));
+    return true;
+  }
+
+  /** @brief Removes this observer; nothing if another one is there. */
+  void detach(memory_observer const* observer) noexcept
+  {
+    std::lock_guard const lock{mutex_};
+    if (get() == observer) { current_.store(nullptr, std::memory_order_release); }
+  }
+
+ private:
+  void put(std::shared_ptr<memory_observer> observer)
+  {
     auto* const raw = observer.get();
     if (raw != nullptr && std::find(kept_.begin(), kept_.end(), observer) == kept_.end()) {
       kept_.push_back(std::move(observer));
@@ -38,7 +71,6 @@ class observer_slot {
     current_.store(raw, std::memory_order_release);
   }
 
- private:
   std::atomic<memory_observer*> current_{nullptr};
   std::mutex mutex_;
   std::vector<std::shared_ptr<memory_observer>> kept_;

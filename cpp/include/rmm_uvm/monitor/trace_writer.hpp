@@ -65,6 +65,8 @@ class trace_writer final : public memory_observer {
   void allocated(int device_id, memory_range range, stream_handle stream) noexcept override;
   void freed(int device_id, memory_range range, stream_handle stream) noexcept override;
   void touched(int device_id, memory_range range, bool write, bool by_cpu) noexcept override;
+  /** @brief Whether it was closed, failed, or belongs to the parent of this process. */
+  [[nodiscard]] bool finished() const noexcept override;
 
   /** @brief A stage begins on this thread. @param thread_name for people; may be empty */
   void stage_begin(std::string_view name, std::string_view thread_name) noexcept;

@@ -62,6 +62,8 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
    * @throws std::bad_alloc and changes nothing
    */
   void observe(std::shared_ptr<memory_observer> observer) { get().observe(std::move(observer)); }
+  /** @brief Its observer, to attach and detach one that must not replace another. */
+  [[nodiscard]] observer_slot& observers() noexcept { return get().observers(); }
   /**
    * @brief Frees in stream order, unless pointer and size match no live allocation.
    * @return false, and nothing freed, in that case; null is freed trivially

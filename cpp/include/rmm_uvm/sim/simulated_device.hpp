@@ -106,6 +106,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status cpu_touch(memory_range range, bool write) noexcept;
   /** @brief Tells an observer of every touch from now on; null for none. @throws std::bad_alloc */
   void observe(std::shared_ptr<memory_observer> observer) { observer_.set(std::move(observer)); }
+  /** @brief The observer of touches, to attach and detach one that must not replace another. */
+  [[nodiscard]] observer_slot& observers() noexcept { return observer_; }
   /** @brief cudaMalloc: never evicted, evicts managed memory, refuses when that is not enough. */
   status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
   /** @brief cudaFree of `allocate_device` memory. */

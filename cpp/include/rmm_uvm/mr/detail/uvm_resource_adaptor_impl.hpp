@@ -50,6 +50,7 @@ class uvm_resource_adaptor_impl {
 
   [[nodiscard]] std::shared_ptr<memory_level_source> levels() const noexcept { return levels_; }
   void observe(std::shared_ptr<memory_observer> observer);
+  [[nodiscard]] observer_slot& observers() noexcept { return observer_; }
 
   bool operator==(uvm_resource_adaptor_impl const& other) const noexcept
   {
