@@ -209,13 +209,18 @@ cdef class TraceWriter(MemoryObserver):
     @property
     def failed(self):
         """Why writing stopped, one sentence; empty while all is well."""
-        reason = dereference(self.writer).failure().decode(errors="replace")
+        cdef string message
+        with nogil:  # waits for a write to the disk
+            message = dereference(self.writer).failure()
+        reason = message.decode(errors="replace")
         return f"{self.path}: {reason}; tracing has stopped" if reason else ""
 
     @property
     def counts(self):
         """What was noted so far, and ``written_bytes`` of the file: a dict of int."""
-        cdef trace_counts now = dereference(self.writer).counts()
+        cdef trace_counts now
+        with nogil:  # waits for a write to the disk
+            now = dereference(self.writer).counts()
         return now
 
     def __enter__(self):

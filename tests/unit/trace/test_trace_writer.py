@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
 import stat
+import struct
 import subprocess
 import sys
+import termios
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +208,50 @@ def test_descriptor_is_not_inherited(tmp_path: Path) -> None:
             if one.is_symlink() and str(one.readlink()).endswith("/own")
         ]
         assert [os.get_inheritable(number) for number in numbers] == [False]
+
+
+def _descriptor_of(path: Path) -> int:
+    links = Path("/proc/self/fd").iterdir()
+    return next(int(link.name) for link in links if os.path.realpath(link) == str(path))
+
+
+@pytest.mark.parametrize("ask", ["failed", "counts"])
+def test_disk_that_is_slow_does_not_stop_the_interpreter(tmp_path: Path, ask: str) -> None:
+    path = tmp_path.resolve() / "slow"
+    threads, writer = set(threading.enumerate()), TraceWriter(path, {})
+    full_bytes, end = 1 << 16, os.pipe()
+    os.dup2(end[1], _descriptor_of(path))  # the disk: takes nothing more until it is read
+    os.write(end[1], bytes(full_bytes - 4096))
+    rescue = f"import os, time; time.sleep(5)\nwhile os.read({end[0]}, {full_bytes}): pass"
+    rescuer = subprocess.Popen([sys.executable, "-c", rescue], pass_fds=[end[0]])
+    for number in range(3000):
+        writer.allocated(0, BASE + number * 4096, 4096)
+    flushing = threading.Thread(target=writer.flush, daemon=True)
+    flushing.start()
+    while struct.unpack("i", fcntl.ioctl(end[0], termios.FIONREAD, bytes(4)))[0] < full_bytes:
+        pass
+    asking = threading.Event()
+
+    def drain() -> None:
+        asking.wait(30)
+        os.read(end[0], full_bytes)
+
+    draining = threading.Thread(target=drain, daemon=True)
+    if ask == "counts":  # waits for the events' lock, which one that waits for the disk holds
+        writer.allocated(0, BASE, 4096)
+        waiting = threading.Thread(target=writer.flush, daemon=True)
+        waiting.start()
+        waiting.join(0.1)
+    draining.start()
+    began = time.monotonic()
+    asking.set()
+    getattr(writer, ask)
+    took_seconds = time.monotonic() - began
+    rescuer.kill()
+    rescuer.wait(30)
+    assert took_seconds < 4
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(30)
+    writer.close()
+    for descriptor in end:
+        os.close(descriptor)
