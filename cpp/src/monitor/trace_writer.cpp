@@ -59,6 +59,7 @@ trace_writer::trace_writer(int file,
   : clock_{std::move(time)},
     origin_ns_{origin_ns},
     process_{std::make_unique<process_mark>()},
+    encoder_{std::make_unique<trace_encoder>()},
     file_{file},
     spare_{trace_encoder::make_buffer()}
 {
@@ -102,26 +103,27 @@ void trace_writer::record(std::uint64_t trace_counts::* count, Record const& wri
 {
   if (!active()) { return; }  // in a child the lock may be held by a thread that is not there
   std::unique_lock events{events_mutex_};
+  if (encoder_ == nullptr) { return; }  // closed meanwhile
   ++(counts_.*count);
   if (!write(tick())) {  // the time is read under the lock, so that it does not go back
     ++counts_.dropped;
     return;
   }
-  if (encoder_.full()) { write_events(events); }
+  if (encoder_->full()) { write_events(events); }
 }
 
 void trace_writer::allocated(int device_id, memory_range range, stream_handle stream) noexcept
 {
   trace_context const context{device_id, this_thread(), as_number(stream)};
   record(&trace_counts::allocations,
-         [&](std::uint64_t now) { return encoder_.allocated(now, context, range); });
+         [&](std::uint64_t now) { return encoder_->allocated(now, context, range); });
 }
 
 void trace_writer::freed(int device_id, memory_range range, stream_handle stream) noexcept
 {
   trace_context const context{device_id, this_thread(), as_number(stream)};
   record(&trace_counts::frees,
-         [&](std::uint64_t now) { return encoder_.freed(now, context, range); });
+         [&](std::uint64_t now) { return encoder_->freed(now, context, range); });
 }
 
 void trace_writer::touched(int device_id, memory_range range, bool write, bool by_cpu) noexcept
@@ -129,7 +131,7 @@ void trace_writer::touched(int device_id, memory_range range, bool write, bool b
   trace_context const context{device_id, this_thread(), 0};
   auto const flags = (write ? trace_touch_write : 0) | (by_cpu ? trace_touch_by_cpu : 0);
   record(&trace_counts::touches,
-         [&](std::uint64_t now) { return encoder_.touched(now, context, range, flags); });
+         [&](std::uint64_t now) { return encoder_->touched(now, context, range, flags); });
 }
 
 void trace_writer::mark(trace_mark_kind kind,
@@ -138,7 +140,7 @@ void trace_writer::mark(trace_mark_kind kind,
 {
   record(&trace_counts::marks, [&](std::uint64_t now) {
     try {
-      encoder_.mark(now, {.thread = this_thread()}, kind, name, second);
+      encoder_->mark(now, {.thread = this_thread()}, kind, name, second);
       return true;
     } catch (...) {  // no memory to keep a name
       return false;
@@ -188,7 +190,7 @@ void trace_writer::write_events(std::unique_lock<std::mutex>& events) noexcept
 {
   // Waiting here, with the events' lock held, is what bounds the memory when the disk is slow.
   std::lock_guard const file{file_mutex_};
-  encoder_.take(spare_);
+  encoder_->take(spare_);
   events.unlock();
   if (active()) { write_chunk(trace_chunk::events, spare_); }
 }
@@ -197,16 +199,20 @@ void trace_writer::flush() noexcept
 {
   if (!active()) { return; }
   std::unique_lock events{events_mutex_};
-  if (!encoder_.empty()) { write_events(events); }
+  if (encoder_ != nullptr && !encoder_->empty()) { write_events(events); }
 }
 
 void trace_writer::close() noexcept
 {
   if (!process_->here()) { return; }
-  flush();
+  flush();  // most of it while others go on; what comes until the locks are taken follows below
   std::lock_guard const events{events_mutex_};
   std::lock_guard const file{file_mutex_};
   if (file_ < 0) { return; }
+  if (active() && !encoder_->empty()) {
+    encoder_->take(spare_);
+    write_chunk(trace_chunk::events, spare_);
+  }
   if (active()) {
     std::array<std::uint8_t, trace_chunk_header_bytes + longest_number_bytes> chunk{};
     auto const* const end = put_number(chunk.data() + trace_chunk_header_bytes, counts_.dropped);
@@ -216,6 +222,9 @@ void trace_writer::close() noexcept
   stopped_.store(true, std::memory_order_relaxed);
   // Some file systems tell only now that there was no room.
   if (::close(std::exchange(file_, -1)) != 0 && error_ == 0) { error_ = errno; }
+  // What it observed keeps the writer itself.
+  encoder_.reset();
+  std::vector<std::uint8_t>{}.swap(spare_);
 }
 
 void trace_writer::write_chunk(trace_chunk kind, std::span<std::uint8_t> chunk) noexcept

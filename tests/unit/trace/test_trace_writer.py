@@ -255,3 +255,39 @@ def test_disk_that_is_slow_does_not_stop_the_interpreter(tmp_path: Path, ask: st
     writer.close()
     for descriptor in end:
         os.close(descriptor)
+
+
+def test_events_while_it_is_closed_are_written_or_not_counted(tmp_path: Path) -> None:
+    for number in range(200):
+        writer = TraceWriter(tmp_path / str(number), {})
+        began = threading.Barrier(5)
+
+        def note(
+            begin: int, writer: TraceWriter = writer, began: threading.Barrier = began
+        ) -> None:
+            began.wait(30)
+            for index in range(300):
+                writer.allocated(0, BASE + (begin + index) * 4096, 4096)
+
+        threads = [threading.Thread(target=note, args=(1000 * i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        began.wait(30)
+        while writer.counts["allocations"] < 100:
+            pass
+        writer.close()
+        for thread in threads:
+            thread.join(30)
+        assert len(read(tmp_path / str(number)).events) == writer.counts["allocations"]
+
+
+def test_closed_writers_of_a_pool_take_no_memory(tmp_path: Path) -> None:
+    def used_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    device = rmm_uvm.simulated_device("64MiB")
+    before_bytes = used_bytes()
+    for number in range(100):
+        with TraceWriter(tmp_path / str(number), {}) as writer:
+            writer.observe(device)
+    assert used_bytes() - before_bytes < 20 << 20

@@ -36,11 +36,11 @@ struct trace_counts {
 /**
  * @brief Writes a trace: what a program allocates, frees and is known to touch, stages, samples.
  *
- * Memory is fixed: two buffers of 64 KiB and a table of 512 KiB. A buffer goes to the file when it
- * is full, on the thread that filled it while others go on in the second one, and at `flush`, which
- * somebody calls once a second. When the file cannot be written, tracing stops, `failure` says why,
- * and the program goes on. In a forked child a writer does nothing. Thread-safe: a lock for events,
- * held for a tenth of a microsecond, and one for the file.
+ * Memory is fixed until `close` frees it: two buffers of 64 KiB and a table of 512 KiB. A buffer
+ * goes to the file when it is full, on the thread that filled it while others go on in the second
+ * one, and at `flush`, which somebody calls once a second. When the file cannot be written, tracing
+ * stops, `failure` says why, and the program goes on. In a forked child a writer does nothing.
+ * Thread-safe: a lock for events, held for a tenth of a microsecond, and one for the file.
  */
 class trace_writer final : public memory_observer {
  public:
@@ -104,8 +104,8 @@ class trace_writer final : public memory_observer {
   std::unique_ptr<process_mark> process_;
   std::atomic<bool> stopped_{false};
 
-  mutable std::mutex events_mutex_;  // taken before the other one
-  trace_encoder encoder_;
+  mutable std::mutex events_mutex_;         // taken before the other one
+  std::unique_ptr<trace_encoder> encoder_;  // null once it is closed
   trace_counts counts_;
 
   mutable std::mutex file_mutex_;
