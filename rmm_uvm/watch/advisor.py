@@ -115,6 +115,7 @@ class Advisor:
         self._cost_seconds = 0.0
         self._looking = threading.Lock()
         self._stopping = threading.Event()
+        self._looks_last = False
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
@@ -144,8 +145,19 @@ class Advisor:
             thread.start()
             self._thread = thread
 
-    def stop(self) -> None:
+    @property
+    def in_own_thread(self) -> bool:
+        """Whether the caller is the thread that looks, as callbacks are."""
+        return self._thread is threading.current_thread()
+
+    def stop(self, within_seconds: float | None = None) -> None:
         """Look once more, show what was not shown, and end the thread; may be called twice.
+
+        Parameters
+        ----------
+        within_seconds : float or None
+            Wait for the thread so long at most, for example for a callback that blocks; the last
+            look is that thread's then, so that it cannot block this one. None: as long as it takes.
 
         Raises
         ------
@@ -154,11 +166,17 @@ class Advisor:
         """
         if not self._here() or self._stopping.is_set():
             return
+        thread = None if self.in_own_thread else self._thread
+        self._looks_last = thread is not None and within_seconds is not None
         self._stopping.set()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
-        self.look()
+        if thread is not None:
+            thread.join(within_seconds)
+            if thread.is_alive():
+                logging.getLogger("rmm_uvm.watch").warning(
+                    "on_finding has not returned for %g s: not waiting any longer", within_seconds
+                )
+        if not self._looks_last:
+            self.look()
         self._delivery.close()
 
     def look(self) -> tuple[Finding, ...]:
@@ -180,6 +198,8 @@ class Advisor:
     def _work(self) -> None:
         # Waits for no sample: that wait could not be cut short, and stopping would take as long.
         while not self._stopping.wait(_PAUSE_SECONDS):
+            self.look()
+        if self._looks_last:
             self.look()
 
     def _evaluate(self) -> list[Finding]:

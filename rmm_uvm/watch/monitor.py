@@ -169,11 +169,12 @@ class Monitor:
         Raises
         ------
         DataError
-            If the trace cannot be written, or the file exists.
+            If the trace cannot be written, the file exists, or another trace is being written.
         MemoryError
             If there is no memory for the samples.
         """
         if not self.running:
+            self.stop()  # a callback may be at it
             self._session = session = Session(self._settings, self._clock)
             self._finalizer = weakref.finalize(self, session.close_later)
             _running.pop(id(self), None)  # so that it comes last
@@ -188,11 +189,14 @@ class Monitor:
         FindingWarning
             If a warning was not shown yet, and Python's warning filter makes an error of it.
         """
+        session, finalizer = self._session, self._finalizer
         _running.pop(id(self), None)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        if self._session is not None:
-            self._session.close()
+        try:
+            if session is not None:
+                session.close()
+        finally:
+            if finalizer is not None:  # and not before: at exit it waits for a callback's stop
+                finalizer.detach()
 
     def __enter__(self) -> Monitor:
         return self.start()

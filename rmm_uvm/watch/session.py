@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Session"]
 
 _OF_DEVICE = Known.COUNTERS | Known.FAULTS | Known.DEVICE  # what is read of it, and not of a pool
+_PATIENCE_SECONDS = 5.0  # with a callback that blocks, when the interpreter exits
 _MOST_EDGES = 10  # samples at edges of stages, in one interval
 Samples = np.ndarray[Any, np.dtype[np.void]]
 
@@ -86,8 +88,12 @@ class Session:
         self._attribution: Attribution | None = None
         self._publisher: Publisher | None = None
         self._tracing: Tracing | None = None
-        self._advising_thread: int | None = None
         self._moved_devices: set[int] = set()
+        self._pid = os.getpid()
+        self._closing = threading.Lock()  # who gets it closes; never released
+        self._closing_thread: int | None = None
+        self._closed = threading.Event()
+        self._patience_seconds: float | None = None
         with contextlib.ExitStack() as opened:
             self._open(opened, make_publisher)
             self._opened = opened.pop_all()
@@ -155,7 +161,7 @@ class Session:
         )
         if (tracing := self._tracing) is not None:  # once more after the last look
             opened.callback(lambda: tracing.flush(sampler, self.findings))
-        opened.callback(self._advisor.stop)
+        opened.callback(lambda: self._advisor.stop(self._patience_seconds))
         self._advisor.start()
         opened.callback(sampler.sample_now)  # the last one, for the last look
         writer = None if self._tracing is None else self._tracing.writer
@@ -164,25 +170,47 @@ class Session:
         opened.callback(stages.unsubscribe, self._stages)
         self.running = True
 
-    def close(self) -> None:
+    def close(self, patience_seconds: float | None = None) -> None:
         """Stop watching; what was recorded stays. Idempotent.
+
+        If another thread is closing, this waits for it. A callback does not: it is waited for.
+
+        Parameters
+        ----------
+        patience_seconds : float or None
+            How long to wait for a callback, or for the other thread. None: as long as it takes.
 
         Raises
         ------
         FindingWarning
             If Python's warning filter makes errors of warnings, once everything is closed.
         """
-        if self.running:
+        if os.getpid() != self._pid:
+            return
+        if self._closing.acquire(blocking=False):
+            self._closing_thread = threading.get_ident()
+            self._patience_seconds = patience_seconds
             self.running = False
-            self._opened.close()
+            try:
+                self._opened.close()
+            finally:
+                self._closed.set()
+        elif self._closing_thread != threading.get_ident() and not self._advisor.in_own_thread:
+            self._closed.wait(patience_seconds)
 
     def close_later(self) -> None:
-        """Close, but not in the thread that is looking: garbage may be collected there."""
-        own = threading.get_ident() == self._advising_thread
-        if own and threading.current_thread() is not threading.main_thread():
-            threading.Thread(target=self.close, name="rmm-uvm-close").start()
-        else:
-            self.close()
+        """Close, but in a thread of its own: garbage is collected in the middle of anything.
+
+        Whatever thread that is may hold a lock for which the advisor waits. When the interpreter
+        exits there is no such danger, and no thread can be started any more.
+        """
+        if threading.main_thread().is_alive():
+            with contextlib.suppress(RuntimeError):  # no thread to be had
+                threading.Thread(
+                    target=self.close, args=(_PATIENCE_SECONDS,), name="rmm-uvm-close"
+                ).start()
+                return
+        self.close(_PATIENCE_SECONDS)
 
     def abandon(self) -> None:
         """Be stopped, in a forked child: no thread is here, and what is open is the parent's."""
@@ -219,7 +247,6 @@ class Session:
 
     def round(self) -> None:
         """Look at what changes slowly. The advisor's thread does before each look."""
-        self._advising_thread = threading.get_ident()
         self._refresh(self._chains)
         if self._attribution is not None:
             self._attribution.look(self.elapsed_seconds())
@@ -255,7 +282,7 @@ class Session:
     def _sample_edge(self) -> None:
         """Take a sample where a stage begins or ends.
 
-        At most `_MOST_EDGES` in an interval: many short stages leave the history its length.
+        At most `_MOST_EDGES` in an interval: many short stages must not crowd out the history.
         """
         sampler = self._sampler
         interval = int(self.elapsed_seconds() / self.settings.interval_seconds)

@@ -422,15 +422,18 @@ def test_capacity_leaves_out_what_others_hold(device: SimulatedDevice) -> None:
 
 
 def test_monitor_that_is_dropped_stops(make: Make, device: SimulatedDevice) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     m = Monitor(driver=device, on_finding=None, publish=False)
     m.start()
-    assert threading.active_count() == before + 1
+    [advisor] = set(threading.enumerate()) - before
     reference = weakref.ref(m)
     del m
     gc.collect()
     assert reference() is None
-    assert threading.active_count() == before
+    for late in set(threading.enumerate()) - before:
+        late.join(10)
+    assert not advisor.is_alive()
+    assert set(threading.enumerate()) == before
     assert running() == ()
 
 
