@@ -280,15 +280,19 @@ class Monitor:
         Raises
         ------
         ConfigurationError
-            If the device is not watched, or `since` is of another device or monitor.
+            If the device is not watched, or `since` is no snapshot of it from this run.
         AvailabilityError
             If the monitor was never started.
         """
         session = self._started()
-        if device is None and since is not None:
-            device = since.device_id
+        if since is not None and not isinstance(since, Snapshot):
+            raise ConfigurationError(f"since={since!r}: give what snapshot() returned")
+        device = since.device_id if device is None and since is not None else device
         until = session.snapshot(self._watched(device))
-        return window_between(since, until, self.samples(until.device_id))
+        rows, _, lost = session.samples()
+        kept_from_ns = int(rows["time_ns"][0]) if lost else 0
+        rows = rows[rows["device_id"] == until.device_id]
+        return window_between(since, until, rows, kept_from_ns=kept_from_ns)
 
     @overload
     def samples(

@@ -89,6 +89,7 @@ class Session:
         self._publisher: Publisher | None = None
         self._tracing: Tracing | None = None
         self._moved_devices: set[int] = set()
+        self._run_id = os.urandom(8).hex()  # tells snapshots of other runs apart
         self._pid = os.getpid()
         self._closing = threading.Lock()  # who gets it closes; never released
         self._closing_thread: int | None = None
@@ -326,6 +327,7 @@ class Session:
             facts,
             causes=None if attribution is None else attribution.latest(facts.device_id),
             prefetch_skipped=self._chains[facts.device_id].prefetch_skipped,
+            run_id=self._run_id,
         )
 
     def facts_of(self, device_id: int) -> DeviceFacts:

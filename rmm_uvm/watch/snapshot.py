@@ -107,6 +107,8 @@ class Snapshot(_Shown):
         With attribution: bytes by direction and cause.
     prefetch_skipped : mapping of str to int, or None
         Requests for which our resources prefetched nothing, by reason, since the monitor began.
+    _run_id : str
+        Which run of which monitor; not shown.
     """
 
     device_id: int
@@ -129,6 +131,7 @@ class Snapshot(_Shown):
     simulated: bool = False
     causes: Mapping[str, Any] | None = None
     prefetch_skipped: Mapping[str, int] | None = None
+    _run_id: str = dataclasses.field(default="", compare=False)
 
     @property
     def time_seconds(self) -> float:
@@ -144,10 +147,8 @@ class Snapshot(_Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, and `oversubscription_factor`, as values that JSON can hold."""
-        return {
-            **dataclasses.asdict(self),
-            "oversubscription_factor": self.oversubscription_factor,
-        }
+        shown = {k: v for k, v in dataclasses.asdict(self).items() if k != "_run_id"}
+        return {**shown, "oversubscription_factor": self.oversubscription_factor}
 
     def _title(self) -> str:
         kind = "simulated device" if self.simulated else "device"
@@ -182,7 +183,7 @@ None
     prefetched_bytes, discarded_bytes, cpu_faults, gpu_faults : int or None
         As in `Snapshot`.
     peak_footprint_bytes, peak_resident_bytes : int or None
-        The most that any sample within saw.
+        The most that any sample within saw; None if some of them are not kept any more.
     capacity_bytes : int or None
         As in `Snapshot`.
     simulated : bool
@@ -261,6 +262,7 @@ def snapshot_of(
     facts: DeviceFacts,
     causes: Mapping[str, Any] | None = None,
     prefetch_skipped: Mapping[str, int] | None = None,
+    run_id: str = "",
 ) -> Snapshot:
     """Return the snapshot that one sample makes.
 
@@ -272,6 +274,8 @@ def snapshot_of(
         Of its device.
     causes, prefetch_skipped : mapping or None
         As in `Snapshot`.
+    run_id : str
+        Which run of which monitor.
     """
     known = Known(int(row["known"]))
     values = {name: int(row[name]) if known & bit == bit else None for name, bit in NEEDS.items()}
@@ -285,6 +289,7 @@ def snapshot_of(
         simulated=facts.simulated,
         causes=causes,
         prefetch_skipped=prefetch_skipped,
+        _run_id=run_id,
     )
 
 
@@ -292,6 +297,8 @@ def window_between(
     since: Snapshot | None,
     until: Snapshot,
     samples: np.ndarray[Any, np.dtype[np.void]],
+    *,
+    kept_from_ns: int = 0,
 ) -> Window:
     """Return what happened between two snapshots of one device.
 
@@ -303,16 +310,22 @@ def window_between(
         The later.
     samples : ndarray, shape (n_samples,), dtype `SAMPLE_DTYPE`
         Samples of the device, for the peaks; those outside the window are left out.
+    kept_from_ns : int
+        Samples from before were dropped: the peaks of a window that begins earlier are None.
 
     Raises
     ------
     ConfigurationError
-        If `since` is of another device, or later than `until`.
+        If `since` is of another device, of another run, or later than `until`.
     """
     if since is not None and since.device_id != until.device_id:
         raise ConfigurationError(
             f"since is a snapshot of device {since.device_id}, and the window is one of device "
             f"{until.device_id}: give device={since.device_id}, or another snapshot"
+        )
+    if since is not None and since._run_id != until._run_id:
+        raise ConfigurationError(
+            "since is of another monitor, or an earlier run of this one: take a new snapshot"
         )
     begin_ns = 0 if since is None else since.time_ns
     if begin_ns > until.time_ns:
@@ -320,14 +333,15 @@ def window_between(
             f"since was taken at {begin_ns / 1e9:.3f} s, and this monitor has run for "
             f"{until.time_seconds:.3f} s: take the snapshot from the same monitor"
         )
+    whole = begin_ns >= kept_from_ns
     inside = samples[(samples["time_ns"] >= begin_ns) & (samples["time_ns"] <= until.time_ns)]
     return Window(
         device_id=until.device_id,
         begin_seconds=begin_ns / 1e9,
         end_seconds=until.time_seconds,
         **{name: _growth(name, since, until) for name in TOTALS},
-        peak_footprint_bytes=_peak("footprint_bytes", inside, since, until),
-        peak_resident_bytes=_peak("resident_bytes", inside, since, until),
+        peak_footprint_bytes=_peak("footprint_bytes", inside, since, until) if whole else None,
+        peak_resident_bytes=_peak("resident_bytes", inside, since, until) if whole else None,
         capacity_bytes=until.capacity_bytes,
         simulated=until.simulated,
         causes=_cause_growth(None if since is None else since.causes, until.causes),

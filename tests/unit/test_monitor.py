@@ -524,6 +524,35 @@ def test_trace_over_an_existing_file_is_refused(make: Make, tmp_path: Path) -> N
     assert path.read_text() == "precious"
 
 
+def test_window_since_what_is_no_snapshot_of_this_run_is_refused(make: Make) -> None:
+    with make() as m, make() as other:
+        with pytest.raises(ConfigurationError, match="of another monitor"):
+            m.window(other.snapshot())
+        with pytest.raises(ConfigurationError, match="since=5: give what"):
+            m.window(5)  # type: ignore[arg-type]
+        earlier = m.snapshot()
+        assert m.window(earlier).device_to_host_bytes == 0
+    m.window(earlier)  # stopped, and the same run
+    with m, pytest.raises(ConfigurationError, match="an earlier run of this one"):
+        m.window(earlier)
+
+
+def test_peaks_of_a_window_whose_samples_were_dropped_are_unknown(
+    make: Make, device: SimulatedDevice
+) -> None:
+    pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    rmm.mr.set_per_device_resource(0, pool)
+    with make(history=4) as m:
+        early = m.snapshot()
+        assert m.window(early).peak_footprint_bytes is not None
+        for _ in range(6):
+            advance(m)
+        late = m.snapshot()
+        assert m.window(early).peak_footprint_bytes is None
+        assert m.window().peak_resident_bytes is None
+        assert m.window(late).peak_footprint_bytes is not None
+
+
 def test_recording_names_settings_versions_and_sources(make: Make) -> None:
     with make() as m:
         recording = m.recording()

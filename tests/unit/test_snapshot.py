@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -186,3 +187,11 @@ def test_snapshot_factor_is_finite_for_huge_values() -> None:
 
     assert factor is not None
     assert math.isfinite(factor)
+
+
+def test_run_id_is_not_shown() -> None:
+    snapshot = snapshot_of(sample(), FACTS, run_id="secret")
+
+    assert "_run_id" not in snapshot.to_dict()
+    assert "secret" not in repr(snapshot) + snapshot._repr_html_() + str(snapshot.to_dict())
+    assert pickle.loads(pickle.dumps(snapshot))._run_id == "secret"
