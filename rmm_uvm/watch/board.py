@@ -185,7 +185,7 @@ def _read(path: Path) -> Published | None:
             findings=tuple(map(str, raw["findings"])),
             age_seconds=max(time.time() - published_seconds, 0.0),
         )
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 

@@ -150,7 +150,14 @@ def test_damaged_file_is_skipped(directory: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("devices", 5), ("snapshots", None), ("sources", "x"), ("pid", "abc")]
+    ("name", "value"),
+    [
+        ("devices", 5),
+        ("snapshots", None),
+        ("sources", "x"),
+        ("pid", "abc"),
+        ("pid", float("inf")),
+    ],
 )
 def test_field_of_another_type_is_skipped(directory: Path, name: str, value: object) -> None:
     published(directory, **{name: value})
