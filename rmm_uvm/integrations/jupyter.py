@@ -59,7 +59,15 @@ class _Magics:
         """
         __tracebackhide__ = True
         wanted = self._options(line)
-        body, last = self._compiled(cell)
+        try:
+            body, last = self._compiled(cell)
+        except SyntaxError as error:
+            if _awaits(error):
+                self._refuse(
+                    "%%uvm cannot watch a cell with await: put it into a function that "
+                    "asyncio.run calls, or watch with %uvm_report"
+                )
+            raise error.with_traceback(None) from None  # where it was compiled is our business
         with self._watched(wanted):
             exec(body, self._shell.user_ns)
             if last is not None:
@@ -131,6 +139,12 @@ class _Magics:
                     own.stop()
                 self._last = monitor.recording()
                 print(cell.summary(self._last, begin_seconds, end_seconds))
+
+
+def _awaits(error: SyntaxError) -> bool:
+    """Whether a cell is right but for code that has to run in an event loop."""
+    said = error.msg or ""
+    return "outside" in said and ("await" in said or "async" in said)
 
 
 def _found(wanted: tuple[str, ...]) -> Monitor | None:

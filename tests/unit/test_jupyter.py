@@ -14,6 +14,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
@@ -108,6 +109,26 @@ def test_cell_with_a_syntax_error_is_not_run(run: Run, capsys: pytest.CaptureFix
     result = run("%%uvm\nfoo((")
 
     assert isinstance(result.error_in_exec or result.error_before_exec, SyntaxError)
+    assert "compilerop.py" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import asyncio\nawait asyncio.sleep(0)",
+        "async with x:\n    pass",
+        "[i async for i in x]",
+    ],
+)
+def test_cell_that_awaits_is_refused_in_one_line(
+    run: Run, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    result = run(f"%%uvm\n{text}")
+
+    assert isinstance(result.error_in_exec, UsageError)
+    captured = capsys.readouterr()
+    assert "%%uvm cannot watch a cell with await" in captured.out + captured.err
+    assert "Traceback" not in captured.out
     assert "uvm (simulated)" not in capsys.readouterr().out
 
 
