@@ -11,7 +11,7 @@ import time
 import click
 from rich.console import Console
 
-from rmm_uvm.cli.numbers import finite
+from rmm_uvm.cli.numbers import Pid, finite
 from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.loop import can_live, look_twice, run_live, shown
 from rmm_uvm.top.machine import real_seams
@@ -21,7 +21,7 @@ __all__ = ["command", "watch"]
 
 
 @click.command("top")
-@click.argument("pids", metavar="[PID]...", nargs=-1, type=click.IntRange(1))
+@click.argument("pids", metavar="[PID]...", nargs=-1, type=Pid())
 @click.option(
     "--interval",
     callback=finite,

@@ -54,12 +54,14 @@ class MetricsServer:
     AvailabilityError
         If the port cannot be had.
     ConfigurationError
-        If the port is no number from 0 to 65535.
+        If the port is no number from 0 to 65535, or the host no text.
     """
 
     def __init__(self, port: int, host: str, app: Any, owned: _Stoppable | None = None) -> None:
         if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
             raise ConfigurationError(f"port is {port!r}; a number from 0 to 65535 is needed")
+        if not isinstance(host, str):
+            raise ConfigurationError(f"host is {host!r}; an address such as '127.0.0.1' is needed")
         self.host = host
         self._owned = owned
         self._server = _open_server(port, host, app)

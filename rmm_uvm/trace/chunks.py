@@ -48,6 +48,8 @@ def open_regular(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
     DataError
         If it cannot be opened or read, or is a folder, pipe or device.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise DataError(f"{what} {path!r} cannot be read: the name of a file is needed")
     try:
         # A pipe would block until somebody writes to it.
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

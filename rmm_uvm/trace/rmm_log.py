@@ -66,6 +66,8 @@ def read_rmm_log(path: str | os.PathLike[str]) -> Trace:
     librmm 26.10, ``rmm/mr/logging_resource_adaptor.hpp``: the columns; actions and the format of
     time and pointers as RMM 26.10 writes them.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise DataError(f"the log {path!r} cannot be read: the name of a file is needed")
     logs = [_Log(one) for one in _files(Path(path))]
     events = np.concatenate([log.events for log in logs])
     if len(logs) > 1:
@@ -141,9 +143,12 @@ class _Log:
                     bad += 1
                     first_bad = first_bad or number
         if bad:
-            self.damaged = (
-                f"{self.path.name}: {bad} lines were not understood, the first is line {first_bad}"
-            )
+            self.damaged = f"{self.path.name}: line {first_bad} was not understood"
+            if bad > 1:
+                self.damaged = (
+                    f"{self.path.name}: {bad} lines were not understood, the first is line "
+                    f"{first_bad}"
+                )
 
     def _take(self, line: bytes) -> None:
         thread, time, action, pointer, size, stream = line.split(b",")

@@ -205,6 +205,11 @@ def test_port_that_is_none_is_a_configuration_error(port: Any) -> None:
         prometheus.start_http(port, monitor=MONITOR)  # type: ignore[arg-type]
 
 
+def test_host_that_is_no_text_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="host is 5; an address such as"):
+        prometheus.start_http(0, 5, monitor=MONITOR)  # type: ignore[arg-type]
+
+
 def test_host_that_is_not_ours_is_one_clear_line() -> None:
     with pytest.raises(AvailabilityError, match=r"cannot listen on 192\.0\.2\.1: "):
         prometheus.start_http(0, "192.0.2.1", monitor=MONITOR)  # type: ignore[arg-type]

@@ -160,7 +160,9 @@ def test_pid_without_cuda_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["0", "-3", "me"])
 def test_pid_that_is_none_is_wrong_usage(tmp_path: Path, word: str) -> None:
-    assert top(tmp_path, "--", word).returncode == 2
+    done = top(tmp_path, "--", word)
+    assert done.returncode == 2
+    assert f"'{word}' is no PID: a number such as 4242 is needed" in done.stderr
 
 
 @pytest.mark.parametrize("number", ["nan", "inf"])

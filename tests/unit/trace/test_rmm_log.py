@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import rmm
@@ -15,7 +16,7 @@ from rmm.pylibrmm.memory_resource import _memory_resource
 
 import rmm_uvm
 from rmm_uvm.errors import DataError
-from rmm_uvm.trace import EventKind, read_rmm_log
+from rmm_uvm.trace import EventKind, read, read_rmm_log
 
 HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
 LINE = "8298,13:16:52.923440,allocate,0x7fce86600000,1000,0\n"
@@ -108,6 +109,15 @@ def test_line_that_makes_no_sense_is_counted_and_passed_over(tmp_path: Path, lin
 
     assert len(trace.events) == 2
     assert trace.damaged == "rmm.csv: 2 lines were not understood, the first is line 3"
+
+    trace = read_rmm_log(write(tmp_path / "rmm.csv", LINE, line + "\n", LINE))
+    assert trace.damaged == "rmm.csv: line 3 was not understood"
+
+
+@pytest.mark.parametrize("read_it", [read, read_rmm_log])
+def test_path_that_is_none_is_one_line(read_it: Any) -> None:
+    with pytest.raises(DataError, match="5 cannot be read: the name of a file is needed"):
+        read_it(5)
 
 
 def test_log_cut_off_in_a_line_is_truncated(tmp_path: Path) -> None:
