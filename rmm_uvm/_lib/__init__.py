@@ -2,4 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled layer: one binding file per folder of `cpp/`. Not public."""
 
+import importlib.util
+
+if importlib.util.find_spec("rmm_uvm._lib.driver") is None:
+    raise ImportError(
+        "these are the sources of rmm_uvm, which are not compiled: run from another directory"
+    )
+
 from rmm_uvm import _rmm_check as _rmm_check  # first: says in one line what is wrong with RMM

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+SOURCES = Path(__file__).resolve().parents[2]
 PRETEND = """
 import importlib.metadata as metadata
 true_version, pretended = metadata.version, {pretended}
@@ -63,6 +66,24 @@ def test_use_beside_the_right_rmm_works_and_is_silent() -> None:
 def test_import_works_beside_any_rmm_so_that_the_doctor_can_start() -> None:
     result = run(f"{NO_RMM}\nimport rmm_uvm")
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(
+    bool(list(SOURCES.glob("rmm_uvm/_lib/*.so"))), reason="the sources are compiled in place"
+)
+def test_import_from_the_sources_says_so_in_one_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import rmm_uvm; rmm_uvm.reinitialize"],
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: these are the sources of rmm_uvm, which are not compiled: "
+        "run from another directory"
+    )
 
 
 def test_use_loads_no_optional_library() -> None:
