@@ -116,6 +116,13 @@ def test_page_of_a_fitting_run_says_that_nothing_is_to_do() -> None:
     assert "Stages and warnings" not in text
 
 
+def test_page_shows_where_a_table_goes_on_past_the_edge() -> None:
+    css = page_of("oversubscribed").partition("<style>")[2].partition("</style>")[0]
+
+    rule = css.partition("\n.scroll {")[2].partition("}")[0]
+    assert rule.count("no-repeat local") == rule.count("no-repeat scroll") == 2
+
+
 def test_page_without_gpu_has_reasons_and_no_charts() -> None:
     outline = Outline(page_of("blind"))
 
