@@ -23,6 +23,8 @@ _MOST_BANDS = 300
 _MOST_NAMED = 50
 _NARROWEST_FRACTION = 0.02  # of the time: narrower bands have no room for a name
 _MOST_MARKS = 300
+_MARK_FRACTION = 0.04  # of the time shown, that a mark and its number take
+_MOST_LEVELS = 3
 _NAME_LETTERS = 80
 
 
@@ -66,15 +68,16 @@ def strip(recording: Recording, device_id: int, x_range: Any) -> Chart | None:
         return None
     order = {lane: None for lane in map(_lane, recording.stages) if lane in set(map(_lane, stages))}
     lanes = {lane: number for number, lane in enumerate(sorted(order, key=_rank(list(order))))}
-    n_rows = len(lanes) + bool(findings)
+    levels = mark_levels([one.time_seconds for one in findings], recording.duration_seconds)
+    top = max(levels, default=-1) + 1
+    n_rows = len(lanes) + top
     height = n_rows * _LANE_PIXELS + 12
     chart = axes.panel(x_range, height, "", bare=True)
     chart.y_range.start, chart.y_range.end = n_rows, 0
-    top = 1 if findings else 0
     if stages:
         _bands(chart, recording, stages, lanes, top)
     if findings:
-        _marks(chart, recording, findings)
+        _marks(chart, recording, findings, levels)
     caption = f"{len(recording.stages)} stages, {len(findings)} warnings."
     return Chart(f"strip_{device_id}", "Stages and warnings", chart, (), caption, height)
 
@@ -158,7 +161,31 @@ def _quads(chart: Any, rows: Sequence[dict[str, Any]]) -> Any:
     )  # fmt: skip
 
 
-def _marks(chart: Any, recording: Recording, findings: Sequence[Finding]) -> None:
+def mark_levels(times_seconds: Sequence[float], duration_seconds: float) -> list[int]:
+    """Return the row of each mark: one below the other where their numbers would overlap.
+
+    Examples
+    --------
+    >>> mark_levels([1.0, 1.0, 50.0], 100.0)
+    [0, 1, 0]
+    """
+    room = _MARK_FRACTION * duration_seconds
+    last: list[float] = []
+    levels = [0] * len(times_seconds)
+    for place in sorted(range(len(times_seconds)), key=times_seconds.__getitem__):
+        time = times_seconds[place]
+        free = [level for level, before in enumerate(last) if time - before >= room]
+        if not free and len(last) < _MOST_LEVELS:
+            free = [len(last)]
+            last.append(time)
+        level = free[0] if free else min(range(len(last)), key=last.__getitem__)
+        levels[place], last[level] = level, time
+    return levels
+
+
+def _marks(
+    chart: Any, recording: Recording, findings: Sequence[Finding], levels: Sequence[int]
+) -> None:
     from bokeh.models import ColumnDataSource, HoverTool
 
     advice = enumerate(collect(recording.findings), start=1)
@@ -166,7 +193,7 @@ def _marks(chart: Any, recording: Recording, findings: Sequence[Finding]) -> Non
     source = ColumnDataSource(
         {
             "seconds": [one.time_seconds for one in findings],
-            "row": [0.5] * len(findings),
+            "row": [level + 0.5 for level in levels],
             "number": [str(number_of[about(one)]) for one in findings],
             "marker": [style.MARKERS.get(one.kind, "circle") for one in findings],
             "time": [words.clock_text(one.time_seconds) for one in findings],

@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 import pytest
 
 from rmm_uvm.report import Report
-from rmm_uvm.report.strip import marks_seconds, shown_findings, shown_stages
+from rmm_uvm.report.strip import mark_levels, marks_seconds, shown_findings, shown_stages
 from rmm_uvm.watch.recording import Stage
 
 from . import recordings
@@ -121,6 +121,12 @@ def test_page_shows_where_a_table_goes_on_past_the_edge() -> None:
 
     rule = css.partition("\n.scroll {")[2].partition("}")[0]
     assert rule.count("no-repeat local") == rule.count("no-repeat scroll") == 2
+
+
+def test_marks_that_would_overlap_are_in_rows_of_their_own() -> None:
+    assert mark_levels([1.0, 1.2, 1.4, 1.5, 60.0], 100.0) == [0, 1, 2, 0, 0]
+    assert mark_levels([60.0, 10.0], 100.0) == [0, 0]
+    assert mark_levels([], 0.0) == []
 
 
 def test_page_without_gpu_has_reasons_and_no_charts() -> None:
