@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import FakeClock, Sampler
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
@@ -348,7 +349,8 @@ class Session:
         if self._attribution is not None:
             found["cupti"] = self._attribution.available
         if self._moved_devices or any(map(self._moved, list(self._watched.values()))):
-            found["kernel_counters"] = found["device_memory"] = sources.MOVED
+            moved = sources.MOVED if self.settings.driver is None else sources.OTHER_THAN_NAMED
+            found["kernel_counters"] = found["device_memory"] = moved
         if self._publisher is not None:
             found["board"] = self._publisher.available
         if self._tracing is not None:
@@ -358,8 +360,10 @@ class Session:
     def _moved(self, device: WatchedDevice) -> bool:
         """Return whether the pool is on another simulated device than the one that is read.
 
-        On a GPU all drivers of a process read the same counters.
+        On a GPU all drivers of a process read the same counters. Who gives a driver means it.
         """
+        if isinstance(self.settings.driver, UvmDriver):
+            return False
         now = self._chains[device.facts.device_id].driver
         return device.facts.simulated and now is not None and now is not device.driver
 

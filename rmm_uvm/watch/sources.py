@@ -24,6 +24,7 @@ __all__ = [
     "AVAILABLE",
     "MOVED",
     "NOT_ASKED_FOR",
+    "OTHER_THAN_NAMED",
     "SWITCHED_OFF",
     "WatchedDevice",
     "fixed_sources",
@@ -41,6 +42,9 @@ SWITCHED_OFF = Availability(available=False, reason="switched off")
 MOVED = Availability(
     available=False,
     reason="the pool is on another simulated device than the one watched: start a new monitor",
+)
+OTHER_THAN_NAMED = Availability(
+    available=False, reason="not asked for: the pool is on another simulated device than named"
 )
 
 

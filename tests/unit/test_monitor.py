@@ -382,16 +382,18 @@ def test_pool_on_another_simulated_device_is_said_to_be_unseen(device: Simulated
     assert "1. start a new monitor" in str(m.report())
 
 
-def test_pool_on_another_device_than_the_one_named_is_said_to_be_unseen(
+def test_device_that_was_named_is_not_the_pools_and_one_that_was_given_is_meant(
     device: SimulatedDevice,
 ) -> None:
-    with Monitor(driver=device, on_finding=None, publish=False) as m:
-        assert m.sources["kernel_counters"]
-        rmm.mr.set_per_device_resource(
-            0, rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
-        )
-        assert m.snapshot().host_to_device_bytes is None
-        assert not m.sources["kernel_counters"]
+    pool = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    with Monitor(driver="simulated:64MiB", on_finding=None, publish=False) as named:
+        rmm.mr.set_per_device_resource(0, pool)
+        assert named.snapshot().host_to_device_bytes is None
+        assert named.sources["kernel_counters"].reason.startswith("not asked for")
+        assert named._tick() == ()  # nobody is told of what was asked for
+    with Monitor(driver=device, on_finding=None, publish=False) as given:
+        assert given.snapshot().host_to_device_bytes == 0
+        assert given.sources["kernel_counters"]
 
 
 def test_stopped_monitor_keeps_neither_driver_nor_pool(make: Make) -> None:
