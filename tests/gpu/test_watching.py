@@ -363,3 +363,25 @@ def test_attribution_is_told_while_it_is_on_and_costs_no_stop(
     assert causes["host_to_device_bytes"]["user"] == 32 * MIB
     assert sum(causes["device_to_host_bytes"].values()) == 16 * MIB
     managed.deallocate(address, 32 * MIB)
+
+
+def test_bytes_of_every_device_are_its_own() -> None:
+    count = cupy.cuda.runtime.getDeviceCount()
+    drivers = [rmm_uvm.cuda_driver(number) for number in range(count)]
+    resources = [rmm_uvm.mr.ManagedMemoryResource(each, prefetch="never") for each in drivers]
+    with rmm_uvm.monitor(devices=range(count), on_finding=None, publish=False) as m:
+        assert [facts.device_id for facts in m.devices] == list(range(count))
+        assert len({facts.uuid for facts in m.devices}) == count
+        for number, (driver, mr) in enumerate(zip(drivers, resources, strict=True)):
+            size = (number + 1) * 8 * MIB
+            address = mr.allocate(size)
+            touch_by_cpu(address, size)
+            driver.prefetch(address, size, "device")
+            driver.synchronize()
+            touch_by_cpu(address, size // 2)
+            mr.deallocate(address, size)
+        for number in range(count):
+            snapshot = m.snapshot(number)
+            assert snapshot.host_to_device_bytes == (number + 1) * 8 * MIB
+            assert snapshot.device_to_host_bytes == (number + 1) * 4 * MIB
+        assert set(m.samples()["device_id"]) == set(range(count))
