@@ -50,7 +50,9 @@ class kernel_counters final : public migration_counters {
   {
     if (in_child()) { return; }
     std::lock_guard const lock{mutex_};
-    if (fault_requests_ > 0 && --fault_requests_ == 0) { counters_->stop_faults(); }
+    if (fault_requests_ == 0) { return; }
+    --fault_requests_;
+    if (fault_requests_ == 0) { counters_->stop_faults(); }
   }
 
  private:
@@ -111,8 +113,8 @@ constexpr int self_test_rounds = 3;
 
 }  // namespace
 
-std::unique_ptr<migration_counters> open_kernel_counters(uvm_driver& driver,
-                                                         std::shared_ptr<system_calls> system)
+std::unique_ptr<migration_counters> open_kernel_counters(
+  uvm_driver& driver, std::shared_ptr<system_calls> const& system)
 {
   if (!driver.info().concurrent_managed_access.available) {
     return std::make_unique<no_counters>("without concurrent managed access nothing migrates");

@@ -40,6 +40,6 @@ class no_counters final : public migration_counters {
  * @return never null; `no_counters` with the reason when they cannot be had
  */
 [[nodiscard]] std::unique_ptr<migration_counters> open_kernel_counters(
-  uvm_driver& driver, std::shared_ptr<system_calls> system = linux_system_calls());
+  uvm_driver& driver, std::shared_ptr<system_calls> const& system = linux_system_calls());
 
 }  // namespace rmm_uvm::cuda
