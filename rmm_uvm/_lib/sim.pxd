@@ -50,6 +50,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         void observe(shared_ptr[memory_observer]) except +
         observer_slot& observers() noexcept
         simulated_statistics statistics() noexcept
+        bool backing() noexcept
         size_t resident_bytes(memory_range) noexcept
         void fail_call(string, status, unsigned) except +
         void set_capture_state(stream_handle, capture_state) except +

@@ -77,6 +77,11 @@ cdef class SimulatedDevice(UvmDriver):
         self.model = make_shared[simulated_device](config)
         self.handle = static_pointer_cast[uvm_driver, simulated_device](self.model)
 
+    @property
+    def backing(self):
+        """Whether there is real host memory behind the addresses."""
+        return dereference(self.model).backing()
+
     def touch(self, uintptr_t address, size_t nbytes, bool write=False):
         """Let a kernel read, or read and write, a managed range.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-MODULES = ["driver", "pending", "cuda", "sim", "events", "trace", "residency", "mr"]
+MODULES = ["driver", "pending", "cuda", "sim", "events", "trace", "residency", "mr", "transfers"]
 
 
 def examples() -> list[doctest.DocTest]:

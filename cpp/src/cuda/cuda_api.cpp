@@ -81,6 +81,15 @@ loaded_cuda_api load_cuda_api()
   resolve.required(api.event_create, "cuEventCreate", 2000);
   resolve.required(api.event_destroy, "cuEventDestroy", 4000);
   resolve.required(api.event_record, "cuEventRecord", 2000);
+  resolve.required(api.event_query, "cuEventQuery", 2000);
+  resolve.required(api.event_synchronize, "cuEventSynchronize", 2000);
+  resolve.required(api.memcpy_async, "cuMemcpyAsync", 4000);
+  resolve.required(api.pointer_get_attributes, "cuPointerGetAttributes", 7000);
+  resolve.required(api.ipc_get_mem_handle, "cuIpcGetMemHandle", 4010);
+  resolve.required(api.ipc_open_mem_handle, "cuIpcOpenMemHandle", 11000);
+  resolve.required(api.ipc_close_mem_handle, "cuIpcCloseMemHandle", 4010);
+  resolve.required(api.ipc_get_event_handle, "cuIpcGetEventHandle", 4010);
+  resolve.required(api.ipc_open_event_handle, "cuIpcOpenEventHandle", 4010);
   resolve.required(
     api.thread_exchange_stream_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010);
   resolve.optional(api.mem_discard_batch_async, "cuMemDiscardBatchAsync", 13000);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "context_guard.hpp"
+#include "cuda_values.hpp"
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 #include <rmm_uvm/cuda/kernel_counters.hpp>
@@ -12,17 +13,6 @@
 
 namespace rmm_uvm::cuda {
 namespace {
-
-[[nodiscard]] status as_status(CUresult result, char const* call) noexcept
-{
-  switch (result) {
-    case CUDA_SUCCESS: return {};
-    case CUDA_ERROR_OUT_OF_MEMORY: return {status_code::out_of_memory, result, call};
-    case CUDA_ERROR_INVALID_VALUE: return {status_code::invalid_value, result, call};
-    case CUDA_ERROR_NOT_SUPPORTED: return {status_code::not_supported, result, call};
-    default: return {status_code::driver_error, result, call};
-  }
-}
 
 [[nodiscard]] CUmemLocation as_cuda(location where) noexcept
 {
@@ -36,11 +26,6 @@ namespace {
 [[nodiscard]] bool is_legacy(stream_handle stream) noexcept
 {
   return stream == nullptr || stream == static_cast<void*>(CU_STREAM_LEGACY);
-}
-
-[[nodiscard]] CUstream as_cuda(stream_handle stream) noexcept
-{
-  return static_cast<CUstream>(stream);
 }
 
 struct batch_arguments {

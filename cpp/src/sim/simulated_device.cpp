@@ -88,7 +88,8 @@ try {
   if (auto const failure = injected("allocate_managed")) { return *failure; }
   if (bytes == 0) { return failed(status_code::invalid_value, "allocate_managed"); }
   managed_allocation allocation;
-  allocation.addresses = address_range{bytes, config_.backing};
+  allocation.addresses =
+    address_range{bytes, config_.backing ? backing_kind::own : backing_kind::none};
   if (allocation.addresses.address() == 0) {
     return failed(status_code::out_of_memory, "allocate_managed");
   }
@@ -140,7 +141,9 @@ try {
   if (auto const room = make_room(rounded); !room.ok()) {
     return failed(room.code, "allocate_device");
   }
-  device_allocation allocation{rounded, address_range{rounded, config_.backing}};
+  // Shared: as cudaMalloc memory, and as managed memory cannot, it can be opened by others.
+  device_allocation allocation{
+    rounded, address_range{rounded, config_.backing ? backing_kind::shared : backing_kind::none}};
   address = allocation.addresses.address();
   if (address == 0) { return failed(status_code::out_of_memory, "allocate_device"); }
   device_.emplace(address, std::move(allocation));
@@ -160,6 +163,37 @@ status simulated_device::free_device(std::uintptr_t address) noexcept
   device_.erase(it);
   spend(config_.costs.free_device_ns);
   return {};
+}
+
+std::optional<memory_kind> simulated_device::find_memory(std::uintptr_t address) const noexcept
+{
+  auto const within = [&](auto const& allocations) {
+    auto const after = allocations.upper_bound(address);
+    if (after == allocations.begin()) { return allocations.end(); }
+    auto const it = std::prev(after);
+    return address - it->first < it->second.bytes ? it : allocations.end();
+  };
+  std::lock_guard const lock{mutex_};
+  if (auto const it = within(managed_); it != managed_.end()) {
+    return memory_kind{true, false, it->first, it->second.bytes, info_.device_id};
+  }
+  if (auto const it = within(device_); it != device_.end()) {
+    return memory_kind{false, true, it->first, it->second.bytes, info_.device_id};
+  }
+  return std::nullopt;
+}
+
+int simulated_device::shared_descriptor(std::uintptr_t base) const noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const it = device_.find(base);
+  return it == device_.end() ? -1 : it->second.addresses.descriptor();
+}
+
+std::optional<status> simulated_device::planned_answer(std::string_view call)
+{
+  std::lock_guard const lock{mutex_};
+  return injected(call);
 }
 
 status simulated_device::synchronize(stream_handle /*stream*/) noexcept

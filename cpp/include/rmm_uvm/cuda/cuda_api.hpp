@@ -41,6 +41,15 @@ struct cuda_api {
   PFN_cuEventCreate_v2000 event_create{};
   PFN_cuEventDestroy_v4000 event_destroy{};
   PFN_cuEventRecord_v2000 event_record{};
+  PFN_cuEventQuery_v2000 event_query{};
+  PFN_cuEventSynchronize_v2000 event_synchronize{};
+  PFN_cuMemcpyAsync_v4000 memcpy_async{};
+  PFN_cuPointerGetAttributes_v7000 pointer_get_attributes{};
+  PFN_cuIpcGetMemHandle_v4010 ipc_get_mem_handle{};
+  PFN_cuIpcOpenMemHandle_v11000 ipc_open_mem_handle{};
+  PFN_cuIpcCloseMemHandle_v4010 ipc_close_mem_handle{};
+  PFN_cuIpcGetEventHandle_v4010 ipc_get_event_handle{};
+  PFN_cuIpcOpenEventHandle_v4010 ipc_open_event_handle{};
   PFN_cuThreadExchangeStreamCaptureMode_v10010 thread_exchange_stream_capture_mode{};
   PFN_cuMemDiscardBatchAsync_v13000 mem_discard_batch_async{};  ///< null before CUDA 13
   PFN_cuMemDiscardAndPrefetchBatchAsync_v13000

@@ -53,6 +53,11 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
+  /** @brief The functions it calls; for what else works on this device. */
+  [[nodiscard]] cuda_api const& api() const noexcept { return api_; }
+  /** @brief The primary context of its device, retained as long as the process lives. */
+  [[nodiscard]] CUcontext context() const noexcept { return context_; }
+
  private:
   cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info);
 

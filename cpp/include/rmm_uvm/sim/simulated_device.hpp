@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/driver/device_transfers.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
@@ -112,6 +113,20 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
   /** @brief cudaFree of `allocate_device` memory. */
   status free_device(std::uintptr_t address) noexcept;
+
+  // What `simulated_transfers` needs.
+  /** @brief Whether there are real bytes behind the addresses. */
+  [[nodiscard]] bool backing() const noexcept { return config_.backing; }
+  /** @brief What an address belongs to; none for memory that is not of this device. */
+  [[nodiscard]] std::optional<memory_kind> find_memory(std::uintptr_t address) const noexcept;
+  /**
+   * @brief Descriptor of the shared memory behind an `allocate_device` allocation with backing.
+   * @param base its first byte
+   * @return -1 when there is none; else valid until the allocation is freed
+   */
+  [[nodiscard]] int shared_descriptor(std::uintptr_t base) const noexcept;
+  /** @brief What `fail_call` planned for this call, once. @throws std::bad_alloc */
+  [[nodiscard]] std::optional<status> planned_answer(std::string_view call);
 
   /** @brief Counts and levels now. */
   [[nodiscard]] simulated_statistics statistics() const noexcept;

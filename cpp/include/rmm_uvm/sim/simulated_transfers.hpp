@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/device_transfers.hpp>
+#include <rmm_uvm/sim/address_space.hpp>
+#include <rmm_uvm/sim/simulated_device.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace rmm_uvm::sim {
+
+/**
+ * @brief `device_transfers` without a GPU: copies are made at once, marks are reached at once.
+ *
+ * Needs a device with backing, and answers not_supported without. Copies take no modelled time of
+ * their own; what they touch of managed memory migrates as a kernel's touch would. Handles work
+ * between processes of one user: memory that `allocate_device` gave out is mapped there through
+ * /proc. Work is ordered by the calls alone, so an event has nothing to wait for. Of what
+ * `simulated_device::fail_call` can plan it knows the names of its methods, and `done`, `wait`,
+ * `record` and `make_wait` of marks and events.
+ */
+class simulated_transfers final : public device_transfers {
+ public:
+  /** @param device kept alive; not null */
+  explicit simulated_transfers(std::shared_ptr<simulated_device> device)
+    : device_{std::move(device)}
+  {
+  }
+
+  [[nodiscard]] char const* error_name(int /*native_error*/) const noexcept override { return ""; }
+  status find_memory(std::uintptr_t address, std::optional<memory_kind>& found) noexcept override;
+  status wait_for(stream_handle stream) noexcept override;
+  status copy(std::span<transfer const> copies) noexcept override;
+  status mark(std::shared_ptr<transfer_mark>& made) noexcept override;
+  status ipc_memory_handle(std::uintptr_t base, ipc_handle& handle) noexcept override;
+  status open_ipc_memory(ipc_handle const& handle, std::uintptr_t& address) noexcept override;
+  status close_ipc_memory(std::uintptr_t address) noexcept override;
+  status make_ipc_event(std::shared_ptr<ipc_event>& made) noexcept override;
+  status open_ipc_event(ipc_handle const& handle,
+                        std::shared_ptr<ipc_event>& opened) noexcept override;
+
+ private:
+  struct opened_memory {
+    ipc_handle handle;
+    address_range addresses;
+    std::size_t bytes{0};
+    std::size_t openings{0};
+  };
+
+  [[nodiscard]] status copy_one(transfer const& one) noexcept;
+  [[nodiscard]] std::optional<memory_kind> find(std::uintptr_t address) const;
+
+  std::shared_ptr<simulated_device> device_;
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, opened_memory> opened_;
+};
+
+}  // namespace rmm_uvm::sim
