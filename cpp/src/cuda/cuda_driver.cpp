@@ -123,6 +123,7 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
 
 cuda_driver::~cuda_driver()
 {
+  if (!use_.allowed()) { return; }
   context_guard const guard{api_, context_};
   if (before_ != nullptr) { static_cast<void>(api_.event_destroy(before_)); }
   if (after_ != nullptr) { static_cast<void>(api_.event_destroy(after_)); }

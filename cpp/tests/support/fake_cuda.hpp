@@ -89,6 +89,9 @@ class fake_cuda {
   unsigned attach_flags{0};            ///< of the last managed allocation
   unsigned side_stream_flags{0};       ///< the side stream was made with
   std::uintptr_t events{0};            ///< made so far
+  std::vector<unsigned> event_flags;   ///< that they were made with
+  std::map<CUpointer_attribute, std::uint64_t> memory;  ///< what every address is; none: unknown
+  unsigned open_flags{0};                               ///< IPC memory was last opened with
 
   static inline fake_cuda* active = nullptr;  ///< the one that the table's functions use
 };
@@ -184,9 +187,12 @@ inline cuda::cuda_api fake_cuda::api()
   api.stream_wait_event = [](CUstream stream, CUevent event, unsigned) {
     return active->answer_in_context("cuStreamWaitEvent", name_of(stream) + " " + name_of(event));
   };
-  api.event_create = [](CUevent* event, unsigned) {
+  api.event_create = [](CUevent* event, unsigned flags) {
     auto const result = active->answer_in_context("cuEventCreate");
-    if (result == CUDA_SUCCESS) { *event = reinterpret_cast<CUevent>(++active->events); }
+    if (result == CUDA_SUCCESS) {
+      *event = reinterpret_cast<CUevent>(++active->events);
+      active->event_flags.push_back(flags);
+    }
     return result;
   };
   api.event_destroy = [](CUevent event) {
@@ -194,6 +200,49 @@ inline cuda::cuda_api fake_cuda::api()
   };
   api.event_record = [](CUevent event, CUstream stream) {
     return active->answer_in_context("cuEventRecord", name_of(event) + " " + name_of(stream));
+  };
+  api.event_query = [](CUevent event) {
+    return active->answer_in_context("cuEventQuery", name_of(event));
+  };
+  api.event_synchronize = [](CUevent event) {
+    return active->answer_in_context("cuEventSynchronize", name_of(event));
+  };
+  api.memcpy_async = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+    return active->answer_in_context("cuMemcpyAsync",
+                                     std::to_string(to) + " " + std::to_string(from) + " " +
+                                       std::to_string(bytes) + " " + name_of(stream));
+  };
+  api.pointer_get_attributes =
+    [](unsigned count, CUpointer_attribute* which, void** values, CUdeviceptr address) {
+      for (unsigned i = 0; i < count; ++i) {
+        auto const it = active->memory.find(which[i]);
+        if (it == active->memory.end()) { continue; }
+        bool const wide = which[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+                          which[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+        std::memcpy(values[i], &it->second, wide ? sizeof(std::uint64_t) : sizeof(unsigned));
+      }
+      return active->answer_in_context("cuPointerGetAttributes", std::to_string(address));
+    };
+  api.ipc_get_mem_handle = [](CUipcMemHandle* handle, CUdeviceptr address) {
+    std::memcpy(handle->reserved, &address, sizeof address);
+    return active->answer_in_context("cuIpcGetMemHandle", std::to_string(address));
+  };
+  api.ipc_open_mem_handle = [](CUdeviceptr* address, CUipcMemHandle handle, unsigned flags) {
+    std::memcpy(address, handle.reserved, sizeof *address);
+    *address += 1;  // mapped elsewhere
+    active->open_flags = flags;
+    return active->answer_in_context("cuIpcOpenMemHandle");
+  };
+  api.ipc_close_mem_handle = [](CUdeviceptr address) {
+    return active->answer_in_context("cuIpcCloseMemHandle", std::to_string(address));
+  };
+  api.ipc_get_event_handle = [](CUipcEventHandle* handle, CUevent event) {
+    std::memcpy(handle->reserved, &event, sizeof event);
+    return active->answer_in_context("cuIpcGetEventHandle", name_of(event));
+  };
+  api.ipc_open_event_handle = [](CUevent* event, CUipcEventHandle handle) {
+    std::memcpy(event, handle.reserved, sizeof *event);
+    return active->answer_in_context("cuIpcOpenEventHandle", name_of(*event));
   };
   api.mem_discard_batch_async =
     [](CUdeviceptr* addresses, std::size_t* sizes, std::size_t count, auto, CUstream stream) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/cuda/cuda_api.hpp>
+#include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 
@@ -65,6 +66,7 @@ class cuda_driver final : public uvm_driver {
   status on_side_stream(stream_handle stream, Call const& call) noexcept;
   [[nodiscard]] status make_side_stream() noexcept;
 
+  cuda_use use_;
   cuda_api api_;
   CUdevice device_;
   CUcontext context_;
