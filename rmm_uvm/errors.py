@@ -27,6 +27,7 @@ __all__ = [
     "EvictionWarning",
     "FindingWarning",
     "HostMemoryWarning",
+    "IpcPoolWarning",
     "MonitorWarning",
     "OversubscriptionWarning",
     "PrefetchEvictionWarning",
@@ -109,6 +110,10 @@ class DeviceTakenWarning(FindingWarning):
 
 class PrefetchEvictionWarning(FindingWarning):
     """Prefetches evict what others need."""
+
+
+class IpcPoolWarning(FindingWarning):
+    """Transfers between workers wait for the IPC pool, or go past it."""
 
 
 class MonitorWarning(FindingWarning):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import rmm
@@ -101,6 +101,7 @@ class Installation:
         self.wirings = tuple(wirings)
         self.monitor = monitor
         self.monitor_reason = monitor_reason
+        self._when_released: list[Callable[[], object]] = []
 
     @property
     def managed_mr(self) -> UvmResourceAdaptor:
@@ -142,9 +143,15 @@ class Installation:
                 return refused
         return None
 
+    def when_released(self, call: Callable[[], object]) -> None:
+        """Call `call` when the pools are restored or replaced: for those who hold parts of them."""
+        self._when_released.append(call)
+
     def release(self) -> None:
         """Let go of the pools; `rmm_uvm.restore` does when it has put the old resources back."""
         self.devices = ()
+        while self._when_released:
+            self._when_released.pop()()
 
     @property
     def permanent(self) -> tuple[str, ...]:

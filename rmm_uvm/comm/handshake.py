@@ -1,0 +1,117 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What two ends of a connection tell each other, and what follows from it.
+
+Dask's handshake carries one more entry, which stock peers ignore. A peer without it is a stock
+peer: everything is sent to it as distributed-ucxx would.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from rmm_uvm import __version__
+from rmm_uvm.comm.staging import current_staging
+from rmm_uvm.comm.wire import WIRE_VERSION
+
+__all__ = ["HANDSHAKE_KEY", "STOCK_PEER", "Peer", "Receives", "introduce", "meet"]
+
+HANDSHAKE_KEY = "rmm-uvm"
+
+Receives: TypeAlias = Literal["host", "direct", "staged"]
+"""Where a process puts device frames: it cannot; in memory that CUDA IPC exports; in other."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Peer:
+    """The other end.
+
+    Parameters
+    ----------
+    ours : bool
+        It speaks our wire format.
+    receives : {"host", "direct", "staged"}
+        Where it put device frames when the connection was made.
+    chunk_bytes : int or None
+        Size of its staging chunks then, in bytes; None if it had none.
+    """
+
+    ours: bool
+    receives: Receives = "staged"
+    chunk_bytes: int | None = None
+
+
+STOCK_PEER = Peer(ours=False)
+
+
+def introduce() -> dict[str, Any]:
+    """Return what this process says of itself."""
+    staging = current_staging()
+    return {
+        "wire": WIRE_VERSION,
+        "version": __version__,
+        "chunk_bytes": None if staging is None else staging.chunk_bytes,
+        "receives": receives(),
+    }
+
+
+def meet(local: Mapping[str, Any], remote: Mapping[str, Any]) -> Peer:
+    """Return who the other end is.
+
+    Parameters
+    ----------
+    local, remote : mapping
+        The handshakes of both ends.
+
+    Raises
+    ------
+    ValueError
+        If it speaks another version of our wire format; Dask shows it to both ends.
+
+    Examples
+    --------
+    >>> meet({}, {"compression": None})
+    Peer(ours=False, receives='staged', chunk_bytes=None)
+    """
+    said = remote.get(HANDSHAKE_KEY)
+    if said is None:
+        return STOCK_PEER
+    if said.get("wire") != WIRE_VERSION:
+        raise ValueError(
+            f"rmm-uvm {__version__} speaks wire version {WIRE_VERSION} of ucxuvm, and the peer's "
+            f"rmm-uvm {said.get('version')} speaks {said.get('wire')}: "
+            "install the same rmm-uvm on all machines of the cluster"
+        )
+    return Peer(ours=True, receives=said["receives"], chunk_bytes=said["chunk_bytes"])
+
+
+def receives() -> Receives:
+    """Return where this process puts device frames now."""
+    if "rmm" not in sys.modules:
+        return "host"
+    import rmm
+
+    staging = current_staging()
+    if staging is None and not _has_gpu():
+        return "host"
+    device_id = 0 if staging is None else staging.device_id
+    resource = rmm.mr.get_per_device_resource(device_id)
+    while (upstream := getattr(resource, "upstream_mr", None)) is not None:
+        resource = upstream
+    return "direct" if type(resource).__name__ in _EXPORTABLE else "staged"
+
+
+# What CUDA IPC can export comes from cudaMalloc itself: neither managed nor asynchronous memory.
+_EXPORTABLE = frozenset({"CudaMemoryResource", "SimulatedCudaMemoryResource"})
+
+
+def _has_gpu() -> bool:
+    from rmm._cuda.gpu import CUDARuntimeError, getDeviceCount
+
+    try:
+        return bool(getDeviceCount() > 0)
+    except CUDARuntimeError:
+        return False

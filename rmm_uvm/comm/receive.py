@@ -1,0 +1,194 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Receiving the frames of one message, and why transfers cannot come to a halt.
+
+The budgets are small, and any number of workers may send to one another at once. No circle of
+them can wait for each other's chunks:
+
+1. A receive chunk is acquired only when the header, or a ready message, has said that the chunk
+   is on its way: the sender has filled it and posted it (the first one it posts as soon as the
+   message's other frames are through) and needs nothing more to send it.
+   So who holds a receive chunk waits for a transport and a copy, and never for a chunk.
+   Hence every receive chunk becomes free again.
+2. They are handed out first come, first served. Hence whoever asks for one gets it.
+3. So every chunk that was posted is received, and its send chunk becomes free.
+   Hence every send chunk becomes free, and whoever asks for one gets it, too.
+
+With one budget for both directions step 1 fails: all of it may be filled chunks that wait to be
+received at a peer in the same state. Without ready messages it fails too: receive chunks may be
+held for data whose sender waits for a send chunk. Both are tested, in a model and with this code.
+
+It takes for granted that a message whose header was sent is read: Dask reads each connection in
+one loop. Where a peer stops reading, waiting ends after `CommSettings.wait_seconds`.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from rmm_uvm.comm.budget import Chunk, Holding
+from rmm_uvm.comm.channel import Channel
+from rmm_uvm.comm.plan import Piece, PlannedChunk, plan_stream
+from rmm_uvm.comm.send import DEPTH
+from rmm_uvm.comm.staging import Staging
+from rmm_uvm.comm.window import Window
+from rmm_uvm.comm.wire import (
+    PRELUDE_BYTES,
+    READY,
+    FrameKind,
+    Header,
+    header_bytes,
+    unpack_header,
+    unpack_prelude,
+)
+from rmm_uvm.errors import DataError
+
+__all__ = ["receive_message"]
+
+_POSTED_FRAMES = 64
+
+
+async def receive_message(
+    channel: Channel,
+    staging_of: Callable[[], Staging],
+    host_buffer: Callable[[int], Any] = bytearray,
+) -> list[Any] | None:
+    """Receive a message.
+
+    Parameters
+    ----------
+    channel : Channel
+        Nothing else may be posted to it meanwhile.
+    staging_of : callable
+        Returns the staging; called if a frame is on a device.
+    host_buffer : callable
+        Returns writable host memory of so many bytes.
+
+    Returns
+    -------
+    list or None
+        Host buffers, and `rmm.DeviceBuffer` of the current resource, complete on every stream.
+        None if the sender hangs up.
+
+    Raises
+    ------
+    Exception
+        Whatever the channel, a copy or an allocation raises, and `DataError` for a header that
+        cannot be. The connection is then of no use; chunks are in quarantine.
+    """
+    prelude = bytearray(PRELUDE_BYTES)
+    await channel.recv(prelude)
+    closing, entries = unpack_prelude(prelude)
+    if closing:
+        return None
+    packed = bytearray(header_bytes(entries))
+    await channel.recv(packed)
+    header = unpack_header(packed, entries)
+    if not any(header.kinds):
+        frames = [host_buffer(size) for size in header.sizes]
+        await _receive_whole(channel, frames, header)
+        return frames
+    return await _receive_device_frames(channel, header, staging_of(), host_buffer)
+
+
+async def _receive_device_frames(
+    channel: Channel, header: Header, staging: Staging, host_buffer: Callable[[int], Any]
+) -> list[Any]:
+    frames: list[Any] = []
+    try:
+        for kind, size in zip(header.kinds, header.sizes, strict=True):
+            frames.append(staging.allocate(size) if kind else host_buffer(size))
+        # The memory may have been used a moment ago, in the order of the default stream.
+        staging.order_after_default_stream()
+        if any(
+            k is FrameKind.DEVICE and s for k, s in zip(header.kinds, header.sizes, strict=True)
+        ):
+            await staging.settle()
+        await _receive_whole(channel, frames, header)
+        _count_whole(frames, header, staging)
+        if header.chunk_bytes:
+            stream = [i for i, kind in enumerate(header.kinds) if kind is FrameKind.STREAM]
+            plans = plan_stream([header.sizes[i] for i in stream], header.chunk_bytes)
+            places = [frames[i].ptr for i in stream]
+            with staging.hold(staging.receiving) as held:
+                await _receive_stream(channel, plans, places, held, staging)
+    except BaseException:
+        staging.totals.aborted_transfers += 1
+        staging.keep(frames)  # the peer, or copies of ours, may still be writing them
+        raise
+    return frames
+
+
+async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
+    """Receive every frame that is a message of its own."""
+    posted: collections.deque[Awaitable[None]] = collections.deque()
+    for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
+        if not size or kind is FrameKind.STREAM:
+            continue
+        posted.append(channel.recv(frame))
+        if len(posted) >= _POSTED_FRAMES:
+            await posted.popleft()
+    while posted:
+        await posted.popleft()
+
+
+async def _receive_stream(
+    channel: Channel,
+    plans: Sequence[PlannedChunk],
+    places: Sequence[int],
+    held: Holding,
+    staging: Staging,
+) -> None:
+    async with Window(DEPTH) as window:
+        for number, plan in enumerate(plans):
+            if number:
+                await _ready(channel)
+            chunk = await held.acquire(plan.nbytes)
+            # Posted here and not in the task: the next ready message comes behind it.
+            received = channel.recv(chunk.view(plan.nbytes))
+            await window.add(_empty(received, chunk, plan.pieces, places, held, staging))
+
+
+async def _ready(channel: Channel) -> None:
+    """Wait until the next chunk is on its way."""
+    message = bytearray(len(READY))
+    await channel.recv(message)
+    if message != READY:
+        raise DataError("a message that is no ready message: the two ends have lost step")
+
+
+async def _empty(
+    received: Awaitable[None],
+    chunk: Chunk,
+    pieces: Sequence[Piece],
+    places: Sequence[int],
+    held: Holding,
+    staging: Staging,
+) -> None:
+    """Copy a chunk to where its bytes belong, once it is here."""
+    await received
+    await staging.copy(
+        [
+            (places[frame] + frame_offset, chunk.address + offset, nbytes)
+            for frame, frame_offset, offset, nbytes in pieces
+        ]
+    )
+    held.release(chunk)
+    nbytes = sum(piece.nbytes for piece in pieces)
+    if chunk.overflow:
+        staging.totals.received_overflow_bytes += nbytes
+    else:
+        staging.totals.received_staged_bytes += nbytes
+
+
+def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> None:
+    for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
+        if kind is not FrameKind.DEVICE or not size:
+            continue
+        if staging.ipc_capable(frame.ptr):
+            staging.totals.received_direct_bytes += size
+        else:
+            staging.totals.received_overflow_bytes += size
+            staging.note_no_pool(size)

@@ -1,0 +1,350 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a process has for its transfers: chunks of the IPC pool, copies, memory for frames.
+
+`current_staging` follows `rmm_uvm.reinitialize`: each installation has a staging of its own, made
+when the first device frame comes along. Importing this needs neither RMM nor a GPU.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rmm_uvm.comm.budget import Budget, Chunk, Holding
+from rmm_uvm.comm.notices import NOTICES, Notices
+from rmm_uvm.comm.quarantine import Mark, Quarantine
+from rmm_uvm.comm.settings import CommSettings, configured, share_pool
+from rmm_uvm.comm.statistics import CommTotals, totals
+from rmm_uvm.errors import AvailabilityError, UvmError
+from rmm_uvm.units import format_bytes
+
+if TYPE_CHECKING:
+    from rmm_uvm.installation import Installation
+
+__all__ = ["Copies", "Staging", "current_staging", "staging_for_frames"]
+
+_SPIN_SECONDS = 40e-6  # a chunk is copied within this, mostly; less than what a task switch costs
+_EAGER_SECONDS = 2e-3
+_PAUSE_SECONDS = 5e-4
+_WAIT_WINDOW_SECONDS = 60.0
+_WAIT_NOTICE_SECONDS = 0.5
+_LARGE_MESSAGE_FACTOR = 16
+
+
+class MemoryKind(Protocol):
+    """What is known of an address; see `rmm_uvm._lib.transfers.MemoryKind`."""
+
+    @property
+    def ipc_capable(self) -> bool:
+        """CUDA IPC can export it."""
+
+
+class Copies(Protocol):
+    """Copies on the device; see `rmm_uvm._lib.transfers.Transfers`."""
+
+    def memory_kind(self, address: int) -> MemoryKind | None:
+        """Return what memory that is, None if it is none of the driver's."""
+
+    def wait_for(self, stream: int) -> None:
+        """Let later copies wait for what was issued to `stream` so far."""
+
+    def copy(self, copies: Sequence[tuple[int, int, int]]) -> None:
+        """Enqueue copies: to, from, bytes."""
+
+    def mark(self) -> Mark:
+        """Return a mark behind the copies so far."""
+
+
+class Staging:
+    """Chunks, copies, and memory for frames.
+
+    Parameters
+    ----------
+    copies : Copies
+        Of the device.
+    pool : rmm.mr.DeviceMemoryResource or None
+        The IPC pool; None for a process that has none, whose chunks are all overflow.
+    pool_bytes : int
+        Its size.
+    allocate : callable
+        Returns an `rmm.DeviceBuffer` of so many bytes from the current resource.
+    settings : CommSettings
+        See there.
+    device_id : int
+        CUDA ordinal.
+
+    Notes
+    -----
+    Thread-safe. The chunks are taken from the pool here; what of it is not free is done without.
+    """
+
+    def __init__(
+        self,
+        copies: Copies,
+        pool: Any,
+        pool_bytes: int,
+        allocate: Callable[[int], Any],
+        settings: CommSettings | None = None,
+        *,
+        device_id: int = 0,
+        notices: Notices = NOTICES,
+        counted: CommTotals | None = None,
+        quarantine: Quarantine | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        settings = settings or CommSettings()
+        self.copies = copies
+        self.allocate = allocate
+        self.pool_bytes = pool_bytes
+        self.device_id = device_id
+        self.totals = counted or totals()
+        self.quarantine = quarantine or Quarantine(clock=clock)
+        self._notices = notices
+        self._clock = clock
+        self._waits: collections.deque[tuple[float, float]] = collections.deque()
+        sending: list[Chunk] = []
+        receiving: list[Chunk] = []
+        if pool is not None:
+            shares = share_pool(pool_bytes, settings.chunk_bytes)
+            _carve(pool, shares.chunk_bytes, shares.chunks_each_way, sending, receiving)
+
+        def budget(chunks: list[Chunk]) -> Budget:
+            return Budget(
+                chunks,
+                self._extra_chunk,
+                wait_seconds=settings.wait_seconds,
+                quarantine=self.quarantine,
+                on_wait=self._waited,
+                clock=clock,
+            )
+
+        self.sending = budget(sending)
+        self.receiving = budget(receiving)
+
+    @property
+    def chunk_bytes(self) -> int | None:
+        """Size of its chunks, in bytes; None if it has none."""
+        return self.sending.chunk_bytes or None
+
+    def ipc_capable(self, address: int) -> bool:
+        """Return whether CUDA IPC can export that memory."""
+        kind = self.copies.memory_kind(address)
+        return kind is not None and kind.ipc_capable
+
+    def hold(self, budget: Budget) -> Holding:
+        """Return what one message holds its chunks with."""
+        return Holding(budget, self._last_mark)
+
+    def keep(self, things: object) -> None:
+        """Keep memory of a broken transfer until nobody can be using it."""
+        self.quarantine.keep(things, self._last_mark())
+
+    def order_after_default_stream(self) -> None:
+        """Let later copies wait for all work of the legacy default stream so far."""
+        self.copies.wait_for(0)
+
+    async def copy(self, copies: Sequence[tuple[int, int, int]]) -> None:
+        """Make copies; done when they are.
+
+        Raises
+        ------
+        DriverError
+            If they failed.
+        """
+        if copies:
+            self.copies.copy(copies)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait, without blocking the event loop for long, for all copies queued so far.
+
+        Raises
+        ------
+        DriverError
+            If they failed.
+        """
+        mark = self.copies.mark()
+        began = time.perf_counter()
+        while not mark.done():
+            elapsed = time.perf_counter() - began
+            if elapsed > _SPIN_SECONDS:
+                # UCX makes progress in between: the event loop drives it.
+                await asyncio.sleep(0 if elapsed < _EAGER_SECONDS else _PAUSE_SECONDS)
+
+    def note_size(self, stream_bytes: int) -> None:
+        """Warn of a message that is far larger than what is there for it."""
+        budget_bytes = self.sending.total_bytes
+        if budget_bytes and stream_bytes > _LARGE_MESSAGE_FACTOR * budget_bytes:
+            self._notices.say(
+                "large message",
+                f"a message of {format_bytes(stream_bytes)} goes through an IPC pool of "
+                f"{format_bytes(self.pool_bytes)}: a larger ipc-pool-size may make it faster",
+            )
+
+    def note_stock_peer(self, nbytes: int) -> None:
+        """Warn that managed memory is sent as it is, since the peer has no staging."""
+        self._notices.say(
+            "stock peer",
+            f"{format_bytes(nbytes)} of managed memory are sent without staging, which is slow: "
+            "the peer does not speak ucxuvm; install rmm-uvm there and use protocol='ucxuvm'",
+        )
+
+    def note_no_pool(self, nbytes: int) -> None:
+        """Warn that managed memory is on the wire path, since there is no IPC pool here."""
+        self._notices.say(
+            "no pool",
+            f"{format_bytes(nbytes)} of managed memory are on the wire path, which is slow: "
+            "there is no IPC pool in this process; set ipc-pool-size, such as '256MiB'",
+        )
+
+    def _extra_chunk(self, nbytes: int) -> Chunk:
+        memory = self.allocate(nbytes)
+        # Its memory may have been used a moment ago, in the order of the default stream.
+        self.order_after_default_stream()
+        overflow = not self.ipc_capable(memory.ptr)
+        if overflow and self.pool_bytes:
+            self._notices.say(
+                "overflow",
+                f"a chunk of {format_bytes(nbytes)} was taken from managed memory, which is slow: "
+                f"the IPC pool of {format_bytes(self.pool_bytes)} had none free in time; "
+                "set a larger ipc-pool-size",
+            )
+        elif overflow:
+            self.note_no_pool(nbytes)
+        return Chunk(memory, pooled=False, overflow=overflow)
+
+    def _waited(self, seconds: float) -> None:
+        self.totals.chunk_waits += 1
+        self.totals.chunk_wait_seconds += seconds
+        now = self._clock()
+        self._waits.append((now, seconds))
+        while self._waits[0][0] < now - _WAIT_WINDOW_SECONDS:
+            self._waits.popleft()
+        waited = sum(each for _, each in self._waits)
+        if waited > _WAIT_NOTICE_SECONDS:
+            self._notices.say(
+                "waiting",
+                f"transfers waited {waited:.1f} s of the last minute for chunks: the IPC pool of "
+                f"{format_bytes(self.pool_bytes)} is small for them; set a larger ipc-pool-size",
+            )
+
+    def _last_mark(self) -> Mark | None:
+        try:
+            return self.copies.mark()
+        except UvmError:  # a device that fails writes nothing any more
+            return None
+
+
+def _carve(
+    pool: Any, chunk_bytes: int, each_way: int, sending: list[Chunk], receiving: list[Chunk]
+) -> None:
+    """Take the chunks from the pool; fewer if others hold parts of it."""
+    import rmm
+
+    try:
+        for _ in range(each_way):
+            pair = [rmm.DeviceBuffer(size=chunk_bytes, mr=pool) for _ in range(2)]
+            sending.append(Chunk(pair[0]))
+            receiving.append(Chunk(pair[1]))
+    except MemoryError:
+        if not sending:
+            NOTICES.say(
+                "overflow",
+                f"the IPC pool has no room for two chunks of {format_bytes(chunk_bytes)}: "
+                "transfers go through managed memory, which is slow; set a larger ipc-pool-size",
+            )
+
+
+_lock = threading.Lock()
+_made: tuple[Installation | None, Staging] | None = None
+
+
+def current_staging() -> Staging | None:
+    """Return the staging of what is installed now; None if nothing is.
+
+    It is made at the first call after `rmm_uvm.reinitialize`, and let go of with
+    `rmm_uvm.restore`: chunks that are in use then stay until they are not.
+
+    Raises
+    ------
+    ConfigurationError
+        If the configured chunks do not fit the IPC pool.
+    """
+    global _made
+    # Not imported here: where nobody did, nothing is installed, and RMM may be missing.
+    install = sys.modules.get("rmm_uvm.install")
+    installation = None if install is None else install.current_installation()
+    if installation is None or not installation.devices:
+        return None
+    with _lock:
+        if _made is None or _made[0] is not installation:
+            _made = installation, _of_installation(installation)
+            installation.when_released(_forget)
+        return _made[1]
+
+
+def staging_for_frames() -> Staging:
+    """Return the staging for device frames that are at hand.
+
+    That of `current_staging`, or one without a pool for a process in which nothing is installed.
+
+    Raises
+    ------
+    AvailabilityError
+        If there is no GPU here, or no RMM.
+    """
+    global _made
+    staging = current_staging()
+    if staging is None:
+        with _lock:
+            if _made is None:
+                _made = None, _without_installation()
+            staging = _made[1]
+    return staging
+
+
+def _of_installation(installation: Installation) -> Staging:
+    import rmm
+
+    device = installation.devices[0]
+    device_id = device.info.device_id
+    pool: Any = device.ipc_mr
+
+    def allocate(nbytes: int) -> rmm.DeviceBuffer:
+        # By its ordinal: asking for the current device needs a GPU, also on a simulated device.
+        return rmm.DeviceBuffer(size=nbytes, mr=rmm.mr.get_per_device_resource(device_id))
+
+    copies = _transfers(device.managed_mr.driver)
+    pool_bytes = 0 if pool is None else pool.pool_size()
+    return Staging(copies, pool, pool_bytes, allocate, configured(), device_id=device_id)
+
+
+def _without_installation() -> Staging:
+    try:
+        import rmm
+
+        from rmm_uvm.drivers import choose_driver
+
+        transfers = _transfers(choose_driver())
+    except (ImportError, UvmError) as error:
+        raise AvailabilityError(f"device frames cannot be handled here: {error}") from error
+    return Staging(transfers, None, 0, lambda nbytes: rmm.DeviceBuffer(size=nbytes), configured())
+
+
+def _transfers(driver: Any) -> Copies:
+    from rmm_uvm._lib.transfers import Transfers
+
+    transfers: Copies = Transfers(driver)
+    return transfers
+
+
+def _forget() -> None:
+    global _made
+    with _lock:
+        _made = None

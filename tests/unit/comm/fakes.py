@@ -1,0 +1,284 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""An in-process transport with UCX's rules, and a device whose copies are made by the host."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import ctypes
+import dataclasses
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import rmm
+
+import rmm_uvm
+from rmm_uvm.comm.budget import Budget, DeviceRange
+from rmm_uvm.comm.handshake import Peer
+from rmm_uvm.comm.notices import Notices
+from rmm_uvm.comm.quarantine import Quarantine
+from rmm_uvm.comm.receive import receive_message
+from rmm_uvm.comm.send import send_message
+from rmm_uvm.comm.settings import CommSettings
+from rmm_uvm.comm.staging import Staging
+from rmm_uvm.comm.statistics import CommTotals
+from rmm_uvm.errors import DriverError
+from rmm_uvm.mr import ManagedMemoryResource, SimulatedCudaMemoryResource
+
+EAGER_BYTES = 8192  # as UCX_RNDV_THRESH of ucxx
+KIB = 1 << 10
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def address_and_bytes(buffer: Any) -> tuple[int, int, object]:
+    """Return where a buffer of either kind lies, its size, and what keeps it there."""
+    interface = getattr(buffer, "__cuda_array_interface__", None)
+    if interface is not None:
+        return interface["data"][0], interface["shape"][0], buffer
+    view = memoryview(buffer).cast("B")
+    if view.readonly:
+        copy = ctypes.create_string_buffer(view.tobytes(), max(view.nbytes, 1))
+        return ctypes.addressof(copy), view.nbytes, copy
+    pinned = (ctypes.c_char * view.nbytes).from_buffer(view)
+    return ctypes.addressof(pinned), view.nbytes, pinned
+
+
+class _Message(NamedTuple):
+    address: int
+    nbytes: int
+    alive: object
+    done: asyncio.Future[None]
+
+
+class Closed(Exception):
+    """The transport broke."""
+
+
+class InProcessChannel:
+    """One end. Messages match receives in the order of posting.
+
+    A message of more than `EAGER_BYTES` is read from the sender's buffer when it is received, and
+    only then is its send done: what UCX calls a rendezvous.
+    """
+
+    def __init__(self) -> None:
+        self.peer: InProcessChannel
+        self.closed = False
+        self.sent_count = 0
+        self.break_after: int | None = None  # messages sent
+        self._arrived: collections.deque[_Message] = collections.deque()
+        self._posted: collections.deque[_Message] = collections.deque()
+
+    @classmethod
+    def pair(cls) -> tuple[InProcessChannel, InProcessChannel]:
+        one, other = cls(), cls()
+        one.peer, other.peer = other, one
+        return one, other
+
+    def send(self, buffer: Any) -> asyncio.Future[None]:
+        if self.sent_count == self.break_after:
+            self.abort()
+        if self.closed:
+            raise Closed("send on a closed channel")
+        self.sent_count += 1
+        address, nbytes, alive = address_and_bytes(buffer)
+        message = _Message(address, nbytes, alive, _future())
+        if nbytes <= EAGER_BYTES:
+            copy = ctypes.create_string_buffer(ctypes.string_at(address, nbytes), max(nbytes, 1))
+            message = message._replace(address=ctypes.addressof(copy), alive=copy)
+            message.done.set_result(None)
+        self.peer._arrived.append(message)
+        self.peer._match()
+        return message.done
+
+    def recv(self, buffer: Any) -> asyncio.Future[None]:
+        if self.closed and not self._arrived:
+            raise Closed("receive on a closed channel")
+        address, nbytes, alive = address_and_bytes(buffer)
+        posted = _Message(address, nbytes, alive, _future())
+        self._posted.append(posted)
+        self._match()
+        return posted.done
+
+    def abort(self) -> None:
+        """Break the connection, for both ends."""
+        for end in (self, self.peer):
+            end.closed = True
+            for message in (*end._arrived, *end._posted):
+                if not message.done.done():
+                    message.done.set_exception(Closed("the connection broke"))
+                    message.done.exception()  # nobody has to ask
+            end._arrived.clear()
+            end._posted.clear()
+
+    def _match(self) -> None:
+        while self._arrived and self._posted:
+            message, posted = self._arrived.popleft(), self._posted.popleft()
+            if posted.done.cancelled():
+                continue
+            assert message.nbytes == posted.nbytes, (message.nbytes, posted.nbytes)
+            ctypes.memmove(posted.address, message.address, message.nbytes)
+            for side in (message, posted):
+                if not side.done.done():
+                    side.done.set_result(None)
+
+
+def _future() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+class Kind(NamedTuple):
+    ipc_capable: bool
+
+
+class FakeMark:
+    def __init__(self, copies: FakeCopies) -> None:
+        self._copies = copies
+        self._polls = copies.polls
+
+    def done(self) -> bool:
+        if self._copies.broken:
+            raise DriverError("the device is lost")
+        self._polls -= 1
+        return self._polls < 0
+
+
+class FakeCopies:
+    """Copies made by the host when they are asked for; marks are done after `polls` polls."""
+
+    def __init__(self, polls: int = 0) -> None:
+        self.polls = polls
+        self.broken = False
+        self.copied_bytes = 0
+        self.fail_after: int | None = None  # calls of copy
+        self.exportable: Callable[[int], bool | None] = lambda address: False
+
+    def memory_kind(self, address: int) -> Kind | None:
+        exportable = self.exportable(address)
+        return None if exportable is None else Kind(exportable)
+
+    def wait_for(self, stream: int) -> None:
+        assert stream == 0
+
+    def copy(self, copies: Sequence[tuple[int, int, int]]) -> None:
+        if self.fail_after is not None:
+            self.fail_after -= 1
+            if self.fail_after < 0:
+                raise DriverError("the copy failed")
+        for to, source, nbytes in copies:
+            ctypes.memmove(to, source, nbytes)
+            self.copied_bytes += nbytes
+
+    def mark(self) -> FakeMark:
+        return FakeMark(self)
+
+
+class Process:
+    """What one process has: a device, an IPC pool, and a staging over them."""
+
+    def __init__(
+        self,
+        pool_bytes: int = 64 * KIB,
+        *,
+        chunk_bytes: int | None = 4 * KIB,
+        wait_seconds: float = 60.0,
+        polls: int = 0,
+        managed: bool = True,
+        memory: str = "256MiB",
+    ) -> None:
+        self.device = rmm_uvm.simulated_device(memory, backing=True)
+        self.clock = FakeClock()
+        self.notices = Notices(self.clock)
+        self.said: list[tuple[str, str]] = []
+        self.notices.subscribe(lambda reason, text: self.said.append((reason, text)))
+        self.totals = CommTotals()
+        self.copies = FakeCopies(polls)
+        self.ipc_mr = SimulatedCudaMemoryResource(self.device)
+        pool = (
+            rmm.mr.PoolMemoryResource(self.ipc_mr, pool_bytes, pool_bytes) if pool_bytes else None
+        )
+        upstream = ManagedMemoryResource(self.device) if managed else self.ipc_mr
+        self.mr = rmm.mr.PoolMemoryResource(upstream, 32 << 20, 128 << 20)
+        self.allocations_left: int | None = None
+        self.staging = Staging(
+            self.copies,
+            pool,
+            pool_bytes,
+            self.allocate,
+            CommSettings(chunk_bytes, wait_seconds),
+            notices=self.notices,
+            counted=self.totals,
+            quarantine=Quarantine(clock=self.clock),
+            clock=self.clock,
+        )
+        exportable = set()
+        for budget in (self.staging.sending, self.staging.receiving):
+            exportable |= {chunk.address for chunk in budget._free}
+        self.copies.exportable = lambda address: not managed or address in exportable
+        self.peer = Peer(
+            ours=True,
+            receives="staged" if managed else "direct",
+            chunk_bytes=self.staging.chunk_bytes,
+        )
+
+    def allocate(self, nbytes: int) -> rmm.DeviceBuffer:
+        if self.allocations_left is not None:
+            self.allocations_left -= 1
+            if self.allocations_left < 0:
+                raise MemoryError("no memory")
+        return rmm.DeviceBuffer(size=nbytes, mr=self.mr)
+
+    def frame(self, nbytes: int, seed: int = 0) -> rmm.DeviceBuffer:
+        """Return device memory filled with bytes that depend on the seed."""
+        buffer = rmm.DeviceBuffer(size=nbytes, mr=self.mr)
+        if nbytes:
+            ctypes.memmove(buffer.ptr, random.Random(seed).randbytes(nbytes), nbytes)
+        return buffer
+
+    def assert_whole(self) -> None:
+        """Check that every chunk is back, now or once the quarantine is over."""
+        self.clock.now += 1000
+        self.staging.quarantine.collect()
+        assert len(self.staging.quarantine) == 0
+        for budget in (self.staging.sending, self.staging.receiving):
+            assert budget.free_count == budget.count
+            assert budget.waiting_count == 0
+            assert len({chunk.address for chunk in budget._free}) == budget.count
+
+    async def send(self, channel: InProcessChannel, frames: Sequence[Any], to: Process) -> int:
+        with _aborting(channel):
+            return await send_message(channel, frames, to.peer, self.staging)
+
+    async def receive(self, channel: InProcessChannel) -> list[Any] | None:
+        with _aborting(channel):
+            return await receive_message(channel, lambda: self.staging)
+
+
+@contextlib.contextmanager
+def _aborting(channel: InProcessChannel) -> Any:
+    """Break a connection after a failure, as the backend does."""
+    try:
+        yield
+    except BaseException:
+        channel.abort()
+        raise
+
+
+def contents(frame: Any) -> bytes:
+    if hasattr(frame, "ptr"):
+        return ctypes.string_at(frame.ptr, frame.nbytes) if frame.nbytes else b""
+    return bytes(frame)
+
+
+__all__ = [name for name in dir() if not name.startswith("_")]
+_ = (Budget, DeviceRange, dataclasses)
