@@ -19,7 +19,11 @@ from pathlib import Path
 from typing import Any
 
 MOST_MANAGED_BYTES = 24 << 30
-_PACKAGES = ("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x", "torch", "xgboost", "numpy")
+_PACKAGES = (
+    *("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x", "torch", "xgboost", "numpy"),
+    *("dask", "distributed", "dask-cuda", "dask-cudf-cu13"),
+    *("distributed-ucxx-cu13", "ucxx-cu13", "libucx-cu13"),
+)
 
 
 def require_managed_limit(free_bytes: int) -> int:
@@ -35,6 +39,26 @@ def require_managed_limit(free_bytes: int) -> int:
             f"{free_bytes} bytes that the card has free"
         )
     return limit_bytes
+
+
+def require_managed_on_gpus(gpus: int, managed_bytes: Mapping[str, int]) -> None:
+    """End the program where the first `gpus` GPUs are not there, or the cap is too small.
+
+    `managed_bytes` says by name what wants managed memory, spread evenly over the GPUs.
+    """
+    from rmm_uvm.drivers import cuda_driver
+    from rmm_uvm.errors import UvmError
+
+    try:
+        free_bytes = min(cuda_driver(device).memory()[0] for device in range(gpus))
+    except UvmError as error:
+        raise SystemExit(f"{gpus} GPUs are needed: {error}") from error
+    limit_bytes = require_managed_limit(free_bytes)
+    if sum(managed_bytes.values()) > limit_bytes:
+        raise SystemExit(
+            f"{', '.join(managed_bytes)} need {sum(managed_bytes.values())} bytes of managed "
+            f"memory, RMM_UVM_MANAGED_LIMIT is {limit_bytes}"
+        )
 
 
 def environment() -> dict[str, Any]:
@@ -96,6 +120,26 @@ def medians(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
 def judged(value: float, bound: float) -> dict[str, Any]:
     """Return a ratio beside the bound it must not pass."""
     return {"ratio": round(value, 4), "must_be_at_most": bound, "reached": value <= bound}
+
+
+def judged_at_least(value: float, bound: float) -> dict[str, Any]:
+    """Return a figure beside the bound that it has to reach."""
+    return {"value": round(value, 4), "must_be_at_least": bound, "reached": value >= bound}
+
+
+def judged_at_most(value: float, bound: float) -> dict[str, Any]:
+    """Return a figure beside the bound that it must not pass."""
+    return {"value": round(value, 4), "must_be_at_most": bound, "reached": value <= bound}
+
+
+def exit_status(verdicts: Mapping[str, Any]) -> int:
+    """Return 1 if a verdict is missed, else 0."""
+    missed = [
+        n for n, v in verdicts.items() if v is False or (isinstance(v, dict) and not v["reached"])
+    ]
+    for name in missed:
+        print(f"missed: {name}")
+    return 1 if missed else 0
 
 
 def write_json(path: Path, benchmark: str, results: Mapping[str, Any]) -> None:
