@@ -14,15 +14,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import statistics
-import time
 from pathlib import Path
 from typing import Any
 
 import _dask_tasks
 import _harness
-from _dask_chains import ClusterProcess, addresses, make_chain
-from distributed import wait
+from _dask_chains import ClusterProcess, make_chain
+from _dask_exchange import exchange, gb_per_second, run_on_workers
 
 MiB = 1 << 20
 CHAINS = ("stock-cuda", "stock-managed", "ours")
@@ -33,36 +31,6 @@ MANAGED_BYTES = {"stock-managed": 4 << 30, "ours": 6 << 30}
 SLOW_CHAIN, SLOW_ROUNDS = "stock-managed", 3
 LEAST_GB_PER_SECOND = 60.0
 LEAST_OF_STOCK = 0.8
-RELEASE_SECONDS = 30
-
-
-def exchange(client: Any, number: int, nbytes: int) -> dict[str, float]:
-    """Move a new array from one worker to the other, which way says `number`; return the times."""
-    a, b = addresses(client)[:: 1 if number % 2 == 0 else -1]
-    key = f"array-{number}"
-    array = client.submit(_dask_tasks.make, nbytes, number, workers=[a], pure=False, key=key)
-    wait(array)
-    begin = time.perf_counter()
-    answer = client.submit(_dask_tasks.count_wrong, array, number, workers=[b], pure=False)
-    wrong = answer.result()
-    seconds = time.perf_counter() - begin
-    if wrong:
-        raise RuntimeError(f"{wrong} elements of {nbytes} bytes from {a} to {b} are wrong")
-    fetched = client.run(_dask_tasks.transfer_seconds, key, workers=[b])[b]
-    if fetched is None:
-        raise RuntimeError(f"{b} did not fetch {key}: nothing was measured")
-    del array, answer
-    until = time.monotonic() + RELEASE_SECONDS
-    while any(client.run(_dask_tasks.stored_results).values()):  # memory is free for the next
-        if time.monotonic() > until:
-            raise RuntimeError(f"results are still held {RELEASE_SECONDS} s after their release")
-        time.sleep(0.002)
-    return {"client_seconds": seconds, "worker_seconds": fetched}
-
-
-def run_on_workers(client: Any, function: Any) -> list[Any]:
-    """Return what `function` returns on each worker."""
-    return list(client.run(function).values())
 
 
 def measure(
@@ -86,13 +54,6 @@ def measure(
         for name in names:
             print(f"{size:8} {name:18} {gb_per_second(times[name][size], nbytes):8.2f} GB/s")
     return times
-
-
-def gb_per_second(
-    times: list[dict[str, float]], nbytes: int, what: str = "client_seconds"
-) -> float:
-    """Return the speed of the median time, 1e9 bytes a second."""
-    return nbytes / statistics.median(each[what] for each in times) / 1e9
 
 
 def judge(
