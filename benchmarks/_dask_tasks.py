@@ -75,3 +75,18 @@ def communication_totals() -> dict[str, float]:
     from rmm_uvm.comm.statistics import totals
 
     return totals().to_dict()
+
+
+_heard: list[str] = []
+
+
+def keep_pool_warnings() -> None:
+    """Keep what is said of the IPC pool from now on; also a warning and a log record there."""
+    from rmm_uvm.comm.notices import subscribe
+
+    subscribe(lambda _reason, text: _heard.append(text))
+
+
+def kept_pool_warnings() -> list[str]:
+    """Return what was said of it."""
+    return list(_heard)
