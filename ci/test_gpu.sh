@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
-#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|all]     default: tests
+#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|cluster|all]     default: tests
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
-# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time.
+# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time; `cluster` needs
+# two GPUs of one host and dask-cudf, is not part of `all`, and runs several workers at once, among
+# which each script divides the cap.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
@@ -22,8 +24,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | all) ;;
-  *) refuse "unknown argument '$what': tests, benchmarks or all" ;;
+  tests | benchmarks | cluster | all) ;;
+  *) refuse "unknown argument '$what': tests, benchmarks, cluster or all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -78,5 +80,23 @@ run_benchmarks() {
   benchmark shadow_proof.py --json "$results/shadow_proof.json"
 }
 
-[ "$what" = benchmarks ] || run_tests
-[ "$what" = tests ] || run_benchmarks
+# A figure that is missed does not keep the others from being measured.
+run_cluster() {
+  local failed=0
+  "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
+    -m gpu "$repository"/tests/gpu/test_{comm,dask_cluster}.py || failed=1
+  for script in dask_results dask_shuffle ipc_exhaustion worker_killed; do
+    benchmark "$script.py" --json "$results/$script.json" || failed=1
+  done
+  return "$failed"
+}
+
+case $what in
+  tests) run_tests ;;
+  benchmarks) run_benchmarks ;;
+  cluster) run_cluster ;;
+  all)
+    run_tests
+    run_benchmarks
+    ;;
+esac

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `worker_killed.py` runs on workers: one that kills its worker, one that counts memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+
+def kill_in_transfer(direction: str) -> None:
+    """Kill this worker as soon as a chunk is in use; `direction` is "sending" or "receiving"."""
+    from rmm_uvm.comm.staging import current_staging
+
+    budget = getattr(current_staging(), direction)
+
+    def watch() -> None:
+        while budget.free_count == budget.count:
+            time.sleep(1e-4)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def memory_state() -> dict[str, Any]:
+    """Return what of this worker's memory is in use, and which of its chunks are there."""
+    import gc
+
+    from rmm_uvm.comm.staging import current_staging
+    from rmm_uvm.comm.statistics import totals
+    from rmm_uvm.install import current_installation
+
+    gc.collect()
+    installation: Any = current_installation()
+    staging: Any = current_staging()
+    return {
+        "managed_bytes": installation.devices[0].managed_mr.get_allocated_bytes(),
+        "chunks": [staging.sending.count, staging.receiving.count],
+        "free_chunks": [staging.sending.free_count, staging.receiving.free_count],
+        "in_quarantine": len(staging.quarantine),
+        "aborted_transfers": totals().aborted_transfers,
+    }
