@@ -8,6 +8,7 @@ Each worker has a nanny, which starts it anew when it dies, as `dask cuda worker
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ def nanny_cluster(
                 "nthreads": 1,
                 "preload": ["rmm_uvm.dask"],
                 "env": {
-                    "CUDA_VISIBLE_DEVICES": str(device),
+                    "CUDA_VISIBLE_DEVICES": _visible(device),
                     "RMM_UVM_MANAGED_LIMIT": str(managed_bytes),
                 },
             },
@@ -55,3 +56,9 @@ def nanny_cluster(
     ):
         client.wait_for_workers(len(workers), timeout=180)
         yield client
+
+
+def _visible(device: int) -> str:
+    """Return how a child names a GPU of this process."""
+    ours = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return str(device) if ours is None else ours.split(",")[device]
