@@ -106,7 +106,7 @@ class UvmComm(UCXX):
         try:
             on_device = any(hasattr(frame, "__cuda_array_interface__") for frame in frames)
             staging = staging_for_frames() if on_device else current_staging()
-            return await send_message(UcxChannel(self.ep), frames, self.peer, staging)
+            return await send_message(UcxChannel(self), frames, self.peer, staging)
         except BaseException as error:
             # A part of a message was sent: nothing after it could be understood.
             self._break_off(error, "writing")
@@ -123,7 +123,7 @@ class UvmComm(UCXX):
         if deserializers is None:
             deserializers = _SERIALIZERS
         try:
-            frames = await receive_message(UcxChannel(self.ep), staging_for_frames, host_array)
+            frames = await receive_message(UcxChannel(self), staging_for_frames, host_array)
         except BaseException as error:
             self._break_off(error, "reading")
             raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import functools
 import threading
 import time
@@ -189,8 +190,12 @@ class Budget:
         with self._lock:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-        # Otherwise a hand-over is under way; it finds the future cancelled and releases again.
-        return None if waiter.future.cancelled() else waiter.future.result()
+        if waiter.future.done() and not waiter.future.cancelled():
+            return waiter.future.result()
+        # If a hand-over is under way, it finds the future cancelled and releases the chunk again.
+        with contextlib.suppress(RuntimeError):  # its event loop is closed
+            waiter.future.cancel()
+        return None
 
     def _hand_over(self, waiter: _Waiter, chunk: Chunk) -> None:
         def deliver() -> None:
@@ -215,8 +220,8 @@ class Budget:
 class Holding:
     """The chunks that one message holds; a context manager.
 
-    Leaving it with an error puts those still held into quarantine, since the peer may be using
-    them; without one, the message has released them all.
+    Leaving it puts those that were not released into quarantine, since the peer may be using
+    them.
 
     Parameters
     ----------

@@ -22,6 +22,10 @@ class Channel(Protocol):
     (``__cuda_array_interface__``). They have to live until the awaitable is done.
     """
 
+    @property
+    def alive(self) -> bool:
+        """Neither end has closed it, and it has not broken."""
+
     def send(self, buffer: Any) -> Awaitable[None]:
         """Post the send of a message; done when the buffer may be used again."""
 
@@ -53,29 +57,39 @@ class Posted:
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self._finished:
-            # The event loop has not seen yet what the coroutine waits for.
-            yield self._first
+            try:
+                # The event loop has not seen yet what the coroutine waits for.
+                yield self._first
+            except BaseException:
+                self._coroutine.close()
+                raise
             yield from self._coroutine.__await__()
 
 
 class UcxChannel:
-    """The tagged messages of a ucxx endpoint.
+    """The tagged messages of a connection of distributed-ucxx.
 
     Parameters
     ----------
-    endpoint : ucxx.Endpoint
-        Connected. It matches messages and receives in the order of posting.
+    comm : distributed_ucxx.ucxx.UCXX
+        Its endpoint matches messages and receives in the order of posting. It is asked for every
+        time, since an endpoint that was closed meanwhile is none to post to.
     """
 
-    __slots__ = ("_endpoint",)
+    __slots__ = ("_comm",)
 
-    def __init__(self, endpoint: Any) -> None:
-        self._endpoint = endpoint
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+
+    @property
+    def alive(self) -> bool:
+        """See `Channel`."""
+        return not self._comm.closed()
 
     def send(self, buffer: Any) -> Posted:
         """See `Channel`."""
-        return Posted(self._endpoint.send(buffer))
+        return Posted(self._comm.ep.send(buffer))
 
     def recv(self, buffer: Any) -> Posted:
         """See `Channel`."""
-        return Posted(self._endpoint.recv(buffer))
+        return Posted(self._comm.ep.recv(buffer))

@@ -38,7 +38,11 @@ class Piece(NamedTuple):
 
 
 class PlannedChunk(NamedTuple):
-    """One chunk of the stream: the bytes of its message, and what they are."""
+    """One chunk of the stream: the bytes of its message, and what they are.
+
+    The message ends with the last piece, and the first begins with it: so one that has a single
+    piece is a part of a frame and nothing else.
+    """
 
     nbytes: int
     pieces: tuple[Piece, ...]
@@ -52,7 +56,7 @@ def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
     sizes : sequence of int
         Of the frames, in bytes; empty frames take no place.
     chunk_bytes : int
-        Size of every chunk but the last; a positive multiple of `ALIGNMENT_BYTES`.
+        Size of a full chunk; a positive multiple of `ALIGNMENT_BYTES`.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
         while done_bytes < size:
             start = -(-used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
             if start == chunk_bytes:
-                chunks.append(PlannedChunk(chunk_bytes, tuple(pieces)))
+                chunks.append(PlannedChunk(used_bytes, tuple(pieces)))
                 pieces, start = [], 0
             nbytes = min(size - done_bytes, chunk_bytes - start)
             pieces.append(Piece(frame, done_bytes, start, nbytes))

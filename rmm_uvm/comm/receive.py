@@ -28,7 +28,7 @@ import collections
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from rmm_uvm.comm.budget import Chunk, Holding
+from rmm_uvm.comm.budget import Chunk, DeviceRange, Holding
 from rmm_uvm.comm.channel import Channel
 from rmm_uvm.comm.plan import Piece, PlannedChunk, plan_stream
 from rmm_uvm.comm.send import DEPTH
@@ -98,22 +98,24 @@ async def _receive_device_frames(
 ) -> list[Any]:
     frames: list[Any] = []
     try:
+        staging.refuse_without_memory()
         for kind, size in zip(header.kinds, header.sizes, strict=True):
             frames.append(staging.allocate(size) if kind else host_buffer(size))
+        targets = [
+            _Target(frame, staging)
+            for frame, kind in zip(frames, header.kinds, strict=True)
+            if kind is FrameKind.STREAM
+        ]
         # The memory may have been used a moment ago, in the order of the default stream.
         staging.order_after_default_stream()
-        if any(
-            k is FrameKind.DEVICE and s for k, s in zip(header.kinds, header.sizes, strict=True)
-        ):
-            await staging.settle()
+        if FrameKind.DEVICE in header.kinds or any(target.in_place for target in targets):
+            await staging.settle()  # the transport writes there, and knows nothing of streams
         await _receive_whole(channel, frames, header)
         _count_whole(frames, header, staging)
-        if header.chunk_bytes:
-            stream = [i for i, kind in enumerate(header.kinds) if kind is FrameKind.STREAM]
-            plans = plan_stream([header.sizes[i] for i in stream], header.chunk_bytes)
-            places = [frames[i].ptr for i in stream]
+        if targets:
+            plans = plan_stream([target.nbytes for target in targets], header.chunk_bytes)
             with staging.hold(staging.receiving) as held:
-                await _receive_stream(channel, plans, places, held, staging)
+                await _receive_stream(channel, plans, targets, held, staging)
     except BaseException:
         staging.totals.aborted_transfers += 1
         staging.keep(frames)  # the peer, or copies of ours, may still be writing them
@@ -134,10 +136,22 @@ async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header
         await posted.popleft()
 
 
+class _Target:
+    """A frame of the stream: where it begins, and whether a transport may write there itself."""
+
+    __slots__ = ("address", "frame", "in_place", "nbytes")
+
+    def __init__(self, frame: Any, staging: Staging) -> None:
+        self.frame = frame
+        self.address: int = frame.ptr
+        self.nbytes: int = frame.nbytes
+        self.in_place = self.nbytes > 0 and staging.ipc_capable(self.address)
+
+
 async def _receive_stream(
     channel: Channel,
     plans: Sequence[PlannedChunk],
-    places: Sequence[int],
+    targets: Sequence[_Target],
     held: Holding,
     staging: Staging,
 ) -> None:
@@ -145,10 +159,14 @@ async def _receive_stream(
         for number, plan in enumerate(plans):
             if number:
                 await _ready(channel)
-            chunk = await held.acquire(plan.nbytes)
             # Posted here and not in the task: the next ready message comes behind it.
+            if len(plan.pieces) == 1 and targets[plan.pieces[0].frame].in_place:
+                received = channel.recv(_place(plan.pieces[0], targets))
+                await window.add(_land(received, plan.nbytes, staging))
+                continue
+            chunk = await held.acquire(plan.nbytes)
             received = channel.recv(chunk.view(plan.nbytes))
-            await window.add(_empty(received, chunk, plan.pieces, places, held, staging))
+            await window.add(_empty(received, chunk, plan.pieces, targets, held, staging))
 
 
 async def _ready(channel: Channel) -> None:
@@ -159,11 +177,22 @@ async def _ready(channel: Channel) -> None:
         raise DataError("a message that is no ready message: the two ends have lost step")
 
 
+def _place(piece: Piece, targets: Sequence[_Target]) -> DeviceRange:
+    target = targets[piece.frame]
+    return DeviceRange(target.address + piece.frame_offset, piece.nbytes, target.frame)
+
+
+async def _land(received: Awaitable[None], nbytes: int, staging: Staging) -> None:
+    """Receive a chunk where its bytes belong."""
+    await received
+    staging.totals.received_direct_bytes += nbytes
+
+
 async def _empty(
     received: Awaitable[None],
     chunk: Chunk,
     pieces: Sequence[Piece],
-    places: Sequence[int],
+    targets: Sequence[_Target],
     held: Holding,
     staging: Staging,
 ) -> None:
@@ -171,7 +200,7 @@ async def _empty(
     await received
     await staging.copy(
         [
-            (places[frame] + frame_offset, chunk.address + offset, nbytes)
+            (targets[frame].address + frame_offset, chunk.address + offset, nbytes)
             for frame, frame_offset, offset, nbytes in pieces
         ]
     )

@@ -89,75 +89,77 @@ async def send_message(
         Whatever the channel, a copy or an allocation raises. What was sent is then a part of a
         message, and the connection of no use; chunks are in quarantine.
     """
-    sizes = [frame_bytes(frame) for frame in frames]
-    addresses = [_device_address(frame) for frame in frames]
-    kinds = [FrameKind.HOST if address is None else FrameKind.DEVICE for address in addresses]
-    if staging is None or FrameKind.DEVICE not in kinds:
-        await _send_whole(channel, frames, kinds, sizes, 0)
-        return sum(sizes)
-    try:
-        await _send_device_frames(channel, frames, kinds, sizes, addresses, peer, staging)
-    except BaseException:
-        staging.totals.aborted_transfers += 1
-        staging.keep(frames)  # the peer, or copies of ours, may still be reading them
-        raise
-    return sum(sizes)
+    outgoing = [_Frame(frame) for frame in frames]
+    if staging is None or all(frame.address is None for frame in outgoing):
+        await _send_whole(channel, outgoing, 0)
+    else:
+        try:
+            await _send_device_frames(channel, outgoing, peer, staging)
+        except BaseException:
+            staging.totals.aborted_transfers += 1
+            staging.keep(frames)  # the peer, or copies of ours, may still be reading them
+            raise
+    return sum(frame.nbytes for frame in outgoing)
+
+
+class _Frame:
+    """A frame and how it travels."""
+
+    __slots__ = ("address", "buffer", "exportable", "kind", "nbytes")
+
+    def __init__(self, buffer: Any) -> None:
+        interface = getattr(buffer, "__cuda_array_interface__", None)
+        self.buffer = buffer
+        self.nbytes = frame_bytes(buffer)
+        self.address: int | None = None if interface is None else interface["data"][0]
+        self.kind = FrameKind.HOST if interface is None else FrameKind.DEVICE
+        self.exportable: bool | None = None
 
 
 async def _send_device_frames(
-    channel: Channel,
-    frames: Sequence[Any],
-    kinds: list[FrameKind],
-    sizes: Sequence[int],
-    addresses: Sequence[int | None],
-    peer: Peer,
-    staging: Staging,
+    channel: Channel, frames: Sequence[_Frame], peer: Peer, staging: Staging
 ) -> None:
     has_chunks = staging.chunk_bytes is not None
-    for index, (size, address) in enumerate(zip(sizes, addresses, strict=True)):
-        if address is None or not size:
-            continue
-        known = staging.copies.memory_kind(address)
-        exportable = None if known is None else known.ipc_capable
-        kinds[index] = choose_kind(exportable=exportable, has_chunks=has_chunks, peer=peer)
-        if kinds[index] is FrameKind.DEVICE:
-            _count_whole(staging, size, peer, exportable=exportable)
+    for frame in frames:
+        if frame.address is not None and frame.nbytes:
+            known = staging.copies.memory_kind(frame.address)
+            frame.exportable = None if known is None else known.ipc_capable
+            frame.kind = choose_kind(exportable=frame.exportable, has_chunks=has_chunks, peer=peer)
     # As distributed-ucxx, which synchronises the default stream here: what made the frames there,
     # or on a stream that blocks with it, has run before they are read.
     staging.order_after_default_stream()
-    stream = [index for index, kind in enumerate(kinds) if kind is FrameKind.STREAM]
-    if any(kind is FrameKind.DEVICE and sizes[i] for i, kind in enumerate(kinds)):
-        await staging.settle()
-    if not stream:
-        await _send_whole(channel, frames, kinds, sizes, 0)
-        return
-    chunk_bytes = min(staging.chunk_bytes or 0, peer.chunk_bytes or 2**63)
-    plans = plan_stream([sizes[index] for index in stream], chunk_bytes)
-    staging.note_size(sum(plan.nbytes for plan in plans))
-    places = [addresses[index] or 0 for index in stream]
-    with staging.hold(staging.sending) as held:
-        # Before the header, which stands for the first chunk's ready message.
-        first = await _filled(held, plans[0], places, staging)
-        await _send_whole(channel, frames, kinds, sizes, chunk_bytes)
-        await _send_stream(channel, plans, places, first, held, staging)
+    if any(frame.kind is FrameKind.DEVICE for frame in frames):
+        await staging.settle()  # the transport reads there, and knows nothing of streams
+    stream = [frame for frame in frames if frame.kind is FrameKind.STREAM]
+    if stream:
+        chunk_bytes = min(staging.chunk_bytes or 0, peer.chunk_bytes or 2**63)
+        plans = plan_stream([frame.nbytes for frame in stream], chunk_bytes)
+        places = [frame.address or 0 for frame in stream]
+        staging.note_size(sum(plan.nbytes for plan in plans))
+        with staging.hold(staging.sending) as held:
+            # Before the header, which stands for the first chunk's ready message.
+            first = await _filled(held, plans[0], places, staging)
+            await _send_whole(channel, frames, chunk_bytes)
+            await _send_stream(channel, plans, places, first, held, staging)
+    else:
+        await _send_whole(channel, frames, 0)
+    for frame in frames:
+        if frame.kind is FrameKind.DEVICE:
+            _count_whole(frame, peer, staging)
 
 
-async def _send_whole(
-    channel: Channel,
-    frames: Sequence[Any],
-    kinds: Sequence[FrameKind],
-    sizes: Sequence[int],
-    chunk_bytes: int,
-) -> None:
+async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: int) -> None:
     """Send the header, and every frame that is a message of its own."""
-    entries, header = pack_header(kinds, sizes, chunk_bytes)
+    entries, header = pack_header(
+        [frame.kind for frame in frames], [frame.nbytes for frame in frames], chunk_bytes
+    )
 
     def messages() -> Iterator[Any]:
         yield pack_prelude(closing=False, entries=entries)
         yield header
-        for frame, kind, size in zip(frames, kinds, sizes, strict=True):
-            if size and kind is not FrameKind.STREAM:
-                yield frame
+        for frame in frames:
+            if frame.nbytes and frame.kind is not FrameKind.STREAM:
+                yield frame.buffer
 
     posted: collections.deque[Awaitable[None]] = collections.deque()
     for message in messages():
@@ -182,7 +184,7 @@ async def _send_stream(
             # Both posted at once: a chunk that was announced is on its way.
             ready = channel.send(READY) if number else None
             sent = channel.send(chunk.view(plan.nbytes))
-            await window.add(_finish(ready, sent, chunk, held))
+            await window.add(_finish(channel, ready, sent, chunk, held))
             nbytes = sum(piece.nbytes for piece in plan.pieces)
             if chunk.overflow:
                 staging.totals.sent_overflow_bytes += nbytes
@@ -205,26 +207,28 @@ async def _filled(
 
 
 async def _finish(
-    ready: Awaitable[None] | None, sent: Awaitable[None], chunk: Chunk, held: Holding
+    channel: Channel,
+    ready: Awaitable[None] | None,
+    sent: Awaitable[None],
+    chunk: Chunk,
+    held: Holding,
 ) -> None:
     if ready is not None:
         await ready
     await sent
-    held.release(chunk)
+    # ucxx passes over the cancelling of a send when the other end closes: what is held to the end
+    # goes into quarantine.
+    if channel.alive:
+        held.release(chunk)
 
 
-def _count_whole(staging: Staging, size: int, peer: Peer, *, exportable: bool | None) -> None:
-    """Count a device frame that is one message."""
-    if exportable is not False:
-        staging.totals.sent_direct_bytes += size
+def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:
+    """Count a device frame that was one message."""
+    if frame.exportable is not False:
+        staging.totals.sent_direct_bytes += frame.nbytes
         return
-    staging.totals.sent_overflow_bytes += size
+    staging.totals.sent_overflow_bytes += frame.nbytes
     if peer.ours:
-        staging.note_no_pool(size)
+        staging.note_no_pool(frame.nbytes)
     else:
-        staging.note_stock_peer(size)
-
-
-def _device_address(frame: Any) -> int | None:
-    interface = getattr(frame, "__cuda_array_interface__", None)
-    return None if interface is None else int(interface["data"][0])
+        staging.note_stock_peer(frame.nbytes)

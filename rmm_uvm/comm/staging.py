@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rmm_uvm.comm.budget import Budget, Chunk, Holding
 from rmm_uvm.comm.notices import NOTICES, Notices
 from rmm_uvm.comm.quarantine import Mark, Quarantine
-from rmm_uvm.comm.settings import CommSettings, configured, share_pool
+from rmm_uvm.comm.settings import CommSettings, PoolShares, configured, share_pool
 from rmm_uvm.comm.statistics import CommTotals, totals
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.units import format_bytes
@@ -112,7 +113,14 @@ class Staging:
         receiving: list[Chunk] = []
         if pool is not None:
             shares = share_pool(pool_bytes, settings.chunk_bytes)
-            _carve(pool, shares.chunk_bytes, shares.chunks_each_way, sending, receiving)
+            _carve(pool, shares, sending, receiving)
+            if not sending:
+                notices.say(
+                    "no pool",
+                    f"the IPC pool of {format_bytes(pool_bytes)} has no room for two chunks of "
+                    f"{format_bytes(shares.chunk_bytes)}: transfers go past it, which is slow; "
+                    "set a larger ipc-pool-size",
+                )
 
         def budget(chunks: list[Chunk]) -> Budget:
             return Budget(
@@ -136,6 +144,16 @@ class Staging:
         """Return whether CUDA IPC can export that memory."""
         kind = self.copies.memory_kind(address)
         return kind is not None and kind.ipc_capable
+
+    def refuse_without_memory(self) -> None:
+        """Refuse a device whose addresses nothing can be received into.
+
+        Raises
+        ------
+        ConfigurationError
+            If this is a simulated device without backing.
+        """
+        self.copies.copy(())
 
     def hold(self, budget: Budget) -> Holding:
         """Return what one message holds its chunks with."""
@@ -241,24 +259,15 @@ class Staging:
             return None
 
 
-def _carve(
-    pool: Any, chunk_bytes: int, each_way: int, sending: list[Chunk], receiving: list[Chunk]
-) -> None:
+def _carve(pool: Any, shares: PoolShares, sending: list[Chunk], receiving: list[Chunk]) -> None:
     """Take the chunks from the pool; fewer if others hold parts of it."""
     import rmm
 
-    try:
-        for _ in range(each_way):
-            pair = [rmm.DeviceBuffer(size=chunk_bytes, mr=pool) for _ in range(2)]
+    with contextlib.suppress(MemoryError):
+        for _ in range(shares.chunks_each_way):
+            pair = [rmm.DeviceBuffer(size=shares.chunk_bytes, mr=pool) for _ in range(2)]
             sending.append(Chunk(pair[0]))
             receiving.append(Chunk(pair[1]))
-    except MemoryError:
-        if not sending:
-            NOTICES.say(
-                "overflow",
-                f"the IPC pool has no room for two chunks of {format_bytes(chunk_bytes)}: "
-                "transfers go through managed memory, which is slow; set a larger ipc-pool-size",
-            )
 
 
 _lock = threading.Lock()

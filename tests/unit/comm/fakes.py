@@ -8,7 +8,6 @@ import asyncio
 import collections
 import contextlib
 import ctypes
-import dataclasses
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +15,6 @@ from typing import Any, NamedTuple
 import rmm
 
 import rmm_uvm
-from rmm_uvm.comm.budget import Budget, DeviceRange
 from rmm_uvm.comm.handshake import Peer
 from rmm_uvm.comm.notices import Notices
 from rmm_uvm.comm.quarantine import Quarantine
@@ -60,7 +58,7 @@ class _Message(NamedTuple):
     done: asyncio.Future[None]
 
 
-class Closed(Exception):
+class ClosedError(Exception):
     """The transport broke."""
 
 
@@ -85,11 +83,15 @@ class InProcessChannel:
         one.peer, other.peer = other, one
         return one, other
 
+    @property
+    def alive(self) -> bool:
+        return not self.closed
+
     def send(self, buffer: Any) -> asyncio.Future[None]:
         if self.sent_count == self.break_after:
             self.abort()
         if self.closed:
-            raise Closed("send on a closed channel")
+            raise ClosedError("send on a closed channel")
         self.sent_count += 1
         address, nbytes, alive = address_and_bytes(buffer)
         message = _Message(address, nbytes, alive, _future())
@@ -103,7 +105,7 @@ class InProcessChannel:
 
     def recv(self, buffer: Any) -> asyncio.Future[None]:
         if self.closed and not self._arrived:
-            raise Closed("receive on a closed channel")
+            raise ClosedError("receive on a closed channel")
         address, nbytes, alive = address_and_bytes(buffer)
         posted = _Message(address, nbytes, alive, _future())
         self._posted.append(posted)
@@ -116,7 +118,7 @@ class InProcessChannel:
             end.closed = True
             for message in (*end._arrived, *end._posted):
                 if not message.done.done():
-                    message.done.set_exception(Closed("the connection broke"))
+                    message.done.set_exception(ClosedError("the connection broke"))
                     message.done.exception()  # nobody has to ask
             end._arrived.clear()
             end._posted.clear()
@@ -191,7 +193,7 @@ class Process:
         pool_bytes: int = 64 * KIB,
         *,
         chunk_bytes: int | None = 4 * KIB,
-        wait_seconds: float = 60.0,
+        wait_seconds: float = 5.0,
         polls: int = 0,
         managed: bool = True,
         memory: str = "256MiB",
@@ -274,11 +276,15 @@ def _aborting(channel: InProcessChannel) -> Any:
         raise
 
 
+async def transfer(one: Process, other: Process, frames: Sequence[Any]) -> list[Any]:
+    """Send a message over a new connection and return what arrives."""
+    here, there = InProcessChannel.pair()
+    _, received = await asyncio.gather(one.send(here, frames, other), other.receive(there))
+    assert received is not None
+    return received
+
+
 def contents(frame: Any) -> bytes:
     if hasattr(frame, "ptr"):
         return ctypes.string_at(frame.ptr, frame.nbytes) if frame.nbytes else b""
     return bytes(frame)
-
-
-__all__ = [name for name in dir() if not name.startswith("_")]
-_ = (Budget, DeviceRange, dataclasses)
