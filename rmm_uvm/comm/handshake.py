@@ -90,7 +90,7 @@ def meet(local: Mapping[str, Any], remote: Mapping[str, Any]) -> Peer:
 
 def receives() -> Receives:
     """Return where this process puts device frames now."""
-    if "rmm" not in sys.modules:
+    if sys.modules.get("rmm") is None:
         return "host"
     import rmm
 
@@ -98,14 +98,19 @@ def receives() -> Receives:
     if staging is None and not _has_gpu():
         return "host"
     device_id = 0 if staging is None else staging.device_id
-    resource = rmm.mr.get_per_device_resource(device_id)
+    return way_of(rmm.mr.get_per_device_resource(device_id))
+
+
+def way_of(resource: Any) -> Receives:
+    """Return where frames go that are allocated from a memory resource.
+
+    Only what cudaMalloc itself gave can be exported by CUDA IPC: neither managed memory nor that
+    of an asynchronous pool.
+    """
     while (upstream := getattr(resource, "upstream_mr", None)) is not None:
         resource = upstream
-    return "direct" if type(resource).__name__ in _EXPORTABLE else "staged"
-
-
-# What CUDA IPC can export comes from cudaMalloc itself: neither managed nor asynchronous memory.
-_EXPORTABLE = frozenset({"CudaMemoryResource", "SimulatedCudaMemoryResource"})
+    plain = ("CudaMemoryResource", "SimulatedCudaMemoryResource")
+    return "direct" if type(resource).__name__ in plain else "staged"
 
 
 def _has_gpu() -> bool:
