@@ -1,5 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
 from typing import Literal, Self
 
 from rmm.mr import DeviceMemoryResource, UpstreamResourceAdaptor
@@ -68,3 +69,5 @@ class SimulatedCudaMemoryResource(DeviceMemoryResource):
     def __new__(cls, device: SimulatedDevice) -> Self: ...
     @property
     def driver(self) -> SimulatedDevice: ...
+
+def ask_for_room(mr: DeviceMemoryResource, make_room: Callable[[int], bool]) -> object: ...

@@ -3,6 +3,7 @@
 """Memory resources (`cpp/include/rmm_uvm/mr`): subclasses of RMM's own Python classes."""
 
 cimport cython
+from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t, uintptr_t
@@ -37,6 +38,7 @@ from rmm_uvm._lib.residency cimport (
 )
 from rmm_uvm._lib.sim cimport SimulatedDevice, simulated_device
 
+from rmm.mr import FailureCallbackResourceAdaptor
 from rmm.pylibrmm.stream import DEFAULT_STREAM
 
 from rmm_uvm.errors import DoubleFreeError
@@ -393,3 +395,31 @@ cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
         self.driver = device
         self.resource.reset(new simulated_cuda_memory_resource(device.model))
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
+
+
+def ask_for_room(DeviceMemoryResource mr not None, make_room):
+    """Let every allocation from a resource that fails ask for room, and be tried once more.
+
+    From wherever it comes: libraries allocate without passing through Python.
+
+    Parameters
+    ----------
+    mr : rmm.mr.DeviceMemoryResource
+        Such as a pool. From now on it allocates through an adaptor over itself.
+    make_room : callable
+        Called with the bytes that could not be allocated; returns whether any were given back, and
+        the allocation is worth another try. It is kept for the rest of the process, and so must
+        keep nothing alive itself.
+
+    Returns
+    -------
+    object
+        To be kept as long as `mr`.
+    """
+    # Never freed: copies of the resource that C++ holds may outlive both, and would call it.
+    Py_INCREF(make_room)
+    cdef UpstreamResourceAdaptor asking = FailureCallbackResourceAdaptor(mr, make_room)
+    # Its C++ side shares the pool. Its Python side would keep `mr` alive, which keeps it.
+    asking.upstream_mr = None
+    mr.c_ref = asking.c_ref
+    return asking

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 
 namespace rmm_uvm::sim {
 namespace {
@@ -119,7 +120,7 @@ class simulated_event final : public ipc_event {
   struct stat file{};
   // The process may have ended, and another one have its number; or the memory have been freed.
   if (::fstat(opened, &file) == 0 && file.st_dev == content.file_system &&
-      file.st_ino == content.file && static_cast<std::uint64_t>(file.st_size) == content.bytes) {
+      file.st_ino == content.file && std::cmp_equal(file.st_size, content.bytes)) {
     return opened;
   }
   ::close(opened);
@@ -226,7 +227,7 @@ try {
   if (!device_->backing()) { return failed(status_code::not_supported, "open_ipc_memory"); }
   auto const content = unpacked<memory_handle>(handle);
   // As CUDA: a process does not open its own memory.
-  if (!content || content->process == static_cast<std::uint32_t>(::getpid())) {
+  if (!content || std::cmp_equal(content->process, ::getpid())) {
     return failed(status_code::invalid_value, "open_ipc_memory");
   }
   std::lock_guard const lock{mutex_};
@@ -282,7 +283,7 @@ status simulated_transfers::open_ipc_event(ipc_handle const& handle,
 try {
   if (auto const planned = device_->planned_answer("open_ipc_event")) { return *planned; }
   auto const content = unpacked<event_handle>(handle);
-  if (!content || content->process == static_cast<std::uint32_t>(::getpid())) {
+  if (!content || std::cmp_equal(content->process, ::getpid())) {
     return failed(status_code::invalid_value, "open_ipc_event");
   }
   opened = std::make_shared<simulated_event>(device_, handle);
