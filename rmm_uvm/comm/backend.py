@@ -57,6 +57,9 @@ class UvmComm(UCXX):
         super().__init__(ep, _stock(local_addr), _stock(peer_addr), deserialize)
         self._local_addr, self._peer_addr = local_addr, peer_addr
         self._peer: Peer | None = None
+        import ucxx  # not before distributed-ucxx has set it up, which it did for this endpoint
+
+        self._progress = ucxx.progress
 
     def handshake_info(self) -> dict[str, Any]:
         """Return what this end tells the other."""
@@ -106,7 +109,7 @@ class UvmComm(UCXX):
         try:
             on_device = any(hasattr(frame, "__cuda_array_interface__") for frame in frames)
             staging = staging_for_frames() if on_device else current_staging()
-            return await send_message(UcxChannel(self), frames, self.peer, staging)
+            return await send_message(UcxChannel(self, self._progress), frames, self.peer, staging)
         except BaseException as error:
             # A part of a message was sent: nothing after it could be understood.
             self._break_off(error, "writing")
@@ -123,7 +126,9 @@ class UvmComm(UCXX):
         if deserializers is None:
             deserializers = _SERIALIZERS
         try:
-            frames = await receive_message(UcxChannel(self), staging_for_frames, host_array)
+            frames = await receive_message(
+                UcxChannel(self, self._progress), staging_for_frames, host_array
+            )
         except BaseException as error:
             self._break_off(error, "reading")
             raise

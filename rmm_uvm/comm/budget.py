@@ -136,6 +136,14 @@ class Budget:
         """Transfers that wait for a chunk."""
         return len(self._waiters)
 
+    def acquire_now(self, nbytes: int) -> Chunk | None:
+        """Return what `acquire` would without waiting; None if it would wait."""
+        if nbytes > self.chunk_bytes:
+            return self._make_extra(nbytes)
+        self.quarantine.collect()
+        with self._lock:
+            return self._free.popleft() if self._free and not self._waiters else None
+
     async def acquire(self, nbytes: int) -> Chunk:
         """Return a chunk of at least `nbytes`, which the caller gives back with `release`.
 
@@ -235,6 +243,13 @@ class Holding:
         self._budget = budget
         self._mark = mark
         self._held: set[Chunk] = set()
+
+    def acquire_now(self, nbytes: int) -> Chunk | None:
+        """See `Budget.acquire_now`."""
+        chunk = self._budget.acquire_now(nbytes)
+        if chunk is not None:
+            self._held.add(chunk)
+        return chunk
 
     async def acquire(self, nbytes: int) -> Chunk:
         """See `Budget.acquire`."""

@@ -9,10 +9,25 @@ something to await, and not coroutines, which would post when the event loop get
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine, Generator
+import time
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
-__all__ = ["Channel", "Posted", "UcxChannel"]
+__all__ = ["EAGER_SECONDS", "Channel", "Posted", "Request", "UcxChannel"]
+
+EAGER_SECONDS = 200e-6
+"""How long a message is looked for before other work of the event loop gets its turn: about what
+32 MiB take over NVLink, with the messages around them (benchmarks/results/message_size.json)."""
+
+
+class Request(Protocol):
+    """A message that was posted."""
+
+    def done(self) -> bool:
+        """Return, without waiting, whether it is through; raise what became of it instead."""
+
+    def __await__(self) -> Generator[Any, None, object]:
+        """Wait until it is through."""
 
 
 class Channel(Protocol):
@@ -26,11 +41,14 @@ class Channel(Protocol):
     def alive(self) -> bool:
         """Neither end has closed it, and it has not broken."""
 
-    def send(self, buffer: Any) -> Awaitable[None]:
+    def send(self, buffer: Any) -> Request:
         """Post the send of a message; done when the buffer may be used again."""
 
-    def recv(self, buffer: Any) -> Awaitable[None]:
-        """Post the receive of the next message; done when it is in the buffer."""
+    def recv(self, buffer: Any, *, idle: bool = False) -> Request:
+        """Post the receive of the next message; done when it is in the buffer.
+
+        `idle`: nothing says that it is on its way, so it is not worth looking for.
+        """
 
 
 class Posted:
@@ -38,16 +56,29 @@ class Posted:
 
     Awaiting it runs the rest. Dropping it instead cancels the request.
 
+    Parameters
+    ----------
+    coroutine : coroutine
+        Of ucxx.
+    progress : callable or None
+        Lets the transport make progress. With it, awaiting looks for a moment itself whether the
+        request is done before it gives way: ucxx looks once in a round of the event loop, and in
+        a worker of Dask, with many connections that are looked at as well, a round takes as long
+        as megabytes take over NVLink.
+
     Raises
     ------
     Exception
         Whatever the coroutine raises before it waits.
     """
 
-    __slots__ = ("_coroutine", "_finished", "_first")
+    __slots__ = ("_coroutine", "_finished", "_first", "_progress")
 
-    def __init__(self, coroutine: Coroutine[Any, None, Any]) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, None, Any], progress: Callable[[], object] | None = None
+    ) -> None:
         self._coroutine = coroutine
+        self._progress = progress
         self._first: Any = None
         self._finished = False
         try:
@@ -56,14 +87,37 @@ class Posted:
             self._finished = True
 
     def __await__(self) -> Generator[Any, None, None]:
-        if not self._finished:
+        if self._finished or self._soon():
+            return
+        try:
+            # The event loop has not seen yet what the coroutine waits for.
+            yield self._first
+        except BaseException:
+            self._coroutine.close()
+            raise
+        yield from self._coroutine.__await__()
+
+    def done(self) -> bool:
+        """See `Request`."""
+        # None is a bare "look again", and not a future that the event loop has to see.
+        if not self._finished and self._first is None:
+            if self._progress is not None:
+                self._progress()
             try:
-                # The event loop has not seen yet what the coroutine waits for.
-                yield self._first
-            except BaseException:
-                self._coroutine.close()
-                raise
-            yield from self._coroutine.__await__()
+                self._first = self._coroutine.send(None)
+            except StopIteration:
+                self._finished = True
+        return self._finished
+
+    def _soon(self) -> bool:
+        """Return whether it was done within a moment."""
+        if self._progress is None:
+            return False
+        until = time.perf_counter() + EAGER_SECONDS
+        while not self.done():
+            if self._first is not None or time.perf_counter() >= until:
+                return False
+        return True
 
 
 class UcxChannel:
@@ -74,12 +128,15 @@ class UcxChannel:
     comm : distributed_ucxx.ucxx.UCXX
         Its endpoint matches messages and receives in the order of posting. It is asked for every
         time, since an endpoint that was closed meanwhile is none to post to.
+    progress : callable or None
+        See `Posted`.
     """
 
-    __slots__ = ("_comm",)
+    __slots__ = ("_comm", "_progress")
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Any, progress: Callable[[], object] | None = None) -> None:
         self._comm = comm
+        self._progress = progress
 
     @property
     def alive(self) -> bool:
@@ -88,8 +145,8 @@ class UcxChannel:
 
     def send(self, buffer: Any) -> Posted:
         """See `Channel`."""
-        return Posted(self._comm.ep.send(buffer))
+        return Posted(self._comm.ep.send(buffer), self._progress)
 
-    def recv(self, buffer: Any) -> Posted:
+    def recv(self, buffer: Any, *, idle: bool = False) -> Posted:
         """See `Channel`."""
-        return Posted(self._comm.ep.recv(buffer))
+        return Posted(self._comm.ep.recv(buffer), None if idle else self._progress)

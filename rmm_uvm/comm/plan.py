@@ -47,6 +47,11 @@ class PlannedChunk(NamedTuple):
     nbytes: int
     pieces: tuple[Piece, ...]
 
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of frames in it: its own less what aligns them."""
+        return sum(piece.nbytes for piece in self.pieces)
+
 
 def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
     """Lay frames one after the other and cut the result into chunks.

@@ -25,15 +25,16 @@ one loop. Where a peer stops reading, waiting ends after `CommSettings.wait_seco
 from __future__ import annotations
 
 import collections
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from rmm_uvm.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.comm.channel import Channel
+from rmm_uvm.comm.channel import Channel, Request
 from rmm_uvm.comm.plan import Piece, PlannedChunk, plan_stream
+from rmm_uvm.comm.quarantine import Mark
 from rmm_uvm.comm.send import DEPTH
 from rmm_uvm.comm.staging import Staging
-from rmm_uvm.comm.window import Window
+from rmm_uvm.comm.turn import Turn
 from rmm_uvm.comm.wire import (
     PRELUDE_BYTES,
     READY,
@@ -79,7 +80,7 @@ async def receive_message(
         cannot be. The connection is then of no use; chunks are in quarantine.
     """
     prelude = bytearray(PRELUDE_BYTES)
-    await channel.recv(prelude)
+    await channel.recv(prelude, idle=True)
     closing, entries = unpack_prelude(prelude)
     if closing:
         return None
@@ -125,7 +126,7 @@ async def _receive_device_frames(
 
 async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
     """Receive every frame that is a message of its own."""
-    posted: collections.deque[Awaitable[None]] = collections.deque()
+    posted: collections.deque[Request] = collections.deque()
     for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
         if not size or kind is FrameKind.STREAM:
             continue
@@ -155,61 +156,111 @@ async def _receive_stream(
     held: Holding,
     staging: Staging,
 ) -> None:
-    async with Window(DEPTH) as window:
-        for number, plan in enumerate(plans):
-            if number:
-                await _ready(channel)
-            # Posted here and not in the task: the next ready message comes behind it.
-            if len(plan.pieces) == 1 and targets[plan.pieces[0].frame].in_place:
-                received = channel.recv(_place(plan.pieces[0], targets))
-                await window.add(_land(received, plan.nbytes, staging))
-                continue
-            chunk = await held.acquire(plan.nbytes)
-            received = channel.recv(chunk.view(plan.nbytes))
-            await window.add(_empty(received, chunk, plan.pieces, targets, held, staging))
+    """Receive all chunks, some under way while others are copied to where they belong."""
+    arriving: collections.deque[_Arriving] = collections.deque()
+    leaving: collections.deque[_Leaving] = collections.deque()
+    turn = Turn()
+    ready = _Ready(channel) if len(plans) > 1 else None
+    for number, plan in enumerate(plans):
+        if number and ready is not None:
+            # Nothing is held while it may be long: see step 1 of the proof.
+            while not ready.done() and (arriving or leaving):
+                if arriving:
+                    await _arrive(arriving.popleft(), leaving, targets, staging)
+                else:
+                    await _leave(leaving.popleft(), held, staging)
+            await ready.received()
+        chunk: Chunk | None = None
+        first = plan.pieces[0]
+        if first.nbytes == plan.nbytes and targets[first.frame].in_place:
+            place = _place(first, targets)
+        else:
+            while (chunk := held.acquire_now(plan.nbytes)) is None and (arriving or leaving):
+                if leaving:
+                    await _leave(leaving.popleft(), held, staging)
+                else:
+                    await _arrive(arriving.popleft(), leaving, targets, staging)
+            if chunk is None:  # who waits for others' chunks has none that they could wait for
+                chunk = await held.acquire(plan.nbytes)
+            place = chunk.view(plan.nbytes)
+        arriving.append(_Arriving(channel.recv(place), plan, chunk))
+        if number + 1 < len(plans) and ready is not None:
+            ready.post()  # behind the chunk, as it was sent
+        while len(arriving) >= DEPTH:
+            await _arrive(arriving.popleft(), leaving, targets, staging)
+        while len(leaving) >= DEPTH:
+            await _leave(leaving.popleft(), held, staging)
+        await turn.give_way()
+    while arriving:
+        await _arrive(arriving.popleft(), leaving, targets, staging)
+    while leaving:
+        await _leave(leaving.popleft(), held, staging)
 
 
-async def _ready(channel: Channel) -> None:
-    """Wait until the next chunk is on its way."""
-    message = bytearray(len(READY))
-    await channel.recv(message)
-    if message != READY:
-        raise DataError("a message that is no ready message: the two ends have lost step")
+class _Arriving(NamedTuple):
+    """A chunk whose receive is posted; None: straight to where its bytes belong."""
+
+    received: Request
+    plan: PlannedChunk
+    chunk: Chunk | None
+
+
+class _Leaving(NamedTuple):
+    """A chunk that is being copied to where its bytes belong."""
+
+    copied: Mark
+    chunk: Chunk
+
+
+async def _arrive(
+    one: _Arriving,
+    leaving: collections.deque[_Leaving],
+    targets: Sequence[_Target],
+    staging: Staging,
+) -> None:
+    await one.received
+    staging.count_received(one.plan, one.chunk)
+    if one.chunk is None:
+        return
+    copies = [
+        (targets[frame].address + frame_offset, one.chunk.address + offset, nbytes)
+        for frame, frame_offset, offset, nbytes in one.plan.pieces
+    ]
+    leaving.append(_Leaving(staging.begin(copies), one.chunk))
+
+
+async def _leave(one: _Leaving, held: Holding, staging: Staging) -> None:
+    await staging.reached(one.copied)
+    held.release(one.chunk)
+
+
+class _Ready:
+    """The message that says that the next chunk is on its way."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._message = bytearray(len(READY))
+        self._posted: Request
+
+    def post(self) -> None:
+        """Post its receive, behind that of the chunk before."""
+        self._posted = self._channel.recv(self._message)
+
+    def done(self) -> bool:
+        """Return whether it has come."""
+        return self._posted.done()
+
+    async def received(self) -> None:
+        """Wait for it."""
+        await self._posted
+        if self._message != READY:
+            raise DataError("a message that is no ready message: the two ends have lost step")
+        self._message = bytearray(len(READY))
 
 
 def _place(piece: Piece, targets: Sequence[_Target]) -> DeviceRange:
     target = targets[piece.frame]
     return DeviceRange(target.address + piece.frame_offset, piece.nbytes, target.frame)
-
-
-async def _land(received: Awaitable[None], nbytes: int, staging: Staging) -> None:
-    """Receive a chunk where its bytes belong."""
-    await received
-    staging.totals.received_direct_bytes += nbytes
-
-
-async def _empty(
-    received: Awaitable[None],
-    chunk: Chunk,
-    pieces: Sequence[Piece],
-    targets: Sequence[_Target],
-    held: Holding,
-    staging: Staging,
-) -> None:
-    """Copy a chunk to where its bytes belong, once it is here."""
-    await received
-    await staging.copy(
-        [
-            (targets[frame].address + frame_offset, chunk.address + offset, nbytes)
-            for frame, frame_offset, offset, nbytes in pieces
-        ]
-    )
-    held.release(chunk)
-    nbytes = sum(piece.nbytes for piece in pieces)
-    if chunk.overflow:
-        staging.totals.received_overflow_bytes += nbytes
-    else:
-        staging.totals.received_staged_bytes += nbytes
 
 
 def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> None:

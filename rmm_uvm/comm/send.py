@@ -10,15 +10,16 @@ rmm_uvm.comm.receive : the other end, and why both together cannot come to a hal
 from __future__ import annotations
 
 import collections
-from collections.abc import Awaitable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from rmm_uvm.comm.budget import Chunk, Holding
-from rmm_uvm.comm.channel import Channel
+from rmm_uvm.comm.channel import Channel, Request
 from rmm_uvm.comm.handshake import Peer
 from rmm_uvm.comm.plan import PlannedChunk, plan_stream
+from rmm_uvm.comm.quarantine import Mark
 from rmm_uvm.comm.staging import Staging
-from rmm_uvm.comm.window import Window
+from rmm_uvm.comm.turn import Turn
 from rmm_uvm.comm.wire import READY, FrameKind, pack_header, pack_prelude
 
 __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
@@ -138,7 +139,8 @@ async def _send_device_frames(
         staging.note_size(sum(plan.nbytes for plan in plans))
         with staging.hold(staging.sending) as held:
             # Before the header, which stands for the first chunk's ready message.
-            first = await _filled(held, plans[0], places, staging)
+            first = await held.acquire(plans[0].nbytes)
+            await staging.reached(_fill(first, plans[0], places, staging))
             await _send_whole(channel, frames, chunk_bytes)
             await _send_stream(channel, plans, places, first, held, staging)
     else:
@@ -161,7 +163,7 @@ async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: i
             if frame.nbytes and frame.kind is not FrameKind.STREAM:
                 yield frame.buffer
 
-    posted: collections.deque[Awaitable[None]] = collections.deque()
+    posted: collections.deque[Request] = collections.deque()
     for message in messages():
         posted.append(channel.send(message))
         if len(posted) >= _POSTED_FRAMES:
@@ -178,48 +180,55 @@ async def _send_stream(
     held: Holding,
     staging: Staging,
 ) -> None:
-    async with Window(DEPTH) as window:
-        for number, plan in enumerate(plans):
-            chunk = await _filled(held, plan, places, staging) if number else first
-            # Both posted at once: a chunk that was announced is on its way.
-            ready = channel.send(READY) if number else None
-            sent = channel.send(chunk.view(plan.nbytes))
-            await window.add(_finish(channel, ready, sent, chunk, held))
-            nbytes = sum(piece.nbytes for piece in plan.pieces)
-            if chunk.overflow:
-                staging.totals.sent_overflow_bytes += nbytes
-            else:
-                staging.totals.sent_staged_bytes += nbytes
+    """Send all chunks, the next being filled while others are under way."""
+    under_way: collections.deque[_UnderWay] = collections.deque()
+    chunk, turn = first, Turn()
+    for number, plan in enumerate(plans):
+        # Both posted at once: a chunk that was announced is on its way.
+        ready = channel.send(READY) if number else None
+        under_way.append(_UnderWay(ready, channel.send(chunk.view(plan.nbytes)), chunk))
+        staging.count_sent(plan, chunk)
+        if number + 1 < len(plans):
+            coming = plans[number + 1]
+            while (free := held.acquire_now(coming.nbytes)) is None and under_way:
+                await _finish(under_way.popleft(), channel, held)
+            # Who waits for others' chunks has none of his own that they could wait for.
+            chunk = await held.acquire(coming.nbytes) if free is None else free
+            filled = _fill(chunk, coming, places, staging)
+            while len(under_way) >= DEPTH:
+                await _finish(under_way.popleft(), channel, held)
+            await staging.reached(filled)
+            await turn.give_way()
+    while under_way:
+        await _finish(under_way.popleft(), channel, held)
 
 
-async def _filled(
-    held: Holding, plan: PlannedChunk, places: Sequence[int], staging: Staging
-) -> Chunk:
-    """Return a chunk with its frames' bytes in it."""
-    chunk = await held.acquire(plan.nbytes)
-    await staging.copy(
+class _UnderWay(NamedTuple):
+    """A chunk that was posted, and the ready message before it."""
+
+    ready: Request | None
+    sent: Request
+    chunk: Chunk
+
+
+async def _finish(one: _UnderWay, channel: Channel, held: Holding) -> None:
+    if one.ready is not None:
+        await one.ready
+    await one.sent
+    # ucxx passes over the cancelling of a send when the other end closes: what is held to the end
+    # goes into quarantine.
+    if channel.alive:
+        held.release(one.chunk)
+
+
+def _fill(chunk: Chunk, plan: PlannedChunk, places: Sequence[int], staging: Staging) -> Mark:
+    """Begin to copy a chunk's frames into it."""
+    return staging.begin(
         [
             (chunk.address + offset, places[frame] + frame_offset, nbytes)
             for frame, frame_offset, offset, nbytes in plan.pieces
         ]
     )
-    return chunk
-
-
-async def _finish(
-    channel: Channel,
-    ready: Awaitable[None] | None,
-    sent: Awaitable[None],
-    chunk: Chunk,
-    held: Holding,
-) -> None:
-    if ready is not None:
-        await ready
-    await sent
-    # ucxx passes over the cancelling of a send when the other end closes: what is held to the end
-    # goes into quarantine.
-    if channel.alive:
-        held.release(chunk)
 
 
 def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:

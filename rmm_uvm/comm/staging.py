@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm.comm.budget import Budget, Chunk, Holding
 from rmm_uvm.comm.notices import NOTICES, Notices
+from rmm_uvm.comm.plan import PlannedChunk
 from rmm_uvm.comm.quarantine import Mark, Quarantine
 from rmm_uvm.comm.settings import CommSettings, PoolShares, configured, share_pool
 from rmm_uvm.comm.statistics import CommTotals, totals
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Copies", "Staging", "current_staging", "staging_for_frames"]
 
-_SPIN_SECONDS = 40e-6  # a chunk is copied within this, mostly; less than what a task switch costs
+_SPIN_SECONDS = 100e-6  # a chunk is copied within this, mostly; less than what a task switch costs
 _EAGER_SECONDS = 2e-3
 _PAUSE_SECONDS = 5e-4
 _WAIT_WINDOW_SECONDS = 60.0
@@ -167,33 +168,51 @@ class Staging:
         """Let later copies wait for all work of the legacy default stream so far."""
         self.copies.wait_for(0)
 
-    async def copy(self, copies: Sequence[tuple[int, int, int]]) -> None:
-        """Make copies; done when they are.
+    def begin(self, copies: Sequence[tuple[int, int, int]]) -> Mark:
+        """Begin copies; return a mark behind them, for `reached`.
 
         Raises
         ------
         DriverError
-            If they failed.
+            If they cannot be begun.
         """
-        if copies:
-            self.copies.copy(copies)
-        await self.settle()
+        self.copies.copy(copies)
+        return self.copies.mark()
 
-    async def settle(self) -> None:
-        """Wait, without blocking the event loop for long, for all copies queued so far.
+    async def reached(self, mark: Mark) -> None:
+        """Wait for a mark, without blocking the event loop for long.
 
         Raises
         ------
         DriverError
-            If they failed.
+            If what is before it failed.
         """
-        mark = self.copies.mark()
         began = time.perf_counter()
         while not mark.done():
             elapsed = time.perf_counter() - began
             if elapsed > _SPIN_SECONDS:
                 # UCX makes progress in between: the event loop drives it.
                 await asyncio.sleep(0 if elapsed < _EAGER_SECONDS else _PAUSE_SECONDS)
+
+    async def settle(self) -> None:
+        """Wait for all copies so far. Raises as `reached`."""
+        await self.reached(self.copies.mark())
+
+    def count_sent(self, plan: PlannedChunk, chunk: Chunk) -> None:
+        """Count the frames' bytes of a chunk that is sent."""
+        if chunk.overflow:
+            self.totals.sent_overflow_bytes += plan.frame_bytes
+        else:
+            self.totals.sent_staged_bytes += plan.frame_bytes
+
+    def count_received(self, plan: PlannedChunk, chunk: Chunk | None) -> None:
+        """Count the frames' bytes of a chunk that was received; None: where they belong."""
+        if chunk is None:
+            self.totals.received_direct_bytes += plan.frame_bytes
+        elif chunk.overflow:
+            self.totals.received_overflow_bytes += plan.frame_bytes
+        else:
+            self.totals.received_staged_bytes += plan.frame_bytes
 
     def note_size(self, stream_bytes: int) -> None:
         """Warn of a message that is far larger than what is there for it."""

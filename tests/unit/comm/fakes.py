@@ -103,7 +103,7 @@ class InProcessChannel:
         self.peer._match()
         return message.done
 
-    def recv(self, buffer: Any) -> asyncio.Future[None]:
+    def recv(self, buffer: Any, *, idle: bool = False) -> asyncio.Future[None]:
         if self.closed and not self._arrived:
             raise ClosedError("receive on a closed channel")
         address, nbytes, alive = address_and_bytes(buffer)
@@ -124,9 +124,9 @@ class InProcessChannel:
 
     def _match(self) -> None:
         while self._arrived and self._posted:
+            if self._posted[0].done.cancelled():
+                return  # who cancels breaks the connection off: nothing arrives any more
             message, posted = self._arrived.popleft(), self._posted.popleft()
-            if posted.done.cancelled():
-                continue
             if _is_lost(message.done):
                 posted.done.set_exception(ClosedError("the connection broke"))
                 continue

@@ -101,7 +101,8 @@ class Cluster:
 def test_all_to_all_with_the_smallest_budgets_runs_through(workers: int) -> None:
     cluster = Cluster(workers, polls=1)
     cluster.run(_all_to_all(workers, 24))
-    assert sum(process.totals.chunk_waits for process in cluster.processes) > 0
+    # Two workers send and receive one message each: those wait for themselves alone.
+    assert (sum(process.totals.chunk_waits for process in cluster.processes) > 0) == (workers > 2)
 
 
 @pytest.mark.filterwarnings("ignore::rmm_uvm.errors.IpcPoolWarning")

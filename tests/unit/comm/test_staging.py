@@ -160,7 +160,7 @@ def test_copy_on_a_device_with_backing_moves_the_bytes() -> None:
     staging = staging_for_frames()
     one, other = staging.allocate(1000), staging.allocate(1000)
     ctypes.memset(one.ptr, 7, 1000)
-    asyncio.run(staging.copy([(other.ptr, one.ptr, 600)]))
+    asyncio.run(staging.reached(staging.begin([(other.ptr, one.ptr, 600)])))
     assert ctypes.string_at(other.ptr, 1000) == b"\7" * 600 + bytes(400)
 
 
