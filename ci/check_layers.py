@@ -31,6 +31,7 @@ FOLDERS = {
     "sim": Folder(frozenset({"driver", "sim"}), NOTHING),
     "cuda": Folder(frozenset({"driver", "cuda"}), re.compile(r"cuda(Typedefs)?\.h|cupti.*\.h")),
     "residency": Folder(frozenset({"driver", "residency"}), NOTHING),
+    "ipc": Folder(frozenset({"ipc"}), NOTHING),
     "monitor": Folder(frozenset({"driver", "monitor"}), NOTHING),
     "mr": Folder(frozenset({"driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
 }

@@ -13,7 +13,18 @@ from typing import Any
 
 import pytest
 
-MODULES = ["driver", "pending", "cuda", "sim", "events", "trace", "residency", "mr", "transfers"]
+MODULES = [
+    "driver",
+    "pending",
+    "cuda",
+    "sim",
+    "events",
+    "trace",
+    "residency",
+    "mr",
+    "transfers",
+    "leases",
+]
 
 
 def examples() -> list[doctest.DocTest]:
