@@ -3,7 +3,8 @@
 """Managed memory for RAPIDS: data may exceed the GPU.
 
 `reinitialize` installs a managed-memory pool with prefetch-on-allocate for cuDF, CuPy and, on
-request, PyTorch. The building blocks are in `rmm_uvm.mr`, `managed_pool` and `ipc_pool`.
+request, PyTorch. The building blocks are in `rmm_uvm.mr`, `managed_pool` and `ipc_pool`; `ipc`
+opens what other processes export from theirs.
 
 Names are imported when they are first used, so that ``rmm-uvm doctor`` can say what is wrong with
 an installation in which they cannot be.
@@ -15,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rmm_uvm import mr
+    from rmm_uvm import ipc, mr
     from rmm_uvm.drivers import cuda_driver, simulated_device
     from rmm_uvm.install import current_installation, reinitialize, restore
     from rmm_uvm.pools import ipc_pool, managed_pool
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "cuda_driver",
     "current_installation",
+    "ipc",
     "ipc_pool",
     "managed_pool",
     "monitor",
@@ -49,15 +51,16 @@ _MODULE_OF = {
     "simulated_device": "drivers",
     "stage": "watch.stages",
 }
+_MODULES = ("ipc", "mr")
 _NAME_THERE = {"monitor": "Monitor"}  # a class that is used as a function is
 
 
 def __getattr__(name: str) -> Any:
-    if name != "mr" and name not in _MODULE_OF:
+    if name not in _MODULES and name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
-    if name == "mr":
-        return importlib.import_module("rmm_uvm.mr")
+    if name in _MODULES:
+        return importlib.import_module(f"rmm_uvm.{name}")
     value = getattr(
         importlib.import_module(f"rmm_uvm.{_MODULE_OF[name]}"), _NAME_THERE.get(name, name)
     )

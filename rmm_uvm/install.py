@@ -198,6 +198,8 @@ def restore() -> None:
     -----
     ReplacedResourceWarning
         If the pool had been replaced.
+    CapacityWarning
+        If other processes hold memory of an IPC pool, which therefore stays for now.
 
     Notes
     -----
@@ -208,6 +210,7 @@ def restore() -> None:
         return
     _refuse_if_permanent("restore")
     installation, _installed = _installed, None
+    leased = _leased(installation)
     refused = installation.stop_monitor()  # first: it sees the pools as they were used
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     for wiring in installation.wirings:
@@ -222,8 +225,24 @@ def restore() -> None:
     installation.release()
     for device_id in replaced:  # last: warnings may be errors
         _warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
+    for text in leased:
+        warnings.warn(text, CapacityWarning, stacklevel=2)
     if refused is not None:
         raise refused
+
+
+def _leased(installation: Installation) -> list[str]:
+    """Tell which IPC pools stay when they are dropped, and why."""
+    found = []
+    for device in installation.devices:
+        leases = () if device.ipc_mr is None else device.ipc_mr.leases()
+        if leases:
+            buffers = "a buffer" if len(leases) == 1 else f"{len(leases)} buffers"
+            found.append(
+                f"the IPC pool of device {device.info.device_id} keeps its "
+                f"{format_bytes(device.sizes.ipc_bytes)} until other processes let go of {buffers}"
+            )
+    return found
 
 
 def _refuse_if_permanent(what: str) -> None:

@@ -18,6 +18,7 @@ import rmm
 from rmm_uvm.device_info import Availability, DeviceInfo
 from rmm_uvm.errors import AvailabilityError, FindingWarning
 from rmm_uvm.integrations import Wiring
+from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.sizing import PoolSizes
 from rmm_uvm.units import format_bytes
@@ -40,7 +41,7 @@ class DeviceInstallation:
         Of its pools.
     managed_mr : rmm_uvm.mr.UvmResourceAdaptor
         The managed pool's outer adaptor.
-    ipc_mr : rmm.mr.DeviceMemoryResource or None
+    ipc_mr : rmm_uvm.ipc.IpcPool or None
         The IPC pool.
     installed_mr : rmm.mr.DeviceMemoryResource
         What RMM was given: `managed_mr`, or a logging adaptor over it.
@@ -55,7 +56,7 @@ class DeviceInstallation:
     info: DeviceInfo
     sizes: PoolSizes
     managed_mr: UvmResourceAdaptor
-    ipc_mr: rmm.mr.DeviceMemoryResource | None
+    ipc_mr: IpcPool | None
     installed_mr: rmm.mr.DeviceMemoryResource
     previous_mr: rmm.mr.DeviceMemoryResource
     counters: Availability
@@ -115,7 +116,7 @@ class Installation:
         return self._first.managed_mr
 
     @property
-    def ipc_mr(self) -> rmm.mr.DeviceMemoryResource | None:
+    def ipc_mr(self) -> IpcPool | None:
         """The IPC pool of the first device, or None. Raises as `managed_mr`."""
         return self._first.ipc_mr
 

@@ -13,14 +13,11 @@ import rmm
 
 from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.mr import (
-    ManagedMemoryResource,
-    SimulatedCudaMemoryResource,
-    UvmResourceAdaptor,
-)
-from rmm_uvm.drivers import SimulatedDevice, choose_driver
+from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
+from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import host_memory
+from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.limits import process_account
 from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.units import format_bytes, parse_bytes
@@ -160,12 +157,13 @@ def ipc_pool(
     *,
     device: int = 0,
     driver: UvmDriver | str | None = None,
-) -> rmm.mr.PoolMemoryResource:
+) -> IpcPool:
     """Build a fixed-size pool of cudaMalloc memory, which CUDA IPC can export.
 
     Managed memory has no IPC handle. This pool never grows, shrinks or gives memory back while it
     lives, so memory that was exported stays mapped at the peer. Keep it small: it is taken from
-    managed capacity, and peers map it as a whole.
+    managed capacity, and peers map it as a whole. Another process opens what its ``export`` gives
+    out, by `rmm_uvm.ipc.open`.
 
     Parameters
     ----------
@@ -178,8 +176,9 @@ def ipc_pool(
 
     Returns
     -------
-    rmm.mr.PoolMemoryResource
-        Over `rmm.mr.CudaMemoryResource`, or over `rmm_uvm.mr.SimulatedCudaMemoryResource`.
+    rmm_uvm.ipc.IpcPool
+        A `rmm.mr.PoolMemoryResource` over `rmm.mr.CudaMemoryResource`, or over
+        `rmm_uvm.mr.SimulatedCudaMemoryResource`.
 
     Raises
     ------
@@ -202,10 +201,4 @@ def ipc_pool(
             f"ipc_pool_size is {format_bytes(size_bytes)}: it is cudaMalloc memory, and "
             f"{format_bytes(free_bytes)} of the device are free"
         )
-    with current_device(driver):
-        upstream = (
-            SimulatedCudaMemoryResource(driver)
-            if isinstance(driver, SimulatedDevice)
-            else rmm.mr.CudaMemoryResource()
-        )
-        return rmm.mr.PoolMemoryResource(upstream, size_bytes, size_bytes)
+    return IpcPool(driver, size_bytes)

@@ -1,0 +1,236 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The lease table of a pool: a file that exporter and readers share, from both sides.
+
+A lease is a slot of the table. The file tells how often it was opened; locks on it tell who has it
+open and whether the exporter lives, since the kernel lets go of them when a process ends. Covers
+making, finding and removing the file, and what its answers mean. Does not cover the file's content
+and its locks, which are `rmm_uvm._lib.leases.LeaseFile`; nor what a lease is of, see
+`rmm_uvm.ipc.pool` and `rmm_uvm.ipc.slabs`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import struct
+import weakref
+from pathlib import Path
+from typing import NoReturn
+
+from rmm_uvm._lib.leases import LeaseFile, lease_answer, lease_file_bytes
+from rmm_uvm.errors import AvailabilityError, DataError
+
+__all__ = ["SLOTS", "LeaseTable", "RemoteTable", "is_own"]
+
+SLOTS = 1024  # leases of one pool at a time
+
+_FOLDER = Path("/dev/shm")
+_PREFIX = "rmm-uvm-ipc-"
+_HEADER = struct.Struct("<8sHHI")  # magic, version, reserved, process
+_MAGIC = b"rmmuvmLT"
+_VERSION = 1
+_FILE_BYTES = lease_file_bytes(SLOTS)
+
+
+class LeaseTable:
+    """The exporter's side: makes the file, which is removed with this object.
+
+    Attributes
+    ----------
+    name : bytes
+        16 random bytes, which handles carry.
+    file : LeaseFile
+        What is in it.
+
+    Raises
+    ------
+    AvailabilityError
+        If there is no room for it in ``/dev/shm``.
+    """
+
+    def __init__(self) -> None:
+        _remove_abandoned()
+        self.name = secrets.token_bytes(16)
+        path = _path_of(self.name)
+        try:
+            descriptor = os.open(_FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            link = f"/proc/self/fd/{descriptor}"
+            try:
+                # Reserved, so that a full /dev/shm is an error here and no SIGBUS later.
+                os.posix_fallocate(descriptor, 0, _FILE_BYTES)
+                os.pwrite(descriptor, _HEADER.pack(_MAGIC, _VERSION, 0, os.getpid()), 0)
+            except OSError:
+                os.close(descriptor)
+                raise
+            self.file = LeaseFile(descriptor, SLOTS)
+            self.file.try_be_exporter()
+            # Named only now: whoever finds a table without an exporter may remove it. With
+            # src_dir_fd, which an absolute path makes nothing of, Python follows the link.
+            os.link(link, path, src_dir_fd=descriptor)
+        except OSError as error:
+            raise AvailabilityError(
+                f"a lease table needs {_FILE_BYTES >> 10} KiB in {_FOLDER}, and locks on it: "
+                f"{error}"
+            ) from None
+        self.forget = weakref.finalize(self, _remove, path)
+        _tables.add(self)
+
+
+class RemoteTable:
+    """A reader's side: the table of another process.
+
+    Parameters
+    ----------
+    name : bytes
+        16 bytes, from a handle.
+
+    Attributes
+    ----------
+    name : bytes
+        The same.
+    process : int
+        Who exports, as its own system numbers processes.
+
+    Raises
+    ------
+    AvailabilityError
+        If it is not there, or of another user: the exporter has ended, or shares no ``/dev/shm``
+        with this process.
+    DataError
+        If the file is no lease table.
+
+    Notes
+    -----
+    Not thread-safe: the cache of slabs has a lock.
+    """
+
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+        path = _path_of(name)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            raise AvailabilityError(
+                "the exporter of this handle has ended or dropped its pool, "
+                "or this process has another /dev/shm (see docs/ipc.md, containers)"
+            ) from None
+        except OSError as error:
+            raise AvailabilityError(f"the exporter's {path} cannot be opened: {error}") from None
+        header = os.pread(descriptor, _HEADER.size, 0).ljust(_HEADER.size, b"\0")
+        magic, version, _, self.process = _HEADER.unpack(header)
+        try:
+            self._file = LeaseFile(descriptor, SLOTS)
+        except OSError:
+            magic = b""
+        if magic != _MAGIC or version != _VERSION:
+            raise DataError(f"{path} is no lease table of this version of rmm_uvm")
+        self._openings: dict[int, int] = {}  # by slot: all of them are one to the kernel
+        _tables.add(self)
+
+    @property
+    def exporter_alive(self) -> bool:
+        """Whether the exporter's process lives and has its pool."""
+        return not self._file.closed and self._file.exporter_alive
+
+    @property
+    def in_use(self) -> bool:
+        """Whether this process has a lease of it open."""
+        return bool(self._openings)
+
+    def acquire(self, slot: int, generation: int) -> None:
+        """Count one opening of a lease, and keep it from ending until `release`.
+
+        Raises
+        ------
+        AvailabilityError
+            If the exporter is gone, the lease has ended, or was opened as often as it may.
+        DataError
+            If no table has such a slot.
+        """
+        if slot >= SLOTS:
+            raise DataError(f"the handle names lease {slot}: a pool has {SLOTS}")
+        held = self._openings.get(slot, 0)
+        answer = self._file.open_lease(slot, generation, again=held > 0)
+        if answer != lease_answer.opened:
+            self._refuse(answer, slot)
+        self._openings[slot] = held + 1
+
+    def _refuse(self, answer: lease_answer, slot: int) -> NoReturn:
+        if answer == lease_answer.exporter_gone:
+            raise AvailabilityError(
+                f"the exporter of this handle, process {self.process}, has ended or dropped its "
+                "pool: its memory is gone"
+            )
+        if answer == lease_answer.ended:
+            raise AvailabilityError(
+                "the lease of this handle has ended, and its memory may be in other use: open a "
+                "handle in time, and as often as it may be"
+            )
+        if answer == lease_answer.exhausted:
+            _, opened, _ = self._file.read(slot)
+            raise AvailabilityError(
+                f"this handle was opened {opened} times, as often as it may: export with "
+                f"readers={opened + 1} or more"
+            )
+        raise AvailabilityError(f"the kernel refuses locks on {_path_of(self.name)}")
+
+    def release(self, slot: int) -> None:
+        """Let go of one opening; after the last one the exporter may end the lease."""
+        left = self._openings.get(slot, 0) - 1
+        if left < 0 or self._file.closed:  # closed: a forked child has nothing open
+            return
+        if left:
+            self._openings[slot] = left
+        else:
+            del self._openings[slot]
+            self._file.close_lease(slot)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+# Those of this process. A forked child closes its copies: they would keep the locks that tell
+# others that the parent lives.
+_tables: weakref.WeakSet[LeaseTable | RemoteTable] = weakref.WeakSet()
+
+
+def _close_in_child() -> None:
+    for table in list(_tables):
+        if isinstance(table, LeaseTable):
+            table.forget.detach()  # the file is the parent's
+            table.file.close()
+        else:
+            table.close()
+    _tables.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
+
+
+def is_own(name: bytes) -> bool:
+    """Whether a table of that name was made by this process."""
+    return any(isinstance(table, LeaseTable) and table.name == name for table in list(_tables))
+
+
+def _path_of(name: bytes) -> Path:
+    return _FOLDER / f"{_PREFIX}{name.hex()}"
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _remove_abandoned() -> None:
+    """Remove tables of this user whose exporter was killed before it could."""
+    for path in _FOLDER.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if path.stat(follow_symlinks=False).st_uid != os.geteuid():
+                continue
+            file = LeaseFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW), SLOTS)
+            if file.try_be_exporter():
+                path.unlink()
+            file.close()
