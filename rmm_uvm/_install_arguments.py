@@ -26,8 +26,11 @@ def check_arguments(
     driver: UvmDriver | str | None,
     cudf_prefetch: CudfPrefetch,
     prefetch: str,
+    host_sharers: int = 1,
 ) -> list[UvmDriver]:
     """Return the drivers; raise before anything is changed."""
+    if not isinstance(host_sharers, int) or isinstance(host_sharers, bool) or host_sharers < 1:
+        raise ConfigurationError(f"host_sharers={host_sharers!r}: a number of processes, from 1")
     check_prefetch(cudf_prefetch)
     check_mode(prefetch)
     ids = list(devices) if isinstance(devices, Iterable) else [devices]

@@ -58,6 +58,7 @@ def reinitialize(
     cudf_prefetch: CudfPrefetch = "auto",
     driver: UvmDriver | str | None = None,
     monitor: bool | Mapping[str, Any] = True,
+    host_sharers: int = 1,
 ) -> Installation:
     """Install a managed-memory pool: data may then exceed the GPU.
 
@@ -134,17 +135,24 @@ def reinitialize(
     33554432
     """
     global _installed
-    libraries = checked_libraries(libraries)
+    arguments = dict(locals())  # first: every argument, and nothing else yet
+    arguments["libraries"] = libraries = checked_libraries(libraries)
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
-    drivers = check_arguments(devices, driver, cudf_prefetch, prefetch)
+    drivers = check_arguments(devices, driver, cudf_prefetch, prefetch, host_sharers)
     watching = make_monitor(monitor, drivers)
     _refuse_if_permanent("reinitialize")
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     returning_bytes = _returning_bytes()
     for each in drivers:  # a wrong size is an error before anything changes
-        plan_for(each, request, returning_bytes=returning_bytes, sharers=len(drivers))
+        plan_for(
+            each,
+            request,
+            returning_bytes=returning_bytes,
+            sharers=len(drivers),
+            host_sharers=host_sharers,
+        )
     for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
         if function is not _notice_rmm_reinitialize:
             function(*args, **kwargs)
@@ -153,7 +161,10 @@ def reinitialize(
     wirings: list[Wiring] = []
     try:
         # All before any is built: the devices share the host's memory and the cap evenly.
-        plans = [plan_for(each, request, sharers=len(drivers)) for each in drivers]
+        plans = [
+            plan_for(each, request, sharers=len(drivers), host_sharers=host_sharers)
+            for each in drivers
+        ]
         for each, sizes in zip(drivers, plans, strict=True):
             device_id = each.info.device_id
             done.append(
@@ -176,7 +187,9 @@ def reinitialize(
         # Notebooks keep the last traceback, and its frames would keep the pools.
         traceback.clear_frames(error.__traceback__)
         raise
-    _installed = Installation(done, wirings, watching, "" if watching else "as asked")
+    _installed = Installation(
+        done, wirings, watching, "" if watching else "as asked", arguments=arguments
+    )
     _installed.start_monitor()
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     rmm.register_reinitialize_hook(_notice_rmm_reinitialize)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
+from typing import Any
 
 import rmm
 
@@ -85,6 +86,12 @@ class Installation:
         stays. None with ``monitor=False``, or if it could not start.
     monitor_reason : str
         Why there is none; empty if there is.
+    arguments : mapping of str to object
+        What `rmm_uvm.reinitialize` was called with, every keyword, as given. Empty once the pools
+        are restored or replaced.
+    holders : set of str
+        Dask workers of this process that rely on the pools; the last that leaves puts back what was
+        there before. Empty unless `rmm_uvm.dask` is at work.
 
     Notes
     -----
@@ -97,12 +104,15 @@ class Installation:
         wirings: Sequence[Wiring],
         monitor: Monitor | None = None,
         monitor_reason: str = "",
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self.devices = tuple(devices)
         self.wirings = tuple(wirings)
         self.monitor = monitor
         self.monitor_reason = monitor_reason
         self._when_released: list[Callable[[], object]] = []
+        self.arguments = dict(arguments or {})
+        self.holders: set[str] = set()
 
     @property
     def managed_mr(self) -> UvmResourceAdaptor:
@@ -153,6 +163,7 @@ class Installation:
         self.devices = ()
         while self._when_released:
             self._when_released.pop()()
+        self.arguments, self.holders = {}, set()
 
     @property
     def permanent(self) -> tuple[str, ...]:

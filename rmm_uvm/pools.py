@@ -28,7 +28,12 @@ PrefetchMode = Literal["auto", "always", "never"]
 
 
 def plan_for(
-    driver: UvmDriver, request: PoolRequest, *, returning_bytes: int = 0, sharers: int = 1
+    driver: UvmDriver,
+    request: PoolRequest,
+    *,
+    returning_bytes: int = 0,
+    sharers: int = 1,
+    host_sharers: int = 1,
 ) -> PoolSizes:
     """Return the sizes of the pools on a driver's device, given what is free there and here.
 
@@ -42,6 +47,8 @@ def plan_for(
         Bytes that an older pool will have given back by the time the new one is made.
     sharers : int
         Devices, this one included, whose new pools share host memory and cap evenly; >= 1.
+    host_sharers : int
+        Processes, this one included, that share host memory evenly; >= 1.
 
     Raises
     ------
@@ -59,6 +66,7 @@ def plan_for(
         limit_bytes=account.limit_bytes,
         limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
         sharers=sharers,
+        host_sharers=host_sharers,
     )
 
 

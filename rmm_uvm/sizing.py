@@ -89,6 +89,7 @@ def plan_sizes(
     limit_bytes: int | None = None,
     limit_used_bytes: int = 0,
     sharers: int = 1,
+    host_sharers: int = 1,
 ) -> PoolSizes:
     """Decide the sizes of the managed pool and the IPC pool on one device.
 
@@ -108,6 +109,9 @@ def plan_sizes(
         Bytes of the cap that are taken already.
     sharers : int
         Devices, this one included, that share evenly what host memory and cap leave; >= 1.
+    host_sharers : int
+        Processes, this one included, that share host memory evenly; >= 1. Each has a cap of its
+        own.
 
     Returns
     -------
@@ -132,7 +136,14 @@ def plan_sizes(
     if limit_bytes is not None:
         room_bytes = max(limit_bytes - limit_used_bytes, 0) // sharers
     maximum_bytes, maximum_reason, warning = _maximum(
-        request, capacity_bytes, free_bytes - ipc_bytes, host, room_bytes, oversubscribable, sharers
+        request,
+        capacity_bytes,
+        free_bytes - ipc_bytes,
+        host,
+        room_bytes,
+        oversubscribable,
+        sharers,
+        host_sharers,
     )
     initial_bytes, initial_reason = _initial(
         request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
@@ -157,18 +168,22 @@ def _maximum(
     room_bytes: int | None,
     oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
     sharers: int,
+    host_sharers: int,
 ) -> tuple[int, str, str]:
     """Return maximum, reason and warning."""
-    available_bytes = host.available_bytes // sharers
+    available_bytes = host.available_bytes // (sharers * host_sharers)
     host_bytes = int(available_bytes * _HOST_FRACTION)
-    shared = f", shared by {sharers} devices" if sharers > 1 else ""
+    workers = f"{host_sharers} workers" if host_sharers > 1 else ""
+    devices = f"{sharers} devices" if sharers > 1 else ""
+    both = " of ".join(filter(None, (devices, workers)))
+    shared, host_shared = (f", shared by {who}" if who else "" for who in (devices, both))
     # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
     safe_bytes, reason = free_bytes, "free device memory; the host has less to back more"
     if not oversubscribable:
         reason = "free device memory: no concurrent managed access"
     elif host_bytes > free_bytes:
         safe_bytes = host_bytes
-        reason = f"90 % of available host memory{shared}" + (
+        reason = f"90 % of available host memory{host_shared}" + (
             f", limited by {host.limit_source}" if host.limit_source else ""
         )
     warning = ""
@@ -183,8 +198,8 @@ def _maximum(
         if asked_bytes > physical_bytes:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(asked_bytes)}: device and host together hold "
-                f"{format_bytes(physical_bytes)}; ask for {format_bytes(safe_bytes)}, or leave it "
-                "out"
+                f"{format_bytes(physical_bytes)}{host_shared}; ask for {format_bytes(safe_bytes)}, "
+                "or leave it out"
             )
         if asked_bytes > safe_bytes:
             warning = (

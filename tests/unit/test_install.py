@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from typing import Any
 
 import pytest
@@ -126,6 +127,28 @@ def test_hook_that_raises_changes_nothing(users_mr: Any) -> None:
 def test_libraries_may_be_an_iterator() -> None:
     handle = install(libraries=iter(["cupy"]))
     assert "cupy" in [wiring.library for wiring in handle.wirings]
+
+
+def test_handle_keeps_every_argument_until_it_is_released() -> None:
+    handle = install(initial_pool_size="16MiB")
+    assert handle.arguments["initial_pool_size"] == "16MiB"
+    assert set(handle.arguments) == set(inspect.signature(rmm_uvm.reinitialize).parameters)
+    rmm_uvm.restore()
+    assert handle.arguments == {}
+
+
+def test_table_says_how_many_workers_share_the_host() -> None:
+    alone = install().devices[0].sizes.maximum_bytes
+    handle = install(host_sharers=4)
+    assert "shared by 4 workers" in repr(handle)
+    assert handle.devices[0].sizes.maximum_bytes < alone / 3
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, True, "4"])
+def test_host_sharers_that_is_no_number_of_processes_is_refused(number: Any) -> None:
+    with pytest.raises(ConfigurationError, match="host_sharers"):
+        install(host_sharers=number)
+    assert rmm_uvm.current_installation() is None
 
 
 def test_restore_puts_back_the_same_object() -> None:

@@ -109,6 +109,28 @@ def test_devices_share_host_memory_and_cap_evenly() -> None:
     assert plan(sharers=2, limit_bytes=10 * GIB, limit_used_bytes=4 * GIB).maximum_bytes == 3 * GIB
 
 
+def test_workers_share_host_memory_and_each_has_its_own_cap() -> None:
+    sizes = plan(PoolRequest(), host_sharers=2)
+    assert sizes.maximum_bytes == 18 * GIB
+    assert sizes.maximum_reason == "90 % of available host memory, shared by 2 workers"
+    capped = plan(host_sharers=2, limit_bytes=10 * GIB)
+    assert capped.maximum_bytes == 10 * GIB
+    assert capped.maximum_reason == "RMM_UVM_MANAGED_LIMIT"
+
+
+def test_devices_of_workers_divide_host_memory_by_both() -> None:
+    host = HostMemory(total_bytes=512 * GIB, available_bytes=400 * GIB)
+    sizes = plan(host=host, sharers=2, host_sharers=4)
+    assert sizes.maximum_bytes == 45 * GIB
+    assert sizes.maximum_reason.endswith("shared by 2 devices of 4 workers")
+
+
+def test_maximum_past_a_workers_share_is_refused_and_says_who_shares() -> None:
+    with pytest.raises(ConfigurationError, match=r"26\.00 GiB, shared by 4 workers; ask for"):
+        plan(PoolRequest(maximum="30GiB"), host_sharers=4)
+    assert plan(PoolRequest(maximum="30GiB")).maximum_bytes == 30 * GIB
+
+
 def test_fractions_are_of_what_the_ipc_pool_leaves() -> None:
     sizes = plan(PoolRequest(initial=1.0, maximum=1.0, ipc=1 * GIB))
     assert sizes.initial_bytes == sizes.maximum_bytes == 15 * GIB
