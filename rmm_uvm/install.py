@@ -83,7 +83,8 @@ def reinitialize(
     prefetch : {"auto", "always", "never"}
         When allocations are prefetched; see `rmm_uvm.mr.UvmResourceAdaptor`.
     ipc_pool_size : int, str, float or None
-        Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; by default none.
+        Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; "auto" is that, or an
+        eighth of the device if that is less. By default none.
     libraries : iterable of {"cupy", "torch"}
         Libraries to let allocate through RMM. torch cannot be undone in a process.
     cudf_prefetch : bool or "auto"

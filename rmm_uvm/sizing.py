@@ -23,6 +23,7 @@ __all__ = ["PoolRequest", "PoolSizes", "plan_sizes"]
 
 _BLOCK_BYTES = 2 << 20
 _INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
+_AUTO_IPC_BYTES = 256 << 20  # peers map it as a whole, which is slow for large ones
 _HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
 # Free device memory may be all taken, by a pool that just ran out: begin small and grow.
 _SMALLEST_INITIAL_BYTES = 32 * _BLOCK_BYTES
@@ -41,7 +42,8 @@ class PoolRequest:
     maximum : int, str, float or None
         Most that the pool may take; None for what device and host can hold.
     ipc : int, str, float or None
-        Size of the IPC pool; None for none.
+        Size of the IPC pool; "auto" for 256 MiB, or an eighth of the device if that is less; None
+        for none.
     """
 
     initial: int | str | float | None = None
@@ -125,7 +127,10 @@ def plan_sizes(
     """
     ipc_bytes = 0
     if request.ipc is not None:
-        ipc_bytes = -(-parse_size(request.ipc, total_bytes, "ipc_pool_size") // 256) * 256
+        ipc_bytes = min(_AUTO_IPC_BYTES, total_bytes // 8)
+        if request.ipc != "auto":
+            ipc_bytes = parse_size(request.ipc, total_bytes, "ipc_pool_size")
+        ipc_bytes = -(-ipc_bytes // 256) * 256
         if ipc_bytes > free_bytes - _BLOCK_BYTES:  # managed memory needs a block to work in
             raise ConfigurationError(
                 f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "

@@ -157,7 +157,6 @@ class Thresholds:
         (2.0, 1.8)
         """
         source = os.environ if environment is None else environment
-        default = cls()
         chosen: dict[str, Any] = {}
         for variable, name in _VARIABLES.items():
             text = source.get(variable, "").strip()
@@ -168,16 +167,47 @@ class Thresholds:
                 continue
             value = chosen[name] = _number(variable, text, "a number > 0, or 'off'")
             _check(value > 0, variable, text, "a number > 0, or 'off'")
-            if rearm_name := _REARM_OF.get(name):
-                scale = value / getattr(default, name)
-                chosen[rearm_name] = getattr(default, rearm_name) * scale
         if text := source.get(_MONITOR_VARIABLE, "").strip():
             _check(text.lower() in ("on", "off"), _MONITOR_VARIABLE, text, "'on' or 'off'")
             chosen["monitor"] = text.lower() == "on"
         if text := source.get(_REPEAT_VARIABLE, "").strip():
             seconds = chosen["repeat_seconds"] = _number(_REPEAT_VARIABLE, text, "a number >= 0")
             _check(seconds >= 0, _REPEAT_VARIABLE, text, "a number >= 0")
-        return cls(**chosen)
+        return cls().changed(**chosen)
+
+    def changed(self, **changes: Any) -> Thresholds:
+        """Return these thresholds with some of them changed.
+
+        Where a threshold changes, what re-arms it changes in proportion, unless it is named too.
+
+        Parameters
+        ----------
+        **changes
+            By name of the field.
+
+        Raises
+        ------
+        ConfigurationError
+            There is no such field, or a value cannot be used.
+
+        Examples
+        --------
+        >>> Thresholds().changed(host_memory_fraction=0.5).host_memory_rearm_fraction
+        0.4
+        """
+        known = [field.name for field in dataclasses.fields(self)]
+        if wrong := [name for name in changes if name not in known]:
+            raise ConfigurationError(
+                f"thresholds have no {', '.join(map(repr, wrong))}: they have {', '.join(known)}"
+            )
+        chosen = dict(changes)
+        for name, rearm_name in _REARM_OF.items():
+            value = changes.get(name)
+            if rearm_name in changes or not _is_number(value):
+                continue
+            base = self if getattr(self, name) is not None else Thresholds()  # it was off
+            chosen[rearm_name] = getattr(base, rearm_name) * (value / getattr(base, name))
+        return dataclasses.replace(self, **chosen)
 
 
 def _is_number(value: object) -> bool:

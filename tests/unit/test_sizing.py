@@ -76,6 +76,12 @@ def test_ipc_pool_is_taken_from_managed_capacity_and_free_memory() -> None:
     assert sizes.initial_bytes == 6 * GIB
 
 
+def test_automatic_ipc_size_is_256_mib_or_an_eighth_of_a_small_device() -> None:
+    assert plan(PoolRequest(ipc="auto")).ipc_bytes == 256 * MIB
+    small = plan(PoolRequest(ipc="auto"), free_bytes=64 * MIB, total_bytes=64 * MIB)
+    assert small.ipc_bytes == 8 * MIB
+
+
 def test_ipc_size_is_rounded_up_to_256_bytes() -> None:
     assert plan(PoolRequest(ipc=1000)).ipc_bytes == 1024
 

@@ -114,3 +114,24 @@ def test_configuration_names_every_variable_with_its_default() -> None:
     assert rows.pop("RMM_UVM_WARN_MONITOR") == "on"
     assert float(rows.pop("RMM_UVM_WARN_REPEAT_SECONDS")) == default.repeat_seconds
     assert {variable: float(text) for variable, text in rows.items()} == expected
+
+
+def test_changed_threshold_takes_what_rearms_it_along() -> None:
+    changed = Thresholds().changed(footprint_factor=2, host_memory_fraction=None)
+    assert changed.footprint_rearm_factor == 1.8
+    assert changed.host_memory_rearm_fraction == Thresholds().host_memory_rearm_fraction
+
+
+def test_changed_threshold_keeps_what_is_said_to_rearm_it() -> None:
+    changed = Thresholds().changed(footprint_factor=2, footprint_rearm_factor=0.5)
+    assert changed.footprint_rearm_factor == 0.5
+
+
+def test_threshold_that_was_off_is_rearmed_in_proportion_to_its_default() -> None:
+    off = Thresholds(amplification_factor=None, amplification_rearm_factor=9.0)
+    assert off.changed(amplification_factor=3).amplification_rearm_factor == 1.5
+
+
+def test_changing_what_is_no_threshold_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"no 'footprint': they have footprint_factor"):
+        Thresholds().changed(footprint=2)
