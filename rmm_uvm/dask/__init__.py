@@ -2,11 +2,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dask workers on managed memory: a preload, a plugin, a cluster in one line.
 
-Importing it needs Dask alone: neither RMM nor a GPU, so schedulers and clients can.
+Importing it needs Dask alone: neither RMM nor a GPU, so schedulers and clients can. Names that need
+Dask are imported when they are first used.
 """
 
 from __future__ import annotations
 
-from rmm_uvm.dask.preload import dask_setup, dask_teardown
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["dask_setup", "dask_teardown"]
+from rmm_uvm.dask.defaults import register_defaults
+from rmm_uvm.dask.preload import dask_setup, dask_teardown
+from rmm_uvm.errors import AvailabilityError
+
+if TYPE_CHECKING:
+    from rmm_uvm.dask.cluster import local_cluster
+    from rmm_uvm.dask.plugin import UvmPlugin
+
+__all__ = ["UvmPlugin", "dask_setup", "dask_teardown", "local_cluster"]
+
+_MODULE_OF = {"UvmPlugin": "plugin", "local_cluster": "cluster"}
+
+register_defaults()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("dask", "distributed"):
+            raise
+        raise AvailabilityError(
+            f"rmm_uvm.dask.{name} needs Dask: pip install 'rmm-uvm[dask]'"
+        ) from None
+    globals()[name] = value  # the next use is a plain look-up
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

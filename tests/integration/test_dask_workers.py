@@ -80,31 +80,6 @@ def test_preload_with_settings_installs_them_in_the_worker() -> None:
         assert list(client.run(_pool_bytes).values()) == [16 << 20]
 
 
-def test_preload_without_settings_installs_the_default_pool(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import rmm_uvm.dask as preload
-
-    with dask.config.set({"rmm-uvm": None}):
-        preload.dask_setup(worker=None)
-
-    assert _installed_mr() == "UvmResourceAdaptor"
-    preload.dask_teardown(worker=None)
-    assert rmm_uvm.current_installation() is None
-
-
-def test_preload_with_unknown_setting_raises_and_installs_nothing() -> None:
-    import rmm_uvm.dask as preload
-
-    with (
-        dask.config.set({"rmm-uvm": {"pool-size": "1GiB"}}),
-        pytest.raises(TypeError, match="pool_size"),
-    ):
-        preload.dask_setup(worker=None)
-
-    assert rmm_uvm.current_installation() is None
-
-
 def test_preload_module_without_dask_can_be_imported() -> None:
     program = "import sys; sys.modules['dask'] = None; import rmm_uvm.dask"
     subprocess.run([sys.executable, "-P", "-c", program], check=True)

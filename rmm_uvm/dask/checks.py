@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a value can be that of a setting; each check returns it in its plain form.
+
+Plain: sizes as bytes or fractions, names with underscores, nothing that JSON could not hold. So a
+setting can go through a configuration file, a command line and a pickle, and two workers' settings
+can be compared. Whether a size fits the device is seen when the pool is made.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.units import parse_bytes, parse_size
+from rmm_uvm.watch.thresholds import Thresholds
+
+__all__ = ["CHECKS"]
+
+_LIBRARIES = ("cupy", "torch")
+_COMM = ("chunk_size", "wait_seconds")
+
+
+def _size(name: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> int | float | None:
+        if value is None:
+            return None
+        if isinstance(value, float):
+            parse_size(value, 1 << 40, name)  # is it a fraction?
+            return value
+        return parse_bytes(value, name)
+
+    return check
+
+
+def _ipc_pool_size(value: Any) -> int | float | str | None:
+    if value == "auto":
+        return "auto"
+    found: int | float | None = _size("ipc_pool_size")(value)
+    return found
+
+
+def _one_of(name: str, allowed: tuple[Any, ...]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        for each in allowed:  # 1 is not True
+            if type(value) is type(each) and value == each:
+                return each
+        raise ConfigurationError(f"{name}={value!r}: use {', '.join(map(repr, allowed))}")
+
+    return check
+
+
+def _libraries(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    names = value.split(",") if isinstance(value, str) else value
+    if isinstance(names, Iterable):
+        names = tuple(name.strip() if isinstance(name, str) else name for name in names)
+        names = tuple(name for name in names if name != "")
+        if all(name in _LIBRARIES for name in names):
+            return names
+    raise ConfigurationError(f"libraries={value!r}: a list of 'cupy' and 'torch', [] for none")
+
+
+def _monitor(value: Any) -> bool | dict[str, Any]:
+    if isinstance(value, bool):
+        return value
+    found = _mapping("monitor", value, "true, false, or keywords of rmm_uvm.monitor")
+    if refused := {"devices", "driver", "thresholds"} & set(found):
+        raise ConfigurationError(
+            f"monitor has {', '.join(map(repr, sorted(refused)))}: on a worker these are settings "
+            "beside it, or its own"
+        )
+    return found
+
+
+def _thresholds(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    found = _mapping("thresholds", value, "a mapping of rmm_uvm.watch.thresholds.Thresholds")
+    Thresholds().changed(**found)
+    return found
+
+
+def _driver(value: Any) -> str | None:
+    kind, colon, size = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if value is not None and (kind not in ("cuda", "simulated") or (kind == "cuda" and colon)):
+        raise ConfigurationError(f"driver={value!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")
+    if size:
+        parse_bytes(size, "driver")
+    return None if value is None else str(value)
+
+
+def _workers_per_host(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise ConfigurationError(f"workers_per_host={value!r}: a number of workers, from 1")
+
+
+def _protocol(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise ConfigurationError(f"protocol={value!r}: such as 'ucxuvm' or 'tcp'")
+
+
+def _comm(value: Any) -> dict[str, Any]:
+    found = _mapping("comm", {} if value is None else value, "a mapping of settings")
+    if wrong := [name for name in found if name not in _COMM]:
+        raise ConfigurationError(
+            f"comm has {', '.join(map(repr, wrong))}: it can have {', '.join(_COMM)}"
+        )
+    if (size := found.get("chunk_size")) is not None:
+        found["chunk_size"] = parse_bytes(size, "comm.chunk_size")
+    seconds = found.get("wait_seconds", 0)
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not number or not math.isfinite(seconds) or seconds < 0:
+        raise ConfigurationError(f"comm.wait_seconds={seconds!r}: seconds, from 0")
+    return found
+
+
+def _mapping(name: str, value: Any, wanted: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{name}={value!r}: use {wanted}")
+    found = {str(key).replace("-", "_"): each for key, each in value.items()}
+    try:
+        json.dumps(found, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"{name}={value!r}: workers are other processes, so only numbers, text, true and false"
+        ) from None
+    return found
+
+
+CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "initial_pool_size": _size("initial_pool_size"),
+    "maximum_pool_size": _size("maximum_pool_size"),
+    "ipc_pool_size": _ipc_pool_size,
+    "prefetch": _one_of("prefetch", ("auto", "always", "never")),
+    "libraries": _libraries,
+    "cudf_prefetch": _one_of("cudf_prefetch", ("auto", True, False)),
+    "monitor": _monitor,
+    "driver": _driver,
+    "thresholds": _thresholds,
+    "workers_per_host": _workers_per_host,
+    "protocol": _protocol,
+    "comm": _comm,
+}
+"""By setting; each raises `ConfigurationError` with the name, the value and what can be used."""

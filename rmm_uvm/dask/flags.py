@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Settings as flags of a worker's command line, and back.
+
+A flag's text is read as in Dask's files, by YAML: ``--maximum-pool-size 64GiB``,
+``--initial-pool-size 0.5``, ``--monitor '{interval-seconds: 1}'``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from rmm_uvm.dask.settings import NAMES, checked
+from rmm_uvm.errors import ConfigurationError
+
+__all__ = ["FLAGS", "SettingType", "arguments_of", "without_settings"]
+
+FLAGS = {name: f"--{name.replace('_', '-')}" for name in NAMES if name != "protocol"}
+"""Flag by setting. A worker's ``--protocol`` is Dask's own."""
+
+
+class SettingType(click.ParamType):  # type: ignore[type-arg]
+    """The type of a flag: text that must be a value of one setting.
+
+    Parameters
+    ----------
+    setting : str
+        Its name.
+    """
+
+    name = "value"
+
+    def __init__(self, setting: str) -> None:
+        self.setting = setting
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the setting's plain value in a tuple; a usage error if the text is none."""
+        try:
+            found = checked({self.setting: _read(value)})[self.setting]
+        except ValueError as error:
+            self.fail(" ".join(str(error).split()), param, ctx)
+        return (found,)  # null is a value too, and click says None where there is no flag
+
+
+def _read(text: str) -> Any:
+    """Return what a text says, as JSON or YAML; JSON first, since YAML takes 1e-05 for a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        import yaml  # comes with Dask
+
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigurationError(f"{text!r} is no YAML: {error}") from None
+
+
+def arguments_of(keywords: Mapping[str, Any]) -> list[str]:
+    """Return the command line that says the same as some settings.
+
+    Parameters
+    ----------
+    keywords : mapping of str to object
+        Settings, without ``protocol``.
+
+    Raises
+    ------
+    ConfigurationError
+        A name is unknown, or a value cannot be used.
+
+    Examples
+    --------
+    >>> arguments_of({"maximum_pool_size": "1GiB", "prefetch": "always"})
+    ['--maximum-pool-size', '1073741824', '--prefetch', '"always"']
+    """
+    values = checked(keywords)
+    return [word for name in values for word in (FLAGS[name], json.dumps(values[name]))]
+
+
+def without_settings(arguments: Sequence[str]) -> list[str]:
+    """Return a command line without the flags of ours, which all have a value.
+
+    Examples
+    --------
+    >>> without_settings(["--prefetch", "always", "--create-cuda-context", "--monitor=false"])
+    ['--create-cuda-context']
+    """
+    ours = set(FLAGS.values())
+    left, words = [], iter(arguments)
+    for word in words:
+        if word in ours:
+            next(words, None)
+        elif word.partition("=")[0] not in ours:
+            left.append(word)
+    return left

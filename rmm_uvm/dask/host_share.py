@@ -1,0 +1,47 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How many workers share the memory of this host, or of its container.
+
+Whatever leaves a device needs host memory, and workers of one host take it from the same machine
+or the same container's limit: each may count on a share only. Dask divides as well: the memory
+limit that it gives a worker by itself is the host's memory over the number of workers.
+"""
+
+from __future__ import annotations
+
+__all__ = ["workers_on_host"]
+
+
+def workers_on_host(
+    *,
+    asked: int | None,
+    memory_limit_bytes: int | None,
+    host_bytes: int,
+    visible_devices: int | None,
+) -> int:
+    """Return the number of workers that share the host's memory; >= 1.
+
+    Parameters
+    ----------
+    asked : int or None
+        ``workers-per-host`` of the settings, which comes before everything else.
+    memory_limit_bytes : int or None
+        The worker's memory limit; None if Dask was told not to limit it.
+    host_bytes : int
+        The memory of which Dask's limits are a part: the machine's, or the container's limit.
+    visible_devices : int or None
+        Entries of CUDA_VISIBLE_DEVICES; None if it is not set. dask-cuda gives all its workers of a
+        host the same list, turned, so there are no more workers than entries. That also keeps a
+        limit that a user chose (``--memory-limit 10GB``) from looking like a hundredth of the host.
+
+    Examples
+    --------
+    >>> workers_on_host(asked=None, memory_limit_bytes=16, host_bytes=64, visible_devices=None)
+    4
+    """
+    if asked is not None:
+        return asked
+    if not memory_limit_bytes:
+        return max(visible_devices or 1, 1)
+    by_limit = max(round(host_bytes / memory_limit_bytes), 1)
+    return min(by_limit, visible_devices) if visible_devices else by_limit

@@ -1,0 +1,250 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The managed pool of one worker: made once, kept, replaced, put back.
+
+A preload and any number of plugins may ask for it, one after the other. The worker holds this
+object among its extensions, so that all of them find the same one. Everything here runs in the
+worker's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import inspect
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rmm_uvm.dask import defaults
+from rmm_uvm.dask.host_share import workers_on_host
+from rmm_uvm.dask.refusals import facts_of, refusals, remarks
+from rmm_uvm.dask.settings import Settings, settings_of
+from rmm_uvm.dask.visible_devices import count_visible_devices
+from rmm_uvm.errors import ConfigurationError, UvmError
+from rmm_uvm.units import format_bytes
+
+__all__ = ["EXTENSION", "WorkerPool"]
+
+EXTENSION = "rmm-uvm"
+
+# Below Dask's own, so that its lines are where those of the worker are: on the terminal, and in
+# Client.get_worker_logs().
+_logger = logging.getLogger("distributed.worker.rmm_uvm")
+
+
+class WorkerPool:
+    """Makes the pool of one worker, and puts back what was there when nobody asks for it any more.
+
+    Parameters
+    ----------
+    worker : distributed.Worker
+
+    Notes
+    -----
+    Not thread-safe: for the worker's event loop alone.
+    """
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self._holders: set[str] = set()
+        self._leaving: set[str] = set()  # let go in this turn of the event loop
+        self._base: Settings | None = None  # what the preload was told
+        self._installation: Any = None  # Installation; RMM may be missing here
+        self._attached: list[Any] = []
+        self._comm_configuration: Any = None
+
+    @classmethod
+    def of(cls, worker: Any) -> WorkerPool:
+        """Return the one of a worker; made when it is first asked for."""
+        found = worker.extensions.get(EXTENSION)
+        if found is None:
+            found = worker.extensions[EXTENSION] = cls(worker)
+        pool: WorkerPool = found
+        return pool
+
+    def hold(self, holder: str, keywords: dict[str, Any], *, is_base: bool = False) -> None:
+        """Have the pool installed with these settings.
+
+        Parameters
+        ----------
+        holder : str
+            Who asks; the pool stays until `let_go` was called for each.
+        keywords : dict of str to object
+            Settings that come before those of the preload, and of Dask's configuration.
+        is_base : bool
+            The settings are this worker's own (a preload's), to which others add.
+
+        Raises
+        ------
+        ConfigurationError
+            A setting cannot be used, fights one of Dask's, or the pool that is there has other
+            settings and cannot be replaced. Nothing was changed.
+        UvmError, MemoryError, ImportError
+            As `rmm_uvm.reinitialize`.
+        """
+        if holder in self._leaving:  # what it has stays if what it asks for now is refused
+            self._leaving.discard(holder)
+            self._holders.add(holder)
+        importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
+        settings = self._settings(keywords, is_base=is_base)
+        facts = facts_of(self._worker, settings)
+        if refused := refusals(facts):
+            raise ConfigurationError("; ".join(refused))
+        arguments = settings.arguments(self._workers_on_host(settings))
+        if self._keeps(arguments):
+            _logger.info("rmm_uvm: %s finds a managed pool with its settings, and keeps it", holder)
+        else:
+            for line in remarks(facts):
+                _logger.warning("rmm_uvm: %s", line)
+            self._install(arguments, settings, holder)
+        self._holders.add(holder)
+        self._installation.holders.add(self._worker.id)
+        if is_base:
+            self._base = settings
+
+    def let_go(self, holder: str) -> None:
+        """Say that one of those who asked does not need the pool any more.
+
+        The last one has it put back: at once where the worker ends, else in the next turn of the
+        event loop. Dask takes a plugin down before it sets up another of the same name, and a pool
+        that both want is not to be torn down between.
+        """
+        if holder not in self._holders:
+            return
+        self._holders.discard(holder)
+        if self._worker.status.name in ("closing", "closed", "failed", "init"):
+            self._put_back()
+        else:
+            self._leaving.add(holder)
+            asyncio.get_running_loop().call_soon(self._put_back)
+
+    def _settings(self, keywords: dict[str, Any], *, is_base: bool) -> Settings:
+        if is_base or self._base is None:
+            return settings_of(defaults.section(), keywords)
+        return self._base.changed(keywords)
+
+    def _workers_on_host(self, settings: Settings) -> int:
+        from distributed.system import MEMORY_LIMIT
+
+        return workers_on_host(
+            asked=settings.workers_per_host,
+            memory_limit_bytes=self._worker.memory_manager.memory_limit,
+            host_bytes=MEMORY_LIMIT,
+            visible_devices=count_visible_devices(os.environ.get("CUDA_VISIBLE_DEVICES")),
+        )
+
+    def close(self) -> None:
+        """Put back what was there, whoever holds the pool; Dask calls it when the worker ends."""
+        self._holders.clear()
+        self._put_back()
+
+    def _keeps(self, arguments: dict[str, Any]) -> bool:
+        """Tell whether the pool that is there was made with these arguments; then it will do."""
+        from rmm_uvm.install import current_installation
+
+        current = current_installation()
+        if current is None or _differences(current.arguments, arguments):
+            return False
+        self._attach()
+        self._installation = current  # of the preload, or another worker of this process
+        return True
+
+    def _install(self, arguments: dict[str, Any], settings: Settings, holder: str) -> None:
+        from rmm_uvm.install import current_installation, reinitialize
+
+        current = current_installation()
+        holders: set[str] = set()
+        if current is not None:
+            differences = _differences(current.arguments, arguments)
+            _refuse_if_alive(current, differences)
+            _logger.info("rmm_uvm: %s has the managed pool made again: %s", holder, differences)
+            holders = current.holders  # other workers of this process
+            del current  # or it would keep the old pool
+        made = reinitialize(**arguments)
+        made.holders = holders
+        self._attach()
+        self._installation = made
+        self._configure_comm(settings)
+        sizes, info = made.devices[0].sizes, made.devices[0].info
+        _logger.info(
+            "rmm_uvm: managed pool on %s: %s, at most %s (%s); IPC pool %s; prefetch %s",
+            info.name,
+            format_bytes(sizes.initial_bytes),
+            format_bytes(sizes.maximum_bytes),
+            sizes.maximum_reason,
+            format_bytes(sizes.ipc_bytes) if sizes.ipc_bytes else "off",
+            settings.prefetch,
+        )
+
+    def _attach(self) -> None:
+        """Add what belongs to a worker with a pool; once."""
+        if self._installation is None:
+            from rmm_uvm.integrations import prometheus
+
+            prometheus.register()  # says that it is not available where the client is missing
+
+    def _detach(self) -> None:
+        from rmm_uvm.integrations import prometheus
+
+        prometheus.unregister()
+        if self._comm_configuration is not None:
+            self._comm_configuration.__exit__(None, None, None)
+            self._comm_configuration = None
+
+    def _configure_comm(self, settings: Settings) -> None:
+        """Let the comm backend, which reads Dask's configuration, see what flags said."""
+        import dask.config
+
+        if self._comm_configuration is not None:
+            self._comm_configuration.__exit__(None, None, None)
+        comm = {name.replace("_", "-"): value for name, value in settings.comm.items()}
+        self._comm_configuration = dask.config.set(
+            {defaults.SECTION: {**(defaults.section() or {}), "comm": comm}}
+        )
+
+    def _put_back(self) -> None:
+        self._leaving.clear()
+        if self._holders or self._installation is None:
+            return
+        from rmm_uvm.install import current_installation, restore
+
+        installation, self._installation = self._installation, None
+        self._detach()
+        current = current_installation()
+        if current is None or current is not installation:
+            _logger.info("rmm_uvm: the managed pool was replaced meanwhile; what is there stays")
+            return
+        current.holders.discard(self._worker.id)
+        if current.holders:  # other workers of this process
+            return
+        try:
+            restore()
+        except UvmError as error:
+            _logger.warning("rmm_uvm: the managed pool stays: %s", error)
+
+
+def _refuse_if_alive(installation: Any, differences: str) -> None:
+    gc.collect()  # what only garbage keeps alive is not alive
+    alive_bytes = sum(each.managed_mr.get_allocated_bytes() for each in installation.devices)
+    if alive_bytes:
+        raise ConfigurationError(
+            f"the managed pool cannot be replaced by one with other settings ({differences}): "
+            f"{format_bytes(alive_bytes)} are alive in it; release the results, or restart the "
+            "workers with client.restart()"
+        )
+
+
+def _differences(installed: Mapping[str, Any], asked: dict[str, Any]) -> str:
+    """Return in words which arguments of an installation are not those that are asked for."""
+    from rmm_uvm.install import reinitialize
+
+    wanted = inspect.signature(reinitialize).bind(**asked)
+    wanted.apply_defaults()
+    return ", ".join(
+        f"{name} is {installed.get(name)!r}, not {value!r}"
+        for name, value in wanted.arguments.items()
+        if installed.get(name) != value
+    )
