@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from rmm_uvm._lib.pending import call_in_main_thread
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.watch import listeners
 from rmm_uvm.watch.finding import WARNING_OF, Finding
 from rmm_uvm.watch.user_code import Place, place_of
 
@@ -52,10 +53,10 @@ class Delivery:
 
     Notes
     -----
-    Except with None, a finding is also logged as a warning by ``rmm_uvm.watch`` if the program set
-    logging up. The main thread shows a warning when it next runs Python code: after a long call
-    into C, not during it. What it never came to is shown by `close`. A forked child drops what its
-    parent has not shown yet.
+    Except with None, a finding is also told to whoever listens (`rmm_uvm.watch.listeners`), and
+    logged as a warning by ``rmm_uvm.watch`` if the program set logging up. The main thread shows a
+    warning when it next runs Python code: after a long call into C, not during it. What it never
+    came to is shown by `close`. A forked child drops what its parent has not shown yet.
 
     Examples
     --------
@@ -88,6 +89,8 @@ class Delivery:
         """Hand findings on."""
         for finding in findings:
             self._log(finding)
+            if self._on_finding is not None:
+                listeners.tell(finding)
             if self._in_main_thread:
                 self._waiting.append(finding)
             elif callable(self._on_finding):

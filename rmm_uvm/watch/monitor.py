@@ -249,13 +249,15 @@ class Monitor:
         """Processor time that watching took so far."""
         return 0.0 if self._session is None else self._session.cost_seconds
 
-    def snapshot(self, device: int | None = None) -> Snapshot:
+    def snapshot(self, device: int | None = None, *, fresh: bool = True) -> Snapshot:
         """Return totals and levels of a device, now; after `stop`, as they were last.
 
         Parameters
         ----------
         device : int or None
             CUDA ordinal; None: the first that is watched.
+        fresh : bool
+            Take a sample for it. False: as of the newest there is, and the GPU is not asked.
 
         Raises
         ------
@@ -265,7 +267,7 @@ class Monitor:
             If the monitor was never started.
         """
         session = self._started()
-        return session.snapshot(self._watched(device))
+        return session.snapshot(self._watched(device), fresh=fresh)
 
     def window(self, since: Snapshot | None = None, device: int | None = None) -> Window:
         """Return what happened between a snapshot and now.

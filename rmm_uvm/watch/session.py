@@ -302,13 +302,17 @@ class Session:
         kept = self._samples[max(since_sequence - self._lost, 0) :]
         return kept, self._lost + len(self._samples), max(self._lost - since_sequence, 0)
 
-    def snapshot(self, device_id: int) -> Snapshot:
-        """Return totals and levels of a device: of this moment while it runs, else the last."""
-        if self.running:
+    def snapshot(self, device_id: int, *, fresh: bool = True) -> Snapshot:
+        """Return totals and levels of a device: of this moment while it runs, else the last.
+
+        Unless `fresh`, as of the newest sample.
+        """
+        fresh = fresh and self.running
+        if fresh:
             self._refresh((device_id,))
             if self._attribution is not None:
                 self._attribution.look(self.elapsed_seconds())
-        return self._newest(self.facts_of(device_id), fresh=self.running)
+        return self._newest(self.facts_of(device_id), fresh=fresh)
 
     def _newest(self, facts: DeviceFacts, *, fresh: bool = False) -> Snapshot:
         sampler = self._sampler
@@ -369,6 +373,8 @@ class Session:
 
     def masked(self, rows: Samples) -> Samples:
         """Return samples that do not claim to know what another simulated device counts."""
+        if not self._moved_devices:
+            return rows
         moved = np.isin(rows["device_id"], list(self._moved_devices))
         if moved.any():
             rows = rows.copy()

@@ -38,6 +38,8 @@ NEEDS: dict[str, Known] = {
 }
 """The bits of ``known`` that a field of a sample needs to mean anything."""
 
+_BITS = {name: int(bit) for name, bit in NEEDS.items()}
+
 TOTALS = (
     "host_to_device_bytes",
     "device_to_host_bytes",
@@ -277,15 +279,17 @@ def snapshot_of(
     run_id : str
         Which run of which monitor.
     """
-    known = Known(int(row["known"]))
-    values = {name: int(row[name]) if known & bit == bit else None for name, bit in NEEDS.items()}
+    # Plain numbers from here on: this is most of what a snapshot costs, and enums are slow.
+    fields = dict(zip(row.dtype.names or (), row.item(), strict=True))
+    known = fields["known"]
+    values = {name: fields[name] if known & bit == bit else None for name, bit in _BITS.items()}
     return Snapshot(
         device_id=facts.device_id,
-        time_ns=int(row["time_ns"]),
+        time_ns=fields["time_ns"],
         **values,
         capacity_bytes=facts.capacity_bytes or None,
         device_total_bytes=facts.total_bytes or None,
-        resident_exact=bool(known & Known.RESIDENT_EXACT),
+        resident_exact=bool(known & int(Known.RESIDENT_EXACT)),
         simulated=facts.simulated,
         causes=causes,
         prefetch_skipped=prefetch_skipped,

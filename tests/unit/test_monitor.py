@@ -102,6 +102,22 @@ def test_figures_stay_after_stop(make: Make, device: SimulatedDevice) -> None:
     mr.deallocate(pointer, 16 * MIB)
 
 
+def test_snapshot_that_need_not_be_fresh_takes_no_sample(
+    make: Make, device: SimulatedDevice
+) -> None:
+    mr = ManagedMemoryResource(device)
+    pointer = mr.allocate(16 * MIB)
+    with make() as m:
+        n_samples = len(m.samples())
+        device.cpu_touch(pointer, 16 * MIB)
+
+        assert m.snapshot(fresh=False).device_to_host_bytes == 0
+        assert len(m.samples()) == n_samples
+        assert m.snapshot().device_to_host_bytes == 16 * MIB
+        assert m.snapshot(fresh=False) == m.snapshot()
+    mr.deallocate(pointer, 16 * MIB)
+
+
 def test_monitor_that_was_never_started_says_so() -> None:
     m = Monitor(publish=False)
 
