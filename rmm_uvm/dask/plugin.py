@@ -7,6 +7,7 @@ Needs Dask. Neither the client that registers it nor the scheduler needs RMM or 
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from distributed import WorkerPlugin
@@ -14,6 +15,8 @@ from distributed import WorkerPlugin
 from rmm_uvm.dask.settings import checked
 
 __all__ = ["RefusedStart", "UvmPlugin"]
+
+_logger = logging.getLogger("distributed.worker.rmm_uvm")
 
 
 class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
@@ -35,7 +38,8 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
     ------
     ConfigurationError
         A setting is unknown or cannot be used. When registered: the line of a worker that cannot
-        have the pool, for instance since it has less free memory.
+        have the pool, for instance since it has less free memory. It runs on as it was; a worker
+        that joins later and cannot have the pool says why and ends.
 
     Examples
     --------
@@ -52,7 +56,11 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
         """Install the pool, or keep the one that is there; Dask calls it on each worker."""
         from rmm_uvm.dask.worker_pool import WorkerPool
 
-        WorkerPool.of(worker).hold("the plugin", self.keywords)
+        try:
+            WorkerPool.of(worker).hold("the plugin", self.keywords)
+        except Exception as error:
+            _end_if_it_joins(worker, error)
+            raise
 
     def teardown(self, worker: Any) -> None:
         """Let the pool go; Dask calls it when the plugin is removed, or the worker ends."""
@@ -63,6 +71,18 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
     def __repr__(self) -> str:
         named = ", ".join(f"{name}={value!r}" for name, value in self.keywords.items())
         return f"UvmPlugin({named})"
+
+
+def _end_if_it_joins(worker: Any, error: Exception) -> None:
+    """End a worker that joins the cluster; one that runs is left as it was.
+
+    A client is told what a running worker raises. One that joins logs it and goes on, without the
+    pool. Its nanny is told to end too, so that it does not start the next.
+    """
+    if not worker.periodic_callbacks["heartbeat"].is_running():
+        line = " ".join(str(error).split())
+        _logger.error("rmm_uvm: this worker ends, since it cannot have the pool: %s", line)
+        worker.loop.add_callback(worker.close, reason="rmm-uvm-refused")
 
 
 class RefusedStart(WorkerPlugin):  # type: ignore[misc]

@@ -18,7 +18,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rmm_uvm.dask import defaults
+from rmm_uvm.dask import defaults, host_pause
 from rmm_uvm.dask.host_share import workers_on_host
 from rmm_uvm.dask.refusals import facts_of, refusals, remarks
 from rmm_uvm.dask.settings import Settings, settings_of
@@ -185,10 +185,12 @@ class WorkerPool:
             from rmm_uvm.integrations import prometheus
 
             prometheus.register()  # says that it is not available where the client is missing
+            host_pause.attach(self._worker)
 
     def _detach(self) -> None:
         from rmm_uvm.integrations import prometheus
 
+        host_pause.detach(self._worker)
         prometheus.unregister()
         if self._comm_configuration is not None:
             self._comm_configuration.__exit__(None, None, None)

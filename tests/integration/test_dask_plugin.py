@@ -1,0 +1,216 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""`UvmPlugin` on workers that run, in this process, on a simulated device."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import cloudpickle
+import pytest
+import rmm
+from distributed import Client, Scheduler, Worker
+
+import rmm_uvm
+from rmm_uvm.dask import UvmPlugin
+from rmm_uvm.errors import ConfigurationError
+
+from . import dask_in_process as cluster
+
+# Dask's own warnings are no business of these tests.
+pytestmark = pytest.mark.filterwarnings("default")
+
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _offload_thread() -> None:
+    cluster.start_offload_thread()
+
+
+@pytest.fixture(autouse=True)
+def _simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
+
+
+def on_a_worker(
+    test: Callable[[Client, Worker], Awaitable[None]], *arguments: str, preload: bool = False
+) -> None:
+    """Run a test with a client and a worker, the worker with the preload if asked for."""
+
+    async def with_worker(scheduler: Scheduler) -> None:
+        async with (
+            cluster.worker(
+                scheduler, *arguments, preload="rmm_uvm.dask" if preload else ""
+            ) as worker,
+            Client(scheduler.address, asynchronous=True) as client,
+        ):
+            await test(client, worker)
+
+    cluster.run(with_worker)
+    assert rmm_uvm.current_installation() is None
+
+
+def initial_bytes() -> int:
+    installation = rmm_uvm.current_installation()
+    assert installation is not None
+    return installation.devices[0].sizes.initial_bytes
+
+
+def test_plugin_installs_the_pool_on_a_running_worker_and_removing_it_restores() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+
+    async def test(client: Client, worker: Worker) -> None:
+        assert rmm_uvm.current_installation() is None
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        assert list(worker.plugins) == ["shuffle", "rmm-uvm"]
+        assert initial_bytes() == 16 * MIB
+        await client.unregister_worker_plugin("rmm-uvm")
+        await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is None
+        assert rmm.mr.get_per_device_resource(0) is before
+
+    on_a_worker(test)
+
+
+def test_plugin_reaches_workers_that_join_later() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        await worker.close()
+        assert rmm_uvm.current_installation() is None
+        async with cluster.worker(worker.scheduler, preload=""):
+            assert initial_bytes() == 16 * MIB
+
+    on_a_worker(test)
+
+
+def test_worker_that_joins_and_cannot_have_the_pool_ends_and_says_why() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        with pytest.raises(ConfigurationError):
+            await client.register_plugin(UvmPlugin(initial_pool_size="1PiB"))
+        assert worker.status.name == "running"  # the client knows
+        with cluster.logged() as lines:
+            joins = await cluster.worker(worker.scheduler, preload="")
+            await joins.finished()
+        assert joins.status.name == "closed"
+        assert lines == [
+            line for line in lines if "this worker ends" in line and "initial_pool_size" in line
+        ]
+        assert len(lines) == 1
+
+    on_a_worker(test)
+
+
+def test_plugin_registered_again_with_the_same_settings_keeps_the_pool() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(prefetch="always"))
+        first = rmm_uvm.current_installation()
+        buffer = rmm.DeviceBuffer(size=MIB, mr=first.managed_mr)
+        await client.register_plugin(UvmPlugin(prefetch="always"))
+        await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is first
+        assert first.devices[0].current
+        del buffer
+
+    on_a_worker(test)
+
+
+def test_plugin_with_other_settings_makes_the_pool_again_when_nothing_is_alive_in_it() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        await client.register_plugin(UvmPlugin(initial_pool_size="8MiB"))
+        assert initial_bytes() == 8 * MIB
+
+    on_a_worker(test)
+
+
+def test_plugin_with_other_settings_is_refused_while_memory_is_alive_and_the_pool_stays() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        first = rmm_uvm.current_installation()
+        buffer = rmm.DeviceBuffer(size=MIB, mr=first.managed_mr)
+        with pytest.raises(ConfigurationError) as caught:
+            await client.register_plugin(UvmPlugin(initial_pool_size="8MiB"))
+        assert str(caught.value).startswith(
+            "the managed pool cannot be replaced by one with other settings (initial_pool_size is "
+            "16777216, not 8388608): 1.00 MiB are alive in it"
+        )
+        await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is first
+        assert first.devices[0].current
+        del buffer
+
+    on_a_worker(test)
+
+
+def test_pool_that_cannot_be_installed_is_an_error_at_the_client_with_the_workers_line() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        with pytest.raises(ConfigurationError, match=r"initial_pool_size is 1\.00 PiB, over"):
+            await client.register_plugin(UvmPlugin(initial_pool_size="1PiB"))
+        assert rmm_uvm.current_installation() is None
+
+    on_a_worker(test)
+
+
+def test_preload_and_plugin_together_install_once_and_say_so() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        first = rmm_uvm.current_installation()
+        with cluster.logged() as lines:
+            await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+            await client.register_plugin(UvmPlugin())
+        assert rmm_uvm.current_installation() is first
+        assert len(lines) == 2
+        assert all("the plugin finds a managed pool with its settings" in line for line in lines)
+        await client.unregister_worker_plugin("rmm-uvm")
+        await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is first
+
+    on_a_worker(test, "--initial-pool-size", "16MiB", preload=True)
+
+
+def test_plugin_adds_to_what_the_preload_was_told() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(prefetch="always"))
+        assert initial_bytes() == 16 * MIB
+        assert rmm_uvm.current_installation().managed_mr.prefetch == "always"
+
+    on_a_worker(test, "--initial-pool-size", "16MiB", preload=True)
+
+
+def test_pool_that_a_user_installed_meanwhile_stays() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        users = rmm_uvm.reinitialize("8MiB")
+        with cluster.logged() as lines:
+            await client.unregister_worker_plugin("rmm-uvm")
+            await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is users
+        assert "what is there stays" in lines[-1]
+        rmm_uvm.restore()
+
+    on_a_worker(test)
+
+
+# --- the plugin itself -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [({"colour": "red"}, "no setting 'colour'"), ({"prefetch": "maybe"}, "prefetch='maybe'")],
+)
+def test_plugin_with_settings_that_cannot_be_is_refused_where_it_is_made(
+    settings: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        UvmPlugin(**settings)
+
+
+def test_plugin_is_the_same_after_pickling() -> None:
+    plugin = UvmPlugin(maximum_pool_size="1GiB", monitor={"interval-seconds": 1})
+    assert pickle.loads(cloudpickle.dumps(plugin)).keywords == {
+        "maximum_pool_size": 1 << 30,
+        "monitor": {"interval_seconds": 1},
+    }

@@ -1,0 +1,210 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `local_cluster` starts, given what was asked and what there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rmm_uvm.dask.cluster_plan import ClusterPlan, Surroundings, plan_cluster
+from rmm_uvm.dask.flags import arguments_of
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+
+TWO_GPUS = Surroundings(gpus=2)
+
+
+def plan(
+    n_workers: int | None = None,
+    around: Surroundings = TWO_GPUS,
+    simulated: Any = None,
+    protocol: str | None = None,
+    **keywords: Any,
+) -> ClusterPlan:
+    return plan_cluster(
+        n_workers, simulated=simulated, protocol=protocol, keywords=keywords, around=around
+    )
+
+
+def told(found: ClusterPlan) -> dict[str, str]:
+    """Return the settings that workers are told, by flag."""
+    arguments = found.keywords["preload_argv"]
+    return dict(zip(arguments[::2], arguments[1::2], strict=True))
+
+
+# --- with GPUs ---------------------------------------------------------------------------------
+
+
+def test_gpus_get_a_cluster_of_dask_cuda_set_up_right_and_nothing_to_say() -> None:
+    found = plan(maximum_pool_size="1GiB")
+    assert not found.simulated
+    assert found.lines == ()
+    assert found.keywords == {
+        "threads_per_worker": 1,
+        "device_memory_limit": 0,
+        "n_workers": None,
+        "protocol": "ucxuvm",
+        "preload": ["rmm_uvm.dask"],
+        "preload_argv": arguments_of(
+            {"maximum_pool_size": 1 << 30, "driver": "cuda", "workers_per_host": 2}
+        ),
+    }
+
+
+def test_without_ucx_workers_exchange_over_tcp_and_the_reason_is_said() -> None:
+    found = plan(around=Surroundings(gpus=1, ucx_problem="distributed-ucxx is missing"))
+    assert found.keywords["protocol"] == "tcp"
+    assert found.lines[0][1] == "workers exchange data over TCP: distributed-ucxx is missing"
+
+
+@pytest.mark.parametrize(
+    ("asked", "section", "expected"),
+    [("tcp", None, "tcp"), (None, {"protocol": "ucx"}, "ucx"), ("tcp", {"protocol": "ucx"}, "tcp")],
+)
+def test_protocol_is_the_argument_then_the_configuration(
+    asked: str | None, section: Any, expected: str
+) -> None:
+    around = Surroundings(gpus=1, section=section)
+    assert plan(around=around, protocol=asked).keywords["protocol"] == expected
+
+
+def test_security_leaves_the_protocol_to_dask() -> None:
+    assert plan(security=True).keywords["protocol"] is None
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "around", "keywords", "expected"),
+    [
+        (None, TWO_GPUS, {}, "2"),
+        (1, TWO_GPUS, {}, "1"),
+        (None, Surroundings(gpus=8, visible_devices="1,2,3"), {}, "3"),
+        (None, TWO_GPUS, {"CUDA_VISIBLE_DEVICES": [0]}, "1"),
+        (None, TWO_GPUS, {"CUDA_VISIBLE_DEVICES": "0,1"}, "2"),
+        (None, TWO_GPUS, {"workers_per_host": 7}, "7"),
+    ],
+)
+def test_workers_are_told_how_many_share_the_host(
+    n_workers: int | None, around: Surroundings, keywords: dict[str, Any], expected: str
+) -> None:
+    assert told(plan(n_workers, around, **keywords))["--workers-per-host"] == expected
+
+
+def test_workers_are_not_told_what_the_configuration_says_of_the_host() -> None:
+    around = Surroundings(gpus=2, section={"workers-per-host": 5})
+    assert "--workers-per-host" not in told(plan(around=around))
+
+
+def test_limit_of_the_device_that_is_given_stays() -> None:
+    assert plan(device_memory_limit="1GB").keywords["device_memory_limit"] == "1GB"
+
+
+# --- without -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("simulated", "around", "keywords", "driver", "reason"),
+    [
+        (None, Surroundings(), {}, "simulated", "of 16GiB, since there is no GPU here"),
+        ("64MiB", TWO_GPUS, {}, "simulated:64MiB", "of 64MiB, as asked"),
+        (64 << 20, TWO_GPUS, {}, "simulated:67108864", "of 67108864, as asked"),
+        (True, TWO_GPUS, {}, "simulated", "of 16GiB, as asked"),
+        (None, TWO_GPUS, {"driver": "simulated:1GiB"}, "simulated:1GiB", "of 1GiB, as configured"),
+        (None, Surroundings(gpus=2, driver="simulated"), {}, "simulated", "as configured"),
+    ],
+)
+def test_simulated_devices_are_told_of_first(
+    simulated: Any, around: Surroundings, keywords: dict[str, Any], driver: str, reason: str
+) -> None:
+    found = plan(None, around, simulated, **keywords)
+    assert found.simulated
+    assert found.lines[0][1].startswith("workers on simulated devices")
+    assert reason in found.lines[0][1]
+    assert told(found)["--driver"].strip('"') == driver
+    assert found.keywords["n_workers"] == 2
+    assert found.keywords["protocol"] is None
+
+
+def test_simulated_cluster_gets_no_keyword_that_only_dask_cuda_has() -> None:
+    found = plan(simulated=True, device_memory_limit=0, CUDA_VISIBLE_DEVICES="0", host="localhost")
+    assert found.keywords["host"] == "localhost"
+    assert not {"device_memory_limit", "CUDA_VISIBLE_DEVICES"} & set(found.keywords)
+
+
+@pytest.mark.parametrize("keywords", [{"simulated": False}, {"driver": "cuda"}])
+def test_gpu_that_is_asked_for_and_missing_is_said(keywords: dict[str, Any]) -> None:
+    with pytest.raises(AvailabilityError, match="there is no GPU here"):
+        plan(around=Surroundings(), **keywords)
+
+
+# --- preloads ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("preload", "configured", "expected"),
+    [
+        (None, (), ["rmm_uvm.dask"]),
+        ("mine", (), ["rmm_uvm.dask", "mine"]),
+        (["mine", "rmm_uvm.dask"], ("theirs",), ["rmm_uvm.dask", "mine"]),
+        (None, ["theirs"], ["rmm_uvm.dask", "theirs"]),
+        (None, "rmm_uvm.dask", ["rmm_uvm.dask"]),
+    ],
+)
+def test_our_preload_comes_first_and_others_stay(
+    preload: Any, configured: Any, expected: list[str]
+) -> None:
+    around = Surroundings(gpus=1, worker_preload=configured)
+    assert plan(around=around, preload=preload).keywords["preload"] == expected
+
+
+def test_arguments_of_the_configuration_stay_in_front() -> None:
+    around = Surroundings(gpus=1, worker_preload_argv=["--prefetch", "never"])
+    assert plan(around=around).keywords["preload_argv"][:2] == ["--prefetch", "never"]
+
+
+# --- refused -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keywords", "reason"),
+    [
+        ({"rmm_pool_size": "1GB"}, "rmm_pool_size of dask-cuda would replace"),
+        ({"rmm_managed_memory": True, "rmm_async": True}, "rmm_managed_memory, rmm_async"),
+        ({"enable_nvlink": True}, "enable_nvlink: leave it out"),
+        ({"enable_infiniband": False}, "set UCX_TLS"),
+        ({"preload_argv": ["--x"]}, "give them as keywords"),
+        ({"CUDA_VISIBLE_DEVICES": "0,0"}, "names 0 twice"),
+        ({"CUDA_VISIBLE_DEVICES": []}, "hides every GPU"),
+        ({"prefetch": "maybe"}, "prefetch='maybe'"),
+        ({"simulated": True, "driver": "cuda"}, "give one of them"),
+        ({"simulated": "many"}, "driver='simulated:many'|driver='many'"),
+        ({"n_workers": 0}, "n_workers=0"),
+        ({"n_workers": True}, "n_workers=True"),
+    ],
+)
+def test_keyword_that_cannot_be_is_refused_in_one_line(
+    keywords: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        plan(**keywords)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"visible_devices": ""}, "hides every GPU"),
+        ({"ucx_pool_size": "1GB"}, "distributed-ucxx.rmm.pool-size"),
+        ({"ucx_multi_buffer": True}, "multi-buffer"),
+        ({"worker_preload_argv": [["--a"], ["--b"]]}, "one list of words"),
+        ({"section": {"colour": "red"}}, "no setting 'colour'"),
+    ],
+)
+def test_surroundings_that_cannot_be_are_refused(facts: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        plan(around=Surroundings(gpus=2, **facts))
+    assert not plan(around=TWO_GPUS).simulated
+
+
+def test_options_that_ask_for_nothing_are_not_refused() -> None:
+    assert plan(rmm_pool_size=None, enable_nvlink=None).keywords["rmm_pool_size"] is None
