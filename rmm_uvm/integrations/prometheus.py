@@ -12,13 +12,14 @@ rmm_uvm.watch.snapshot : where the figures come from.
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, UvmError
+from rmm_uvm.integrations import collectors
+from rmm_uvm.integrations.collectors import MISSING
 from rmm_uvm.watch.monitor import Monitor, running
 from rmm_uvm.watch.snapshot import Snapshot
 
@@ -43,12 +44,6 @@ _LEVELS = {
     "device_used_bytes": "Device memory in use by all processes",
     "oversubscription_factor": "Footprint over capacity: 1 is full",
 }
-
-# A registry takes names once, and Dask can have several workers in one process: who registers last
-# only counts. Weak, so that a registry that is dropped leaves nothing behind.
-_registered: weakref.WeakKeyDictionary[Any, tuple[MonitorCollector, int]] = (
-    weakref.WeakKeyDictionary()
-)
 
 
 class MonitorCollector:
@@ -180,37 +175,12 @@ def register(registry: Any = None) -> Availability:
     -----
     Not thread-safe. Every `register` wants an `unregister`; the last of them takes effect.
     """
-    try:
-        import prometheus_client
-    except ImportError:
-        return Availability(available=False, reason=_missing("exporting metrics"))
-    registry = prometheus_client.REGISTRY if registry is None else registry
-    collector, count = _registered.get(registry, (None, 0))
-    if collector is None:
-        collector = MonitorCollector()
-        try:
-            registry.register(collector)
-        except ValueError as error:
-            return Availability(available=False, reason=f"Prometheus refused our names: {error}")
-    _registered[registry] = collector, count + 1
-    return Availability(available=True)
+    return collectors.register(MonitorCollector, registry)
 
 
 def unregister(registry: Any = None) -> None:
     """Take back one `register`; nothing if there was none."""
-    try:
-        import prometheus_client
-    except ImportError:
-        return
-    registry = prometheus_client.REGISTRY if registry is None else registry
-    collector, count = _registered.get(registry, (None, 0))
-    if collector is None:
-        return
-    if count > 1:
-        _registered[registry] = collector, count - 1
-        return
-    del _registered[registry]
-    registry.unregister(collector)
+    collectors.unregister(MonitorCollector, registry)
 
 
 def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = None) -> MetricsServer:
@@ -245,7 +215,7 @@ def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = Non
     try:
         import prometheus_client
     except ImportError:
-        raise AvailabilityError(_missing("start_http")) from None
+        raise AvailabilityError(MISSING) from None
     from rmm_uvm.integrations.metrics_server import MetricsServer
 
     registry = prometheus_client.CollectorRegistry()
@@ -263,7 +233,3 @@ def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = Non
             server.close()
             raise
     return server
-
-
-def _missing(what: str) -> str:
-    return f"{what} needs prometheus_client: pip install 'rmm-uvm[prometheus]'"

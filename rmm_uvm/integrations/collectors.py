@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Collectors in registries of ``prometheus_client``: each kind once, however often it is asked for.
+
+A registry takes names once, and Dask can have several workers in one process: who registers last
+only counts.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from rmm_uvm.device_info import Availability
+
+__all__ = ["register", "unregister"]
+
+MISSING = "exporting metrics needs prometheus_client: pip install 'rmm-uvm[prometheus]'"
+
+# By registry and by what makes the collector: the collector, and how often it was asked for. Weak,
+# so that a registry that is dropped leaves nothing behind.
+_registered: weakref.WeakKeyDictionary[Any, dict[Callable[[], Any], tuple[Any, int]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def register(make: Callable[[], Any], registry: Any = None) -> Availability:
+    """Export what a collector collects through a registry that something else serves.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the collector, if the registry has none made by it yet.
+    registry : prometheus_client.CollectorRegistry, optional
+        By default the one of the process, which Dask workers serve at ``/metrics``.
+
+    Returns
+    -------
+    Availability
+        Not available without ``prometheus_client``, or if something else exports these names.
+
+    Notes
+    -----
+    Not thread-safe. Every `register` wants an `unregister`; the last of them takes effect.
+    """
+    try:
+        import prometheus_client
+    except ImportError:
+        return Availability(available=False, reason=MISSING)
+    registry = prometheus_client.REGISTRY if registry is None else registry
+    collector, count = _registered.get(registry, {}).get(make, (None, 0))
+    if collector is None:
+        collector = make()
+        try:
+            registry.register(collector)
+        except ValueError as error:
+            return Availability(available=False, reason=f"Prometheus refused our names: {error}")
+    _registered.setdefault(registry, {})[make] = collector, count + 1
+    return Availability(available=True)
+
+
+def unregister(make: Callable[[], Any], registry: Any = None) -> None:
+    """Take back one `register`; nothing if there was none."""
+    try:
+        import prometheus_client
+    except ImportError:
+        return
+    registry = prometheus_client.REGISTRY if registry is None else registry
+    made = _registered.get(registry, {})
+    collector, count = made.get(make, (None, 0))
+    if collector is None:
+        return
+    if count > 1:
+        made[make] = collector, count - 1
+        return
+    del made[make]
+    registry.unregister(collector)
