@@ -16,12 +16,26 @@ from rmm_uvm.dask.preload import dask_setup, dask_teardown
 from rmm_uvm.errors import AvailabilityError
 
 if TYPE_CHECKING:
+    from rmm_uvm.dask.client_warnings import warn_here
     from rmm_uvm.dask.cluster import local_cluster
     from rmm_uvm.dask.plugin import UvmPlugin
+    from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
 
-__all__ = ["UvmPlugin", "dask_setup", "dask_teardown", "local_cluster"]
+__all__ = [
+    "UvmPlugin",
+    "UvmSchedulerPlugin",
+    "dask_setup",
+    "dask_teardown",
+    "local_cluster",
+    "warn_here",
+]
 
-_MODULE_OF = {"UvmPlugin": "plugin", "local_cluster": "cluster"}
+_MODULE_OF = {
+    "UvmPlugin": "plugin",
+    "UvmSchedulerPlugin": "scheduler_plugin",
+    "local_cluster": "cluster",
+    "warn_here": "client_warnings",
+}
 
 register_defaults()
 

@@ -17,6 +17,7 @@ from typing import Any
 from rmm_uvm.dask import defaults
 from rmm_uvm.dask.cluster_plan import Surroundings, plan_cluster
 from rmm_uvm.dask.refused_starts import RefusedStarts
+from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 
 __all__ = ["local_cluster"]
@@ -79,7 +80,7 @@ def local_cluster(
     kind = _simulated_kind() if plan.simulated else _cuda_kind()
     options = dict(plan.keywords)
     scheduler = dict(options.pop("scheduler_kwargs", None) or {})
-    scheduler["plugins"] = [*scheduler.get("plugins", ()), refused]
+    scheduler["plugins"] = [*scheduler.get("plugins", ()), refused, UvmSchedulerPlugin()]
     try:
         return _closing(kind)(scheduler_kwargs=scheduler, **options)
     except Exception:

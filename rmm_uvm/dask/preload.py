@@ -34,7 +34,7 @@ from rmm_uvm.errors import ConfigurationError
 __all__ = ["PRELOAD", "dask_setup", "dask_teardown"]
 
 PRELOAD = "rmm_uvm.dask"
-EVENT_TOPIC = "rmm-uvm"
+EVENT_TOPIC = "rmm-uvm-start"
 REFUSED = "refused"  # the action of the event that says why a worker does not start
 
 _logger = logging.getLogger("distributed.worker.rmm_uvm")
@@ -90,6 +90,7 @@ async def dask_setup(
     keywords = {name: value[0] for name, value in flags.items() if value is not None}
     kind = _kind(dask_object)
     if kind == "scheduler":
+        _show_page(dask_object)
         return
     if kind != "worker":
         raise ConfigurationError(
@@ -118,6 +119,10 @@ def dask_teardown(dask_object: Any) -> None:
         from rmm_uvm.dask.worker_pool import WorkerPool
 
         WorkerPool.of(dask_object).let_go("the preload")
+    elif kind == "scheduler":
+        from rmm_uvm.dask import dashboard
+
+        dashboard.detach(dask_object)
 
 
 def _kind(dask_object: Any) -> str:
@@ -134,6 +139,16 @@ def _kind(dask_object: Any) -> str:
         if isinstance(dask_object, kind):
             return name
     return type(dask_object).__name__
+
+
+def _show_page(scheduler: Any) -> None:
+    from rmm_uvm.dask import dashboard
+
+    page = dashboard.attach(scheduler)
+    if not page:
+        logging.getLogger("distributed.scheduler.rmm_uvm").info(
+            "rmm_uvm: no page on the dashboard: %s", page.reason
+        )
 
 
 def _give_others_their_arguments(worker: Any) -> None:

@@ -18,7 +18,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from rmm_uvm.dask import defaults, host_pause
+from rmm_uvm.dask import defaults, findings, host_pause, telemetry
 from rmm_uvm.dask.host_share import workers_on_host
 from rmm_uvm.dask.refusals import facts_of, refusals, remarks
 from rmm_uvm.dask.settings import Settings, settings_of
@@ -29,6 +29,7 @@ from rmm_uvm.units import format_bytes
 __all__ = ["EXTENSION", "WorkerPool"]
 
 EXTENSION = "rmm-uvm"
+_PARTS = (host_pause, telemetry, findings)  # what a worker with a pool gets beside it
 
 # Below Dask's own, so that its lines are where those of the worker are: on the terminal, and in
 # Client.get_worker_logs().
@@ -136,11 +137,6 @@ class WorkerPool:
             visible_devices=count_visible_devices(os.environ.get("CUDA_VISIBLE_DEVICES")),
         )
 
-    def close(self) -> None:
-        """Put back what was there, whoever holds the pool; Dask calls it when the worker ends."""
-        self._holders.clear()
-        self._put_back()
-
     def _keeps(self, arguments: dict[str, Any]) -> bool:
         """Tell whether the pool that is there was made with these arguments; then it will do."""
         from rmm_uvm.install import current_installation
@@ -185,12 +181,14 @@ class WorkerPool:
             from rmm_uvm.integrations import prometheus
 
             prometheus.register()  # says that it is not available where the client is missing
-            host_pause.attach(self._worker)
+            for part in _PARTS:
+                part.attach(self._worker)
 
     def _detach(self) -> None:
         from rmm_uvm.integrations import prometheus
 
-        host_pause.detach(self._worker)
+        for part in reversed(_PARTS):
+            part.detach(self._worker)
         prometheus.unregister()
         if self._comm_configuration is not None:
             self._comm_configuration.__exit__(None, None, None)
@@ -214,18 +212,17 @@ class WorkerPool:
         from rmm_uvm.install import current_installation, restore
 
         installation, self._installation = self._installation, None
-        self._detach()
         current = current_installation()
         if current is None or current is not installation:
             _logger.info("rmm_uvm: the managed pool was replaced meanwhile; what is there stays")
-            return
-        current.holders.discard(self._worker.id)
-        if current.holders:  # other workers of this process
-            return
-        try:
-            restore()
-        except UvmError as error:
-            _logger.warning("rmm_uvm: the managed pool stays: %s", error)
+        else:
+            current.holders.discard(self._worker.id)
+            if not current.holders:  # else other workers of this process have it
+                try:
+                    restore()
+                except UvmError as error:
+                    _logger.warning("rmm_uvm: the managed pool stays: %s", error)
+        self._detach()  # last: a monitor that stops looks once more, and may find something
 
 
 def _refuse_if_alive(installation: Any, differences: str) -> None:

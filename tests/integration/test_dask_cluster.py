@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster, SpecCluster
 
 import rmm_uvm
 import rmm_uvm.dask
+from rmm_uvm.dask.figures import WorkerFigures
 from rmm_uvm.errors import ConfigurationError
 
 from .dask_in_process import start_offload_thread
@@ -32,6 +33,11 @@ pytestmark = pytest.mark.filterwarnings("default")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 MIB = 1 << 20
+# A port is taken even so; let it be a free one.
+NO_DASHBOARD: dict[str, Any] = {
+    "dashboard_address": None,
+    "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -44,7 +50,7 @@ def _resource_tracker() -> None:
 def local_cluster(n_workers: int, **keywords: Any) -> Any:
     """Start a cluster as light as it can be."""
     return rmm_uvm.dask.local_cluster(
-        n_workers, **{"simulated": "64MiB", "dashboard_address": None, **keywords}
+        n_workers, **{"simulated": "64MiB", **NO_DASHBOARD, **keywords}
     )
 
 
@@ -70,9 +76,10 @@ def sizes() -> tuple[int, str]:
 # --- local_cluster -----------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(300)  # half a minute on two free cores
 def test_sixteen_simulated_workers_each_do_a_task_on_more_data_than_fit() -> None:
     with local_cluster(16) as cluster, Client(cluster) as client:
-        workers = list(client.scheduler_info(n_workers=-1)["workers"])
+        workers = client.scheduler_info(n_workers=-1)["workers"]
         # A function of this module would be sent by its name, which workers do not know.
         futures = [
             client.submit(
@@ -87,6 +94,9 @@ def test_sixteen_simulated_workers_each_do_a_task_on_more_data_than_fit() -> Non
     assert all(result["allocated_bytes"] == 128 * MIB for result in results)
     assert all(result["footprint_bytes"] == 128 * MIB for result in results)
     assert all(result["simulated"] for result in results)
+    told = [WorkerFigures.from_metrics(worker["metrics"]) for worker in workers.values()]
+    assert all(figures.simulated for figures in told)
+    assert [figures.capacity_bytes for figures in told] == [56 * MIB] * 16  # less the IPC pool
 
 
 def test_four_workers_of_a_host_count_on_a_quarter_of_its_memory_each() -> None:
@@ -159,8 +169,8 @@ def test_cluster_of_dask_cuda_with_our_preload_has_the_pool_on_each_worker(
     with (
         LocalCUDACluster(
             device_memory_limit=0,
-            dashboard_address=None,
             preload=["rmm_uvm.dask"],
+            **NO_DASHBOARD,
             preload_argv=["--initial-pool-size", "16MiB"],
         ) as cluster,
         Client(cluster) as client,
@@ -185,8 +195,8 @@ def cluster_of_dask(_simulated: None) -> Iterator[tuple[LocalCluster, Client]]:
         LocalCluster(
             n_workers=1,
             threads_per_worker=1,
-            dashboard_address=None,
             preload=["rmm_uvm.dask"],
+            **NO_DASHBOARD,
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -16,6 +16,7 @@ import rmm
 from distributed import Scheduler, Worker, WorkerPlugin
 
 import rmm_uvm
+from rmm_uvm.dask import UvmSchedulerPlugin
 from rmm_uvm.dask.refused_starts import RefusedStarts
 from rmm_uvm.errors import ConfigurationError
 
@@ -89,6 +90,8 @@ def test_preload_without_any_setting_installs_the_default_pool() -> None:
         async with cluster.worker(scheduler):
             assert installed_sizes().ipc_bytes == 8 * MIB
             assert rmm_uvm.current_installation().monitor.running
+            (told,) = [each.metrics["rmm-uvm"] for each in scheduler.workers.values()]
+            assert told["simulated"]
 
     cluster.run(test, **{"rmm-uvm": None})
 
@@ -279,13 +282,14 @@ def test_remarks_are_logged_and_the_worker_starts() -> None:
 # --- other objects of Dask ---------------------------------------------------------------------
 
 
-def test_preload_on_a_scheduler_installs_no_pool() -> None:
+def test_preload_on_a_scheduler_adds_the_page_and_installs_no_pool() -> None:
     async def test() -> None:
         async with Scheduler(
             host="127.0.0.1", port=0, dashboard=False, preload=["rmm_uvm.dask"]
         ) as scheduler:
             assert scheduler.status.name == "running"
             assert rmm_uvm.current_installation() is None
+            assert isinstance(scheduler.plugins["rmm-uvm"], UvmSchedulerPlugin)
 
     asyncio.run(test())
 
