@@ -7,19 +7,26 @@ managed memory belong to the UVM kernel driver and are not in that figure: a wor
 host with evicted data and go on taking tasks until the kernel ends it. So the worker's figure is
 told with them.
 
-They are counted as the footprint less what resides on the device, of the monitor's newest sample:
-what lives and is not on the device is on the host. Dead memory on the host is left out, as the pool
-uses it again. Where the monitor does not know, nothing is added.
+How much it is follows from the monitor's newest sample, as the least of three figures:
+
+- the footprint: dead memory on the host is left out, since the pool uses it again;
+- what the pool has taken and does not reside on the device: what was discarded is not on the host;
+- what left the device less what came back: what was never written is nowhere.
+
+Where the monitor does not know one of them, nothing is added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import UvmError
 
-__all__ = ["attach", "detach", "evicted_bytes"]
+if TYPE_CHECKING:
+    from rmm_uvm.watch.snapshot import Snapshot
+
+__all__ = ["attach", "detach", "evicted_bytes", "on_host_bytes"]
 
 _READER = "get_process_memory"
 
@@ -61,7 +68,7 @@ class _WithEvicted:
 
 
 def evicted_bytes() -> int:
-    """Return the bytes of the installed pools that live and are not on their devices; >= 0.
+    """Return the bytes of the installed pools that live on the host; an estimate, >= 0.
 
     0 where nothing is installed, and for what is not known. Thread-safe; takes about 30 us.
     """
@@ -78,9 +85,35 @@ def evicted_bytes() -> int:
 
 def _evicted_bytes_of(monitor: Any, device_id: int) -> int:
     try:
-        snapshot = monitor.snapshot(device_id, fresh=False)
+        return on_host_bytes(monitor.snapshot(device_id, fresh=False))
     except UvmError:  # no sample yet, or the monitor was just stopped
         return 0
-    if snapshot.footprint_bytes is None or snapshot.resident_bytes is None:
+
+
+def on_host_bytes(snapshot: Snapshot) -> int:
+    """Return the bytes of a device's pool that live on the host; an estimate, >= 0.
+
+    Examples
+    --------
+    >>> from rmm_uvm.watch.snapshot import Snapshot
+    >>> known = Snapshot(
+    ...     0,
+    ...     0,
+    ...     host_to_device_bytes=1,
+    ...     device_to_host_bytes=9,
+    ...     footprint_bytes=20,
+    ...     managed_bytes=30,
+    ...     resident_bytes=16,
+    ... )
+    >>> on_host_bytes(known), on_host_bytes(Snapshot(0, 0, footprint_bytes=20))
+    (8, 0)
+    """
+    if snapshot.footprint_bytes is None:
         return 0
-    return max(int(snapshot.footprint_bytes - snapshot.resident_bytes), 0)
+    if snapshot.managed_bytes is None or snapshot.resident_bytes is None:
+        return 0
+    if snapshot.device_to_host_bytes is None or snapshot.host_to_device_bytes is None:
+        return 0
+    away_bytes = snapshot.managed_bytes - snapshot.resident_bytes
+    left_bytes = snapshot.device_to_host_bytes - snapshot.host_to_device_bytes
+    return max(min(snapshot.footprint_bytes, away_bytes, left_bytes), 0)

@@ -93,11 +93,11 @@ def test_data_that_stay_on_the_device_do_not_count() -> None:
     on_a_worker(test, driver="simulated:8GiB")
 
 
-def test_figure_is_footprint_less_residence_and_on_top_of_the_process() -> None:
+def test_figure_is_what_lives_on_the_host_and_on_top_of_the_process() -> None:
     async def test(worker: Worker) -> None:
         data = allocated(1 * GIB)
         snapshot = rmm_uvm.current_installation().monitor.snapshot()
-        assert host_pause.evicted_bytes() == 1 * GIB - snapshot.resident_bytes > 700 * MIB
+        assert 700 * MIB < GIB - snapshot.resident_bytes <= host_pause.evicted_bytes() <= GIB
         with_it = worker.monitor.get_process_memory()
         host_pause.detach(worker)
         assert with_it - worker.monitor.get_process_memory() > 600 * MIB
