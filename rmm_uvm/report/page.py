@@ -1,47 +1,23 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The HTML page: one file with everything in it, that asks the network for nothing.
-
-A content security policy in the page itself forbids every request and every script but those
-that this module put there, known by their hashes. So a stage that is called ``<script>`` is text,
-even if escaping it were forgotten somewhere.
-"""
+"""The HTML page of a recording: one file with everything in it."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from importlib import resources
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.report import template
 from rmm_uvm.report.contents import contents
+from rmm_uvm.report.template import INSTALL_HINT
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 
-__all__ = ["chart_pixels", "page"]
-
-INSTALL_HINT = "an HTML report needs Bokeh: pip install 'rmm-uvm[report]'"
+__all__ = ["chart_pixels", "drawn", "page", "placed"]
 
 # A page of eight devices is not eight times as large: each gets fewer buckets.
 _MOST_BUCKETS = 700
 _FEWEST_BUCKETS = 120
-
-# A chart on screen is as wide as the window; paper is narrower, and is laid out at once, before the
-# chart could draw itself anew. So while the page is printed, pictures stand in for the charts.
-_PRINTING = """
-addEventListener("beforeprint", () => {
-  for (const chart of document.querySelectorAll(".chart [data-root-id]")) {
-    const picture = Bokeh.index[chart.dataset.rootId].export("png", true).canvas;
-    picture.className = "paper";
-    chart.parentElement.append(picture);
-    chart.classList.add("printed");
-  }
-});
-addEventListener("afterprint", () => {
-  for (const picture of document.querySelectorAll(".paper")) picture.remove();
-  for (const chart of document.querySelectorAll(".printed")) chart.classList.remove("printed");
-});
-"""
 
 
 def page(recording: Recording, *, inline: bool = False) -> str:
@@ -59,51 +35,39 @@ def page(recording: Recording, *, inline: bool = False) -> str:
     AvailabilityError
         Bokeh is not installed.
     """
+    charts = drawn(recording, len(recording.devices))
+    script, shown = placed(charts)
+    variables = contents(recording, shown)
+    scripts = []
+    if script:
+        library, quiet, printing = template.library()
+        scripts = [library, quiet + script, printing]
+    return template.render("page.html", {**variables, "page": variables, "inline": inline}, scripts)
+
+
+def drawn(recording: Recording, n_charted: int) -> dict[int, list[Any]]:
+    """Return the charts of every device.
+
+    Parameters
+    ----------
+    recording : Recording
+        What to show.
+    n_charted : int
+        Devices on the whole page, which share its size.
+
+    Raises
+    ------
+    AvailabilityError
+        Bokeh is not installed.
+    """
     try:
-        from bokeh.embed import components
-        from bokeh.resources import Resources
-        from jinja2 import Environment
-        from markupsafe import Markup
+        from rmm_uvm.report import axes, strip
+        from rmm_uvm.report.charts import charts
+
+        x_range = axes.shared_range(recording.duration_seconds)
     except ImportError as error:
         raise AvailabilityError(INSTALL_HINT) from error
-
-    drawn = _drawn(recording)
-    models = {chart.name: chart.model for charts in drawn.values() for chart in charts}
-    scripts, divs = [], {}
-    if models:
-        script, divs = components(models, wrap_script=False)
-        library = Resources(mode="inline", components=["bokeh"]).js_raw[0]
-        # Bokeh's own way to set the level logs that it did.
-        quiet = 'Bokeh.logger.set_level("error");'
-        # Without newlines at the ends: a hash is of the text between the tags.
-        scripts = [Markup(one.strip()) for one in (library, quiet + script, _PRINTING)]
-    shown = {
-        device_id: [vars(chart) | {"div": Markup(divs[chart.name])} for chart in charts]
-        for device_id, charts in drawn.items()
-    }
-    environment = Environment(autoescape=True, trim_blocks=True)
-    template = environment.from_string(_resource("page.html"))
-    return template.render(
-        **contents(recording, shown),
-        inline=inline,
-        css=Markup(_resource("page.css")),
-        scripts=scripts,
-        script_hashes=Markup(" ".join(map(_hash, scripts)) or "'none'"),
-    )
-
-
-def chart_pixels(recording: Recording) -> int:
-    """Return how high the charts of a page are together, with their headings, in pixels."""
-    return sum(chart.height + 75 for charts in _drawn(recording).values() for chart in charts)
-
-
-def _drawn(recording: Recording) -> dict[int, list[Any]]:
-    """Return the charts of every device."""
-    from rmm_uvm.report import axes, strip
-    from rmm_uvm.report.charts import charts
-
-    x_range = axes.shared_range(recording.duration_seconds)
-    n_buckets = max(_MOST_BUCKETS // max(len(recording.devices), 1), _FEWEST_BUCKETS)
+    n_buckets = max(_MOST_BUCKETS // max(n_charted, 1), _FEWEST_BUCKETS)
     marks_seconds = strip.marks_seconds(recording)
 
     def of(device: DeviceFacts) -> list[Any]:
@@ -117,10 +81,21 @@ def _drawn(recording: Recording) -> dict[int, list[Any]]:
     return {device.device_id: of(device) for device in recording.devices}
 
 
-def _resource(name: str) -> str:
-    return resources.files("rmm_uvm.report").joinpath(name).read_text(encoding="utf-8")
+def placed(
+    charts: Mapping[int, Sequence[Any]],
+) -> tuple[str, dict[int, list[dict[str, Any]]]]:
+    """Return the script that draws all charts, and what a template needs of each, by device."""
+    from markupsafe import Markup
+
+    models = {chart.name: chart.model for of_device in charts.values() for chart in of_device}
+    script, divs = template.components(models)
+    return script, {
+        device_id: [vars(chart) | {"div": Markup(divs[chart.name])} for chart in of_device]
+        for device_id, of_device in charts.items()
+    }
 
 
-def _hash(script: str) -> str:
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+def chart_pixels(recording: Recording) -> int:
+    """Return how high the charts of a page are together, with their headings, in pixels."""
+    charts = drawn(recording, len(recording.devices))
+    return sum(chart.height + 75 for of_device in charts.values() for chart in of_device)
