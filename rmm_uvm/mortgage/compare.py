@@ -104,6 +104,22 @@ def features_digest(tables: Iterable[pa.Table]) -> str:
     return f"{total % 2**64:016x}"
 
 
+def combined_digest(digests: Iterable[str]) -> str:
+    """Return the digest of all rows together, from the digests of some tables each.
+
+    Parameters
+    ----------
+    digests : iterable of str
+        From `features_digest`; their order does not count.
+
+    Examples
+    --------
+    >>> combined_digest(["0000000000000001", "ffffffffffffffff"])
+    '0000000000000000'
+    """
+    return f"{sum(int(digest, 16) for digest in digests) % 2**64:016x}"
+
+
 def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Scatter 64-bit values (the finalizer of SplitMix64)."""
     import numpy as np

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SEARCH_STAGE = "find_training_set"
+_OUT_OF_MEMORY = ("bad_alloc", "out of memory", "memory allocation error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,10 @@ def is_out_of_memory(error: Exception) -> bool:
     """Tell exhausted memory from everything else; XGBoost has no exception type for it."""
     if isinstance(error, MemoryError):
         return True
-    text = str(error).lower()
-    return type(error).__name__ == "XGBoostError" and any(
-        sign in text for sign in ("bad_alloc", "out of memory", "memory allocation error")
-    )
+    return type(error).__name__ == "XGBoostError" and says_out_of_memory(str(error))
+
+
+def says_out_of_memory(text: str) -> bool:
+    """Return whether an error of XGBoost says that memory is exhausted."""
+    text = text.lower()
+    return any(sign in text for sign in _OUT_OF_MEMORY)

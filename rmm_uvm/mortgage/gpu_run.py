@@ -7,13 +7,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.mortgage.memory import Chain, Memory, gpu_chain, tear_down_pool
 from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
-from rmm_uvm.mortgage.shadow.stages import ResourceFootprint, StageMeter
+from rmm_uvm.mortgage.shadow.stages import MigrationCounters, ResourceFootprint, StageMeter
 from rmm_uvm.mortgage.timeline import Sampler, Timeline, wall_clock
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ def measure(
     """
     driver = chain.driver
     with _Installed(chain) as installed:
-        meter = StageMeter(installed, _MigrationCounters(driver))
+        meter = StageMeter(installed, MigrationCounters(driver))
         timeline = Timeline(lambda: _levels(driver, installed), wall_clock)
         sampler: Any = contextlib.nullcontext()
         if sample_every_seconds is not None:
             sampler = Sampler(timeline, sample_every_seconds)
-        with _observing(engine, meter, timeline), sampler:
+        with engine.observed_by(meter, timeline), sampler:
             result = run_pipeline(
                 pipeline,
                 engine,
@@ -179,30 +179,6 @@ class _Installed:
     def begin_stage(self) -> None:
         """Let the peak start from what is live now."""
         self._footprint.begin_stage()
-
-
-class _MigrationCounters:
-    """Gives a GPU's counters the shape that `StageMeter` reads."""
-
-    def __init__(self, driver: UvmDriver) -> None:
-        self._driver = driver
-
-    def statistics(self) -> dict[str, int]:
-        host_to_device_bytes, device_to_host_bytes = self._driver.migrated_bytes()
-        return {
-            "host_to_device_bytes": host_to_device_bytes,
-            "device_to_host_bytes": device_to_host_bytes,
-        }
-
-
-@contextlib.contextmanager
-def _observing(engine: Engine[Any, Any], *observers: Any) -> Iterator[None]:
-    engine.observers += observers
-    try:
-        yield
-    finally:
-        for observer in observers:
-            engine.observers.remove(observer)
 
 
 def _levels(driver: UvmDriver, footprint: _Installed) -> tuple[int, int, int]:

@@ -73,7 +73,15 @@ def prepare(engine: Engine[FrameT, ColumnT], tables: Sequence[pa.Table]) -> xgb.
 
 
 def build_matrix(engine: Engine[FrameT, ColumnT], tables: Sequence[pa.Table]) -> xgb.DMatrix:
-    """Build the training matrix outside of any stage.
+    """Build the training matrix outside of any stage."""
+    features, label = training_frames(engine, tables)
+    return engine.training_matrix(features, label, missing=MISSING)
+
+
+def training_frames(
+    engine: Engine[FrameT, ColumnT], tables: Sequence[pa.Table]
+) -> tuple[FrameT, FrameT]:
+    """Return a frame of features and one with the label alone, of all tables together.
 
     The tables' frames and their concatenation live together, as in the original: about twice the
     training data.
@@ -82,6 +90,4 @@ def build_matrix(engine: Engine[FrameT, ColumnT], tables: Sequence[pa.Table]) ->
     frame = engine.concat(frames)
     del frames
     features = engine.select(frame, feature_names(engine.column_names(frame)))
-    label = engine.select(frame, [LABEL])
-    del frame
-    return engine.training_matrix(features, label, missing=MISSING)
+    return features, engine.select(frame, [LABEL])

@@ -17,7 +17,7 @@ from rmm_uvm.mortgage.memory import MEMORIES
 from rmm_uvm.mortgage.run_report import RunReport
 from rmm_uvm.units import format_bytes
 
-_SIMULATED_LINES = (
+SIMULATED_LINES = (
     "real: features and model (pandas and XGBoost on the CPU), RMM's pool, our code",
     "modelled: where pages reside, what migrates, and the time that takes",
     "not shown: how fast a GPU computes; wall seconds are those of this CPU",
@@ -41,7 +41,7 @@ def simulated_lines(capacity_bytes: int, *, by_default: bool) -> RenderableType:
     """
     why = "five times the largest performance file" if by_default else "as asked"
     size = f"its memory: {format_bytes(capacity_bytes)}, {why}"
-    return Group(*(Text(f"  {line}") for line in (*_SIMULATED_LINES, size)))
+    return Group(*(Text(f"  {line}") for line in (*SIMULATED_LINES, size)))
 
 
 def run_page(report: RunReport) -> RenderableType:
@@ -58,10 +58,10 @@ def run_page(report: RunReport) -> RenderableType:
 
 def stage_table(report: RunReport) -> RenderableType:
     """Return a row for each stage."""
-    unit = _Unit.that_suits(_largest_bytes(report))
+    unit = SizeUnit.that_suits(_largest_bytes(report))
     modelled = ["modelled\ns"] if report.simulated else []
     sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
-    table = _table(["stage", "wall\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes])
+    table = plain_table(["stage", "wall\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes])
     for stage in report.stages:
         seconds = [f"{stage.wall_seconds:.2f}"]
         if report.simulated:
@@ -79,7 +79,7 @@ def stage_table(report: RunReport) -> RenderableType:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class SizeUnit:
     """Unit of all sizes of a table, so that they can be compared by eye and stay narrow."""
 
     name: str
@@ -87,7 +87,7 @@ class _Unit:
     decimals: int
 
     @classmethod
-    def that_suits(cls, largest_bytes: int) -> _Unit:
+    def that_suits(cls, largest_bytes: int) -> SizeUnit:
         """Return MiB, or GiB from about 10 GiB on."""
         return cls("MiB", 1 << 20, 1) if largest_bytes < 10_000 << 20 else cls("GiB", 1 << 30, 2)
 
@@ -111,12 +111,12 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
         Rows of the whole training set.
     """
     simulated = runs[0].report.simulated
-    unit = _Unit.that_suits(max(_largest_bytes(run.report) for run in runs))
-    outcomes = _table(["memory", "split", "result", f"peak\n{unit.name}", "factor\n"])
+    unit = SizeUnit.that_suits(max(_largest_bytes(run.report) for run in runs))
+    outcomes = plain_table(["memory", "split", "result", f"peak\n{unit.name}", "factor\n"])
     modelled = ["modelled\ns"] if simulated else []
     sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
     columns = [*sizes, *modelled, "ETL\ns", "PREP\ns", "TRAIN\ns", "largest\nset"]
-    moved = _table(["memory", "split", *columns])
+    moved = plain_table(["memory", "split", *columns])
     for run in runs:
         report, name = run.report, [run.report.memory, _split(run.planned.split)]
         outcomes.add_row(
@@ -185,7 +185,7 @@ def _summary(report: RunReport) -> list[str]:
     if report.features_against_pandas:
         lines.append(
             f"Features: {pipeline.feature_rows:,} rows, "
-            f"{_against_pandas(report.features_against_pandas)}"
+            f"{against_pandas(report.features_against_pandas)}"
         )
     if pipeline.quality is not None and pipeline.quality.auc is not None:
         lines.append(
@@ -219,7 +219,8 @@ def short_message(message: str) -> str:
     return rest.partition(": ")[2] if found else message
 
 
-def _against_pandas(how: str) -> str:
+def against_pandas(how: str) -> str:
+    """Return how features compare with plain pandas, from `Reference.describe`, for a page."""
     if how.startswith("different"):
         return f"NOT those of plain pandas; {how}"
     return "identical to plain pandas" if how == "identical" else f"{how}, to plain pandas"
@@ -260,11 +261,11 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
     notes = [""]
     differing = [how for how in compared if how.startswith("different")]
     if differing:
-        notes += [f"Features {_against_pandas(how)}" for how in differing]
+        notes += [f"Features {against_pandas(how)}" for how in differing]
     elif compared:
         same = "identical" if set(compared) == {"identical"} else "equal to 1e-6"
         notes.append(
-            f"Features of all {len(compared)} runs that finished the ETL: {_against_pandas(same)}"
+            f"Features of all {len(compared)} runs that finished the ETL: {against_pandas(same)}"
         )
     calls = {
         run.report.memory: sum(stage.upstream_allocations for stage in run.report.stages)
@@ -305,10 +306,10 @@ def fragmentation_lines(cases: Sequence[FragmentationResult]) -> RenderableType:
     return Group(*lines)
 
 
-def _table(columns: Sequence[str]) -> Table:
+def plain_table(columns: Sequence[str]) -> Table:
     """Return an empty table without lines; numbers on the right, nothing cut off."""
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
     for name in columns:
-        text = name in ("stage", "memory", "split", "result")
+        text = name.strip() in ("stage", "memory", "split", "result", "worker")
         table.add_column(name, justify="left" if text else "right", no_wrap=name == "stage")
     return table

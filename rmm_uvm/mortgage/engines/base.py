@@ -97,6 +97,16 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
             yield
             self.synchronize()
 
+    @contextlib.contextmanager
+    def observed_by(self, *observers: StageObserver) -> Iterator[None]:
+        """Tell `observers` about the stages of the enclosed work too."""
+        self.observers += observers
+        try:
+            yield
+        finally:
+            for observer in observers:
+                self.observers.remove(observer)
+
     def synchronize(self) -> None:
         """Wait for all work that was issued; nothing to do for an engine that does not defer."""
 

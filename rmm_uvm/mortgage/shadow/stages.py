@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import rmm.mr
 
+    from rmm_uvm.drivers import UvmDriver
+    from rmm_uvm.mr import UvmResourceAdaptor
+
 _NS_PER_SECOND = 1_000_000_000
 
 
@@ -82,11 +85,59 @@ class ResourceFootprint:
         self._statistics.push_counters()
 
 
+class PoolFootprint:
+    """Live bytes of an installed managed pool, whoever allocates from it.
+
+    Parameters
+    ----------
+    pool : UvmResourceAdaptor
+        Nobody else resets its peak.
+    """
+
+    def __init__(self, pool: UvmResourceAdaptor) -> None:
+        self._pool = pool
+
+    @property
+    def now_bytes(self) -> int:
+        """Live bytes."""
+        return self._pool.get_allocated_bytes()
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest sum of live bytes since `begin_stage`."""
+        return self._pool.peak_bytes
+
+    def begin_stage(self) -> None:
+        """Let the peak start from what is live now."""
+        self._pool.reset_peak()
+
+
 class CountingDevice(Protocol):
     """What the meter needs of a simulated device."""
 
     def statistics(self) -> dict[str, int]:
         """Return everything counted so far, in bytes, counts and nanoseconds."""
+
+
+class MigrationCounters:
+    """Gives a GPU's counters the shape that `StageMeter` reads.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        Of the GPU.
+    """
+
+    def __init__(self, driver: UvmDriver) -> None:
+        self._driver = driver
+
+    def statistics(self) -> dict[str, int]:
+        """Return the bytes that migrated so far, by direction."""
+        host_to_device_bytes, device_to_host_bytes = self._driver.migrated_bytes()
+        return {
+            "host_to_device_bytes": host_to_device_bytes,
+            "device_to_host_bytes": device_to_host_bytes,
+        }
 
 
 @dataclass(frozen=True, slots=True)
