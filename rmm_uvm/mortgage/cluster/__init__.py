@@ -1,0 +1,12 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The mortgage pipeline on a Dask cluster: ETL on workers, training by XGBoost's Dask interface.
+
+On the client, from the bottom up: `connect` (reaching workers), `workers` (what they are, and
+whether they can do the work), `etl`, `training`, `quality`, `run` (all of it), `report` (figures),
+`page` (text). On the workers: `state` (a Dask plugin), `worker_engine` (an engine over the pool
+that is installed there), `tasks`, `account` (what a task did).
+
+Not covered: several memories, finding the largest training set. A single process does both; see
+`rmm_uvm.mortgage.run` and `rmm_uvm.mortgage.compare_memory`.
+"""

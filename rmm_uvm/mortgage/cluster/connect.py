@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Reaching workers: those of a cluster made for the run, or of one that exists."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CONNECT_SECONDS = 10.0
+
+
+def check_dask() -> None:
+    """Raise AvailabilityError where Dask, or its data frames, which XGBoost needs, are missing."""
+    try:
+        import dask.dataframe  # noqa: F401
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise AvailabilityError(
+            "a cluster needs Dask and its data frames: pip install 'rmm-uvm[dask,mortgage]'"
+        ) from error
+
+
+@contextlib.contextmanager
+def local_workers(workers: int, device_bytes: int | None, pool_bytes: int | None) -> Iterator[Any]:
+    """Start workers on this machine, and end them with the context.
+
+    Parameters
+    ----------
+    workers : int
+        How many; >= 1. With GPUs each has its own.
+    device_bytes : int or None
+        Memory of each worker's simulated device, in bytes; None for GPUs.
+    pool_bytes : int or None
+        First slab of each worker's pool, in bytes; None as `rmm_uvm.reinitialize` decides.
+
+    Yields
+    ------
+    distributed.Client
+        Connected.
+
+    Raises
+    ------
+    ConfigurationError, AvailabilityError
+        As `rmm_uvm.dask.local_cluster`.
+    """
+    from distributed import Client
+
+    from rmm_uvm.dask import local_cluster
+
+    settings: dict[str, Any] = {"simulated": False if device_bytes is None else device_bytes}
+    if pool_bytes is not None:
+        settings["initial_pool_size"] = pool_bytes
+    with local_cluster(workers, **settings) as cluster, Client(cluster) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def existing_workers(address: str, *, connect_seconds: float = CONNECT_SECONDS) -> Iterator[Client]:
+    """Connect to a cluster, and leave it running.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as "tcp://10.0.0.1:8786".
+    connect_seconds : float
+        How long to try.
+
+    Yields
+    ------
+    distributed.Client
+        Connected.
+
+    Raises
+    ------
+    ConfigurationError
+        The address cannot be understood.
+    AvailabilityError
+        Nobody answers there.
+    """
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=connect_seconds)
+    except (ValueError, ImportError) as error:
+        raise ConfigurationError(f"--scheduler {address}: {_first_line(error)}") from error
+    except (OSError, RuntimeError) as error:
+        raise AvailabilityError(
+            f"no scheduler answers at {address}: {_first_line(error)}"
+        ) from error
+    with client:
+        yield client
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
