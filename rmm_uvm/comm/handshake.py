@@ -79,10 +79,11 @@ def meet(local: Mapping[str, Any], remote: Mapping[str, Any]) -> Peer:
     said = remote.get(HANDSHAKE_KEY)
     if said is None:
         return STOCK_PEER
-    if said.get("wire") != WIRE_VERSION:
+    own = local.get(HANDSHAKE_KEY, {})
+    if said.get("wire") != own.get("wire"):
         raise ValueError(
-            f"rmm-uvm {__version__} speaks wire version {WIRE_VERSION} of ucxuvm, and the peer's "
-            f"rmm-uvm {said.get('version')} speaks {said.get('wire')}: "
+            f"rmm-uvm {own.get('version')} speaks wire version {own.get('wire')} of ucxuvm, and "
+            f"the peer's rmm-uvm {said.get('version')} speaks {said.get('wire')}: "
             "install the same rmm-uvm on all machines of the cluster"
         )
     return Peer(ours=True, receives=said["receives"], chunk_bytes=said["chunk_bytes"])

@@ -87,7 +87,7 @@ def test_peer_of_the_same_version_is_ours() -> None:
 def test_peer_of_another_version_is_refused_in_one_line_that_names_both(wire: object) -> None:
     said = {**introduce(), "wire": wire, "version": "9.9"}
     with pytest.raises(ValueError, match="install the same rmm-uvm") as error:
-        meet({}, {"rmm-uvm": said})
+        meet({"rmm-uvm": introduce()}, {"rmm-uvm": said})
     text = str(error.value)
     assert rmm_uvm.__version__ in text
     assert "rmm-uvm 9.9 speaks" in text
