@@ -21,7 +21,7 @@ from rmm_uvm.errors import DriverError
 __all__ = ["QUARANTINE_SECONDS", "Mark", "Quarantine"]
 
 QUARANTINE_SECONDS = 5.0
-"""Longer than any chunk takes over any link, and than UCX takes to notice that a peer is gone."""
+"""Far longer than a peer that lives takes for the chunks that it has begun to read."""
 
 
 class Mark(Protocol):

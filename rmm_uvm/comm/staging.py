@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import functools
 import sys
 import threading
 import time
@@ -27,6 +28,7 @@ from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.units import format_bytes
 
 if TYPE_CHECKING:
+    from rmm_uvm._lib.driver import UvmDriver
     from rmm_uvm.installation import Installation
 
 __all__ = ["Copies", "Staging", "current_staging", "staging_for_frames"]
@@ -80,6 +82,8 @@ class Staging:
         See there.
     device_id : int
         CUDA ordinal.
+    enter_device : callable
+        Gives the calling thread a CUDA context if it has none: UCX asks for one.
 
     Notes
     -----
@@ -95,6 +99,7 @@ class Staging:
         settings: CommSettings | None = None,
         *,
         device_id: int = 0,
+        enter_device: Callable[[], object] = lambda: None,
         notices: Notices = NOTICES,
         counted: CommTotals | None = None,
         quarantine: Quarantine | None = None,
@@ -105,6 +110,7 @@ class Staging:
         self.allocate = allocate
         self.pool_bytes = pool_bytes
         self.device_id = device_id
+        self._enter_device = enter_device
         self.totals = counted or totals()
         self.quarantine = quarantine or Quarantine(clock=clock)
         self._notices = notices
@@ -166,6 +172,7 @@ class Staging:
 
     def order_after_default_stream(self) -> None:
         """Let later copies wait for all work of the legacy default stream so far."""
+        self._enter_device()
         self.copies.wait_for(0)
 
     def begin(self, copies: Sequence[tuple[int, int, int]]) -> Mark:
@@ -348,9 +355,8 @@ def _of_installation(installation: Installation) -> Staging:
         # By its ordinal: asking for the current device needs a GPU, also on a simulated device.
         return rmm.DeviceBuffer(size=nbytes, mr=rmm.mr.get_per_device_resource(device_id))
 
-    copies = _transfers(device.managed_mr.driver)
     pool_bytes = 0 if pool is None else pool.pool_size()
-    return Staging(copies, pool, pool_bytes, allocate, configured(), device_id=device_id)
+    return _on_driver(device.managed_mr.driver, pool, pool_bytes, allocate)
 
 
 def _without_installation() -> Staging:
@@ -359,17 +365,27 @@ def _without_installation() -> Staging:
 
         from rmm_uvm.drivers import choose_driver
 
-        transfers = _transfers(choose_driver())
+        driver = choose_driver()
     except (ImportError, UvmError) as error:
         raise AvailabilityError(f"device frames cannot be handled here: {error}") from error
-    return Staging(transfers, None, 0, lambda nbytes: rmm.DeviceBuffer(size=nbytes), configured())
+    return _on_driver(driver, None, 0, lambda nbytes: rmm.DeviceBuffer(size=nbytes))
 
 
-def _transfers(driver: Any) -> Copies:
+def _on_driver(
+    driver: UvmDriver, pool: Any, pool_bytes: int, allocate: Callable[[int], Any]
+) -> Staging:
+    from rmm_uvm._current_device import ensure_context
     from rmm_uvm._lib.transfers import Transfers
 
-    transfers: Copies = Transfers(driver)
-    return transfers
+    return Staging(
+        Transfers(driver),
+        pool,
+        pool_bytes,
+        allocate,
+        configured(),
+        device_id=driver.info.device_id,
+        enter_device=functools.partial(ensure_context, driver),
+    )
 
 
 def _forget() -> None:
