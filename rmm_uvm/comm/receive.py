@@ -271,4 +271,4 @@ def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> Non
             staging.totals.received_direct_bytes += size
         else:
             staging.totals.received_overflow_bytes += size
-            staging.note_no_pool(size)
+            staging.remarks.no_pool(size)

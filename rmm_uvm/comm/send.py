@@ -136,7 +136,7 @@ async def _send_device_frames(
         chunk_bytes = min(staging.chunk_bytes or 0, peer.chunk_bytes or 2**63)
         plans = plan_stream([frame.nbytes for frame in stream], chunk_bytes)
         places = [frame.address or 0 for frame in stream]
-        staging.note_size(sum(plan.nbytes for plan in plans))
+        staging.remarks.message(sum(plan.nbytes for plan in plans), staging.sending.total_bytes)
         with staging.hold(staging.sending) as held:
             # Before the header, which stands for the first chunk's ready message.
             first = await held.acquire(plans[0].nbytes)
@@ -238,6 +238,6 @@ def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:
         return
     staging.totals.sent_overflow_bytes += frame.nbytes
     if peer.ours:
-        staging.note_no_pool(frame.nbytes)
+        staging.remarks.no_pool(frame.nbytes)
     else:
-        staging.note_stock_peer(frame.nbytes)
+        staging.remarks.stock_peer(frame.nbytes)

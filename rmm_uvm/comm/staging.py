@@ -9,7 +9,6 @@ when the first device frame comes along. Importing this needs neither RMM nor a 
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import functools
 import sys
@@ -22,10 +21,10 @@ from rmm_uvm.comm.budget import Budget, Chunk, Holding
 from rmm_uvm.comm.notices import NOTICES, Notices
 from rmm_uvm.comm.plan import PlannedChunk
 from rmm_uvm.comm.quarantine import Mark, Quarantine
+from rmm_uvm.comm.remarks import Remarks
 from rmm_uvm.comm.settings import CommSettings, PoolShares, configured, share_pool
 from rmm_uvm.comm.statistics import CommTotals, totals
 from rmm_uvm.errors import AvailabilityError, UvmError
-from rmm_uvm.units import format_bytes
 
 if TYPE_CHECKING:
     from rmm_uvm._lib.driver import UvmDriver
@@ -36,9 +35,6 @@ __all__ = ["Copies", "Staging", "current_staging", "staging_for_frames"]
 _SPIN_SECONDS = 100e-6  # a chunk is copied within this, mostly; less than what a task switch costs
 _EAGER_SECONDS = 2e-3
 _PAUSE_SECONDS = 5e-4
-_WAIT_WINDOW_SECONDS = 60.0
-_WAIT_NOTICE_SECONDS = 0.5
-_LARGE_MESSAGE_FACTOR = 16
 
 
 class MemoryKind(Protocol):
@@ -113,21 +109,14 @@ class Staging:
         self._enter_device = enter_device
         self.totals = counted or totals()
         self.quarantine = quarantine or Quarantine(clock=clock)
-        self._notices = notices
-        self._clock = clock
-        self._waits: collections.deque[tuple[float, float]] = collections.deque()
+        self.remarks = Remarks(notices, pool_bytes, clock)
         sending: list[Chunk] = []
         receiving: list[Chunk] = []
         if pool is not None:
             shares = share_pool(pool_bytes, settings.chunk_bytes)
             _carve(pool, shares, sending, receiving)
             if not sending:
-                notices.say(
-                    "no pool",
-                    f"the IPC pool of {format_bytes(pool_bytes)} has no room for two chunks of "
-                    f"{format_bytes(shares.chunk_bytes)}: transfers go past it, which is slow; "
-                    "set a larger ipc-pool-size",
-                )
+                self.remarks.no_room(shares.chunk_bytes)
 
         def budget(chunks: list[Chunk]) -> Budget:
             return Budget(
@@ -221,62 +210,19 @@ class Staging:
         else:
             self.totals.received_staged_bytes += plan.frame_bytes
 
-    def note_size(self, stream_bytes: int) -> None:
-        """Warn of a message that is far larger than what is there for it."""
-        budget_bytes = self.sending.total_bytes
-        if budget_bytes and stream_bytes > _LARGE_MESSAGE_FACTOR * budget_bytes:
-            self._notices.say(
-                "large message",
-                f"a message of {format_bytes(stream_bytes)} goes through an IPC pool of "
-                f"{format_bytes(self.pool_bytes)}: a larger ipc-pool-size may make it faster",
-            )
-
-    def note_stock_peer(self, nbytes: int) -> None:
-        """Warn that managed memory is sent as it is, since the peer has no staging."""
-        self._notices.say(
-            "stock peer",
-            f"{format_bytes(nbytes)} of managed memory are sent without staging, which is slow: "
-            "the peer does not speak ucxuvm; install rmm-uvm there and use protocol='ucxuvm'",
-        )
-
-    def note_no_pool(self, nbytes: int) -> None:
-        """Warn that managed memory is on the wire path, since there is no IPC pool here."""
-        self._notices.say(
-            "no pool",
-            f"{format_bytes(nbytes)} of managed memory are on the wire path, which is slow: "
-            "there is no IPC pool in this process; set ipc-pool-size, such as '256MiB'",
-        )
-
     def _extra_chunk(self, nbytes: int) -> Chunk:
         memory = self.allocate(nbytes)
         # Its memory may have been used a moment ago, in the order of the default stream.
         self.order_after_default_stream()
         overflow = not self.ipc_capable(memory.ptr)
-        if overflow and self.pool_bytes:
-            self._notices.say(
-                "overflow",
-                f"a chunk of {format_bytes(nbytes)} was taken from managed memory, which is slow: "
-                f"the IPC pool of {format_bytes(self.pool_bytes)} had none free in time; "
-                "set a larger ipc-pool-size",
-            )
-        elif overflow:
-            self.note_no_pool(nbytes)
+        if overflow:
+            self.remarks.extra_chunk(nbytes)
         return Chunk(memory, pooled=False, overflow=overflow)
 
     def _waited(self, seconds: float) -> None:
         self.totals.chunk_waits += 1
         self.totals.chunk_wait_seconds += seconds
-        now = self._clock()
-        self._waits.append((now, seconds))
-        while self._waits[0][0] < now - _WAIT_WINDOW_SECONDS:
-            self._waits.popleft()
-        waited = sum(each for _, each in self._waits)
-        if waited > _WAIT_NOTICE_SECONDS:
-            self._notices.say(
-                "waiting",
-                f"transfers waited {waited:.1f} s of the last minute for chunks: the IPC pool of "
-                f"{format_bytes(self.pool_bytes)} is small for them; set a larger ipc-pool-size",
-            )
+        self.remarks.waited(seconds)
 
     def _last_mark(self) -> Mark | None:
         try:
