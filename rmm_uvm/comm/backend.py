@@ -16,14 +16,16 @@ from collections.abc import Collection
 from typing import Any
 
 from distributed.comm.core import Comm, CommClosedError
-from distributed.comm.utils import from_frames, to_frames
+from distributed.comm.utils import OFFLOAD_THRESHOLD, from_frames, to_frames
 from distributed.protocol.utils import host_array
 
 from rmm_uvm.comm.channel import UcxChannel
 from rmm_uvm.comm.handshake import HANDSHAKE_KEY, STOCK_PEER, Peer, introduce, meet
 from rmm_uvm.comm.receive import receive_message
-from rmm_uvm.comm.send import send_message
+from rmm_uvm.comm.send import frame_bytes, send_message
+from rmm_uvm.comm.settings import configured
 from rmm_uvm.comm.staging import current_staging, staging_for_frames
+from rmm_uvm.comm.turn import hand_over_within
 from rmm_uvm.errors import ConfigurationError
 
 try:
@@ -60,6 +62,7 @@ class UvmComm(UCXX):
         import ucxx  # not before distributed-ucxx has set it up, which it did for this endpoint
 
         self._progress = ucxx.progress
+        hand_over_within(configured().switch_interval_seconds)
 
     def handshake_info(self) -> dict[str, Any]:
         """Return what this end tells the other."""
@@ -140,7 +143,7 @@ class UvmComm(UCXX):
                 frames,
                 deserialize=self.deserialize,
                 deserializers=deserializers,
-                allow_offload=self.allow_offload,
+                allow_offload=self.allow_offload and _has_much_on_the_host(frames),
             )
         except EOFError as error:
             self.abort()
@@ -231,6 +234,18 @@ def refuse_configuration() -> None:
             f"distributed-ucxx.rmm.pool-size is {size!r}: it would replace the managed pool; "
             "leave it unset, and use rmm-uvm.initial-pool-size"
         )
+
+
+def _has_much_on_the_host(frames: Collection[Any]) -> bool:
+    """Return whether unpacking takes long enough for another thread to do it.
+
+    Dask decides by all bytes. Device memory is wrapped, not copied, and a change of threads takes
+    longer than that.
+    """
+    host_bytes = sum(
+        frame_bytes(frame) for frame in frames if not hasattr(frame, "__cuda_array_interface__")
+    )
+    return bool(OFFLOAD_THRESHOLD) and host_bytes > OFFLOAD_THRESHOLD
 
 
 def _stock(address: str) -> str:

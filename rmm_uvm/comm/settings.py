@@ -8,6 +8,7 @@ In Dask's configuration, for processes that want other values::
       comm:
         chunk-size: 8MiB
         wait-seconds: 10
+        switch-interval-seconds: null
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["CommSettings", "PoolShares", "configured", "share_pool"]
 
 _SMALLEST_CHUNK_BYTES = 1 << 20  # below, the cost of a message shows
 _LARGEST_CHUNK_BYTES = 32 << 20  # above, copying in and out overlaps less
-_CHUNKS_OF_A_POOL = 16
+_CHUNKS_EACH_WAY = 4  # as many as one message has under way
 _FEWEST_CHUNKS = 2  # in each direction: one is filled or emptied while the other travels
 
 
@@ -37,10 +38,13 @@ class CommSettings:
         Size of a staging chunk, in bytes; None: by the size of the pool, see `share_pool`.
     wait_seconds : float
         How long a transfer waits for a chunk before it goes past the pool; >= 0.
+    switch_interval_seconds : float or None
+        See `rmm_uvm.comm.turn.hand_over_within`; > 0.
     """
 
     chunk_bytes: int | None = None
     wait_seconds: float = 10.0
+    switch_interval_seconds: float | None = 1e-3
 
 
 class PoolShares(NamedTuple):
@@ -58,7 +62,8 @@ def share_pool(pool_bytes: int, chunk_bytes: int | None = None) -> PoolShares:
     pool_bytes : int
         Size of the IPC pool, in bytes.
     chunk_bytes : int or None
-        Size of a chunk, in bytes; by default a sixteenth of the pool, but 1 to 32 MiB.
+        Size of a chunk, in bytes; by default such that there are 4 each way, but 1 to
+        32 MiB: large ones are fewer messages (benchmarks/results/message_size.json).
 
     Raises
     ------
@@ -68,12 +73,12 @@ def share_pool(pool_bytes: int, chunk_bytes: int | None = None) -> PoolShares:
     Examples
     --------
     >>> share_pool(256 << 20)
-    PoolShares(chunk_bytes=16777216, chunks_each_way=7)
+    PoolShares(chunk_bytes=29360128, chunks_each_way=4)
     """
     usable_bytes = pool_bytes // 8 * 7
     largest = usable_bytes // (2 * _FEWEST_CHUNKS) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
     if chunk_bytes is None:
-        wanted = pool_bytes // _CHUNKS_OF_A_POOL // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        wanted = usable_bytes // (2 * _CHUNKS_EACH_WAY) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
         wanted = min(max(wanted, _SMALLEST_CHUNK_BYTES), _LARGEST_CHUNK_BYTES, largest)
     else:
         wanted = -(-chunk_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -101,7 +106,17 @@ def configured() -> CommSettings:
         wait = CommSettings.wait_seconds
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
         raise ConfigurationError(f"rmm-uvm.comm.wait-seconds={wait!r}: use a number, 0 or more")
+    interval = config.get(
+        "rmm-uvm.comm.switch-interval-seconds", CommSettings.switch_interval_seconds
+    )
+    if interval is not None and (
+        isinstance(interval, bool) or not isinstance(interval, int | float) or not interval > 0
+    ):
+        raise ConfigurationError(
+            f"rmm-uvm.comm.switch-interval-seconds={interval!r}: use a number above 0, or null"
+        )
     return CommSettings(
         None if chunk_size is None else parse_bytes(chunk_size, "rmm-uvm.comm.chunk-size"),
         float(wait),
+        interval,
     )

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import dask
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from rmm_uvm.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.comm.settings import CommSettings, configured, share_pool
+from rmm_uvm.comm.turn import hand_over_within
 from rmm_uvm.errors import ConfigurationError
 
 MIB = 1 << 20
@@ -29,9 +31,9 @@ def test_share_of_any_pool_leaves_an_eighth_and_has_two_chunks_each_way(pool_byt
 
 @pytest.mark.parametrize(
     ("pool_mib", "chunk_mib", "each_way"),
-    [(8, 1, 3), (64, 4, 7), (256, 16, 7), (512, 32, 7), (4096, 32, 56)],
+    [(8, 1, 3), (64, 7, 4), (256, 28, 4), (512, 32, 7), (4096, 32, 56)],
 )
-def test_share_of_usual_pools_is_a_sixteenth_within_bounds(
+def test_share_of_usual_pools_is_four_chunks_each_way_within_bounds(
     pool_mib: int, chunk_mib: int, each_way: int
 ) -> None:
     assert share_pool(pool_mib * MIB) == (chunk_mib * MIB, each_way)
@@ -77,3 +79,26 @@ def test_configuration_with_a_chunk_size_that_is_none_is_refused() -> None:
         pytest.raises(ConfigurationError, match="chunk-size"),
     ):
         configured()
+
+
+@pytest.mark.parametrize("interval", [-1, 0, "soon", True])
+def test_configuration_with_a_switch_interval_that_is_none_is_refused(interval: object) -> None:
+    with (
+        dask.config.set({"rmm-uvm.comm.switch-interval-seconds": interval}),
+        pytest.raises(ConfigurationError, match="switch-interval-seconds"),
+    ):
+        configured()
+
+
+def test_switch_interval_is_lowered_and_never_raised() -> None:
+    before = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(0.005)
+        hand_over_within(None)
+        assert sys.getswitchinterval() == 0.005
+        hand_over_within(0.001)
+        assert sys.getswitchinterval() == 0.001
+        hand_over_within(0.003)
+        assert sys.getswitchinterval() == 0.001
+    finally:
+        sys.setswitchinterval(before)
