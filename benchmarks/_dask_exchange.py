@@ -18,7 +18,7 @@ from distributed import wait
 
 RELEASE_SECONDS = 30
 IDLE_SECONDS = 0.03
-"""Before a round is timed: a client sends what it is asked to within 10 ms of the last time later."""
+"""Before a round is timed: what a client is asked within 10 ms of the last time, it sends later."""
 
 
 def exchange(client: Any, number: int, nbytes: int) -> dict[str, float]:

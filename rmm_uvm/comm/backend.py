@@ -23,9 +23,7 @@ from rmm_uvm.comm.channel import UcxChannel
 from rmm_uvm.comm.handshake import HANDSHAKE_KEY, STOCK_PEER, Peer, introduce, meet
 from rmm_uvm.comm.receive import receive_message
 from rmm_uvm.comm.send import frame_bytes, send_message
-from rmm_uvm.comm.settings import configured
-from rmm_uvm.comm.staging import current_staging, staging_for_frames
-from rmm_uvm.comm.turn import hand_over_within
+from rmm_uvm.comm.staging import staging_for_frames
 from rmm_uvm.errors import ConfigurationError
 
 try:
@@ -62,7 +60,6 @@ class UvmComm(UCXX):
         import ucxx  # not before distributed-ucxx has set it up, which it did for this endpoint
 
         self._progress = ucxx.progress
-        hand_over_within(configured().switch_interval_seconds)
 
     def handshake_info(self) -> dict[str, Any]:
         """Return what this end tells the other."""
@@ -110,11 +107,10 @@ class UvmComm(UCXX):
             msg, serializers=serializers, on_error=on_error, allow_offload=self.allow_offload
         )
         try:
-            on_device = any(hasattr(frame, "__cuda_array_interface__") for frame in frames)
-            staging = staging_for_frames() if on_device else current_staging()
-            return await send_message(UcxChannel(self, self._progress), frames, self.peer, staging)
+            channel = UcxChannel(self, self._progress)
+            return await send_message(channel, frames, self.peer, staging_for_frames)
         except BaseException as error:
-            # A part of a message was sent: nothing after it could be understood.
+            # A part of the message may be out: nothing after it could be understood.
             self._break_off(error, "writing")
             raise
 

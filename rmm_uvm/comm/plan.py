@@ -75,10 +75,10 @@ def plan_stream(sizes: Sequence[int], chunk_bytes: int) -> list[PlannedChunk]:
 
     Examples
     --------
-    >>> for chunk in plan_stream([300, 100], chunk_bytes=512):
+    >>> for chunk in plan_stream([300, 1000], chunk_bytes=1024):
     ...     print(chunk.nbytes, [tuple(piece) for piece in chunk.pieces])
-    512 [(0, 0, 0, 300)]
-    100 [(1, 0, 0, 100)]
+    1024 [(0, 0, 0, 300), (1, 0, 512, 512)]
+    488 [(1, 512, 0, 488)]
     """
     if chunk_bytes <= 0 or chunk_bytes % ALIGNMENT_BYTES:
         raise DataError(

@@ -107,10 +107,12 @@ async def _receive_device_frames(
             for frame, kind in zip(frames, header.kinds, strict=True)
             if kind is FrameKind.STREAM
         ]
-        # The memory may have been used a moment ago, in the order of the default stream.
-        staging.order_after_default_stream()
-        if FrameKind.DEVICE in header.kinds or any(target.in_place for target in targets):
-            await staging.settle()  # the transport writes there, and knows nothing of streams
+        written = FrameKind.DEVICE in header.kinds or any(target.in_place for target in targets)
+        if written or not staging.chunks_settled:
+            await staging.settle_for_transport()
+        else:
+            # The frames' memory may have been used a moment ago.
+            staging.order_after_default_stream()
         await _receive_whole(channel, frames, header)
         _count_whole(frames, header, staging)
         if targets:
@@ -182,6 +184,8 @@ async def _receive_stream(
                     await _arrive(arriving.popleft(), leaving, targets, staging)
             if chunk is None:  # who waits for others' chunks has none that they could wait for
                 chunk = await held.acquire(plan.nbytes)
+            if not chunk.pooled:
+                await staging.settle_for_transport()
             place = chunk.view(plan.nbytes)
         arriving.append(_Arriving(channel.recv(place), plan, chunk))
         if number + 1 < len(plans) and ready is not None:
@@ -219,7 +223,7 @@ async def _arrive(
     staging: Staging,
 ) -> None:
     await one.received
-    staging.count_received(one.plan, one.chunk)
+    _count_chunk(one, staging)
     if one.chunk is None:
         return
     copies = [
@@ -227,6 +231,16 @@ async def _arrive(
         for frame, frame_offset, offset, nbytes in one.plan.pieces
     ]
     leaving.append(_Leaving(staging.begin(copies), one.chunk))
+
+
+def _count_chunk(one: _Arriving, staging: Staging) -> None:
+    nbytes = one.plan.frame_bytes
+    if one.chunk is None:
+        staging.totals.received_direct_bytes += nbytes
+    elif one.chunk.overflow:
+        staging.totals.received_overflow_bytes += nbytes
+    else:
+        staging.totals.received_staged_bytes += nbytes
 
 
 async def _leave(one: _Leaving, held: Holding, staging: Staging) -> None:
@@ -271,4 +285,4 @@ def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> Non
             staging.totals.received_direct_bytes += size
         else:
             staging.totals.received_overflow_bytes += size
-            staging.remarks.no_pool(size)
+            staging.remarks.received_unstaged(size)

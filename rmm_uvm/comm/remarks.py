@@ -96,6 +96,17 @@ class Remarks:
             "there is no IPC pool in this process; set ipc-pool-size, such as '256MiB'",
         )
 
+    def received_unstaged(self, nbytes: int) -> None:
+        """Say that managed memory was received into as it is, since the peer has no staging."""
+        if not self._has_pool:
+            self.no_pool(nbytes)
+            return
+        self._notices.say(
+            "stock peer",
+            f"{format_bytes(nbytes)} were received into managed memory, which is slow: the peer "
+            "has no IPC pool, or does not speak ucxuvm; set ipc-pool-size on all workers",
+        )
+
     def stock_peer(self, nbytes: int) -> None:
         """Say that managed memory is sent as it is, since the peer has no staging."""
         self._notices.say(

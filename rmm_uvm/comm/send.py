@@ -10,10 +10,10 @@ rmm_uvm.comm.receive : the other end, and why both together cannot come to a hal
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rmm_uvm.comm.budget import Chunk, Holding
+from rmm_uvm.comm.budget import Chunk, DeviceRange, Holding
 from rmm_uvm.comm.channel import Channel, Request
 from rmm_uvm.comm.handshake import Peer
 from rmm_uvm.comm.plan import PlannedChunk, plan_stream
@@ -52,19 +52,21 @@ def choose_kind(*, exportable: bool | None, has_chunks: bool, peer: Peer) -> Fra
 
     Examples
     --------
-    >>> peer = Peer(ours=True, receives="staged")
+    >>> peer = Peer(ours=True, receives="staged", chunk_bytes=1 << 20)
     >>> choose_kind(exportable=False, has_chunks=True, peer=peer).name
     'STREAM'
     """
-    if exportable is None or not peer.ours or not has_chunks:
+    if exportable is None or not peer.ours:
         return FrameKind.DEVICE
-    if exportable and peer.receives == "direct":
-        return FrameKind.DEVICE
-    return FrameKind.STREAM
+    if exportable:
+        # The peer's memory is the problem, and only if it has chunks is there a way round.
+        past_chunks = peer.receives == "direct" or peer.chunk_bytes is None
+        return FrameKind.DEVICE if past_chunks else FrameKind.STREAM
+    return FrameKind.STREAM if has_chunks else FrameKind.DEVICE
 
 
 async def send_message(
-    channel: Channel, frames: Sequence[Any], peer: Peer, staging: Staging | None
+    channel: Channel, frames: Sequence[Any], peer: Peer, staging_of: Callable[[], Staging]
 ) -> int:
     """Send a message.
 
@@ -76,8 +78,8 @@ async def send_message(
         Host buffers, and objects with ``__cuda_array_interface__``.
     peer : Peer
         The other end.
-    staging : Staging or None
-        May be None if no frame is on a device.
+    staging_of : callable
+        Returns the staging; called if a frame is on a device.
 
     Returns
     -------
@@ -91,9 +93,10 @@ async def send_message(
         message, and the connection of no use; chunks are in quarantine.
     """
     outgoing = [_Frame(frame) for frame in frames]
-    if staging is None or all(frame.address is None for frame in outgoing):
+    if all(frame.kind is FrameKind.HOST for frame in outgoing):
         await _send_whole(channel, outgoing, 0)
     else:
+        staging = staging_of()
         try:
             await _send_device_frames(channel, outgoing, peer, staging)
         except BaseException:
@@ -104,15 +107,15 @@ async def send_message(
 
 
 class _Frame:
-    """A frame and how it travels."""
+    """A frame, where it lies if that is on a device, and how it travels."""
 
-    __slots__ = ("address", "buffer", "exportable", "kind", "nbytes")
+    __slots__ = ("buffer", "exportable", "kind", "nbytes", "place")
 
     def __init__(self, buffer: Any) -> None:
         interface = getattr(buffer, "__cuda_array_interface__", None)
         self.buffer = buffer
         self.nbytes = frame_bytes(buffer)
-        self.address: int | None = None if interface is None else interface["data"][0]
+        self.place: int = 0 if interface is None else interface["data"][0]
         self.kind = FrameKind.HOST if interface is None else FrameKind.DEVICE
         self.exportable: bool | None = None
 
@@ -122,27 +125,26 @@ async def _send_device_frames(
 ) -> None:
     has_chunks = staging.chunk_bytes is not None
     for frame in frames:
-        if frame.address is not None and frame.nbytes:
-            known = staging.copies.memory_kind(frame.address)
+        if frame.kind is FrameKind.DEVICE and frame.nbytes:
+            known = staging.copies.memory_kind(frame.place)
             frame.exportable = None if known is None else known.ipc_capable
             frame.kind = choose_kind(exportable=frame.exportable, has_chunks=has_chunks, peer=peer)
     # As distributed-ucxx, which synchronises the default stream here: what made the frames there,
     # or on a stream that blocks with it, has run before they are read.
-    staging.order_after_default_stream()
-    if any(frame.kind is FrameKind.DEVICE for frame in frames):
-        await staging.settle()  # the transport reads there, and knows nothing of streams
+    if any(frame.kind is FrameKind.DEVICE or frame.exportable for frame in frames):
+        await staging.settle_for_transport()
+    else:
+        staging.order_after_default_stream()
     stream = [frame for frame in frames if frame.kind is FrameKind.STREAM]
     if stream:
-        chunk_bytes = min(staging.chunk_bytes or 0, peer.chunk_bytes or 2**63)
+        chunk_bytes = min(filter(None, (staging.chunk_bytes, peer.chunk_bytes)))
         plans = plan_stream([frame.nbytes for frame in stream], chunk_bytes)
-        places = [frame.address or 0 for frame in stream]
         staging.remarks.message(sum(plan.nbytes for plan in plans), staging.sending.total_bytes)
         with staging.hold(staging.sending) as held:
             # Before the header, which stands for the first chunk's ready message.
-            first = await held.acquire(plans[0].nbytes)
-            await staging.reached(_fill(first, plans[0], places, staging))
+            first = await _prepared(held, plans[0], stream, staging)
             await _send_whole(channel, frames, chunk_bytes)
-            await _send_stream(channel, plans, places, first, held, staging)
+            await _send_stream(channel, plans, stream, first, held, staging)
     else:
         await _send_whole(channel, frames, 0)
     for frame in frames:
@@ -172,35 +174,82 @@ async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: i
         await posted.popleft()
 
 
+class _Outgoing(NamedTuple):
+    """What is sent as one chunk; if it is staged, where, and a mark behind the copies."""
+
+    buffer: DeviceRange
+    chunk: Chunk | None
+    copied: Mark | None
+
+
 async def _send_stream(
     channel: Channel,
     plans: Sequence[PlannedChunk],
-    places: Sequence[int],
-    first: Chunk,
+    stream: Sequence[_Frame],
+    first: _Outgoing,
     held: Holding,
     staging: Staging,
 ) -> None:
     """Send all chunks, the next being filled while others are under way."""
     under_way: collections.deque[_UnderWay] = collections.deque()
-    chunk, turn = first, Turn()
+    outgoing, turn = first, Turn()
     for number, plan in enumerate(plans):
         # Both posted at once: a chunk that was announced is on its way.
         ready = channel.send(READY) if number else None
-        under_way.append(_UnderWay(ready, channel.send(chunk.view(plan.nbytes)), chunk))
-        staging.count_sent(plan, chunk)
-        if number + 1 < len(plans):
-            coming = plans[number + 1]
-            while (free := held.acquire_now(coming.nbytes)) is None and under_way:
-                await _finish(under_way.popleft(), channel, held)
-            # Who waits for others' chunks has none of his own that they could wait for.
-            chunk = await held.acquire(coming.nbytes) if free is None else free
-            filled = _fill(chunk, coming, places, staging)
-            while len(under_way) >= DEPTH:
-                await _finish(under_way.popleft(), channel, held)
-            await staging.reached(filled)
-            await turn.give_way()
+        under_way.append(_UnderWay(ready, channel.send(outgoing.buffer), outgoing.chunk))
+        _count_chunk(outgoing.chunk, plan, staging)
+        if number + 1 == len(plans):
+            break
+        coming = plans[number + 1]
+        while (found := _prepare_now(held, coming, stream, staging)) is None and under_way:
+            await _finish(under_way.popleft(), channel, held)
+        # Who waits for others' chunks has none of his own that they could wait for.
+        outgoing = found or _filled(await held.acquire(coming.nbytes), coming, stream, staging)
+        while len(under_way) >= DEPTH:
+            await _finish(under_way.popleft(), channel, held)
+        if outgoing.copied is not None:
+            await staging.reached(outgoing.copied)
+        await turn.give_way()
     while under_way:
         await _finish(under_way.popleft(), channel, held)
+
+
+async def _prepared(
+    held: Holding, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
+) -> _Outgoing:
+    """Return where the bytes of a chunk are sent from, once they are there."""
+    outgoing = _prepare_now(held, plan, stream, staging)
+    if outgoing is None:
+        outgoing = _filled(await held.acquire(plan.nbytes), plan, stream, staging)
+    if outgoing.copied is not None:
+        await staging.reached(outgoing.copied)
+    return outgoing
+
+
+def _prepare_now(
+    held: Holding, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
+) -> _Outgoing | None:
+    """Return where the bytes of a chunk will be sent from; None if there is no chunk for them."""
+    piece = plan.pieces[0]
+    if piece.nbytes == plan.nbytes and stream[piece.frame].exportable:
+        frame = stream[piece.frame]
+        place = frame.place + piece.frame_offset
+        return _Outgoing(DeviceRange(place, piece.nbytes, frame.buffer), None, None)
+    chunk = held.acquire_now(plan.nbytes)
+    return None if chunk is None else _filled(chunk, plan, stream, staging)
+
+
+def _filled(
+    chunk: Chunk, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
+) -> _Outgoing:
+    """Begin to copy a chunk's bytes into it."""
+    copied = staging.begin(
+        [
+            (chunk.address + offset, stream[frame].place + frame_offset, nbytes)
+            for frame, frame_offset, offset, nbytes in plan.pieces
+        ]
+    )
+    return _Outgoing(chunk.view(plan.nbytes), chunk, copied)
 
 
 class _UnderWay(NamedTuple):
@@ -208,7 +257,7 @@ class _UnderWay(NamedTuple):
 
     ready: Request | None
     sent: Request
-    chunk: Chunk
+    chunk: Chunk | None
 
 
 async def _finish(one: _UnderWay, channel: Channel, held: Holding) -> None:
@@ -217,18 +266,18 @@ async def _finish(one: _UnderWay, channel: Channel, held: Holding) -> None:
     await one.sent
     # ucxx passes over the cancelling of a send when the other end closes: what is held to the end
     # goes into quarantine.
-    if channel.alive:
+    if one.chunk is not None and channel.alive:
         held.release(one.chunk)
 
 
-def _fill(chunk: Chunk, plan: PlannedChunk, places: Sequence[int], staging: Staging) -> Mark:
-    """Begin to copy a chunk's frames into it."""
-    return staging.begin(
-        [
-            (chunk.address + offset, places[frame] + frame_offset, nbytes)
-            for frame, frame_offset, offset, nbytes in plan.pieces
-        ]
-    )
+def _count_chunk(chunk: Chunk | None, plan: PlannedChunk, staging: Staging) -> None:
+    nbytes = plan.frame_bytes
+    if chunk is None:
+        staging.totals.sent_direct_bytes += nbytes
+    elif chunk.overflow:
+        staging.totals.sent_overflow_bytes += nbytes
+    else:
+        staging.totals.sent_staged_bytes += nbytes
 
 
 def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:

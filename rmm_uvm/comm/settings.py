@@ -8,7 +8,6 @@ In Dask's configuration, for processes that want other values::
       comm:
         chunk-size: 8MiB
         wait-seconds: 10
-        switch-interval-seconds: null
 """
 
 from __future__ import annotations
@@ -38,13 +37,10 @@ class CommSettings:
         Size of a staging chunk, in bytes; None: by the size of the pool, see `share_pool`.
     wait_seconds : float
         How long a transfer waits for a chunk before it goes past the pool; >= 0.
-    switch_interval_seconds : float or None
-        See `rmm_uvm.comm.turn.hand_over_within`; > 0.
     """
 
     chunk_bytes: int | None = None
     wait_seconds: float = 10.0
-    switch_interval_seconds: float | None = 1e-3
 
 
 class PoolShares(NamedTuple):
@@ -106,17 +102,7 @@ def configured() -> CommSettings:
         wait = CommSettings.wait_seconds
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
         raise ConfigurationError(f"rmm-uvm.comm.wait-seconds={wait!r}: use a number, 0 or more")
-    interval = config.get(
-        "rmm-uvm.comm.switch-interval-seconds", CommSettings.switch_interval_seconds
-    )
-    if interval is not None and (
-        isinstance(interval, bool) or not isinstance(interval, int | float) or not interval > 0
-    ):
-        raise ConfigurationError(
-            f"rmm-uvm.comm.switch-interval-seconds={interval!r}: use a number above 0, or null"
-        )
     return CommSettings(
         None if chunk_size is None else parse_bytes(chunk_size, "rmm-uvm.comm.chunk-size"),
         float(wait),
-        interval,
     )

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm.comm.budget import Budget, Chunk, Holding
 from rmm_uvm.comm.notices import NOTICES, Notices
-from rmm_uvm.comm.plan import PlannedChunk
 from rmm_uvm.comm.quarantine import Mark, Quarantine
 from rmm_uvm.comm.remarks import Remarks
 from rmm_uvm.comm.settings import CommSettings, PoolShares, configured, share_pool
@@ -130,6 +129,8 @@ class Staging:
 
         self.sending = budget(sending)
         self.receiving = budget(receiving)
+        # Others may have used the pool a moment ago, in the order of the default stream.
+        self.chunks_settled = False
 
     @property
     def chunk_bytes(self) -> int | None:
@@ -164,6 +165,20 @@ class Staging:
         self._enter_device()
         self.copies.wait_for(0)
 
+    async def settle_for_transport(self) -> None:
+        """Wait until all memory that was allocated so far may be read and written by transports.
+
+        They know nothing of streams: work that was queued for what lay there before must be done.
+
+        Raises
+        ------
+        DriverError
+            If it failed.
+        """
+        self.order_after_default_stream()
+        await self.settle()
+        self.chunks_settled = True
+
     def begin(self, copies: Sequence[tuple[int, int, int]]) -> Mark:
         """Begin copies; return a mark behind them, for `reached`.
 
@@ -193,22 +208,6 @@ class Staging:
     async def settle(self) -> None:
         """Wait for all copies so far. Raises as `reached`."""
         await self.reached(self.copies.mark())
-
-    def count_sent(self, plan: PlannedChunk, chunk: Chunk) -> None:
-        """Count the frames' bytes of a chunk that is sent."""
-        if chunk.overflow:
-            self.totals.sent_overflow_bytes += plan.frame_bytes
-        else:
-            self.totals.sent_staged_bytes += plan.frame_bytes
-
-    def count_received(self, plan: PlannedChunk, chunk: Chunk | None) -> None:
-        """Count the frames' bytes of a chunk that was received; None: where they belong."""
-        if chunk is None:
-            self.totals.received_direct_bytes += plan.frame_bytes
-        elif chunk.overflow:
-            self.totals.received_overflow_bytes += plan.frame_bytes
-        else:
-            self.totals.received_staged_bytes += plan.frame_bytes
 
     def _extra_chunk(self, nbytes: int) -> Chunk:
         memory = self.allocate(nbytes)

@@ -5,10 +5,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 
-__all__ = ["TURN_SECONDS", "Turn", "hand_over_within"]
+__all__ = ["TURN_SECONDS", "Turn"]
 
 TURN_SECONDS = 1e-3
 """For how long a transfer may keep the event loop: a fifth of what Dask takes for an empty task."""
@@ -27,19 +26,3 @@ class Turn:
         if time.perf_counter() - self._began > TURN_SECONDS:
             await asyncio.sleep(0)
             self._began = time.perf_counter()
-
-
-def hand_over_within(seconds: float | None) -> None:
-    """Let threads of this process hand the interpreter to one another within so many seconds.
-
-    UCX keeps an event loop busy whenever it is connected, so a thread that runs tasks and the loop
-    contend for Python's lock all the time, and each turn lasts up to `sys.getswitchinterval`, by
-    default 5 ms: most of what an empty task takes. A shorter interval is left as it is.
-
-    Parameters
-    ----------
-    seconds : float or None
-        > 0; None changes nothing.
-    """
-    if seconds is not None and sys.getswitchinterval() > seconds:
-        sys.setswitchinterval(seconds)

@@ -21,7 +21,7 @@ from rmm_uvm.watch.thresholds import Thresholds
 __all__ = ["CHECKS"]
 
 _LIBRARIES = ("cupy", "torch")
-_COMM = ("chunk_size", "wait_seconds", "switch_interval_seconds")
+_COMM = ("chunk_size", "wait_seconds")
 
 
 def _size(name: str) -> Callable[[Any], Any]:
@@ -118,11 +118,6 @@ def _comm(value: Any) -> dict[str, Any]:
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not number or not math.isfinite(seconds) or seconds < 0:
         raise ConfigurationError(f"comm.wait_seconds={seconds!r}: seconds, from 0")
-    interval = found.get("switch_interval_seconds")
-    if interval is not None and (
-        isinstance(interval, bool) or not isinstance(interval, int | float) or not interval > 0
-    ):
-        raise ConfigurationError(f"comm.switch_interval_seconds={interval!r}: seconds, above 0")
     return found
 
 

@@ -40,8 +40,7 @@ class Settings:
     protocol : str or None
         Of `rmm_uvm.dask.local_cluster`.
     comm : mapping of str to object
-        ``chunk_size`` (bytes or None), ``wait_seconds`` and ``switch_interval_seconds``; see
-        `rmm_uvm.comm.settings`.
+        ``chunk_size`` (bytes or None) and ``wait_seconds``; see `rmm_uvm.comm`.
     """
 
     initial_pool_size: Size = None
@@ -56,11 +55,7 @@ class Settings:
     workers_per_host: int | None = None
     protocol: str | None = None
     comm: Mapping[str, Any] = dataclasses.field(
-        default_factory=lambda: {
-            "chunk_size": None,
-            "wait_seconds": 10,
-            "switch_interval_seconds": 0.001,
-        }
+        default_factory=lambda: {"chunk_size": None, "wait_seconds": 10}
     )
 
     def changed(self, keywords: Mapping[str, Any]) -> Settings:

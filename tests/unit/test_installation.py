@@ -76,3 +76,13 @@ def test_context_manager_with_torch_wired_keeps_the_error_of_its_body(
         pass
     monkeypatch.undo()
     rmm_uvm.restore()
+
+
+def test_those_who_hold_parts_of_a_pool_are_told_once_when_it_is_released() -> None:
+    handle, told = installed(), []
+    handle.when_released(lambda: told.append(True))
+    assert told == []
+    rmm_uvm.restore()
+    assert told == [True]
+    handle.release()
+    assert told == [True]

@@ -74,6 +74,7 @@ class InProcessChannel:
         self.closed = False
         self.sent_count = 0
         self.break_after: int | None = None  # messages sent
+        self.events: list[str] = []  # of device memory
         self._arrived: collections.deque[_Message] = collections.deque()
         self._posted: collections.deque[_Message] = collections.deque()
 
@@ -93,6 +94,7 @@ class InProcessChannel:
         if self.closed:
             raise ClosedError("send on a closed channel")
         self.sent_count += 1
+        self._note("send", buffer)
         address, nbytes, alive = address_and_bytes(buffer)
         message = _Message(address, nbytes, alive, _future())
         if nbytes <= EAGER_BYTES:
@@ -106,11 +108,16 @@ class InProcessChannel:
     def recv(self, buffer: Any, *, idle: bool = False) -> asyncio.Future[None]:
         if self.closed and not self._arrived:
             raise ClosedError("receive on a closed channel")
+        self._note("receive", buffer)
         address, nbytes, alive = address_and_bytes(buffer)
         posted = _Message(address, nbytes, alive, _future())
         self._posted.append(posted)
         self._match()
         return posted.done
+
+    def _note(self, event: str, buffer: Any) -> None:
+        if hasattr(buffer, "__cuda_array_interface__"):
+            self.events.append(event)
 
     def abort(self) -> None:
         """Break the connection, for both ends; what has arrived can still be received."""
@@ -153,23 +160,33 @@ class FakeMark:
     def __init__(self, copies: FakeCopies) -> None:
         self._copies = copies
         self._polls = copies.polls
+        self._upto = copies.queued_count
 
     def done(self) -> bool:
         if self._copies.broken:
             raise DriverError("the device is lost")
         self._polls -= 1
-        return self._polls < 0
+        if self._polls >= 0:
+            return False
+        self._copies.execute(self._upto)
+        return True
 
 
 class FakeCopies:
-    """Copies made by the host when they are asked for; marks are done after `polls` polls."""
+    """Copies that are made when a mark behind them is done, which takes `polls` polls.
+
+    So bytes that are used before their copy is known to be done are the wrong ones.
+    """
 
     def __init__(self, polls: int = 0) -> None:
         self.polls = polls
         self.broken = False
         self.copied_bytes = 0
+        self.queued_count = 0
         self.fail_after: int | None = None  # calls of copy
+        self.events: list[str] = []
         self.exportable: Callable[[int], bool | None] = lambda address: False
+        self._queued: collections.deque[tuple[int, int, int]] = collections.deque()
 
     def memory_kind(self, address: int) -> Kind | None:
         exportable = self.exportable(address)
@@ -177,18 +194,28 @@ class FakeCopies:
 
     def wait_for(self, stream: int) -> None:
         assert stream == 0
+        self.events.append("wait")
 
     def copy(self, copies: Sequence[tuple[int, int, int]]) -> None:
         if self.fail_after is not None:
             self.fail_after -= 1
             if self.fail_after < 0:
                 raise DriverError("the copy failed")
-        for to, source, nbytes in copies:
-            ctypes.memmove(to, source, nbytes)
-            self.copied_bytes += nbytes
+        if copies:
+            self.events.append("copy")
+        self._queued.extend(copies)
+        self.queued_count += len(copies)
 
     def mark(self) -> FakeMark:
         return FakeMark(self)
+
+    def execute(self, upto: int) -> None:
+        """Make the copies that were queued first, so many since the beginning."""
+        while self._queued and self.queued_count - len(self._queued) < upto:
+            to, source, nbytes = self._queued.popleft()
+            ctypes.memmove(to, source, nbytes)
+            self.copied_bytes += nbytes
+        self.events.append("done")
 
 
 class Process:
@@ -247,6 +274,7 @@ class Process:
             self.allocations_left -= 1
             if self.allocations_left < 0:
                 raise MemoryError("no memory")
+        self.copies.events.append("allocate")
         return rmm.DeviceBuffer(size=nbytes, mr=self.mr)
 
     def frame(self, nbytes: int, seed: int = 0) -> rmm.DeviceBuffer:
@@ -269,7 +297,7 @@ class Process:
 
     async def send(self, channel: InProcessChannel, frames: Sequence[Any], to: Process) -> int:
         with _aborting(channel):
-            return await send_message(channel, frames, to.peer, self.staging)
+            return await send_message(channel, frames, to.peer, lambda: self.staging)
 
     async def receive(self, channel: InProcessChannel) -> list[Any] | None:
         with _aborting(channel):

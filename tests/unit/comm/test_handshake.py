@@ -29,7 +29,7 @@ def test_introduction_of_a_worker_tells_version_and_chunks() -> None:
     assert said == {
         "wire": 1,
         "version": rmm_uvm.__version__,
-        "chunk_bytes": 1 << 20,
+        "chunk_bytes": 7 << 18,
         "receives": "staged",
     }
     assert msgpack.loads(msgpack.dumps(said)) == said  # as it travels
@@ -48,7 +48,7 @@ def test_introduction_of_a_process_without_a_gpu_receives_on_the_host() -> None:
 def test_process_whose_frames_lie_in_cudamalloc_memory_receives_directly() -> None:
     _install()
     plain = SimulatedCudaMemoryResource(rmm_uvm.simulated_device("64MiB"))
-    rmm.mr.set_per_device_resource(0, rmm.mr.PoolMemoryResource(plain, 1 << 20, 1 << 20))
+    rmm.mr.set_per_device_resource(0, rmm.mr.PoolMemoryResource(plain, 7 << 18, 1 << 20))
     assert receives() == "direct"
 
 
@@ -80,7 +80,7 @@ def test_peer_of_the_same_version_is_ours() -> None:
     _install()
     said = introduce()
     peer = meet({"rmm-uvm": said}, {"rmm-uvm": said})
-    assert peer == Peer(ours=True, receives="staged", chunk_bytes=1 << 20)
+    assert peer == Peer(ours=True, receives="staged", chunk_bytes=7 << 18)
 
 
 @pytest.mark.parametrize("wire", [0, 2, None, "1"])

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import dask
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from rmm_uvm.comm.plan import ALIGNMENT_BYTES
 from rmm_uvm.comm.settings import CommSettings, configured, share_pool
-from rmm_uvm.comm.turn import hand_over_within
 from rmm_uvm.errors import ConfigurationError
 
 MIB = 1 << 20
@@ -79,26 +77,3 @@ def test_configuration_with_a_chunk_size_that_is_none_is_refused() -> None:
         pytest.raises(ConfigurationError, match="chunk-size"),
     ):
         configured()
-
-
-@pytest.mark.parametrize("interval", [-1, 0, "soon", True])
-def test_configuration_with_a_switch_interval_that_is_none_is_refused(interval: object) -> None:
-    with (
-        dask.config.set({"rmm-uvm.comm.switch-interval-seconds": interval}),
-        pytest.raises(ConfigurationError, match="switch-interval-seconds"),
-    ):
-        configured()
-
-
-def test_switch_interval_is_lowered_and_never_raised() -> None:
-    before = sys.getswitchinterval()
-    try:
-        sys.setswitchinterval(0.005)
-        hand_over_within(None)
-        assert sys.getswitchinterval() == 0.005
-        hand_over_within(0.001)
-        assert sys.getswitchinterval() == 0.001
-        hand_over_within(0.003)
-        assert sys.getswitchinterval() == 0.001
-    finally:
-        sys.setswitchinterval(before)

@@ -51,7 +51,7 @@ def test_staging_of_an_installation_is_carved_from_its_ipc_pool() -> None:
     assert current_staging() is staging
     assert staging.pool_bytes == 16 * MIB
     assert staging.sending.count == staging.receiving.count == 4
-    assert staging.chunk_bytes == MIB
+    assert staging.chunk_bytes == 7 * MIB // 4
     for chunk in (*staging.sending._free, *staging.receiving._free):
         assert staging.ipc_capable(chunk.address)
     frame = staging.allocate(1000)

@@ -165,7 +165,7 @@ def test_message_with_host_frames_only_needs_no_staging(
         here, there = InProcessChannel.pair()
         frames = [b"x", b"", b"y" * 100_000]
         count, received = await asyncio.gather(
-            send_message(here, frames, STOCK_PEER, None), receive_message(there, no_staging)
+            send_message(here, frames, STOCK_PEER, no_staging), receive_message(there, no_staging)
         )
         assert count == 100_001
         assert received is not None

@@ -27,10 +27,13 @@ NBYTES = 10 * CHUNK + 300
     ("exportable", "has_chunks", "peer", "kind"),
     [
         (False, True, Peer(ours=True, receives="staged"), FrameKind.STREAM),
+        (False, True, Peer(ours=True, receives="staged", chunk_bytes=256), FrameKind.STREAM),
         (False, True, Peer(ours=True, receives="direct"), FrameKind.STREAM),
-        (True, True, Peer(ours=True, receives="direct"), FrameKind.DEVICE),
-        (True, True, Peer(ours=True, receives="staged"), FrameKind.STREAM),
-        (False, False, Peer(ours=True, receives="staged"), FrameKind.DEVICE),
+        (False, False, Peer(ours=True, receives="staged", chunk_bytes=256), FrameKind.DEVICE),
+        (True, True, Peer(ours=True, receives="direct", chunk_bytes=256), FrameKind.DEVICE),
+        (True, True, Peer(ours=True, receives="staged", chunk_bytes=256), FrameKind.STREAM),
+        (True, False, Peer(ours=True, receives="staged", chunk_bytes=256), FrameKind.STREAM),
+        (True, True, Peer(ours=True, receives="staged"), FrameKind.DEVICE),
         (False, True, STOCK_PEER, FrameKind.DEVICE),
         (True, True, STOCK_PEER, FrameKind.DEVICE),
         (None, True, Peer(ours=True, receives="staged"), FrameKind.DEVICE),
@@ -91,20 +94,49 @@ def test_several_frames_in_one_chunk_to_a_plain_process_are_copied_out() -> None
     assert _received(other) == {"staged": 300}
 
 
-def test_plain_frames_to_a_managed_process_are_staged() -> None:
-    one, other = Process(managed=False), Process()
-    asyncio.run(transfer(one, other, [one.frame(NBYTES)]))
-    assert (_sent(one), _received(other)) == ({"staged": NBYTES}, {"staged": NBYTES})
+@pytest.mark.parametrize("pool_bytes", [0, 64 * KIB])
+def test_plain_frames_to_a_managed_process_are_sent_in_place_and_received_staged(
+    pool_bytes: int,
+) -> None:
+    one, other = Process(pool_bytes, managed=False), Process()
+    frame = one.frame(NBYTES, 1)
+    (received,) = asyncio.run(transfer(one, other, [frame]))
+    assert contents(received) == contents(frame)
+    assert (_sent(one), _received(other)) == ({"direct": NBYTES}, {"staged": NBYTES})
+    assert one.copies.copied_bytes == 0
+    assert (one.said, other.said) == ([], [])
+
+
+@pytest.mark.parametrize("pool_bytes", [0, 64 * KIB])
+def test_several_plain_frames_in_one_chunk_to_a_managed_process_are_copied_in(
+    pool_bytes: int,
+) -> None:
+    one, other = Process(pool_bytes, managed=False), Process()
+    frames = [one.frame(100, 1), one.frame(200, 2)]
+    received = asyncio.run(transfer(one, other, frames))
+    assert [contents(f) for f in received] == [contents(f) for f in frames]
+    assert (_sent(one), _received(other)) == ({"staged": 300}, {"staged": 300})
 
 
 def test_managed_frames_without_a_pool_are_overflow_and_warned_of() -> None:
     one, other = Process(0), Process()
     frame = one.frame(NBYTES, 1)
-    with pytest.warns(IpcPoolWarning, match="there is no IPC pool in this process"):
+    with (
+        pytest.warns(IpcPoolWarning, match="there is no IPC pool in this process"),
+        pytest.warns(IpcPoolWarning, match="the peer has no IPC pool"),
+    ):
         (received,) = asyncio.run(transfer(one, other, [frame]))
     assert contents(received) == contents(frame)
     assert (_sent(one), _received(other)) == ({"overflow": NBYTES}, {"overflow": NBYTES})
     assert [reason for reason, _ in one.said] == ["no pool"]
+    assert [reason for reason, _ in other.said] == ["stock peer"]
+
+
+def test_managed_frames_between_processes_without_pools_are_warned_of_at_both_ends() -> None:
+    one, other = Process(0), Process(0)
+    with pytest.warns(IpcPoolWarning, match="there is no IPC pool in this process"):
+        asyncio.run(transfer(one, other, [one.frame(NBYTES, 1)]))
+    assert [reason for reason, _ in one.said + other.said] == ["no pool", "no pool"]
 
 
 def test_managed_frames_to_a_process_without_a_pool_arrive_as_overflow() -> None:
@@ -122,7 +154,7 @@ def test_message_to_a_stock_peer_is_what_distributed_ucxx_sends() -> None:
 
     async def run() -> None:
         here, there = InProcessChannel.pair()
-        sending = asyncio.create_task(send_message(here, frames, STOCK_PEER, one.staging))
+        sending = asyncio.create_task(send_message(here, frames, STOCK_PEER, lambda: one.staging))
         # As distributed-ucxx reads: two host messages, then every frame that is not empty.
         prelude = bytearray(struct.calcsize("?Q"))
         await there.recv(prelude)

@@ -53,11 +53,7 @@ def test_keys_may_have_dashes_or_underscores_at_every_depth() -> None:
     )
     assert settings.initial_pool_size == 1
     assert settings.monitor == {"interval_seconds": 1}
-    assert settings.comm == {
-        "chunk_size": 1 << 20,
-        "wait_seconds": 10,
-        "switch_interval_seconds": 0.001,
-    }
+    assert settings.comm == {"chunk_size": 1 << 20, "wait_seconds": 10}
 
 
 def test_defaults_of_the_packaged_file_are_those_of_the_class() -> None:
@@ -119,8 +115,6 @@ def test_settings_are_arguments_of_reinitialize() -> None:
         ("protocol", ""),
         ("comm", {"chunk": 1}),
         ("comm", {"wait_seconds": -1}),
-        ("comm", {"switch_interval_seconds": 0}),
-        ("comm", {"switch_interval_seconds": True}),
         ("comm", {"wait_seconds": float("nan")}),
         ("comm", {"chunk_size": "big"}),
         ("comm", "1MiB"),
