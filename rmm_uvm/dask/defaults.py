@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The section ``rmm-uvm`` of Dask's configuration: its defaults, and reading it.
 
-The defaults are in rmm-uvm.yaml beside this file. Files of users and environment variables
-(``DASK_RMM_UVM__PREFETCH=always``) come before them, as with every library of Dask.
+The defaults are in rmm-uvm.yaml beside this file. Files of users and Dask's environment variables
+come before them, as with every library of Dask; docs/configuration.md has the names.
 """
 
 from __future__ import annotations
