@@ -96,7 +96,7 @@ def test_sixteen_simulated_workers_each_do_a_task_on_more_data_than_fit() -> Non
     assert all(result["simulated"] for result in results)
     told = [WorkerFigures.from_metrics(worker["metrics"]) for worker in workers.values()]
     assert all(figures.simulated for figures in told)
-    assert [figures.capacity_bytes for figures in told] == [56 * MIB] * 16  # less the IPC pool
+    assert [figures.ipc_pool_bytes for figures in told] == [8 * MIB] * 16
 
 
 def test_four_workers_of_a_host_count_on_a_quarter_of_its_memory_each() -> None:
