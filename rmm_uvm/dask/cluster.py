@@ -65,8 +65,9 @@ def local_cluster(
 
     Notes
     -----
-    Workers are new processes, so a script calls this under ``if __name__ == "__main__":``. To look
-    at a whole program on a laptop::
+    Workers are new processes, so a script calls this under ``if __name__ == "__main__":``. With
+    ``asynchronous=True``, await what is returned; why a worker did not start is then in the log
+    only. To look at a whole program on a laptop::
 
         with rmm_uvm.dask.local_cluster(4, simulated="64MiB") as cluster, Client(cluster) as client:
             ...
@@ -99,8 +100,10 @@ def _closing(kind: Any) -> Any:
             try:
                 super().__init__(**options)
             except Exception:
-                # dask-cuda's leaves its scheduler and the workers that did start running.
-                self.close()
+                # dask-cuda's leaves its scheduler and the workers that did start running. Without a
+                # status there is nothing yet to close.
+                if getattr(self, "status", None) is not None:
+                    self.close()
                 raise
 
     Cluster.__name__ = Cluster.__qualname__ = kind.__name__

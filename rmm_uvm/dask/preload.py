@@ -31,9 +31,8 @@ import click
 from rmm_uvm.dask.flags import FLAGS, SettingType, without_settings
 from rmm_uvm.errors import ConfigurationError
 
-__all__ = ["PRELOAD", "dask_setup", "dask_teardown"]
+__all__ = ["dask_setup", "dask_teardown"]
 
-PRELOAD = "rmm_uvm.dask"
 EVENT_TOPIC = "rmm-uvm-start"
 REFUSED = "refused"  # the action of the event that says why a worker does not start
 
@@ -110,6 +109,7 @@ def _install(worker: Any, keywords: dict[str, Any], usage_error: str) -> None:
     if usage_error:
         raise ConfigurationError(usage_error)
     WorkerPool.of(worker).hold("the preload", keywords, is_base=True)
+    _ask_for_no_context(worker)
 
 
 def dask_teardown(dask_object: Any) -> None:
@@ -156,12 +156,33 @@ def _give_others_their_arguments(worker: Any) -> None:
 
     Dask hands the whole command line to each of them, and dask-cuda's refuses what it does not
     know. Ours runs first, and `Preload.argv` is a plain attribute that is read when its turn comes.
+    Where each has a list of its own, these are none of ours.
     """
-    for preload in worker.preloads:
-        if preload.name != PRELOAD and isinstance(
-            getattr(preload.module, "dask_setup", None), click.Command
-        ):
+    commands = [getattr(preload.module, "dask_setup", None) for preload in worker.preloads]
+    ours = [
+        list(preload.argv)
+        for preload, command in zip(worker.preloads, commands, strict=True)
+        if command is dask_setup
+    ]
+    for preload, command in zip(worker.preloads, commands, strict=True):
+        is_other = command is not dask_setup and isinstance(command, click.Command)
+        if is_other and preload.argv in ours:
             preload.argv = without_settings(preload.argv)
+
+
+def _ask_for_no_context(worker: Any) -> None:
+    """Keep dask-cuda's preload from making a CUDA context where the pool has made one.
+
+    It is on the right device, and dask-cuda would warn of it as of somebody's mistake.
+    """
+    from rmm_uvm.install import current_installation
+
+    installation = current_installation()
+    if installation is None or installation.devices[0].info.simulated:
+        return
+    for preload in worker.preloads:
+        if preload.name == "dask_cuda.initialize":
+            preload.argv = [word for word in preload.argv if word != "--create-cuda-context"]
 
 
 async def _refuse_start(worker: Any, error: Exception) -> None:

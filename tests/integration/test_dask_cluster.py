@@ -147,6 +147,11 @@ def test_worker_that_cannot_have_its_pool_ends_the_cluster_with_its_line() -> No
     assert all(each.status.name == "closed" for each in left)
 
 
+def test_cluster_that_cannot_even_be_begun_raises_its_own_error() -> None:
+    with pytest.raises(TypeError, match="security must be a Security object"):
+        local_cluster(1, security="none")
+
+
 # --- Dask's and dask-cuda's own ----------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import click
@@ -165,6 +165,45 @@ def test_other_preload_behind_ours_gets_its_own_arguments(other_preload: Any) ->
 
     cluster.run(test)
     assert other_preload.seen == [True]
+
+
+def test_other_preload_with_a_list_of_its_own_keeps_it(other_preload: Any) -> None:
+    async def test(scheduler: Scheduler) -> None:
+        worker = Worker(
+            scheduler.address,
+            host="127.0.0.1",
+            dashboard=False,
+            preload=["rmm_uvm.dask", "other_preload"],
+            preload_argv=[["--prefetch", "never"], ["--prefetch", "theirs"]],
+        )
+        theirs = worker.preloads[1]
+        taken = []
+        theirs.start = lambda: taken.append(list(theirs.argv)) or asyncio.sleep(0)
+        async with worker:
+            assert rmm_uvm.current_installation().managed_mr.prefetch == "never"
+        assert taken == [["--prefetch", "theirs"]]
+
+    cluster.run(test)
+
+
+@pytest.mark.parametrize(
+    ("simulated", "expected"), [(True, ["--create-cuda-context"]), (False, [])]
+)
+def test_dask_cuda_makes_no_context_where_the_pool_has_made_one(
+    simulated: bool, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rmm_uvm.dask import preload
+
+    device = SimpleNamespace(info=SimpleNamespace(simulated=simulated))
+    monkeypatch.setattr(
+        "rmm_uvm.install._installed", SimpleNamespace(devices=[device], permanent=())
+    )
+    dask_cudas = SimpleNamespace(name="dask_cuda.initialize", argv=["--create-cuda-context"])
+    other = SimpleNamespace(name="other", argv=["--create-cuda-context"])
+    preload._ask_for_no_context(SimpleNamespace(preloads=[dask_cudas, other]))
+    monkeypatch.undo()
+    assert dask_cudas.argv == expected
+    assert other.argv == ["--create-cuda-context"]
 
 
 def test_other_preload_without_ours_refuses_our_arguments(other_preload: Any) -> None:
