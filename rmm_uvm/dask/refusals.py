@@ -148,8 +148,8 @@ def remarks(facts: WorkerFacts) -> list[str]:
     Examples
     --------
     >>> remarks(WorkerFacts(device_spill_bytes=1 << 30))
-    ["dask-cuda spills from 1.00 GiB of results on, and the managed pool moves the same data by \
-itself: set device_memory_limit=0 (--device-memory-limit 0)"]
+    ['dask-cuda spills from 1.00 GiB of results on, and the managed pool moves the same data by \
+itself: set device_memory_limit=0 (--device-memory-limit 0)']
     """
     found = []
     if facts.device_spill_bytes is not None:

@@ -18,6 +18,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from rmm_uvm.comm.settings import share_pool
 from rmm_uvm.dask import defaults, findings, host_pause, telemetry
 from rmm_uvm.dask.host_share import workers_on_host
 from rmm_uvm.dask.refusals import facts_of, refusals, remarks
@@ -149,7 +150,7 @@ class WorkerPool:
         return True
 
     def _install(self, arguments: dict[str, Any], settings: Settings, holder: str) -> None:
-        from rmm_uvm.install import current_installation, reinitialize
+        from rmm_uvm.install import current_installation, reinitialize, restore
 
         current = current_installation()
         holders: set[str] = set()
@@ -160,6 +161,11 @@ class WorkerPool:
             holders = current.holders  # other workers of this process
             del current  # or it would keep the old pool
         made = reinitialize(**arguments)
+        try:
+            _check_chunks(made.devices[0].sizes.ipc_bytes, settings)
+        except ConfigurationError:  # now, and not at the first result that is exchanged
+            restore()
+            raise
         made.holders = holders
         self._attach()
         self._installation = made
@@ -223,6 +229,12 @@ class WorkerPool:
                 except UvmError as error:
                     _logger.warning("rmm_uvm: the managed pool stays: %s", error)
         self._detach()  # last: a monitor that stops looks once more, and may find something
+
+
+def _check_chunks(ipc_pool_bytes: int, settings: Settings) -> None:
+    """Refuse a size of chunks that the IPC pool cannot be divided into."""
+    if ipc_pool_bytes:
+        share_pool(ipc_pool_bytes, settings.comm["chunk_size"])
 
 
 def _refuse_if_alive(installation: Any, differences: str) -> None:

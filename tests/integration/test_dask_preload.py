@@ -235,6 +235,11 @@ class MustNotRun(WorkerPlugin):
         (["--pool-size", "1GiB"], {}, "No such option '--pool-size'"),
         ([], {"rmm-uvm.prefetch": "maybe"}, "prefetch='maybe'"),
         ([], {"rmm-uvm.colour": "red"}, "no setting 'colour'"),
+        (
+            ["--comm", "{chunk-size: 4MiB}"],
+            {},
+            "rmm-uvm.comm.chunk-size is 4.00 MiB: an IPC pool of",
+        ),
         ([], {"distributed-ucxx.rmm.pool-size": "1GB"}, "distributed-ucxx.rmm.pool-size is 1GB"),
         ([], {"distributed-ucxx.multi-buffer": True}, "distributed-ucxx.multi-buffer is on"),
     ],
