@@ -32,7 +32,7 @@ from markupsafe import Markup
 
 from rmm_uvm.dask.dashboard_history import HISTORY_SECONDS, History
 from rmm_uvm.dask.dashboard_rows import WorkerSeen, cards, rate, rows
-from rmm_uvm.dask.figures import WorkerFigures
+from rmm_uvm.dask.figures import WorkerFigures, name_order
 from rmm_uvm.report import axes, style, words
 
 __all__ = ["documents", "workers_seen"]
@@ -54,11 +54,6 @@ def documents(history: History) -> dict[str, Any]:
 
 def workers_seen(scheduler: Any, history: History) -> list[WorkerSeen]:
     """Return all workers of a scheduler, in order of their names, numbers by their size."""
-
-    def order(worker: WorkerSeen) -> tuple[int, int, str]:
-        is_number = worker.name.isdecimal()
-        return (not is_number, int(worker.name) if is_number else 0, worker.name)
-
     seen = [
         WorkerSeen(
             address=ws.address,
@@ -69,7 +64,7 @@ def workers_seen(scheduler: Any, history: History) -> list[WorkerSeen]:
         )
         for ws in scheduler.workers.values()
     ]
-    return sorted(seen, key=order)
+    return sorted(seen, key=lambda worker: name_order(worker.name))
 
 
 class WorkersTable:

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["NAME", "NOT_THERE", "WorkerFigures"]
+__all__ = ["NAME", "NOT_THERE", "WorkerFigures", "name_order"]
 
 NAME = "rmm-uvm"
 """Of the figures among a worker's metrics, and of the topic of its events."""
@@ -115,6 +115,18 @@ class WorkerFigures:
         if not isinstance(sent, Mapping):
             return cls(reason=NOT_THERE)
         return cls(**{k: v for k, v in sent.items() if k in _CHECKS and _CHECKS[k](v)})
+
+
+def name_order(name: str) -> tuple[bool, int, str]:
+    """Return by what names of workers are sorted: numbers by their size, before other names.
+
+    Examples
+    --------
+    >>> sorted(["10", "9", "gpu-b", "gpu-a"], key=name_order)
+    ['9', '10', 'gpu-a', 'gpu-b']
+    """
+    number = name.isascii() and name.isdecimal() and len(name) < 20
+    return not number, int(name) if number else 0, name
 
 
 def _is_mapping_of(value: object, kinds: Any) -> bool:

@@ -126,7 +126,8 @@ def _kept(
     peaks = [_peaks(series.seconds, level, spans) for level in levels.values()]
     # A total may be known of earlier samples than the last.
     last = [np.flatnonzero(~np.isnan(series.values(name)))[-1:] for name in TOTALS]
-    return own[np.unique(np.concatenate([chosen, before, *peaks, *last]))]
+    kept: NDArray[np.intp] = np.unique(np.concatenate([chosen, before, *peaks, *last]))
+    return np.asarray(own[kept])
 
 
 def _peaks(

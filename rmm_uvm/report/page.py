@@ -75,7 +75,9 @@ def drawn(recording: Recording, n_charted: int) -> dict[int, list[Any]]:
         findings = strip.shown_findings(recording, device.device_id)
         for chart in made:
             strip.mark_findings(chart.model, findings)
-        above = strip.strip(recording, device.device_id, x_range) if made else None
+        above = (
+            strip.strip(recording, device.device_id, x_range, max(n_charted, 1)) if made else None
+        )
         return [above, *made] if above is not None else made
 
     return {device.device_id: of(device) for device in recording.devices}

@@ -21,6 +21,7 @@ _LANE_PIXELS = 24
 _MOST_LANES = 8
 _MOST_BANDS = 300
 _MOST_NAMED = 50
+_FEWEST_NAMED = 8
 _NARROWEST_FRACTION = 0.02  # of the time: narrower bands have no room for a name
 _MOST_MARKS = 300
 _MARK_FRACTION = 0.04  # of the time shown, that a mark and its number take
@@ -61,8 +62,20 @@ def marks_seconds(recording: Recording) -> list[float]:
     return [time for time in times if math.isfinite(time)]
 
 
-def strip(recording: Recording, device_id: int, x_range: Any) -> Chart | None:
-    """Return the strip of a device, None where there is neither stage nor finding."""
+def strip(recording: Recording, device_id: int, x_range: Any, n_charted: int = 1) -> Chart | None:
+    """Return the strip of a device, None where there is neither stage nor finding.
+
+    Parameters
+    ----------
+    recording : Recording
+        What to show.
+    device_id : int
+        CUDA ordinal.
+    x_range : bokeh.models.Range1d
+        From `rmm_uvm.report.axes.shared_range`.
+    n_charted : int
+        Devices on the whole page: of many, each has fewer names on its bands.
+    """
     stages, findings = shown_stages(recording), shown_findings(recording, device_id)
     if not stages and not findings:
         return None
@@ -75,7 +88,8 @@ def strip(recording: Recording, device_id: int, x_range: Any) -> Chart | None:
     chart = axes.panel(x_range, height, "", bare=True)
     chart.y_range.start, chart.y_range.end = n_rows, 0
     if stages:
-        _bands(chart, recording, stages, lanes, top)
+        most_named = max(_MOST_NAMED // n_charted, _FEWEST_NAMED)
+        _bands(chart, recording, stages, lanes, top, most_named)
     if findings:
         _marks(chart, recording, findings, levels)
     caption = f"{len(recording.stages)} stages, {len(findings)} warnings."
@@ -108,6 +122,7 @@ def _bands(
     stages: Sequence[Stage],
     lanes: dict[tuple[str, int], int],
     top: int,
+    most_named: int,
 ) -> None:
     """Draw stages: those wide enough for a name one by one, then all others at once.
 
@@ -120,7 +135,7 @@ def _bands(
     fills = {n: style.STAGE_FILLS[i % len(style.STAGE_FILLS)] for i, n in enumerate(names)}
     narrowest = _NARROWEST_FRACTION * chart.x_range.end
     rows = [_band(s, recording, top + lanes[_lane(s)], fills[s.name]) for s in stages]
-    widest = sorted(rows, key=lambda row: row["left"] - row["right"])[:_MOST_NAMED]
+    widest = sorted(rows, key=lambda row: row["left"] - row["right"])[:most_named]
     wide = {id(row) for row in widest if row["right"] - row["left"] >= narrowest}
     named = [row for row in rows if id(row) in wide]
     bands = []
