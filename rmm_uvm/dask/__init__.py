@@ -18,6 +18,7 @@ from rmm_uvm.errors import AvailabilityError
 if TYPE_CHECKING:
     from rmm_uvm.dask.client_warnings import warn_here
     from rmm_uvm.dask.cluster import local_cluster
+    from rmm_uvm.dask.cluster_report import report
     from rmm_uvm.dask.plugin import UvmPlugin
     from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
 
@@ -27,6 +28,7 @@ __all__ = [
     "dask_setup",
     "dask_teardown",
     "local_cluster",
+    "report",
     "warn_here",
 ]
 
@@ -34,6 +36,7 @@ _MODULE_OF = {
     "UvmPlugin": "plugin",
     "UvmSchedulerPlugin": "scheduler_plugin",
     "local_cluster": "cluster",
+    "report": "cluster_report",
     "warn_here": "client_warnings",
 }
 

@@ -149,6 +149,7 @@ def cards(workers: Sequence[WorkerSeen]) -> list[Card]:
     footprint, capacity = _sum(told, "footprint_bytes"), _sum(told, "capacity_bytes")
     of_capacity = "" if not capacity else f"of {words.size(int(capacity))} capacity"
     overflow = _comm_sum(told, "overflow")
+    past_pools = f"{_size(overflow)} past the IPC pools" if overflow else ""
     findings = int(_sum(told, "findings_total") or 0)
     return [
         Card("Workers", str(len(told)), f"{silent} without figures" if silent else ""),
@@ -157,8 +158,7 @@ def cards(workers: Sequence[WorkerSeen]) -> list[Card]:
         Card("To the devices", rate(_sum(told, "host_to_device_bytes_per_second"))),
         Card("To the hosts", rate(_sum(told, "device_to_host_bytes_per_second"))),
         Card("Evicted", _size(_sum(told, "evicted_bytes_estimate")), "estimate"),
-        Card("Between workers", _size(_comm_sum(told, *_WAYS))),
-        Card("Overflow", _size(overflow), "past the IPC pools, slow", bool(overflow)),
+        Card("Between workers", _size(_comm_sum(told, *_WAYS)), past_pools, bool(overflow)),
         Card("Findings", str(findings), "", findings > 0),
     ]
 

@@ -37,8 +37,7 @@ NEEDS: dict[str, Known] = {
     "device_used_bytes": Known.DEVICE,
 }
 """The bits of ``known`` that a field of a sample needs to mean anything."""
-
-_BITS = {name: int(bit) for name, bit in NEEDS.items()}
+_BITS = {name: int(bit) for name, bit in NEEDS.items()}  # enums are slow
 
 TOTALS = (
     "host_to_device_bytes",
@@ -274,12 +273,9 @@ def snapshot_of(
         The sample.
     facts : DeviceFacts
         Of its device.
-    causes, prefetch_skipped : mapping or None
+    causes, prefetch_skipped, run_id
         As in `Snapshot`.
-    run_id : str
-        Which run of which monitor.
     """
-    # Plain numbers from here on: this is most of what a snapshot costs, and enums are slow.
     fields = dict(zip(row.dtype.names or (), row.item(), strict=True))
     known = fields["known"]
     values = {name: fields[name] if known & bit == bit else None for name, bit in _BITS.items()}

@@ -162,16 +162,25 @@ def test_cards_sum_what_is_known_and_count_who_is_silent() -> None:
     assert cards([seen(WorkerFigures())])[0].note == "1 without figures"
     assert told["Footprint"] == ("6.00 GiB", True)
     assert told["To the devices"] == ("48.0 GB/s", False)
-    assert told["Between workers"] == ("4.00 GiB", False)  # received; sent were 2
-    assert told["Overflow"] == ("2.00 GiB", True)
+    assert told["Between workers"] == ("4.00 GiB", True)  # received; sent were 2
+    (between,) = [one for one in cards([seen(FULL)]) if one.title == "Between workers"]
+    assert between.note == "1.00 GiB past the IPC pools"
     assert told["Findings"] == ("4", True)
+
+
+def test_cards_of_transfers_through_the_pools_alarm_nobody() -> None:
+    comm = {"sent_staged_bytes": GIB, "received_staged_bytes": GIB}
+    told = values(cards([seen(dataclasses.replace(FULL, comm=comm))]))
+
+    assert told["Between workers"] == ("1.00 GiB", False)
 
 
 def test_cards_without_workers_say_unknown_and_not_0() -> None:
     told = values(cards([]))
 
     assert told["Workers"] == ("0", False)
-    assert told["Footprint"] == told["To the hosts"] == told["Overflow"] == ("unknown", False)
+    assert told["Footprint"] == told["To the hosts"] == ("unknown", False)
+    assert told["Between workers"] == ("unknown", False)
 
 
 def test_history_forgets_what_is_old_and_who_left() -> None:
