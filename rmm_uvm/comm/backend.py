@@ -12,6 +12,7 @@ This is the only module that imports distributed-ucxx.
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Collection
 from typing import Any
 
@@ -110,6 +111,7 @@ class UvmComm(UCXX):
             channel = UcxChannel(self, self._progress)
             return await send_message(channel, frames, self.peer, staging_for_frames)
         except BaseException as error:
+            del msg, frames  # or whoever keeps the error would keep the data, too
             # A part of the message may be out: nothing after it could be understood.
             self._break_off(error, "writing")
             raise
@@ -148,6 +150,9 @@ class UvmComm(UCXX):
     def _break_off(self, error: BaseException, doing: str) -> None:
         """Close the connection, and raise what Dask understands by that."""
         self.abort()
+        # Dask's log of a worker keeps errors, which would keep the frames of the message alive.
+        # Those whose time is not over yet are in quarantine.
+        traceback.clear_frames(error.__traceback__)
         if isinstance(error, CommClosedError) or not isinstance(error, Exception):
             return
         if not type(error).__module__.startswith("ucxx"):  # not just a peer that went away

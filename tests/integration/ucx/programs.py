@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
@@ -31,6 +32,7 @@ from rmm_uvm.comm.backend import UvmComm
 from rmm_uvm.comm.handshake import STOCK_PEER
 from rmm_uvm.comm.staging import staging_for_frames
 from rmm_uvm.comm.statistics import totals
+from rmm_uvm.install import current_installation
 
 CHUNK = 512 << 10  # of an IPC pool of 8 MiB with these settings
 SIZES = (0, 1, 255, 256, 257, CHUNK - 1, CHUNK, CHUNK + 1, 20 << 20)
@@ -243,6 +245,10 @@ async def _killed(*, sends: bool) -> None:
     install()
     staging = staging_for_frames()
     staging.quarantine.seconds = 0.05
+    memory = current_installation()
+    assert memory is not None
+    alive_bytes = memory.managed_mr.get_allocated_bytes()
+    kept = []  # as Dask's log of a worker keeps errors
     spawn = multiprocessing.get_context("spawn")
     addresses = spawn.Queue()
     peers = [
@@ -260,6 +266,7 @@ async def _killed(*, sends: bool) -> None:
                     if sends:
                         data = (await comm.read())["data"]
                         assert data.contents == random_bytes(64 << 20, 1)
+                        del data
                     else:
                         await comm.write({"data": to_serialize(Data.random(64 << 20, 1))})
 
@@ -273,14 +280,16 @@ async def _killed(*, sends: bool) -> None:
             try:
                 async with asyncio.timeout(60):
                     await transferring
-            except CommClosedError:
-                pass
+            except CommClosedError as error:
+                kept.append(error)
             else:
                 raise AssertionError("a transfer with a dead peer ended well")
             assert comm.closed()
             while chunks()["quarantined"]:
                 await asyncio.sleep(0.01)
             assert_whole()
+            gc.collect()
+            assert memory.managed_mr.get_allocated_bytes() == alive_bytes, memory.managed_mr
     finally:
         for peer in peers:
             if peer.pid is not None:
