@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rmm_uvm.comm.settings import share_pool
-from rmm_uvm.dask import defaults, findings, host_pause, telemetry
+from rmm_uvm.dask import defaults, findings, host_pause, logged_errors, telemetry
 from rmm_uvm.dask.host_share import workers_on_host
 from rmm_uvm.dask.refusals import facts_of, refusals, remarks
 from rmm_uvm.dask.settings import Settings, settings_of
@@ -30,7 +30,12 @@ from rmm_uvm.units import format_bytes
 __all__ = ["EXTENSION", "WorkerPool"]
 
 EXTENSION = "rmm-uvm"
-_PARTS = (host_pause, telemetry, findings)  # what a worker with a pool gets beside it
+_PARTS = (
+    host_pause,
+    logged_errors,
+    telemetry,
+    findings,
+)  # what a worker with a pool gets beside it
 
 # Below Dask's own, so that its lines are where those of the worker are: on the terminal, and in
 # Client.get_worker_logs().

@@ -48,7 +48,7 @@ def test_introduction_of_a_process_without_a_gpu_receives_on_the_host() -> None:
 def test_process_whose_frames_lie_in_cudamalloc_memory_receives_directly() -> None:
     _install()
     plain = SimulatedCudaMemoryResource(rmm_uvm.simulated_device("64MiB"))
-    rmm.mr.set_per_device_resource(0, rmm.mr.PoolMemoryResource(plain, 7 << 18, 1 << 20))
+    rmm.mr.set_per_device_resource(0, rmm.mr.PoolMemoryResource(plain, 1 << 20, 1 << 20))
     assert receives() == "direct"
 
 
