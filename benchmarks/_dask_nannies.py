@@ -8,6 +8,7 @@ Each worker has a nanny, which starts it anew when it dies, as `dask cuda worker
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ def nanny_cluster(
                 **common,
                 "nthreads": 1,
                 "preload": ["rmm_uvm.dask"],
+                "silence_logs": logging.WARNING,
                 "env": {
                     "CUDA_VISIBLE_DEVICES": _visible(device),
                     "RMM_UVM_MANAGED_LIMIT": str(managed_bytes),
@@ -47,11 +49,13 @@ def nanny_cluster(
     config = {
         "rmm-uvm": sizes | settings,
         "distributed-ucxx.create-cuda-context": True,  # before UCX begins, as Dask-CUDA has it
+        # Later the cluster would close the nanny of a worker that is being started anew.
+        "distributed.deploy.lost-worker-timeout": "120s",
     }
     scheduler = {"cls": Scheduler, "options": {**common, "port": 0}}
     with (
         dask.config.set(config),
-        SpecCluster(workers=workers, scheduler=scheduler) as cluster,
+        SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.WARNING) as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(len(workers), timeout=180)

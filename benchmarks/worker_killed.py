@@ -32,8 +32,8 @@ MANAGED_BYTES = 7 << 30
 SMALL_BYTES, SMALL_RESULTS = 16 << 20, 20
 PATIENCE_SECONDS = 180
 WHOLE_AGAIN_SECONDS = 30
-KILLED = {"sender": ("sending", 0), "receiver": ("receiving", 1)}
-"""Which of its chunks says that the transfer is under way, and which worker it is."""
+KILLED = {"sender": ("sent", 0), "receiver": ("received", 1)}
+"""Which of its counts says that the transfer is under way, and which worker it is."""
 
 
 def make_on(client: Any, giver: str, nbytes: int, results: int) -> list[Any]:
@@ -152,7 +152,7 @@ def main() -> int:
     devices = [number % arguments.gpus for number in range(WORKERS)]
     settings = {"ipc-pool-size": arguments.ipc_pool_size}
     with nanny_cluster(devices, managed_bytes, settings) as client:
-        exchange_all(client, parse_bytes(arguments.size))  # staging is made, kernels are compiled
+        exchange_all(client, SMALL_BYTES)  # staging is made, kernels are compiled
         outcomes = {who: kill(client, who, parse_bytes(arguments.size)) for who in KILLED}
     verdicts = {k: v for who, outcome in outcomes.items() for k, v in judge(who, outcome).items()}
     _harness.write_json(
