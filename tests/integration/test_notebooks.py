@@ -50,6 +50,20 @@ def text_of(notebook: nbformat.NotebookNode) -> str:
     )
 
 
+def shown_by(notebook: nbformat.NotebookNode, source: str) -> str:
+    """Return the text of the outputs of the cell that begins so."""
+    (cell,) = [cell for cell in notebook.cells if cell.source.startswith(source)]
+    return text_of(nbformat.v4.new_notebook(cells=[cell]))
+
+
+def without_outputs(name: str) -> nbformat.NotebookNode:
+    """Return a notebook that shows only what it shows when it is run."""
+    notebook = read(name)
+    for cell in notebook.cells:
+        cell.pop("outputs", None)
+    return notebook
+
+
 def read(name: str) -> nbformat.NotebookNode:
     (path,) = [path for path in NOTEBOOKS if path.name == name]
     return nbformat.read(path, as_version=4)
@@ -95,25 +109,40 @@ def test_watching_in_a_fresh_kernel_warns_under_the_cell_that_is_too_large(
     kernel_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(kernel_directory))
-    notebook = read("03_watching.ipynb")
-    for cell in notebook.cells:
-        cell.pop("outputs", None)
+    notebook = without_outputs("03_watching.ipynb")
 
     text = run(notebook, kernel_directory)
 
-    def shown_by(source: str) -> str:
-        (cell,) = [cell for cell in notebook.cells if cell.source.startswith(source)]
-        return text_of(nbformat.v4.new_notebook(cells=[cell]))
-
-    assert "Warning" not in shown_by("m = uvm.monitor")
-    assert "OversubscriptionWarning: device 0: 384.00 MiB" in shown_by(
-        'with rmm_uvm.stage("too large")'
-    )
-    assert "AmplificationWarning" in shown_by('with rmm_uvm.stage("too large")')
-    assert shown_by("%%uvm").startswith("uvm (simulated): ")
+    assert "Warning" not in shown_by(notebook, "m = uvm.monitor")
+    too_large = shown_by(notebook, 'with rmm_uvm.stage("too large")')
+    assert "OversubscriptionWarning: device 0: 384.00 MiB" in too_large
+    assert "AmplificationWarning" in too_large
+    assert shown_by(notebook, "%%uvm").startswith("uvm (simulated): ")
     assert "truncated: False" in text
     assert "'eviction': " in text
     assert (kernel_directory / "report.html").stat().st_size > 1_000_000
+
+
+def test_dask_cluster_in_a_fresh_kernel_warns_the_client_and_reports_on_all_workers(
+    kernel_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(kernel_directory))
+    notebook = without_outputs("04_dask_cluster.ipynb")
+
+    text = run(notebook, kernel_directory)
+
+    assert "4 workers, each with this" in text
+    assert "Warning" not in shown_by(notebook, "def workers():")
+    too_much = shown_by(notebook, "with warnings.catch_warnings")
+    assert "OversubscriptionWarning: on tcp://127.0.0.1:" in too_much
+    assert "'160 MiB', '32 MiB', '32 MiB', '32 MiB'" in too_much
+    evicted = [int(line.split()[4]) for line in shown_by(notebook, "figures()").splitlines()[2:]]
+    assert evicted[0] > 0
+    assert evicted[1:] == [0, 0, 0]
+    assert "rmm_uvm: cluster of 4 workers" in shown_by(notebook, "report = ")
+    assert (kernel_directory / "cluster.html").stat().st_size > 100_000
+    resources = shown_by(notebook, "def resource():").splitlines()
+    assert resources == [str(["CudaMemoryResource"] * 2), str(["UvmResourceAdaptor"] * 2)]
 
 
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
