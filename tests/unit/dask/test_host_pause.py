@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
+from rmm_uvm.dask import host_pause
 from rmm_uvm.dask.host_pause import on_host_bytes
 from rmm_uvm.watch.snapshot import Snapshot
 
@@ -44,3 +46,32 @@ def test_least_of_the_figures_is_what_lives_on_the_host(
 @pytest.mark.parametrize("unknown", list(KNOWN))
 def test_nothing_is_on_the_host_where_a_figure_is_not_known(unknown: str) -> None:
     assert on_host_bytes(Snapshot(0, 0, **{**KNOWN, unknown: None})) == 0
+
+
+@pytest.mark.parametrize(
+    ("evicted", "mapped", "told"),
+    [(0, 0, 1000), (300, 0, 1300), (300, 100, 1200), (300, 300, 1000), (300, 900, 1000)],
+)
+def test_memory_that_is_told_has_what_was_evicted_and_is_not_mapped(
+    monkeypatch: pytest.MonkeyPatch, evicted: int, mapped: int, told: int
+) -> None:
+    monkeypatch.setattr(host_pause, "evicted_bytes", lambda: evicted)
+    monkeypatch.setattr(host_pause, "file_backed_bytes", lambda: 50)
+    reader = host_pause.WithEvicted(lambda: 1000)
+    monkeypatch.setattr(host_pause, "file_backed_bytes", lambda: 50 + mapped)
+    assert reader() == told
+
+
+def test_library_that_was_loaded_before_anything_was_evicted_is_not_taken_for_the_pool(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader = host_pause.WithEvicted(lambda: 1000)
+    monkeypatch.setattr(host_pause, "file_backed_bytes", lambda: 1 << 40)
+    monkeypatch.setattr(host_pause, "evicted_bytes", lambda: 0)
+    reader()
+    monkeypatch.setattr(host_pause, "evicted_bytes", lambda: 300)
+    assert reader() == 1300
+
+
+def test_file_backed_memory_of_this_process_is_some_and_less_than_all() -> None:
+    assert 0 < host_pause.file_backed_bytes() < psutil.Process().memory_info().rss
