@@ -99,7 +99,7 @@ def _moved(told: Sequence[WorkerSums]) -> Chart:
     )
     legend = []
     first: Any = None
-    for name, offset, strokes in zip(names, (-0.19, 0.19), ("", _STRIPES), strict=True):
+    for name, offset, strokes in zip(names, (0.19, -0.19), ("", _STRIPES), strict=True):
         line = style.LINES[name]
         bars = chart.hbar(
             y=dodge("row", offset, range=chart.y_range), left=0, right=name, height=0.32,

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -203,3 +204,16 @@ def test_report_that_cannot_be_written_is_a_data_error(tmp_path: Path) -> None:
 def test_patience_that_is_none_is_a_configuration_error(timeout_seconds: Any) -> None:
     with pytest.raises(ConfigurationError, match="seconds above 0"):
         report(None, timeout_seconds=timeout_seconds)
+
+
+def test_scheduler_and_client_need_neither_rmm_nor_the_compiled_part() -> None:
+    program = """
+import sys
+sys.modules["rmm"] = sys.modules["rmm_uvm._lib"] = None
+import rmm_uvm.dask, rmm_uvm.dask.dashboard_page
+from rmm_uvm.dask.cluster_report import ClusterReport
+from rmm_uvm.dask.worker_recording import WorkerRecording
+rmm_uvm.dask.report, rmm_uvm.dask.warn_here, rmm_uvm.dask.UvmSchedulerPlugin
+ClusterReport([WorkerRecording("tcp://10.0.0.1:5", "0", "", reason="it left")]).html()
+"""
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
