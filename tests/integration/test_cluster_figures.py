@@ -58,7 +58,7 @@ def test_every_document_with_a_place_shows_the_committed_results(figures: Module
 
     with_place = [name for name, text in texts.items() if figures.PLACE.search(text)]
 
-    assert "benchmarks/README.md" in with_place
+    assert {"README.md", "benchmarks/README.md"} <= set(with_place)
     stale = [name for name in with_place if texts[name] != figures.filled(texts[name])]
     assert stale == [], "run: python benchmarks/cluster_figures.py --write"
 
@@ -90,13 +90,19 @@ def test_table_of_results_has_speeds_medians_and_the_worst_of_both_kills(
     assert rows[6][1] == "the right result after 1.3 s, all memory back 5.1 s later"
 
 
+def test_sentence_of_results_names_the_three_speeds(figures: ModuleType, measured: Path) -> None:
+    text = " ".join(figures.sentence(measured).split())
+
+    assert "1 GiB travels at 66.1 GB/s; between stock workers at 66.1 GB/s on cudaMalloc" in text
+
+
 def test_table_without_results_says_that_nothing_was_measured(
     figures: ModuleType, tmp_path: Path
 ) -> None:
     body = "".join(figures.table(tmp_path).splitlines()[2:])
 
     assert body.count("not measured") == 17
-    assert "GB/s" not in body
+    assert "GB/s" not in body + figures.sentence(tmp_path)
 
 
 def missed_in(result: dict[str, Any]) -> list[str]:
