@@ -17,7 +17,7 @@ from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import host_memory
-from rmm_uvm.ipc.pool import IpcPool
+from rmm_uvm.ipc.pool import IpcPool, collect_dropped
 from rmm_uvm.limits import process_account
 from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.units import format_bytes, parse_bytes
@@ -55,6 +55,7 @@ def plan_for(
     ConfigurationError
         See `rmm_uvm.sizing.plan_sizes`.
     """
+    collect_dropped()  # their memory is free by now, unless others still hold it
     free_bytes, total_bytes = driver.memory()
     account = process_account()
     return plan_sizes(
@@ -202,6 +203,7 @@ def ipc_pool(
     4194304
     """
     driver = choose_driver(device, driver)
+    collect_dropped()
     size_bytes = -(-parse_bytes(size, name="ipc_pool_size") // 256) * 256
     free_bytes, _ = driver.memory()
     if size_bytes > free_bytes:

@@ -36,6 +36,7 @@ cdef extern from "rmm_uvm/ipc/lease_file.hpp" namespace "rmm_uvm::ipc" nogil:
         int is_open(size_t) noexcept
         int exporter_alive() noexcept
         lease_answer open_lease(size_t, uint64_t, bool) noexcept
+        void uncount(size_t) noexcept
         int close_lease(size_t) noexcept
         lease_record read(size_t) noexcept
         size_t slots() noexcept
@@ -166,6 +167,10 @@ cdef class LeaseFile:
         with nogil:
             answer = file.open_lease(slot, generation, again)
         return answer
+
+    def uncount(self, size_t slot):
+        """Take back the count of an opening that came to nothing; the slot is still open."""
+        self._open(slot).uncount(slot)
 
     def close_lease(self, size_t slot):
         """Let go of a slot, however often it was opened."""

@@ -108,7 +108,7 @@ class Opened:
     def __del__(self) -> None:
         # At exit the kernel lets go of the lease, and CUDA must not be called any more.
         if getattr(self, "_slab", None) is not None and not sys.is_finalizing():
-            with contextlib.suppress(DriverError):
+            with contextlib.suppress(DriverError, MemoryError):
                 self._close(collected=True)
 
     def __enter__(self) -> Opened:

@@ -32,7 +32,7 @@ from rmm_uvm.ipc.owned_lock import OwnedLock
 from rmm_uvm.ipc.table import SLOTS, LeaseTable
 from rmm_uvm.units import format_bytes
 
-__all__ = ["IpcPool", "Lease"]
+__all__ = ["IpcPool", "Lease", "collect_dropped"]
 
 _LONGEST_SECONDS = 86_400.0 * 365
 
@@ -114,10 +114,13 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
     1000
     >>> pool.collect()  # nobody has opened it yet, and nothing has expired
     0
+    >>> pool.revoke(handle)
+    True
     """
 
     def __new__(cls, driver: UvmDriver, size_bytes: int) -> Self:
         """Take the slab."""
+        collect_dropped()
         with current_device(driver):
             upstream = (
                 SimulatedCudaMemoryResource(driver)
@@ -128,7 +131,6 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         return made
 
     def __init__(self, driver: UvmDriver, size_bytes: int) -> None:
-        _collect_all()  # pools that were dropped meanwhile, whose memory may be wanted
         self.driver = driver
         self.size_bytes = size_bytes
         self.transfers = Transfers(driver)
@@ -199,7 +201,7 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         readers = _checked_readers(readers)
         view = view_of(buffer)
         slab, offset = self._place_of(view)
-        _collect_all()
+        collect_dropped()
         self.collect()
         with self._lock:
             if not self._slab_handle:
@@ -288,10 +290,18 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
             return 0
         with self._lock:
             ended = self._end_leases()
-        return sum(held.nbytes for held in ended)
+        return self._drop(ended)
+
+    def _drop(self, ended: list[_Held]) -> int:
+        """Let go of buffers, on their device and without the lock; return their bytes."""
+        nbytes = sum(held.nbytes for held in ended)
+        if ended:
+            with current_device(self.driver):
+                ended.clear()
+        return nbytes
 
     def _end_leases(self) -> list[_Held]:
-        """End leases; their buffers go when the caller drops them, after the lock."""
+        """End leases; `_drop` lets go of their buffers."""
         table = self._table
         if table is None:
             return []
@@ -338,8 +348,8 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
                 return True
             if not table.file.try_end(wanted.slot):
                 return False
-            held = self._forget(wanted.slot)
-        del held  # after the lock: the buffer goes
+            ended = [self._forget(wanted.slot)]
+        self._drop(ended)
         return True
 
     def _forget(self, slot: int) -> _Held:
@@ -372,7 +382,7 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
             )
 
 
-def _collect_all() -> None:
+def collect_dropped() -> None:
     """Collect every pool with leases: nobody else does it for those that were dropped."""
     for pool in list(_leasing):
         pool.collect()

@@ -40,8 +40,8 @@ class OpenSlab:
         self._events: dict[bytes, IpcEvent] = {}
         self.address = transfers.open_ipc_memory(handle.slab_handle)
         kind = transfers.memory_kind(self.address)
-        # What was mapped counts, and not what the handle says of it.
-        self.nbytes = 0 if kind is None else kind.nbytes
+        # What was mapped counts, and not what the handle says of it, unless CUDA does not tell.
+        self.nbytes = kind.nbytes if kind is not None and kind.nbytes else handle.slab_bytes
 
     def check(self, handle: Handle) -> None:
         """Refuse a handle of this table that is not of this slab.
@@ -119,7 +119,7 @@ class SlabCache:
             slab.check(handle)
             slab.wait(handle, stream)
         except BaseException:
-            table.release(handle.slot)
+            table.cancel(handle.slot)
             raise
         slab.openings += 1
         return slab

@@ -24,7 +24,9 @@ from rmm_uvm.errors import AvailabilityError, DataError
 
 __all__ = ["SLOTS", "LeaseTable", "RemoteTable", "is_own"]
 
-SLOTS = 1024  # leases of one pool at a time
+# Leases of one pool at a time: a file of 8 KiB. Each has an event of CUDA's, of which a process can
+# share about a thousand.
+SLOTS = 508
 
 _FOLDER = Path("/dev/shm")
 _PREFIX = "rmm-uvm-ipc-"
@@ -175,6 +177,11 @@ class RemoteTable:
                 f"readers={opened + 1} or more"
             )
         raise AvailabilityError(f"the kernel refuses locks on {_path_of(self.name)}")
+
+    def cancel(self, slot: int) -> None:
+        """Let go of an opening that came to nothing, and let it be tried again."""
+        self._file.uncount(slot)
+        self.release(slot)
 
     def release(self, slot: int) -> None:
         """Let go of one opening; after the last one the exporter may end the lease."""

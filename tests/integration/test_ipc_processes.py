@@ -310,7 +310,7 @@ def test_handle_that_names_bytes_outside_its_slab_is_refused(
     device: SimulatedDevice, reader: OtherProcess
 ) -> None:
     pool = pool_of(device)
-    handle = pool.export(filled(pool, b"x"), readers=9)
+    handle = pool.export(filled(pool, b"x"))
     wanted = Handle.unpack(handle)
     message = altered(reader, handle, slab_bytes=8 * MIB, offset=4 * MIB - 1, nbytes=2, shape=(2,))
     assert message.startswith(f"DataError: the handle names 2 bytes at {4 * MIB - 1} of a slab")

@@ -15,6 +15,18 @@ namespace {
 static_assert(sizeof(CUipcMemHandle) == ipc_handle_bytes);
 static_assert(sizeof(CUipcEventHandle) == ipc_handle_bytes);
 
+/** @brief Refuses a stream that is being captured: whatever it waits for would be captured too. */
+[[nodiscard]] status refuse_captured(cuda_api const& api, stream_handle stream) noexcept
+{
+  CUstreamCaptureStatus state{};
+  // Where it cannot be known another stream captures, whose capture a call here would spoil.
+  if (api.stream_is_capturing(as_cuda(stream), &state) == CUDA_SUCCESS &&
+      state == CU_STREAM_CAPTURE_STATUS_NONE) {
+    return {};
+  }
+  return {status_code::not_supported, 0, "cuStreamIsCapturing"};
+}
+
 template <typename Native>
 [[nodiscard]] Native as_native(ipc_handle const& handle) noexcept
 {
@@ -85,8 +97,8 @@ class cuda_transfers::event_mark final : public transfer_mark {
   }
   status make_wait(stream_handle stream) noexcept override
   {
-    if (auto const refused = maker_->refuse_captured(stream); !refused.ok()) { return refused; }
     return maker_->in_context([&](cuda_api const& api) {
+      if (auto const refused = refuse_captured(api, stream); !refused.ok()) { return refused; }
       return as_status(api.stream_wait_event(as_cuda(stream), event_, 0), "cuStreamWaitEvent");
     });
   }
@@ -138,15 +150,15 @@ class cuda_transfers::shared_event final : public ipc_event {
   [[nodiscard]] ipc_handle const& handle() const noexcept override { return handle_; }
   status record(stream_handle stream) noexcept override
   {
-    if (auto const refused = maker_->refuse_captured(stream); !refused.ok()) { return refused; }
     return maker_->in_context([&](cuda_api const& api) {
+      if (auto const refused = refuse_captured(api, stream); !refused.ok()) { return refused; }
       return as_status(api.event_record(event_, as_cuda(stream)), "cuEventRecord");
     });
   }
   status make_wait(stream_handle stream) noexcept override
   {
-    if (auto const refused = maker_->refuse_captured(stream); !refused.ok()) { return refused; }
     return maker_->in_context([&](cuda_api const& api) {
+      if (auto const refused = refuse_captured(api, stream); !refused.ok()) { return refused; }
       return as_status(api.stream_wait_event(as_cuda(stream), event_, 0), "cuStreamWaitEvent");
     });
   }
@@ -215,13 +227,6 @@ status cuda_transfers::find_memory(std::uintptr_t address,
   return {};
 }
 
-/** @brief Refuses a stream that is being captured: our stream would be captured with it. */
-status cuda_transfers::refuse_captured(stream_handle stream) noexcept
-{
-  if (driver_->capturing(stream) == capture_state::none) { return {}; }
-  return {status_code::not_supported, 0, "cuStreamIsCapturing"};
-}
-
 status cuda_transfers::make_stream() noexcept
 {
   std::lock_guard const lock{mutex_};
@@ -258,8 +263,8 @@ void cuda_transfers::give_back(CUevent event) noexcept
 
 status cuda_transfers::wait_for(stream_handle stream) noexcept
 {
-  if (auto const refused = refuse_captured(stream); !refused.ok()) { return refused; }
   return in_context([&](cuda_api const& api) {
+    if (auto const refused = refuse_captured(api, stream); !refused.ok()) { return refused; }
     if (auto const made = make_stream(); !made.ok()) { return made; }
     CUevent event = nullptr;
     if (auto const taken = take_event(event); !taken.ok()) { return taken; }

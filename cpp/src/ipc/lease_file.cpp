@@ -142,6 +142,11 @@ lease_answer lease_file::open_lease(std::size_t slot, std::uint64_t generation, 
   return answer;
 }
 
+void lease_file::uncount(std::size_t slot) noexcept
+{
+  std::atomic_ref{record(slot).opened}.fetch_sub(1);
+}
+
 int lease_file::close_lease(std::size_t slot) noexcept
 {
   return command(descriptor_, F_OFD_SETLK, F_UNLCK, byte_of(slot));

@@ -108,6 +108,10 @@ TEST_F(CudaTransfers, StreamThatIsCapturedIsRefusedAndNothingIssued)
   EXPECT_EQ(mark->make_wait(user_stream).code, status_code::not_supported);
   EXPECT_EQ(event->record(user_stream).code, status_code::not_supported);
   EXPECT_EQ(event->make_wait(user_stream).code, status_code::not_supported);
+  // Nor is one of which it cannot be known: another stream captures.
+  fake.capture                        = CU_STREAM_CAPTURE_STATUS_NONE;
+  fake.answers["cuStreamIsCapturing"] = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  EXPECT_EQ(transfers->wait_for(nullptr).code, status_code::not_supported);
   EXPECT_TRUE(take_work().empty());
 }
 
@@ -288,6 +292,7 @@ TEST_F(CudaTransfers, WithoutItsContextNothingIsCalled)
   std::uintptr_t address = 0;
   std::vector<std::function<status()>> const calls{
     [&] { return transfers->find_memory(7, found); },
+    [&] { return transfers->wait_for(user_stream); },
     [&] { return transfers->copy(copies); },
     [&] { return transfers->mark(mark); },
     [&] { return transfers->ipc_memory_handle(4096, handle); },
@@ -299,8 +304,6 @@ TEST_F(CudaTransfers, WithoutItsContextNothingIsCalled)
     EXPECT_STREQ(call().call, "cuCtxPushCurrent");
     EXPECT_TRUE(take_work().empty());
   }
-  // Whether the stream is captured cannot be known then.
-  EXPECT_EQ(transfers->wait_for(user_stream).code, status_code::not_supported);
 }
 
 TEST_F(CudaTransfers, GivesBackWhatItHasWhenItGoes)

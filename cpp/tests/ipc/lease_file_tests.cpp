@@ -117,6 +117,16 @@ TEST_F(LeaseFile, SecondOpeningOfOneOwnerThatIsRefusedKeepsTheFirst)
   EXPECT_EQ(exporter->try_end(0), -EAGAIN);
 }
 
+TEST_F(LeaseFile, OpeningThatIsTakenBackMayBeTriedAgain)
+{
+  auto const generation = exporter->begin(0, 1);
+  ASSERT_EQ(reader->open_lease(0, generation, false), lease_answer::opened);
+  reader->uncount(0);
+  ASSERT_EQ(reader->close_lease(0), 0);
+  EXPECT_EQ(exporter->read(0).opened, 0U);
+  EXPECT_EQ(reader->open_lease(0, generation, false), lease_answer::opened);
+}
+
 TEST_F(LeaseFile, SlotsDoNotKnowOfOneAnother)
 {
   auto const first = exporter->begin(0, 1);

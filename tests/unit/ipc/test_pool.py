@@ -331,6 +331,16 @@ def test_pool_that_is_dropped_with_a_lease_keeps_its_slab_until_it_ends(
     assert device.statistics()["device_bytes"] == 0
 
 
+def test_memory_of_a_dropped_pool_is_there_for_the_next_one(device: SimulatedDevice) -> None:
+    pool = rmm_uvm.ipc_pool("40MiB", driver=device)
+    handle = pool.export(rmm.DeviceBuffer(size=1000, mr=pool))
+    del pool
+    with pytest.raises(ConfigurationError, match=r"24\.00 MiB of the device are free"):
+        rmm_uvm.ipc_pool("40MiB", driver=device)
+    opened_and_closed(handle)
+    assert rmm_uvm.ipc_pool("40MiB", driver=device).size_bytes == 40 * MIB
+
+
 def test_forked_child_exports_nothing_and_leaves_the_parents_leases(
     device: SimulatedDevice,
 ) -> None:

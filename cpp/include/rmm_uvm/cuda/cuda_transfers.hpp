@@ -50,7 +50,6 @@ class cuda_transfers final : public device_transfers,
 
   template <typename Call>
   status in_context(Call const& call) const noexcept;
-  [[nodiscard]] status refuse_captured(stream_handle stream) noexcept;
   [[nodiscard]] status make_stream() noexcept;
   [[nodiscard]] status take_event(CUevent& event) noexcept;
   void give_back(CUevent event) noexcept;

@@ -86,6 +86,8 @@ class lease_file {
   [[nodiscard]] lease_answer open_lease(std::size_t slot,
                                         std::uint64_t generation,
                                         bool again) noexcept;
+  /** @brief Takes back the count of an opening that came to nothing; the slot is still open. */
+  void uncount(std::size_t slot) noexcept;
   /** @brief Lets go of a slot, however often it was opened. @return 0 or -errno */
   int close_lease(std::size_t slot) noexcept;
 
