@@ -9,15 +9,23 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.cli.mortgage_request import (
+    Request,
+    Size,
+    TrainParts,
+    check_cluster,
+    check_files,
+    data_of,
+    simulated_because,
+    write_json,
+)
+from rmm_uvm.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.pipeline import PipelineProgress
@@ -27,77 +35,22 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 MEMORY_NAMES = ("managed", "managed-nopool", "cuda", "cuda-pool", "rmm-managed", "rmm-prefetch")
-_DEFAULT_ROWS = 600_000
 _ROUNDS = 100
 _ROUNDS_COMPARING = 20
 
 
-class _Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
-    """A size such as "2GiB"."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return bytes."""
-        try:
-            return parse_bytes(value, name=param.opts[0] if param else "size")
-        except ConfigurationError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _TrainParts(click.ParamType):  # type: ignore[type-arg]
-    """A number, or "max"."""
-
-    name = "N|max"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | Literal["max"]:
-        """Return the number, or "max"."""
-        if value == "max":
-            return "max"
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor max", param, ctx)
-
-
 _FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the command line asks for; names are those of the options."""
-
-    data: Path | None
-    rows: int | None
-    loans: int | None
-    text_bytes: int | None
-    quarters: int
-    seed: int
-    parts: int | None
-    train_parts: int | Literal["max"] | None
-    rounds: int | None
-    memory: tuple[str, ...]
-    compare: bool
-    engine: Literal["auto", "pandas", "cudf"]
-    device_memory: int | None
-    pool_size: int | None
-    json_file: Path | None
-    picture: Path | None
-    features: Path | None
-    child: bool
 
 
 @click.command("mortgage")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="A data set.")
 @click.option("--rows", type=click.IntRange(1), help="Generate about so many performance rows.")
 @click.option("--loans", type=click.IntRange(1), help="Generate so many loans for each quarter.")
-@click.option("--bytes", "text_bytes", type=_Size(), help="Generate about so much text.")
+@click.option("--bytes", "text_bytes", type=Size(), help="Generate about so much text.")
 @click.option("--quarters", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--parts", type=click.IntRange(1), help="Parts of each quarter; 1 is unsplit.")
-@click.option("--train-parts", type=_TrainParts(), help="Parts to train on; 0: none; default all.")
+@click.option("--train-parts", type=TrainParts(), help="Parts to train on; 0: none; default all.")
 @click.option("--rounds", type=click.IntRange(1), help="Trees; default 100, comparing 20.")
 @click.option(
     "--memory",
@@ -109,11 +62,15 @@ class Request:
 @click.option(
     "--engine", type=click.Choice(["auto", "pandas", "cudf"]), default="auto", show_default=True
 )
-@click.option("--device-memory", type=_Size(), help="Of the simulated device.")
-@click.option("--pool-size", type=_Size(), help="First slab of a pool; all of cuda-pool.")
+@click.option("--device-memory", type=Size(), help="Of the simulated device.")
+@click.option("--pool-size", type=Size(), help="First slab of a pool; all of cuda-pool.")
 @click.option("--json", "json_file", type=_FILE, help="Write all figures to a file.")
 @click.option("--picture", type=_FILE, help="Draw device memory: FILE.png or FILE.svg.")
 @click.option("--features", type=_FILE, help="Write the features as an Arrow file.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Run on so many Dask workers, started here."
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask cluster.")
 @click.option("--child", is_flag=True, hidden=True)
 def command(**options: Any) -> None:
     """Run the RAPIDS mortgage pipeline: ETL, PREP and training.
@@ -123,6 +80,9 @@ def command(**options: Any) -> None:
     device. By default it has five times the size of the largest performance file, and at least
     128 MiB: too little for the ETL of an unsplit file of 150,000 rows or more, enough for a
     quarter of one.
+
+    With --workers or --scheduler Dask workers do the work, each in its own managed pool: one task
+    for each part, then training by XGBoost's Dask interface. See docs/mortgage-on-a-cluster.md.
 
     Generated data are kept in ~/.cache/rmm-uvm (or below XDG_CACHE_HOME).
 
@@ -136,38 +96,33 @@ def command(**options: Any) -> None:
         raise click.UsageError("--rows, --loans and --bytes are three ways to give one size")
     if len(request.memory) > 1 and not request.compare:
         raise click.UsageError("several --memory need --compare")
-    _check_files(request)
+    check_cluster(request)
+    check_files(request)
     # Read by OpenMP when XGBoost is loaded. Threads that spin while they wait make training ten
     # times slower as soon as another program wants a core.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if request.on_cluster:
+        from rmm_uvm.cli.mortgage_cluster import run_on_cluster
+
+        sys.exit(run_on_cluster(request))
     sys.exit(_run_child(request) if request.child else _run(request))
-
-
-def _check_files(request: Request) -> None:
-    """Refuse what could only fail after all the work."""
-    for path in (request.json_file, request.picture, request.features):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ConfigurationError(f"{path}: there is no directory {path.absolute().parent}")
-    if request.picture is not None:
-        from rmm_uvm.mortgage.picture import check
-
-        check(request.picture)
 
 
 def _run(request: Request) -> int:
     """Do what a user asked for; return the exit status."""
+    from rmm_uvm.mortgage.gpu_run import gpu_reason
     from rmm_uvm.mortgage.run import check_libraries, default_device_bytes, quiet_rmm
 
     console = Console(markup=False, emoji=False, highlight=False)
-    simulated_because = _simulated_because(request)
+    because = simulated_because(request, gpu_reason)
     check_libraries()
     quiet_rmm()
-    if simulated_because:
+    if because:
         console.print("SIMULATED DEVICE: no GPU is used", style="bold")
-        console.print(f"  why: {simulated_because}")
-    data = _data(request)
+        console.print(f"  why: {because}")
+    data = data_of(request)
     device_bytes = None
-    if simulated_because:
+    if because:
         from rmm_uvm.mortgage.report import simulated_lines
 
         device_bytes = request.device_memory or default_device_bytes(data)
@@ -177,38 +132,6 @@ def _run(request: Request) -> int:
     if request.compare:
         return _compare(request, data, device_bytes, console)
     return _single(request, data, device_bytes, console)
-
-
-def _simulated_because(request: Request) -> str:
-    """Return why the device is simulated; empty on a GPU."""
-    from rmm_uvm.mortgage.gpu_run import gpu_reason
-
-    if request.engine == "pandas":
-        return "as asked for by --engine pandas"
-    reason = gpu_reason()
-    if request.engine == "cudf" and reason:
-        raise AvailabilityError(f"--engine cudf needs a GPU and cuDF: {reason}")
-    return reason
-
-
-def _data(request: Request) -> Path:
-    """Return the data set, generated if need be."""
-    if request.data is not None:
-        return request.data
-    from rmm_uvm.cli.progress import generator_bar
-    from rmm_uvm.mortgage.data_cache import generated_data
-    from rmm_uvm.mortgage.generate import GeneratorConfig
-
-    unsized = not (request.rows or request.loans or request.text_bytes)
-    config = GeneratorConfig(
-        loans_per_quarter=request.loans,
-        performance_rows=_DEFAULT_ROWS if unsized else request.rows,
-        performance_bytes=request.text_bytes,
-        quarters=request.quarters,
-        seed=request.seed,
-    )
-    with generator_bar() as progress:
-        return generated_data(config, progress=progress)
 
 
 # -- one memory --------------------------------------------------------------------------------
@@ -246,7 +169,7 @@ def _single(request: Request, data: Path, device_bytes: int | None, console: Con
             how = reference.describe(report.pipeline.feature_digest, features)
             report = dataclasses.replace(report, features_against_pandas=how)
     console.print(run_page(report))
-    _write_json(request.json_file, report.to_json())
+    write_json(request.json_file, report.to_json())
     if request.picture is not None:
         from rmm_uvm.mortgage.picture import draw
 
@@ -264,7 +187,7 @@ def _run_child(request: Request) -> int:
 
     assert request.data is not None  # the parent's command line
     config = _config(request, request.data, request.device_memory, request.features)
-    _write_json(request.json_file, run(config, _print_progress).to_json())
+    write_json(request.json_file, run(config, _print_progress).to_json())
     return 0
 
 
@@ -305,7 +228,7 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
         cases = [run_fragmentation("cuda-pool"), run_fragmentation("managed")]
         console.print(fragmentation_lines(cases))
         plain["fragmentation"] = [dataclasses.asdict(case) for case in cases]
-    _write_json(request.json_file, plain)
+    write_json(request.json_file, plain)
     if request.picture is not None:
         from rmm_uvm.mortgage.picture import draw
 
@@ -316,12 +239,3 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
 
 def _differs(report: RunReport) -> bool:
     return (report.features_against_pandas or "").startswith("different")
-
-
-def _write_json(path: Path | None, plain: dict[str, Any]) -> None:
-    if path is None:
-        return
-    from rmm_uvm.output import written_whole
-
-    with written_whole(path, "the report") as target:
-        target.write_text(json.dumps(plain, indent=1) + "\n")

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,28 @@ def check_dask() -> None:
         raise AvailabilityError(
             "a cluster needs Dask and its data frames: pip install 'rmm-uvm[dask,mortgage]'"
         ) from error
+
+
+def no_gpu_reason() -> str:
+    """Return why workers that are started here would have no GPU; empty if they would.
+
+    Opens no device: a CUDA context in this process would be in the workers' way.
+    """
+    from rmm_uvm._lib.cuda import Nvml, libcuda_available
+
+    name = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    if name.startswith("simulated"):
+        return f"RMM_UVM_DRIVER is {name}"
+    if not (loaded := libcuda_available()):
+        return loaded.reason
+    nvml = Nvml()
+    if not nvml.available:
+        return nvml.available.reason
+    if not nvml.devices():
+        return "NVML finds no GPU"
+    if importlib.util.find_spec("cudf") is None:
+        return "there is a GPU, but not cudf: pip install 'rmm-uvm[mortgage-gpu]'"
+    return ""
 
 
 @contextlib.contextmanager
@@ -54,7 +78,10 @@ def local_workers(workers: int, device_bytes: int | None, pool_bytes: int | None
 
     from rmm_uvm.dask import local_cluster
 
-    settings: dict[str, Any] = {"simulated": False if device_bytes is None else device_bytes}
+    settings: dict[str, Any] = {
+        "simulated": False if device_bytes is None else device_bytes,
+        "monitor": False,  # the report says what moved; warnings would say it again
+    }
     if pool_bytes is not None:
         settings["initial_pool_size"] = pool_bytes
     with local_cluster(workers, **settings) as cluster, Client(cluster) as client:

@@ -36,7 +36,7 @@ def simulated_lines(capacity_bytes: int, why: str) -> RenderableType:
     lines = (
         *SIMULATED_LINES,
         "also real: worker processes, Dask, XGBoost's training across the workers",
-        f"each worker's device: {format_bytes(capacity_bytes)}, {why}",
+        f"each device: {format_bytes(capacity_bytes)}, {why}",
     )
     return Group(*(Text(f"  {line}") for line in lines))
 

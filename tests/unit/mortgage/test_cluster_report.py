@@ -165,7 +165,7 @@ def test_simulated_lines_say_what_is_real_and_how_large_a_device_is() -> None:
         "modelled",
         "not shown",
         "also real",
-        "each worker's device",
+        "each device",
     ]
     assert lines[-1].endswith("1.00 GiB, as asked")
     assert max(map(len, lines)) <= 80
