@@ -61,6 +61,20 @@ def run_on_workers(client: Any, function: Any) -> list[Any]:
     return [answers[address] for address in addresses(client)]
 
 
+def describe_workers(client: Any) -> list[dict[str, Any]]:
+    """Return GPU and memory resource of each worker.
+
+    Raises
+    ------
+    RuntimeError
+        If two are on one GPU: what goes between them is not what is to be measured.
+    """
+    described = run_on_workers(client, _dask_tasks.describe)
+    if len({each["uuid"] for each in described}) != len(described):
+        raise RuntimeError(f"two workers share a GPU: {described}")
+    return described
+
+
 def gb_per_second(
     times: Sequence[dict[str, float]], nbytes: int, what: str = "client_seconds"
 ) -> float:

@@ -77,6 +77,14 @@ def communication_totals() -> dict[str, float]:
     return totals().to_dict()
 
 
+def peak_managed_bytes() -> int | None:
+    """Return the most that was allocated at once from our pool, None where there is none."""
+    from rmm_uvm.install import current_installation
+
+    installation = current_installation()
+    return None if installation is None else int(installation.devices[0].managed_mr.peak_bytes)
+
+
 _heard: list[str] = []
 
 

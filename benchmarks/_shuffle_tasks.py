@@ -8,13 +8,12 @@ partition can be judged by itself, but for the sums of all.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cudf
 import cupy
 
 MULTIPLIER = 2654435761  # a prime above any number of keys, so all of them occur equally often
-ROW_BYTES = 32
 
 
 class Arrived(NamedTuple):
@@ -40,11 +39,3 @@ def check_frame(frame: cudf.DataFrame) -> Arrived:
     key, row = frame["key"], frame["row"]
     wrong = (frame["value"] != key * key + 1) | (frame["half"] != row.astype("float64") / 2)
     return Arrived(len(frame), int(key.nunique()), int(row.sum()), int(wrong.sum()))
-
-
-def peak_managed_bytes() -> int | None:
-    """Return the most that was allocated at once from our pool, None where there is none."""
-    from rmm_uvm.install import current_installation
-
-    installation: Any = current_installation()
-    return None if installation is None else int(installation.devices[0].managed_mr.peak_bytes)

@@ -20,7 +20,7 @@ from typing import Any
 import _dask_tasks
 import _harness
 from _dask_chains import ClusterProcess, make_chain
-from _dask_exchange import exchange, gb_per_second, run_on_workers
+from _dask_exchange import describe_workers, exchange, gb_per_second, run_on_workers
 
 MiB = 1 << 20
 CHAINS = ("stock-cuda", "stock-managed", "ours")
@@ -104,9 +104,7 @@ def main() -> int:
             )
             for name in arguments.chains
         }
-        workers = {
-            name: each.call(run_on_workers, _dask_tasks.describe) for name, each in clusters.items()
-        }
+        workers = {name: each.call(describe_workers) for name, each in clusters.items()}
         times = measure(clusters, arguments.rounds, arguments.warm_ups)
         moved = None
         if "ours" in clusters:

@@ -23,11 +23,11 @@ from typing import Any
 import _dask_tasks
 import _harness
 from _dask_chains import Chain, ClusterProcess, make_chain
-from _dask_exchange import run_on_workers, wait_until_released
-from _shuffle_tasks import ROW_BYTES, Arrived, check_frame, make_frame, peak_managed_bytes
+from _dask_exchange import describe_workers, run_on_workers, wait_until_released
 
 from rmm_uvm.units import parse_bytes
 
+ROW_BYTES = 32
 CUDA_BYTES = 30 << 30
 MANAGED_BYTES = 12 << 30
 """Of one worker. At most its half of the frame, split, and what it has received of the other's."""
@@ -40,6 +40,9 @@ def shuffle(client: Any, partitions: int, rows: int, keys: int, method: str) -> 
     import dask
     import dask.dataframe as dd
     import dask_cudf  # noqa: F401 - tells Dask how cuDF frames are split and joined
+
+    # Not above: every worker imports this file before it knows which GPU is its own.
+    from _shuffle_tasks import check_frame, make_frame
 
     frame = dd.from_map(
         functools.partial(make_frame, rows=rows, keys=keys),
@@ -56,7 +59,7 @@ def shuffle(client: Any, partitions: int, rows: int, keys: int, method: str) -> 
     return seconds
 
 
-def refuse_wrong(arrived: list[Arrived], rows: int, keys: int) -> None:
+def refuse_wrong(arrived: list[Any], rows: int, keys: int) -> None:
     """Raise RuntimeError unless every row has arrived, intact, and each key in one partition."""
     got = {
         "rows": sum(each.rows for each in arrived),
@@ -95,6 +98,7 @@ def main() -> int:
     what = (arguments.partitions, keys * 8, keys, arguments.method)
     seconds: dict[str, list[float]] = {}
     moved: dict[str, Any] = {}
+    workers: dict[str, Any] = {}
     together = [name for name in arguments.chains if name != "stock-managed"]
     alone = [name for name in arguments.chains if name == "stock-managed"]
     for names, rounds, warm_ups in (
@@ -106,6 +110,7 @@ def main() -> int:
                 name: stack.enter_context(ClusterProcess(chain(name, arguments.ipc_pool_size)))
                 for name in names
             }
+            workers |= {name: each.call(describe_workers) for name, each in clusters.items()}
             runs = {
                 name: functools.partial(each.call, shuffle, *what)
                 for name, each in clusters.items()
@@ -116,7 +121,9 @@ def main() -> int:
                 moved["communication_totals"] = ours.call(
                     run_on_workers, _dask_tasks.communication_totals
                 )
-                moved["peak_managed_bytes"] = ours.call(run_on_workers, peak_managed_bytes)
+                moved["peak_managed_bytes"] = ours.call(
+                    run_on_workers, _dask_tasks.peak_managed_bytes
+                )
     verdicts: dict[str, Any] = {"results right": True}  # or an error had ended the program
     if moved:
         overflow = sum(each["sent_overflow_bytes"] for each in moved["communication_totals"])
@@ -133,6 +140,7 @@ def main() -> int:
             "partitions": arguments.partitions,
             "method": arguments.method,
             "ipc_pool_size": arguments.ipc_pool_size,
+            "workers": workers,
             "seconds": seconds,
             "medians": _harness.medians(seconds),
             **moved,

@@ -17,7 +17,7 @@ from typing import Any
 import _dask_tasks
 import _harness
 from _dask_chains import ClusterProcess, make_chain
-from _dask_exchange import exchange, gb_per_second, run_on_workers
+from _dask_exchange import describe_workers, exchange, gb_per_second, run_on_workers
 
 from rmm_uvm.units import parse_bytes
 
@@ -40,6 +40,7 @@ def main() -> int:
         "ours", cuda_bytes=0, managed_bytes=MANAGED_BYTES, ipc_pool_size=arguments.ipc_pool_size
     )
     with ClusterProcess(chain) as cluster:
+        workers = cluster.call(describe_workers)
         cluster.call(run_on_workers, _dask_tasks.keep_pool_warnings)
         times = [
             cluster.call(exchange, number, nbytes)
@@ -59,6 +60,7 @@ def main() -> int:
         {
             "ipc_pool_size": arguments.ipc_pool_size,
             "result_bytes": nbytes,
+            "workers": workers,
             "times": times,
             "worker_gb_per_second": gb_per_second(times, nbytes, "worker_seconds"),
             "warnings": heard,
