@@ -48,7 +48,7 @@ extern "C" __global__ void fill(unsigned char* bytes, unsigned long long count, 
 def pattern(nbytes: int, seed: int) -> cupy.ndarray:
     """Return bytes that depend on their place and the seed, made on the default stream."""
     made = cupy.empty(nbytes, dtype=cupy.uint8)
-    _FILL((256,), (256,), (made, cupy.uint64(nbytes), cupy.uint32(1000 * seed)))
+    _FILL((256,), (256,), (made, cupy.uint64(nbytes), cupy.uint32(1000 * seed % 2**32)))
     return made
 
 
