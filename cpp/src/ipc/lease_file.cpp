@@ -31,12 +31,11 @@ constexpr off_t exporter_byte = 0;
   lock.l_whence = SEEK_SET;
   lock.l_start  = byte;
   lock.l_len    = 1;
-  int answer    = 0;
-  do {
-    answer = ::fcntl(descriptor, what, &lock);
-  } while (answer != 0 && errno == EINTR);
-  if (answer == 0) { return 0; }
-  return errno == EACCES ? -EAGAIN : -errno;  // POSIX allows both for "somebody has it"
+  while (::fcntl(descriptor, what, &lock) != 0) {
+    if (errno == EINTR) { continue; }
+    return errno == EACCES ? -EAGAIN : -errno;  // POSIX allows both for "somebody has it"
+  }
+  return 0;
 }
 
 /** @brief Whether somebody else has locked a byte. @return 1, 0 or -errno */
@@ -86,7 +85,7 @@ lease_record& lease_file::record(std::size_t slot) const noexcept
   return *(reinterpret_cast<lease_record*>(first) + slot);
 }
 
-int lease_file::try_be_exporter() noexcept
+int lease_file::try_be_exporter() const noexcept
 {
   return command(descriptor_, F_OFD_SETLK, F_WRLCK, exporter_byte);
 }
@@ -108,12 +107,15 @@ int lease_file::try_end(std::size_t slot) noexcept
   return close_lease(slot);
 }
 
-int lease_file::is_open(std::size_t slot) noexcept
+int lease_file::is_open(std::size_t slot) const noexcept
 {
   return held_elsewhere(descriptor_, byte_of(slot));
 }
 
-int lease_file::exporter_alive() noexcept { return held_elsewhere(descriptor_, exporter_byte); }
+int lease_file::exporter_alive() const noexcept
+{
+  return held_elsewhere(descriptor_, exporter_byte);
+}
 
 /** @brief Counts an opening; the slot is locked, so that its lease cannot end meanwhile. */
 lease_answer lease_file::count_opening(std::size_t slot, std::uint64_t generation) noexcept
@@ -123,10 +125,10 @@ lease_answer lease_file::count_opening(std::size_t slot, std::uint64_t generatio
   auto const allowed = std::atomic_ref{found.allowed}.load();
   std::atomic_ref opened{found.opened};
   auto so_far = opened.load();
-  do {
-    if (so_far >= allowed) { return lease_answer::exhausted; }
-  } while (!opened.compare_exchange_weak(so_far, so_far + 1));
-  return lease_answer::opened;
+  while (so_far < allowed) {
+    if (opened.compare_exchange_weak(so_far, so_far + 1)) { return lease_answer::opened; }
+  }
+  return lease_answer::exhausted;
 }
 
 lease_answer lease_file::open_lease(std::size_t slot, std::uint64_t generation, bool again) noexcept
@@ -147,7 +149,7 @@ void lease_file::uncount(std::size_t slot) noexcept
   std::atomic_ref{record(slot).opened}.fetch_sub(1);
 }
 
-int lease_file::close_lease(std::size_t slot) noexcept
+int lease_file::close_lease(std::size_t slot) const noexcept
 {
   return command(descriptor_, F_OFD_SETLK, F_UNLCK, byte_of(slot));
 }

@@ -69,17 +69,17 @@ class lease_file {
 
   // The exporter's side.
   /** @brief Becomes the exporter, unless somebody else is it. @return 0 or -EAGAIN */
-  [[nodiscard]] int try_be_exporter() noexcept;
+  [[nodiscard]] int try_be_exporter() const noexcept;
   /** @brief Begins a lease in a free slot. @return its generation */
   [[nodiscard]] std::uint64_t begin(std::size_t slot, std::uint32_t allowed) noexcept;
   /** @brief Ends a lease; its generation is over. @return 0, or -EAGAIN while it is open */
   [[nodiscard]] int try_end(std::size_t slot) noexcept;
   /** @brief Whether somebody else has a lease open. @return 1, 0 or -errno */
-  [[nodiscard]] int is_open(std::size_t slot) noexcept;
+  [[nodiscard]] int is_open(std::size_t slot) const noexcept;
 
   // A reader's side.
   /** @brief Whether somebody else is the exporter. @return 1, 0 or -errno */
-  [[nodiscard]] int exporter_alive() noexcept;
+  [[nodiscard]] int exporter_alive() const noexcept;
   /** @brief Opens a lease, and counts that; waits only for as long as the exporter takes to end
    * one.
    * @param again this object has the slot open already */
@@ -89,7 +89,7 @@ class lease_file {
   /** @brief Takes back the count of an opening that came to nothing; the slot is still open. */
   void uncount(std::size_t slot) noexcept;
   /** @brief Lets go of a slot, however often it was opened. @return 0 or -errno */
-  int close_lease(std::size_t slot) noexcept;
+  int close_lease(std::size_t slot) const noexcept;
 
   /** @brief What the file says of a slot now. */
   [[nodiscard]] lease_record read(std::size_t slot) const noexcept;
