@@ -19,7 +19,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import HostMemory
 from rmm_uvm.units import format_bytes, parse_size
 
-__all__ = ["PoolRequest", "PoolSizes", "plan_sizes"]
+__all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
 
 _BLOCK_BYTES = 2 << 20
 _INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
@@ -81,6 +81,35 @@ class PoolSizes:
     warning: str = ""
 
 
+def ipc_pool_bytes(asked: int | str | float | None, total_bytes: int) -> int:
+    """Return the size of an IPC pool, bytes; a multiple of 256, 0 for none.
+
+    Parameters
+    ----------
+    asked : int, str, float or None
+        As in `PoolRequest`.
+    total_bytes : int
+        Device memory, bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not a size.
+
+    Examples
+    --------
+    >>> ipc_pool_bytes("auto", 1 << 30) >> 20, ipc_pool_bytes(None, 1 << 30)
+    (128, 0)
+    """
+    if asked is None:
+        return 0
+    if asked == "auto":
+        nbytes = min(_AUTO_IPC_BYTES, total_bytes // 8)
+    else:
+        nbytes = parse_size(asked, total_bytes, "ipc_pool_size")
+    return -(-nbytes // 256) * 256
+
+
 def plan_sizes(
     request: PoolRequest,
     *,
@@ -125,17 +154,13 @@ def plan_sizes(
         If a size is not a size, initial is over maximum, or a size is over what device, host or
         cap can hold.
     """
-    ipc_bytes = 0
-    if request.ipc is not None:
-        ipc_bytes = min(_AUTO_IPC_BYTES, total_bytes // 8)
-        if request.ipc != "auto":
-            ipc_bytes = parse_size(request.ipc, total_bytes, "ipc_pool_size")
-        ipc_bytes = -(-ipc_bytes // 256) * 256
-        if ipc_bytes > free_bytes - _BLOCK_BYTES:  # managed memory needs a block to work in
-            raise ConfigurationError(
-                f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
-                f"{format_bytes(free_bytes)} of the device are free"
-            )
+    ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
+    if request.ipc is not None and ipc_bytes > free_bytes - _BLOCK_BYTES:
+        # Managed memory needs a block to work in.
+        raise ConfigurationError(
+            f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
+            f"{format_bytes(free_bytes)} of the device are free"
+        )
     capacity_bytes = total_bytes - ipc_bytes
     room_bytes = None
     if limit_bytes is not None:

@@ -101,7 +101,7 @@ class WorkerPool:
         if refused := refusals(facts):
             raise ConfigurationError("; ".join(refused))
         arguments = settings.arguments(self._workers_on_host(settings))
-        if self._keeps(arguments):
+        if self._keeps(arguments, settings):
             _logger.info("rmm_uvm: %s finds a managed pool with its settings, and keeps it", holder)
         else:
             for line in remarks(facts):
@@ -143,12 +143,12 @@ class WorkerPool:
             visible_devices=count_visible_devices(os.environ.get("CUDA_VISIBLE_DEVICES")),
         )
 
-    def _keeps(self, arguments: dict[str, Any]) -> bool:
-        """Tell whether the pool that is there was made with these arguments; then it will do."""
+    def _keeps(self, arguments: dict[str, Any], settings: Settings) -> bool:
+        """Tell whether the pool that is there was made with these settings; then it will do."""
         from rmm_uvm.install import current_installation
 
         current = current_installation()
-        if current is None or _differences(current.arguments, arguments):
+        if current is None or _differences(current.arguments, arguments, settings):
             return False
         self._attach()
         self._installation = current  # of the preload, or another worker of this process
@@ -160,7 +160,9 @@ class WorkerPool:
         current = current_installation()
         holders: set[str] = set()
         if current is not None:
-            differences = _differences(current.arguments, arguments)
+            differences = _differences(current.arguments, arguments, settings)
+            # Before the old pool goes: whoever is refused keeps it.
+            _check_chunks(_ipc_bytes_of(arguments), settings)
             _refuse_if_alive(current, differences)
             _logger.info("rmm_uvm: %s has the managed pool made again: %s", holder, differences)
             holders = current.holders  # other workers of this process
@@ -242,6 +244,15 @@ def _check_chunks(ipc_pool_bytes: int, settings: Settings) -> None:
         share_pool(ipc_pool_bytes, settings.comm["chunk_size"])
 
 
+def _ipc_bytes_of(arguments: Mapping[str, Any]) -> int:
+    """Return the size of the IPC pool that `rmm_uvm.reinitialize` would make."""
+    from rmm_uvm.drivers import choose_driver
+    from rmm_uvm.sizing import ipc_pool_bytes
+
+    _, total_bytes = choose_driver(0, arguments["driver"]).memory()
+    return ipc_pool_bytes(arguments["ipc_pool_size"], total_bytes)
+
+
 def _refuse_if_alive(installation: Any, differences: str) -> None:
     gc.collect()  # what only garbage keeps alive is not alive
     alive_bytes = sum(each.managed_mr.get_allocated_bytes() for each in installation.devices)
@@ -253,14 +264,18 @@ def _refuse_if_alive(installation: Any, differences: str) -> None:
         )
 
 
-def _differences(installed: Mapping[str, Any], asked: dict[str, Any]) -> str:
-    """Return in words which arguments of an installation are not those that are asked for."""
+def _differences(
+    installed: Mapping[str, Any], arguments: dict[str, Any], settings: Settings
+) -> str:
+    """Return in words which settings of an installation are not those that are asked for."""
     from rmm_uvm.install import reinitialize
 
-    wanted = inspect.signature(reinitialize).bind(**asked)
+    wanted = inspect.signature(reinitialize).bind(**arguments)
     wanted.apply_defaults()
+    # Chunks are cut when the pool is first used, so other ones need another pool.
+    comm = settings_of(defaults.section()).comm
+    pairs = [(name, installed.get(name), value) for name, value in wanted.arguments.items()]
+    pairs += [(f"comm.{name}", comm.get(name), value) for name, value in settings.comm.items()]
     return ", ".join(
-        f"{name} is {installed.get(name)!r}, not {value!r}"
-        for name, value in wanted.arguments.items()
-        if installed.get(name) != value
+        f"{name} is {is_!r}, not {value!r}" for name, is_, value in pairs if is_ != value
     )

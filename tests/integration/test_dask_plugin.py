@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import cloudpickle
+import dask
 import pytest
 import rmm
 from distributed import Client, Scheduler, Worker
 
 import rmm_uvm
+from rmm_uvm.comm.staging import current_staging
 from rmm_uvm.dask import UvmPlugin
 from rmm_uvm.errors import ConfigurationError
 
@@ -144,6 +147,36 @@ def test_plugin_with_other_settings_is_refused_while_memory_is_alive_and_the_poo
         del buffer
 
     on_a_worker(test)
+
+
+def test_plugin_whose_chunks_do_not_fit_leaves_the_pool_as_it_was() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        first = rmm_uvm.current_installation()
+        with pytest.raises(ConfigurationError, match=r"chunk-size is 4\.00 MiB: an IPC pool of"):
+            await client.register_plugin(
+                UvmPlugin(initial_pool_size="8MiB", comm={"chunk_size": "4MiB"})
+            )
+        assert rmm_uvm.current_installation() is first
+        assert first.devices[0].current
+
+    on_a_worker(test, "--initial-pool-size", "16MiB", preload=True)
+
+
+def test_plugin_that_sets_transfers_alone_is_heard() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        await client.register_plugin(UvmPlugin(comm={"chunk_size": "1MiB", "wait_seconds": 3}))
+        assert current_staging().chunk_bytes == MIB
+        assert current_staging().sending.wait_seconds == 3
+        kept = rmm_uvm.current_installation()
+        buffer = rmm.DeviceBuffer(size=MIB, mr=kept.managed_mr)
+        for size, reason in (("4MiB", "chunk-size is 4.00 MiB"), ("512KiB", "comm.chunk_size is")):
+            with pytest.raises(ConfigurationError, match=re.escape(reason)):
+                await client.register_plugin(UvmPlugin(comm={"chunk_size": size}))
+        assert rmm_uvm.current_installation() is kept
+        assert dask.config.get("rmm-uvm.comm.chunk-size") == MIB
+        del buffer
+
+    on_a_worker(test, preload=True)
 
 
 def test_pool_that_cannot_be_installed_is_an_error_at_the_client_with_the_workers_line() -> None:
