@@ -74,6 +74,7 @@ class InProcessChannel:
         self.closed = False
         self.sent_count = 0
         self.break_after: int | None = None  # messages sent
+        self.after_send: Callable[[int], object] = lambda count: None  # told how many were sent
         self.events: list[str] = []  # of device memory
         self._arrived: collections.deque[_Message] = collections.deque()
         self._posted: collections.deque[_Message] = collections.deque()
@@ -102,6 +103,7 @@ class InProcessChannel:
             message = message._replace(address=ctypes.addressof(copy), alive=copy)
             message.done.set_result(None)
         self.peer._arrived.append(message)
+        self.after_send(self.sent_count)
         self.peer._match()
         return message.done
 
