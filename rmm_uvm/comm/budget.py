@@ -12,6 +12,7 @@ import asyncio
 import collections
 import contextlib
 import functools
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -21,6 +22,8 @@ from typing import Any
 from rmm_uvm.comm.quarantine import Mark, Quarantine
 
 __all__ = ["Budget", "Chunk", "DeviceRange", "Holding"]
+
+_IMPATIENT_SECONDS = 0.1  # what a chunk of managed memory takes on the wire, or a little more
 
 
 class DeviceRange:
@@ -144,11 +147,12 @@ class Budget:
         with self._lock:
             return self._free.popleft() if self._free and not self._waiters else None
 
-    async def acquire(self, nbytes: int) -> Chunk:
+    async def acquire(self, nbytes: int, wait_seconds: float = math.inf) -> Chunk:
         """Return a chunk of at least `nbytes`, which the caller gives back with `release`.
 
-        Waits for at most `wait_seconds`, behind those who came before. Then, or if chunks are
-        smaller than that, it is an extra chunk, so that nothing waits for ever.
+        Waits for at most `wait_seconds`, its own or those of the budget if they are less, behind
+        those who came before. Then, or if chunks are smaller than that, it is an extra chunk, so
+        that nothing waits for ever.
 
         Raises
         ------
@@ -165,7 +169,7 @@ class Budget:
             self._waiters.append(waiter)
         began = self._clock()
         try:
-            chunk = await self._granted(waiter)
+            chunk = await self._granted(waiter, min(wait_seconds, self.wait_seconds))
         finally:
             self._on_wait(self._clock() - began)
         return self._make_extra(nbytes) if chunk is None else chunk
@@ -181,10 +185,10 @@ class Budget:
             waiter = self._waiters.popleft()
         self._hand_over(waiter, chunk)
 
-    async def _granted(self, waiter: _Waiter) -> Chunk | None:
+    async def _granted(self, waiter: _Waiter, wait_seconds: float) -> Chunk | None:
         """Return the chunk that `release` hands over, or None when it took too long."""
         try:
-            async with asyncio.timeout(self.wait_seconds):
+            async with asyncio.timeout(wait_seconds):
                 return await waiter.future
         except TimeoutError:
             return self._withdraw(waiter)
@@ -229,7 +233,8 @@ class Holding:
     """The chunks that one message holds; a context manager.
 
     Leaving it puts those that were not released into quarantine, since the peer may be using
-    them.
+    them. Once it has waited for a chunk in vain, it waits less for the next ones, until it is given
+    one: a peer that has stopped reading may hold all of them, and a message has hundreds.
 
     Parameters
     ----------
@@ -243,6 +248,7 @@ class Holding:
         self._budget = budget
         self._mark = mark
         self._held: set[Chunk] = set()
+        self._wait_seconds = math.inf
 
     def acquire_now(self, nbytes: int) -> Chunk | None:
         """See `Budget.acquire_now`."""
@@ -253,7 +259,8 @@ class Holding:
 
     async def acquire(self, nbytes: int) -> Chunk:
         """See `Budget.acquire`."""
-        chunk = await self._budget.acquire(nbytes)
+        chunk = await self._budget.acquire(nbytes, self._wait_seconds)
+        self._wait_seconds = math.inf if chunk.pooled else _IMPATIENT_SECONDS
         self._held.add(chunk)
         return chunk
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from typing import Any
 
 import pytest
 
+from rmm_uvm.comm import budget
 from rmm_uvm.comm.budget import Budget, Chunk, DeviceRange, Holding
 from rmm_uvm.comm.quarantine import Quarantine
 from rmm_uvm.errors import DriverError
@@ -272,3 +274,31 @@ def test_chunk_is_kept_alive_by_its_views() -> None:
     del view
     gc.collect()
     assert gone() is None
+
+
+def test_message_that_waited_in_vain_waits_less_for_its_next_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "_IMPATIENT_SECONDS", 0.0)
+
+    async def run() -> None:
+        made = Made(wait_seconds=0.2)
+        stuck = [await made.budget.acquire(SIZE) for _ in range(2)]
+        with Holding(made.budget, lambda: None) as held:
+            began = time.monotonic()
+            for _ in range(10):
+                held.release(await held.acquire(SIZE))
+            assert 0.2 <= time.monotonic() - began < 1.0
+            # Who is given one again has reason to wait again.
+            made.budget.release(stuck.pop())
+            chunk = await held.acquire(SIZE)
+            assert chunk.pooled
+            began = time.monotonic()
+            held.release(await held.acquire(SIZE))
+            assert time.monotonic() - began >= 0.15
+            held.release(chunk)
+        made.budget.release(stuck.pop())
+        made.assert_whole()
+        assert made.extra.made == [SIZE] * 11
+
+    asyncio.run(run())
