@@ -70,7 +70,7 @@ def killed(results: dict[str, Any] | None) -> str:
     outcomes = results["outcomes"].values()
     right = max(each["recovery_seconds"] for each in outcomes)
     whole = max(each["whole_again_after_seconds"] for each in outcomes)
-    return f"the right result after {right:.1f} s, all memory back {whole:.1f} s later"
+    return f"the right result after {right:.2g} s, all memory back {whole:.1f} s later"
 
 
 def table(results: Path = RESULTS) -> str:

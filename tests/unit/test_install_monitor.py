@@ -12,7 +12,6 @@ import pytest
 import rmm
 
 import rmm_uvm
-import rmm_uvm.dask
 from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
 from rmm_uvm.installation import Installation
 from rmm_uvm.watch import monitor as monitor_module
@@ -131,35 +130,6 @@ def test_warning_that_is_an_error_surfaces_when_all_is_restored(
     assert rmm.mr.get_per_device_resource(0) is before
     assert uvm.devices == ()
     assert rmm_uvm.current_installation() is None
-
-
-def test_dask_preload_watches_and_spells_keywords_with_hyphens(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import dask
-
-    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
-    settings = {"initial-pool-size": "16MiB", "monitor": {"interval-seconds": 3}}
-    with dask.config.set({"rmm-uvm": settings}):
-        rmm_uvm.dask.dask_setup(None)
-    try:
-        monitor = rmm_uvm.current_installation().monitor
-        assert monitor.recording().interval_seconds == 3
-    finally:
-        rmm_uvm.dask.dask_teardown(None)
-    assert not monitor.running
-
-
-def test_dask_preload_can_leave_watching_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    import dask
-
-    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
-    with dask.config.set({"rmm-uvm": {"monitor": False}}):
-        rmm_uvm.dask.dask_setup(None)
-    try:
-        assert rmm_uvm.current_installation().monitor is None
-    finally:
-        rmm_uvm.dask.dask_teardown(None)
 
 
 class OtherMonitor:
