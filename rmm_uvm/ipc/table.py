@@ -172,8 +172,9 @@ class RemoteTable:
             )
         if answer == lease_answer.exhausted:
             _, opened, _ = self._file.read(slot)
+            times = "once" if opened == 1 else f"{opened} times"
             raise AvailabilityError(
-                f"this handle was opened {opened} times, as often as it may: export with "
+                f"this handle was opened {times}, as often as it may: export with "
                 f"readers={opened + 1} or more"
             )
         raise AvailabilityError(f"the kernel refuses locks on {_path_of(self.name)}")

@@ -37,6 +37,16 @@ def test_table_is_for_this_user_only_and_goes_with_its_owner() -> None:
         RemoteTable(name)
 
 
+def test_handle_for_one_reader_says_that_it_was_opened_once() -> None:
+    table = LeaseTable()
+    generation = table.file.begin(5, 1)
+    reader = RemoteTable(table.name)
+    reader.acquire(5, generation)
+    with pytest.raises(AvailabilityError, match=r"opened once, as often as it may: .*readers=2"):
+        reader.acquire(5, generation)
+    reader.release(5)
+
+
 def test_two_openings_of_a_slot_are_let_go_of_one_by_one() -> None:
     table = LeaseTable()
     generation = table.file.begin(5, 2)
