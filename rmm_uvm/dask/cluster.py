@@ -88,7 +88,8 @@ def local_cluster(
         if not refused.reasons:
             raise
         more = len(refused.reasons) - 1
-        others = f" ({more} more workers did not start either)" if more else ""
+        workers = "one more worker" if more == 1 else f"{more} more workers"
+        others = f" ({workers} did not start either)" if more else ""
         raise ConfigurationError(refused.reasons[0] + others) from None
 
 

@@ -142,7 +142,7 @@ def test_worker_that_cannot_have_its_pool_ends_the_cluster_with_its_line() -> No
         local_cluster(2, initial_pool_size="1PiB")
 
     assert str(caught.value).startswith("initial_pool_size is 1.00 PiB, over the maximum of")
-    assert str(caught.value).endswith("(1 more workers did not start either)")
+    assert str(caught.value).endswith("(one more worker did not start either)")
     left = {each for each in SpecCluster._instances if each not in before}
     assert all(each.status.name == "closed" for each in left)
 
