@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import multiprocessing
 import os
 from importlib.metadata import entry_points
 from typing import Any
@@ -72,6 +73,7 @@ def local_cluster(
         with rmm_uvm.dask.local_cluster(4, simulated="64MiB") as cluster, Client(cluster) as client:
             ...
     """
+    _refuse_without_guard()
     plan = plan_cluster(
         n_workers, simulated=simulated, protocol=protocol, keywords=keywords, around=_look_around()
     )
@@ -91,6 +93,18 @@ def local_cluster(
         workers = "one more worker" if more == 1 else f"{more} more workers"
         others = f" ({workers} did not start either)" if more else ""
         raise ConfigurationError(refused.reasons[0] + others) from None
+
+
+def _refuse_without_guard() -> None:
+    """Raise in a worker's process that imports the script for a second time.
+
+    Dask would let each of them start a cluster too, which fails, and the first one waits for ever.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise ConfigurationError(
+            "workers are new processes, which import the script again: put local_cluster, and what "
+            'follows it, under if __name__ == "__main__":'
+        )
 
 
 def _closing(kind: Any) -> Any:

@@ -8,9 +8,11 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -150,6 +152,23 @@ def test_worker_that_cannot_have_its_pool_ends_the_cluster_with_its_line() -> No
 def test_cluster_that_cannot_even_be_begun_raises_its_own_error() -> None:
     with pytest.raises(TypeError, match="security must be a Security object"):
         local_cluster(1, security="none")
+
+
+def test_script_without_a_guard_ends_with_what_to_do(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import rmm_uvm.dask\n"
+        "rmm_uvm.dask.local_cluster(1, simulated='64MiB', dashboard_address=':0')\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-P", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert 'follows it, under if __name__ == "__main__":' in ended.stderr
 
 
 # --- Dask's and dask-cuda's own ----------------------------------------------------------------
