@@ -203,7 +203,17 @@ def _capacity_bytes(device_id: int, driver: UvmDriver) -> int:
         managed_bytes = foreign.managed_bytes
     else:
         return total_bytes
-    return min(free_bytes + min(managed_bytes, total_bytes - free_bytes), total_bytes)
+    used_bytes = total_bytes - free_bytes - _ipc_bytes(device_id)
+    return free_bytes + max(min(managed_bytes, used_bytes), 0)
+
+
+def _ipc_bytes(device_id: int) -> int:
+    """Return the device memory of the installed IPC pool, which managed pages cannot have."""
+    from rmm_uvm.install import current_installation  # imports the monitor, and so this
+
+    installed = current_installation()
+    devices = () if installed is None else installed.devices
+    return sum(each.sizes.ipc_bytes for each in devices if each.info.device_id == device_id)
 
 
 def of_all(answers: Iterable[Availability]) -> Availability:

@@ -36,6 +36,15 @@ def test_reinitialize_watches_its_devices_and_restore_stops() -> None:
     assert uvm.monitor.snapshot().managed_bytes == 16 << 20
 
 
+@pytest.mark.parametrize("initial", ["16MiB", "60MiB", "128MiB", None])
+def test_capacity_leaves_out_the_ipc_pool_however_large_the_first_slab(initial: str | None) -> None:
+    with rmm_uvm.reinitialize(
+        initial, "128MiB", driver="simulated:64MiB", libraries=(), ipc_pool_size="8MiB"
+    ) as uvm:
+        assert uvm.monitor is not None
+        assert [facts.capacity_bytes for facts in uvm.monitor.devices] == [56 << 20]
+
+
 def test_monitor_false_watches_nothing() -> None:
     threads = threading.active_count()
     with install(monitor=False) as uvm:
