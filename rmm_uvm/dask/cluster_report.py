@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from distributed import Client
+
 from rmm_uvm.dask.cluster_advice import cluster_advice, cluster_verdict, sums_of
 from rmm_uvm.dask.cluster_text import summary
 from rmm_uvm.dask.worker_recording import WorkerRecording, gathered
@@ -49,7 +51,7 @@ def report(client: Any, *, timeout_seconds: float = 60.0) -> Any:
     Raises
     ------
     ConfigurationError
-        If `timeout_seconds` is no number above 0.
+        If `timeout_seconds` is no number above 0, or `client` no client.
 
     Notes
     -----
@@ -68,6 +70,11 @@ def report(client: Any, *, timeout_seconds: float = 60.0) -> Any:
         isinstance(timeout_seconds, int | float) and timeout_seconds > 0
     ):
         raise ConfigurationError(f"timeout_seconds={timeout_seconds!r}: seconds above 0")
+    if not isinstance(client, Client):
+        raise ConfigurationError(
+            f"a report is made through a client, not {type(client).__name__}: "
+            "rmm_uvm.dask.report(Client(cluster))"
+        )
     return client.sync(_report, client, float(timeout_seconds))
 
 

@@ -206,6 +206,12 @@ def test_patience_that_is_none_is_a_configuration_error(timeout_seconds: Any) ->
         report(None, timeout_seconds=timeout_seconds)
 
 
+@pytest.mark.parametrize("other", [None, "tcp://127.0.0.1:8786"])
+def test_report_of_what_is_no_client_says_what_to_give(other: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"rmm_uvm.dask.report\(Client\(cluster\)\)"):
+        report(other)
+
+
 def test_scheduler_and_client_need_neither_rmm_nor_the_compiled_part() -> None:
     program = """
 import sys
