@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ _CUDA_ONLY = (
     "log_spilling",
     "pre_import",
 )
+_ALIKE = 0.75  # no keyword of Dask's clusters, and none of dask-cuda's but rmm_*, is so like ours
 _UCX_SWITCHES = ("enable_tcp_over_ucx", "enable_infiniband", "enable_nvlink", "enable_rdmacm")
 
 
@@ -187,6 +189,11 @@ def _refuse(others: Mapping[str, Any], around: Surroundings, *, is_simulated: bo
             simulated=is_simulated,
         )
     )
+    # Dask hands what it does not know to the workers, which then fail without a word of it.
+    for name in others:
+        near = difflib.get_close_matches(name, NAMES, 1, _ALIKE)
+        if near and not name.startswith("rmm_"):
+            found.append(f"there is no keyword {name}: is {near[0]} meant?")
     if switches := [name for name in _UCX_SWITCHES if others.get(name) is not None]:
         found.append(
             f"{', '.join(switches)}: leave it out, UCX finds the fastest way by itself; to choose "

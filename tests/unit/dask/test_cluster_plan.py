@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
+from dask_cuda import LocalCUDACluster
+from distributed import LocalCluster, Nanny, Worker
 
 from rmm_uvm.dask.cluster_plan import ClusterPlan, Surroundings, plan_cluster
 from rmm_uvm.dask.flags import arguments_of
@@ -131,6 +134,15 @@ def test_simulated_cluster_gets_no_keyword_that_only_dask_cuda_has() -> None:
     assert not {"device_memory_limit", "CUDA_VISIBLE_DEVICES"} & set(found.keywords)
 
 
+def test_no_keyword_of_dasks_clusters_is_taken_for_a_misspelt_one_of_ours() -> None:
+    kinds = (LocalCluster, LocalCUDACluster, Nanny, Worker)
+    theirs = {name for kind in kinds for name in inspect.signature(kind).parameters}
+    own = {"n_workers", "protocol", "preload_argv"}
+    others = {name for name in theirs - own if not name.startswith("rmm_")}
+    assert {"memory_limit", "CUDA_VISIBLE_DEVICES"} <= others
+    assert plan(around=TWO_GPUS, **dict.fromkeys(others)).keywords["memory_limit"] is None
+
+
 @pytest.mark.parametrize("keywords", [{"simulated": False}, {"driver": "cuda"}])
 def test_gpu_that_is_asked_for_and_missing_is_said(keywords: dict[str, Any]) -> None:
     with pytest.raises(AvailabilityError, match="there is no GPU here"):
@@ -180,6 +192,8 @@ def test_arguments_of_the_configuration_stay_in_front() -> None:
         ({"simulated": "many"}, "driver='simulated:many'|driver='many'"),
         ({"n_workers": 0}, "n_workers=0"),
         ({"n_workers": True}, "n_workers=True"),
+        ({"maximum_pool_sise": "1GiB"}, "no keyword maximum_pool_sise: is maximum_pool_size meant"),
+        ({"prefech": "always"}, "is prefetch meant"),
     ],
 )
 def test_keyword_that_cannot_be_is_refused_in_one_line(
