@@ -129,12 +129,14 @@ async def _receive_device_frames(
 async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
     """Receive every frame that is a message of its own."""
     posted: collections.deque[Request] = collections.deque()
+    turn = Turn()
     for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
         if not size or kind is FrameKind.STREAM:
             continue
         posted.append(channel.recv(frame))
         if len(posted) >= _POSTED_FRAMES:
             await posted.popleft()
+            await turn.give_way()
     while posted:
         await posted.popleft()
 

@@ -166,10 +166,12 @@ async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: i
                 yield frame.buffer
 
     posted: collections.deque[Request] = collections.deque()
+    turn = Turn()
     for message in messages():
         posted.append(channel.send(message))
         if len(posted) >= _POSTED_FRAMES:
             await posted.popleft()
+            await turn.give_way()
     while posted:
         await posted.popleft()
 

@@ -12,6 +12,7 @@ import rmm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rmm_uvm.comm import turn
 from rmm_uvm.comm.wire import pack_prelude
 
 from .fakes import KIB, InProcessChannel, Process, contents, transfer
@@ -170,5 +171,20 @@ def test_message_with_host_frames_only_needs_no_staging(
         assert count == 100_001
         assert received is not None
         assert [bytes(frame) for frame in received] == frames
+
+    asyncio.run(run())
+
+
+def test_message_of_many_frames_gives_way_to_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "TURN_SECONDS", -1.0)  # every turn is over
+
+    async def run() -> None:
+        moved = asyncio.ensure_future(transfer(Process(), Process(), [b"x"] * 500))
+        count = 0
+        while not moved.done():
+            await asyncio.sleep(0)
+            count += 1
+        await moved
+        assert count > 400
 
     asyncio.run(run())
