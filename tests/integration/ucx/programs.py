@@ -75,7 +75,9 @@ async def exchange(comm: Any, nbytes: int, seed: int) -> None:
 def assert_whole() -> None:
     """Check that no chunk of this process is missing."""
     now = chunks()
-    assert now["free"] == now["count"] > 0, now
+    # A peer that hangs up as soon as it has the data may be seen before the end of the send is: the
+    # last chunks are then in quarantine, and not lost.
+    assert now["free"] + now["quarantined"] == now["count"] > 0, now
 
 
 async def staged() -> None:
