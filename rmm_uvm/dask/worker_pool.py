@@ -277,5 +277,14 @@ def _differences(
     pairs = [(name, installed.get(name), value) for name, value in wanted.arguments.items()]
     pairs += [(f"comm.{name}", comm.get(name), value) for name, value in settings.comm.items()]
     return ", ".join(
-        f"{name} is {is_!r}, not {value!r}" for name, is_, value in pairs if is_ != value
+        f"{name} is {_shown(name, is_)}, not {_shown(name, value)}"
+        for name, is_, value in pairs
+        if is_ != value
     )
+
+
+def _shown(name: str, value: object) -> str:
+    """Return an argument as people write it: sizes with their unit."""
+    if name.endswith("_size") and isinstance(value, int) and not isinstance(value, bool):
+        return format_bytes(value)
+    return repr(value)

@@ -139,7 +139,7 @@ def test_plugin_with_other_settings_is_refused_while_memory_is_alive_and_the_poo
             await client.register_plugin(UvmPlugin(initial_pool_size="8MiB"))
         assert str(caught.value).startswith(
             "the managed pool cannot be replaced by one with other settings (initial_pool_size is "
-            "16777216, not 8388608): 1.00 MiB are alive in it"
+            "16.00 MiB, not 8.00 MiB): 1.00 MiB are alive in it"
         )
         await asyncio.sleep(0)
         assert rmm_uvm.current_installation() is first
