@@ -20,6 +20,7 @@ from rmm_uvm.watch.thresholds import Thresholds
 
 __all__ = ["CHECKS"]
 
+_BLOCK_BYTES = 2 << 20
 _LIBRARIES = ("cupy", "torch")
 _COMM = ("chunk_size", "wait_seconds")
 
@@ -90,8 +91,20 @@ def _driver(value: Any) -> str | None:
     if value is not None and (kind not in ("cuda", "simulated") or (kind == "cuda" and colon)):
         raise ConfigurationError(f"driver={value!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")
     if size:
-        parse_bytes(size, "driver")
+        _check_device_memory(value, size)
     return None if value is None else str(value)
+
+
+def _check_device_memory(driver: str, size: str) -> None:
+    """Refuse a size that no simulated device has, before a worker is started for it."""
+    try:
+        size_bytes = parse_bytes(size)
+    except ConfigurationError:
+        size_bytes = 0
+    if size_bytes <= 0 or size_bytes % _BLOCK_BYTES:
+        raise ConfigurationError(
+            f"driver={driver!r}: a simulated device has a multiple of 2 MiB: simulated:64MiB"
+        )
 
 
 def _workers_per_host(value: Any) -> int | None:

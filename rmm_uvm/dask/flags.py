@@ -40,7 +40,10 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the setting's plain value in a tuple; a usage error if the text is none."""
         try:
-            found = checked({self.setting: _read(value)})[self.setting]
+            read = _read(value)
+            if isinstance(read, bool) and self.setting == "prefetch":
+                read = value  # yes and off are words here, and would be called True and False
+            found = checked({self.setting: read})[self.setting]
         except ValueError as error:
             self.fail(" ".join(str(error).split()), param, ctx)
         return (found,)  # null is a value too, and click says None where there is no flag

@@ -98,6 +98,8 @@ def test_flags_may_be_written_as_in_a_file(arguments: list[str], expected: dict[
     [
         (["--maximum-pool-size", "12 apples"], "maximum_pool_size='12 apples'"),
         (["--pool-size", "1GiB"], "No such option"),
+        (["--prefetch", "yes"], "prefetch='yes'"),
+        (["--driver", "simulated:63MB"], "driver='simulated:63MB': a simulated device has a mult"),
         (["--prefetch"], "requires an argument"),
         (["--monitor", "{a: "], "is no YAML"),
         (["surplus"], "unexpected extra argument"),

@@ -107,6 +107,7 @@ def test_settings_are_arguments_of_reinitialize() -> None:
         ("driver", "gpu"),
         ("driver", "cuda:0"),
         ("driver", "simulated:many"),
+        ("driver", "simulated:63MB"),
         ("thresholds", {"footprint": 1}),
         ("thresholds", {"footprint_factor": -1}),
         ("thresholds", 2),
