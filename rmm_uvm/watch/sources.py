@@ -9,6 +9,7 @@ does.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -209,9 +210,9 @@ def _capacity_bytes(device_id: int, driver: UvmDriver) -> int:
 
 def _ipc_bytes(device_id: int) -> int:
     """Return the device memory of the installed IPC pool, which managed pages cannot have."""
-    from rmm_uvm.install import current_installation  # imports the monitor, and so this
-
-    installed = current_installation()
+    # By name, since it lies above: where nobody has imported it, nothing is installed.
+    install = sys.modules.get("rmm_uvm.install")
+    installed = None if install is None else install.current_installation()
     devices = () if installed is None else installed.devices
     return sum(each.sizes.ipc_bytes for each in devices if each.info.device_id == device_id)
 

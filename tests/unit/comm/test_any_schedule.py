@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Transfers over a transport that is polled, as UCX is, and moves messages whenever it likes.
+
+Every worker sends to every other at once, over two connections each, with tiny budgets; one message
+in ten is broken off or cancelled in the middle. Whatever the schedule: nothing halts, all that was
+not broken arrives as it was, and every chunk comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import ctypes
+import random
+from typing import Any
+
+import pytest
+
+from rmm_uvm.comm.channel import Posted
+
+from .fakes import (
+    EAGER_BYTES,
+    KIB,
+    ClosedError,
+    Process,
+    address_and_bytes,
+    contents,
+)
+
+SIZES = (0, 1, 255, 256, 300, 4 * KIB, 8 * KIB, 50_000, 120_000)
+MESSAGES = 3
+
+
+class Pending:
+    """A message that was sent, or a receive that was posted."""
+
+    def __init__(self, buffer: Any) -> None:
+        self.address, self.nbytes, self.alive = address_and_bytes(buffer)
+        self.done = False
+        self.broken = False
+
+    def copy_out(self) -> None:
+        """Keep a small message by itself, as UCX does."""
+        self.alive = ctypes.create_string_buffer(
+            ctypes.string_at(self.address, self.nbytes), max(self.nbytes, 1)
+        )
+        self.address, self.done = ctypes.addressof(self.alive), True
+
+
+class PolledChannel:
+    """One end: requests are coroutines that look again and again, as those of ucxx."""
+
+    def __init__(self, schedule: random.Random) -> None:
+        self.peer: PolledChannel
+        self.closed = False
+        self._schedule = schedule
+        self._arrived: collections.deque[Pending] = collections.deque()
+        self._posted: collections.deque[Pending] = collections.deque()
+
+    @classmethod
+    def pair(cls, schedule: random.Random) -> tuple[PolledChannel, PolledChannel]:
+        one, other = cls(schedule), cls(schedule)
+        one.peer, other.peer = other, one
+        return one, other
+
+    @property
+    def alive(self) -> bool:
+        return not self.closed
+
+    def send(self, buffer: Any) -> Posted:
+        message = self._new(buffer)
+        if message.nbytes <= EAGER_BYTES:
+            message.copy_out()
+        self.peer._arrived.append(message)
+        return Posted(self._until_done(message), self._progress)
+
+    def recv(self, buffer: Any, *, idle: bool = False) -> Posted:
+        posted = self._new(buffer)
+        self._posted.append(posted)
+        return Posted(self._until_done(posted), None if idle else self._progress)
+
+    def abort(self) -> None:
+        for end in (self, self.peer):
+            end.closed = True
+            for each in (*end._arrived, *end._posted):
+                each.broken = not each.done
+            end._arrived.clear()
+            end._posted.clear()
+
+    def _new(self, buffer: Any) -> Pending:
+        if self.closed:
+            raise ClosedError("the connection is closed")
+        return Pending(buffer)
+
+    async def _until_done(self, request: Pending) -> None:
+        while True:
+            self._progress()
+            if request.broken:
+                raise ClosedError("the connection broke")
+            if request.done:
+                return
+            await asyncio.sleep(0)
+
+    def _progress(self) -> None:
+        for end in (self, self.peer):
+            if end._arrived and end._posted and self._schedule.random() < 0.3:
+                message, posted = end._arrived.popleft(), end._posted.popleft()
+                assert message.nbytes == posted.nbytes
+                ctypes.memmove(posted.address, message.address, message.nbytes)
+                message.done = posted.done = True
+
+
+async def _break_off(
+    channel: PolledChannel, transfers: list[asyncio.Task[Any]], schedule: random.Random
+) -> None:
+    """Cancel one end, or break the connection, at some moment."""
+    for _ in range(schedule.randrange(200)):
+        await asyncio.sleep(0)
+    if schedule.random() < 0.5:
+        cancelled = schedule.choice(transfers)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+    channel.abort()
+    await asyncio.gather(*transfers, return_exceptions=True)
+
+
+async def _connection(one: Process, other: Process, schedule: random.Random) -> None:
+    here, there = PolledChannel.pair(schedule)
+    for _ in range(MESSAGES):
+        frames = [
+            b"h" * schedule.choice((1, 100, 5000)),
+            *(
+                one.frame(schedule.choice(SIZES), schedule.randrange(1000))
+                for _ in range(schedule.choice((1, 2, 5)))
+            ),
+        ]
+        expected = [contents(frame) for frame in frames]
+        transfers = [
+            asyncio.create_task(one.send(here, frames, other)),  # type: ignore[arg-type]
+            asyncio.create_task(other.receive(there)),  # type: ignore[arg-type]
+        ]
+        if schedule.random() < 0.1:
+            await _break_off(here, transfers, schedule)
+            here, there = PolledChannel.pair(schedule)
+            continue
+        _, received = await asyncio.gather(*transfers)
+        assert [contents(frame) for frame in received] == expected
+
+
+async def _time_goes_on(processes: list[Process]) -> None:
+    """Let quarantines end while others wait for their chunks."""
+    while True:
+        await asyncio.sleep(0)
+        for process in processes:
+            process.clock.now += 0.01
+            process.staging.quarantine.collect()
+
+
+async def _all_to_all(processes: list[Process], schedule: random.Random) -> None:
+    clock = asyncio.create_task(_time_goes_on(processes))
+    try:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for one in processes:
+                for other in processes:
+                    for _ in range(2 if one is not other else 0):
+                        group.create_task(_connection(one, other, schedule))
+    finally:
+        clock.cancel()
+
+
+@pytest.mark.filterwarnings("ignore::rmm_uvm.errors.IpcPoolWarning")
+@pytest.mark.parametrize("seed", range(8))
+def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(seed: int) -> None:
+    schedule = random.Random(seed)
+    processes = [
+        Process(
+            schedule.choice((24, 32, 64)) * KIB,
+            chunk_bytes=schedule.choice((2, 4)) * KIB,
+            wait_seconds=1e6,  # what would hang is not let off with an extra chunk
+            polls=schedule.choice((0, 1, 5, 40)),
+            managed=schedule.random() < 0.8,
+        )
+        for _ in range(schedule.choice((2, 3, 4)))
+    ]
+    asyncio.run(_all_to_all(processes, schedule))
+    for process in processes:
+        process.assert_whole()
