@@ -144,6 +144,10 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         self._held: dict[int, _Held] = {}
         self._asking = ask_for_room(self, _room_maker(weakref.ref(self)))
 
+    def __repr__(self) -> str:
+        device_id, leased = self.driver.info.device_id, len(self._held)
+        return f"<IpcPool of {format_bytes(self.size_bytes)} on device {device_id}, {leased} leased>"
+
     def _find_slab(self) -> MemoryKind | None:
         with current_device(self.driver):
             address = self.allocate(256)  # all lies in one slab: what one byte tells, all do

@@ -62,6 +62,13 @@ def test_pool_is_rmms_with_driver_transfers_and_size(device: SimulatedDevice) ->
     assert pool.size_bytes == pool.pool_size() == 4 * MIB
 
 
+def test_pool_shows_size_device_and_leases(device: SimulatedDevice) -> None:
+    pool = rmm_uvm.ipc_pool("4MiB", driver=device)
+    assert repr(pool) == "<IpcPool of 4.00 MiB on device 0, 0 leased>"
+    pool.export(rmm.DeviceBuffer(size=1000, mr=pool))
+    assert repr(pool).endswith("1 leased>")
+
+
 def test_handle_names_place_type_and_shape(device: SimulatedDevice) -> None:
     pool = rmm_uvm.ipc_pool("4MiB", driver=device)
     first = rmm.DeviceBuffer(size=1000, mr=pool)
