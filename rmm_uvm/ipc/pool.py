@@ -146,7 +146,9 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
 
     def __repr__(self) -> str:
         device_id, leased = self.driver.info.device_id, len(self._held)
-        return f"<IpcPool of {format_bytes(self.size_bytes)} on device {device_id}, {leased} leased>"
+        return (
+            f"<IpcPool of {format_bytes(self.size_bytes)} on device {device_id}, {leased} leased>"
+        )
 
     def _find_slab(self) -> MemoryKind | None:
         with current_device(self.driver):
