@@ -89,6 +89,8 @@ async def dask_setup(
     keywords = {name: value[0] for name, value in flags.items() if value is not None}
     kind = _kind(dask_object)
     if kind == "scheduler":
+        if keywords or usage_error:
+            _logger.warning("rmm_uvm: flags behind --preload are for workers; a scheduler has none")
         _show_page(dask_object)
         return
     if kind != "worker":

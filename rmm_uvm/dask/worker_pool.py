@@ -90,7 +90,8 @@ class WorkerPool:
             A setting cannot be used, fights one of Dask's, or the pool that is there has other
             settings and cannot be replaced. Nothing was changed.
         UvmError, MemoryError, ImportError
-            As `rmm_uvm.reinitialize`.
+            As `rmm_uvm.reinitialize`. A pool that was there and had to go first is gone, with what
+            belongs to it.
         """
         if holder in self._leaving:  # what it has stays if what it asks for now is refused
             self._leaving.discard(holder)
@@ -167,7 +168,11 @@ class WorkerPool:
             _logger.info("rmm_uvm: %s has the managed pool made again: %s", holder, differences)
             holders = current.holders  # other workers of this process
             del current  # or it would keep the old pool
-        made = reinitialize(**arguments)
+        try:
+            made = reinitialize(**arguments)
+        except BaseException:
+            self._forget_lost_pool()
+            raise
         try:
             _check_chunks(made.devices[0].sizes.ipc_bytes, settings)
         except ConfigurationError:  # now, and not at the first result that is exchanged
@@ -187,6 +192,14 @@ class WorkerPool:
             format_bytes(sizes.ipc_bytes) if sizes.ipc_bytes else "off",
             settings.prefetch,
         )
+
+    def _forget_lost_pool(self) -> None:
+        """Take back what belongs to a pool that went before another could be made."""
+        from rmm_uvm.install import current_installation
+
+        if self._installation is not None and current_installation() is not self._installation:
+            self._installation = None
+            self._detach()
 
     def _attach(self) -> None:
         """Add what belongs to a worker with a pool; once."""

@@ -247,3 +247,27 @@ def test_plugin_is_the_same_after_pickling() -> None:
         "maximum_pool_size": 1 << 30,
         "monitor": {"interval_seconds": 1},
     }
+
+
+def test_plugin_whose_pool_cannot_be_had_leaves_nothing_of_the_one_that_went(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        assert "rmm-uvm" in worker.metrics
+
+        def fail(**_: Any) -> None:
+            rmm_uvm.restore()  # as it does before it makes another
+            raise MemoryError("no room for the first slab")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("rmm_uvm.install.reinitialize", fail)
+            with pytest.raises(MemoryError, match="no room"):
+                await client.register_plugin(UvmPlugin(initial_pool_size="8MiB"))
+        assert rmm_uvm.current_installation() is None
+        assert "rmm-uvm" not in worker.metrics
+        # And another can be had.
+        await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
+        assert initial_bytes() == 16 * MIB
+        assert "rmm-uvm" in worker.metrics
+
+    on_a_worker(test, preload=True)

@@ -343,3 +343,22 @@ def test_preload_on_something_else_is_refused_in_one_line() -> None:
 
     with pytest.raises(ConfigurationError, match="this is a NoneType: preload it there"):
         asyncio.run(dask_setup.callback(None, create_cuda_context=False))
+
+
+@pytest.mark.parametrize(("arguments", "said"), [(["--prefetch", "never"], 1), ([], 0)])
+def test_flags_of_workers_on_a_scheduler_are_said_to_be_of_no_use(
+    arguments: list[str], said: int
+) -> None:
+    async def test() -> None:
+        async with Scheduler(
+            host="127.0.0.1",
+            port=0,
+            dashboard=False,
+            preload=["rmm_uvm.dask"],
+            preload_argv=arguments,
+        ):
+            pass
+
+    with cluster.logged() as lines:
+        asyncio.run(test())
+    assert sum("flags behind --preload are for workers" in line for line in lines) == said
