@@ -8,8 +8,6 @@ tells who has what open; see `rmm_uvm.ipc.table`.
 
 from __future__ import annotations
 
-import math
-import operator
 import os
 import time
 import uuid
@@ -27,38 +25,13 @@ from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.ipc.array import ArrayView, view_of
 from rmm_uvm.ipc.handle import Handle
+from rmm_uvm.ipc.lease import Lease, checked_readers, expiry_ns
 from rmm_uvm.ipc.machine import machine_id
 from rmm_uvm.ipc.owned_lock import OwnedLock
 from rmm_uvm.ipc.table import SLOTS, LeaseTable
 from rmm_uvm.units import format_bytes
 
 __all__ = ["IpcPool", "Lease", "collect_dropped"]
-
-_LONGEST_SECONDS = 86_400.0 * 365
-
-
-class Lease(NamedTuple):
-    """What a handle that was given out holds.
-
-    Parameters
-    ----------
-    nbytes : int
-        Length of the buffer, bytes.
-    readers : int
-        How often it may be opened.
-    opened : int
-        How often it was.
-    open_now : bool
-        A reader has it open.
-    seconds_left : float
-        Until it can be opened no longer; 0 and below once that is so.
-    """
-
-    nbytes: int
-    readers: int
-    opened: int
-    open_now: bool
-    seconds_left: float
 
 
 class _Held(NamedTuple):
@@ -203,8 +176,8 @@ class IpcPool(rmm.mr.PoolMemoryResource):  # type: ignore[misc]  # RMM has no ty
         """
         if os.getpid() != self._process:
             raise AvailabilityError("this IPC pool is of the parent process: make one here")
-        expires_ns = _expiry_ns(lease_seconds)
-        readers = _checked_readers(readers)
+        expires_ns = expiry_ns(lease_seconds)
+        readers = checked_readers(readers)
         view = view_of(buffer)
         slab, offset = self._place_of(view)
         collect_dropped()
@@ -405,23 +378,3 @@ def _room_maker(pool: weakref.ref[IpcPool]) -> Callable[[int], bool]:
             return False
 
     return make_room
-
-
-def _expiry_ns(lease_seconds: float) -> int:
-    try:
-        seconds = float(lease_seconds)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if not 0 < seconds <= _LONGEST_SECONDS:
-        raise ConfigurationError(f"lease_seconds={lease_seconds!r}: use seconds, > 0")
-    return time.monotonic_ns() + int(seconds * 1e9)
-
-
-def _checked_readers(readers: int) -> int:
-    try:
-        count = operator.index(readers)
-    except TypeError:
-        count = 0
-    if isinstance(readers, bool) or not 1 <= count < 2**32:
-        raise ConfigurationError(f"readers={readers!r}: use how often it may be opened, 1 or more")
-    return count

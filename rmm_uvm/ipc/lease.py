@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a lease of an exported buffer is, and what can be asked of one.
+
+Does not cover how it ends; see `rmm_uvm.ipc.pool` and `rmm_uvm.ipc.table`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import time
+from typing import NamedTuple
+
+from rmm_uvm.errors import ConfigurationError
+
+__all__ = ["Lease", "checked_readers", "expiry_ns"]
+
+_LONGEST_SECONDS = 86_400.0 * 365
+
+
+class Lease(NamedTuple):
+    """What a handle that was given out holds.
+
+    Parameters
+    ----------
+    nbytes : int
+        Length of the buffer, bytes.
+    readers : int
+        How often it may be opened.
+    opened : int
+        How often it was.
+    open_now : bool
+        A reader has it open.
+    seconds_left : float
+        Until it can be opened no longer; 0 and below once that is so.
+    """
+
+    nbytes: int
+    readers: int
+    opened: int
+    open_now: bool
+    seconds_left: float
+
+
+def expiry_ns(lease_seconds: float) -> int:
+    """Return when a lease that begins now expires, by `time.monotonic_ns`.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no number of seconds, or none that ends.
+    """
+    try:
+        seconds = float(lease_seconds)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise ConfigurationError(f"lease_seconds={lease_seconds!r}: use seconds, > 0")
+    return time.monotonic_ns() + int(seconds * 1e9)
+
+
+def checked_readers(readers: int) -> int:
+    """Return how often a handle may be opened.
+
+    Raises
+    ------
+    ConfigurationError
+        If that is no number, 1 or more.
+    """
+    try:
+        count = operator.index(readers)
+    except TypeError:
+        count = 0
+    if isinstance(readers, bool) or not 1 <= count < 2**32:
+        raise ConfigurationError(f"readers={readers!r}: use how often it may be opened, 1 or more")
+    return count
