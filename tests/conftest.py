@@ -29,7 +29,9 @@ hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 # What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
-_NVIDIAS_OWN = re.compile(r"/dev/nvidia(\d+|ctl)|anon_inode:\[eventfd\]|/dev/shm/#\d+ \(deleted\)")
+_NVIDIAS_OWN = re.compile(
+    r"/dev/nvidia(\d+|ctl|-caps/.+)|anon_inode:\[eventfd\]|/dev/shm/(#\d+ \(deleted\)|cuda\.shm\..+)"
+)
 # Simulated cudaMalloc memory: as long as the device, which fixtures keep until after this check.
 _SIMULATED_MEMORY = "/memfd:rmm-uvm-simulated (deleted)"
 _DEVICES = (0, 1)  # the ordinals that tests install on

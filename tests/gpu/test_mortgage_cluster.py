@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+cupy = pytest.importorskip("cupy")
 pytest.importorskip("cudf")
 pytest.importorskip("dask_cuda")
 pytest.importorskip("xgboost")
@@ -30,18 +31,16 @@ pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mar
 
 @pytest.fixture(autouse=True, scope="module")
 def _started_once() -> None:
-    """Start what Python and Dask start when they first need it and keep until the end."""
+    """Start what Python, Dask and CUDA start when they first need it and keep until the end."""
     resource_tracker.ensure_running()
     asyncio.run(offload(int))
+    cupy.cuda.Device(0).synchronize()
 
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """One worker for each GPU, two at most: 8 GiB of managed memory in all."""
-    import pynvml
-
-    pynvml.nvmlInit()
-    workers = min(int(pynvml.nvmlDeviceGetCount()), 2)
+    workers = min(cupy.cuda.runtime.getDeviceCount(), 2)
     monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "4GiB")  # of each process
     with (
         rmm_uvm.dask.local_cluster(

@@ -70,8 +70,12 @@ class CudfEngine(Engine["cudf.DataFrame", "cudf.Series"]):
 
     def synchronize(self) -> None:
         """Wait for cuDF's stream."""
+        from cuda.bindings import runtime
         from rmm.pylibrmm.stream import DEFAULT_STREAM
 
+        # Waiting is a call of CUDA's driver, which takes the thread's context as it finds it; a
+        # pool of threads, as Dask's workers have, brings threads that have none yet.
+        runtime.cudaFree(0)
         DEFAULT_STREAM.synchronize()
 
     # -- frames in and out ---------------------------------------------------------------------
