@@ -30,7 +30,8 @@ hypothesis.settings.load_profile("fixed")
 _REPOSITORY = Path(__file__).resolve().parent.parent
 # What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
 _NVIDIAS_OWN = re.compile(
-    r"/dev/nvidia(\d+|ctl|-caps/.+)|anon_inode:\[eventfd\]|/dev/shm/(#\d+ \(deleted\)|cuda\.shm\..+)"
+    r"/dev/nvidia(\d+|ctl|-caps/.+)|anon_inode:\[eventfd\]"
+    r"|/dev/shm/(#\d+ \(deleted\)|cuda\.shm\..+)"
 )
 # Simulated cudaMalloc memory: as long as the device, which fixtures keep until after this check.
 _SIMULATED_MEMORY = "/memfd:rmm-uvm-simulated (deleted)"

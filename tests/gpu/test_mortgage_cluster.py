@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-cupy = pytest.importorskip("cupy")
+pytest.importorskip("cupy")
 pytest.importorskip("cudf")
 pytest.importorskip("dask_cuda")
 pytest.importorskip("xgboost")
 
+import cupy
+import xgboost
 from distributed import Client
 from distributed.utils import offload
 
@@ -34,7 +36,9 @@ def _started_once() -> None:
     """Start what Python, Dask and CUDA start when they first need it and keep until the end."""
     resource_tracker.ensure_running()
     asyncio.run(offload(int))
-    cupy.cuda.Device(0).synchronize()
+    # A model that was trained on GPUs has XGBoost open one where it is received.
+    data = xgboost.DMatrix(cupy.ones((2, 1)), label=cupy.arange(2))
+    xgboost.train({"device": "cuda"}, data, 1)
 
 
 @pytest.fixture
