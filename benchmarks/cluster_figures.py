@@ -15,6 +15,7 @@ import argparse
 import json
 import re
 import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,20 @@ def speeds_row(results: dict[str, Any] | None, size: str) -> list[str]:
 
 def seconds_row(results: dict[str, Any] | None) -> list[str]:
     """Return the medians of the shuffle, by chain."""
-    found = (results or {}).get("seconds", {})
+    return medians((results or {}).get("seconds", {}))
+
+
+def medians(found: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the medians of times, by chain."""
     return [
         f"{three_digits(statistics.median(found[chain]))} s" if chain in found else UNKNOWN
         for chain in CHAINS
     ]
+
+
+def pipeline_row(results: dict[str, Any] | None) -> list[str]:
+    """Return the medians of the mortgage pipeline, by chain."""
+    return medians((results or {}).get("seconds", {}).get("end to end", {}))
 
 
 def exhaustion(results: dict[str, Any] | None) -> str:
@@ -81,6 +91,7 @@ def table(results: Path = RESULTS) -> str:
         ["---"] * 4,
         *([f"a result of {size}", *speeds_row(exchanged, size)] for size in SIZES),
         ["shuffle of a cuDF frame, 8 GiB", *seconds_row(shuffled)],
+        ["mortgage pipeline, all fitting", *pipeline_row(load(results, "mortgage_cluster"))],
         [
             "results of 4 GiB through an IPC pool of 64 MiB",
             *(exhaustion(load(results, "ipc_exhaustion")), "", ""),

@@ -14,7 +14,10 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "benchmarks" / "results"
-CLUSTER_RESULTS = ("dask_results", "dask_shuffle", "ipc_exhaustion", "worker_killed")
+CLUSTER_RESULTS = (
+    *("dask_results", "dask_shuffle", "mortgage_cluster"),
+    *("ipc_copy", "ipc_exhaustion", "worker_killed"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,7 @@ def measured(tmp_path: Path) -> Path:
     made_up: dict[str, dict[str, Any]] = {
         "dask_results": {"client_gb_per_second": {"ours": speeds, "stock-cuda": speeds}},
         "dask_shuffle": {"seconds": {"ours": [2.0, 0.5, 0.75], "stock-managed": [123.4]}},
+        "mortgage_cluster": {"seconds": {"end to end": {"ours": [16.0, 14.5, 15.0]}}},
         "ipc_exhaustion": {"verdicts": {"GB/s": {"value": 25.04}}},
         "worker_killed": {
             "outcomes": {
@@ -86,8 +90,9 @@ def test_table_of_results_has_speeds_medians_and_the_worst_of_both_kills(
     assert rows[0] == ["a result of 1 GiB", "66.1 GB/s", "66.1 GB/s", "not measured"]
     assert rows[3][1] == "0.457 GB/s"
     assert rows[4][1:] == ["0.75 s", "not measured", "123 s"]
-    assert rows[5][1] == "25 GB/s, and a warning"
-    assert rows[6][1] == "the right result after 1.3 s, all memory back 5.1 s later"
+    assert rows[5][1:] == ["15 s", "not measured", "not measured"]
+    assert rows[6][1] == "25 GB/s, and a warning"
+    assert rows[7][1] == "the right result after 1.3 s, all memory back 5.1 s later"
 
 
 def test_sentence_of_results_names_the_three_speeds(figures: ModuleType, measured: Path) -> None:
@@ -101,7 +106,7 @@ def test_table_without_results_says_that_nothing_was_measured(
 ) -> None:
     body = "".join(figures.table(tmp_path).splitlines()[2:])
 
-    assert body.count("not measured") == 17
+    assert body.count("not measured") == 20
     assert "GB/s" not in body + figures.sentence(tmp_path)
 
 
