@@ -52,6 +52,7 @@ PYTHON_LAYERS = (
     ("sizing",),
     ("doctor",),
     ("_current_device", "drivers"),
+    ("simulator",),
     ("trace",),
     ("report",),
     ("watch",),

@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The constants of a machine profile: their names, units, meanings and bounds.
+
+Covers what a value of each may be. Does not cover the values, which are in
+``rmm_uvm/simulator/machines/*.toml``, nor the fields that hold them; see
+`rmm_uvm.simulator.machine`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["CONSTANTS", "Constant"]
+
+# Sizes and counts travel through C as unsigned 64-bit and 32-bit integers.
+_MAXIMUM_BYTES = 2**63 - 1
+_MAXIMUM_COUNT = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One constant of a machine profile.
+
+    Attributes
+    ----------
+    name : str
+        The same in C++ (``machine_profile``), in machine files and in `Machine`.
+    unit : str
+        "bytes", "bytes/ns", "ns", "blocks", "fraction", "pages" or "faults".
+    meaning : str
+        One line.
+    is_whole : bool
+        The value is an integer.
+    may_be_zero : bool
+        0 is a value: something takes no time, or does not exist.
+    maximum : float
+        Largest value.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    is_whole: bool = False
+    may_be_zero: bool = False
+    maximum: float = math.inf
+
+    def problem(self, value: object) -> str:
+        """Return why `value` cannot be this constant's; "" if it can."""
+        wanted = self._wanted()
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return f"{value!r} is not a number: expected {wanted}"
+        # Written so that NaN, which compares false with everything, is refused too.
+        is_within = value >= 0 if self.may_be_zero else value > 0
+        if not is_within or value > min(self.maximum, sys.float_info.max):
+            return f"{value!r}: expected {wanted}"
+        if self.is_whole and value != int(value):
+            return f"{value!r}: expected {wanted}"
+        return ""
+
+    def converted(self, value: float) -> float:
+        """Return a valid value as an integer or a float, as the constant is."""
+        return int(value) if self.is_whole else float(value)
+
+    def _wanted(self) -> str:
+        kind = "a whole number" if self.is_whole else "a number"
+        least = ">= 0" if self.may_be_zero else "> 0"
+        most = "" if math.isinf(self.maximum) else f" and <= {self.maximum:g}"
+        return f"{kind} {least}{most}, in {self.unit}"
+
+
+def _rate(name: str, meaning: str, *, may_be_zero: bool = False) -> Constant:
+    return Constant(name, "bytes/ns", meaning, may_be_zero=may_be_zero)
+
+
+def _time(name: str, meaning: str) -> Constant:
+    return Constant(name, "ns", meaning, may_be_zero=True)
+
+
+def _count(name: str, unit: str, meaning: str) -> Constant:
+    return Constant(name, unit, meaning, is_whole=True, maximum=_MAXIMUM_COUNT)
+
+
+_ALL = (
+    Constant(
+        "device_bytes",
+        "bytes",
+        "device memory for programs",
+        is_whole=True,
+        maximum=_MAXIMUM_BYTES,
+    ),
+    _rate("memory_bytes_per_ns", "kernel reading resident memory"),
+    _rate("to_device_bytes_per_ns", "copy engine, host to device, one large copy"),
+    _rate("to_host_bytes_per_ns", "copy engine, device to host, one large copy"),
+    _time("copy_ns", "added by each copy of contiguous pages that somebody waits for"),
+    Constant(
+        "duplex_fraction",
+        "fraction",
+        "rate of a direction while the other is busy too, of its rate alone",
+        maximum=1.0,
+    ),
+    _rate("remote_bytes_per_ns", "kernel reading host memory through a mapping"),
+    _rate("peer_bytes_per_ns", "migration between two GPUs; 0: no peer access", may_be_zero=True),
+    _rate(
+        "peer_remote_bytes_per_ns",
+        "kernel reading a peer's memory through a mapping; 0: no peer access",
+        may_be_zero=True,
+    ),
+    _time("call_ns", "a prefetch or discard call itself"),
+    _time("deferred_call_ns", "a prefetch call behind a busy stream"),
+    _time("block_to_device_ns", "migrate a block to the device, beside its copy"),
+    _time("block_to_host_ns", "migrate a block to the host, its host pages there, beside its copy"),
+    _time("host_page_ns", "each 4 KiB page of host memory that is taken first"),
+    _time("resident_block_ns", "a block that a prefetch finds resident, each pass"),
+    _time("populate_block_ns", "fresh device memory without a copy, zeroed"),
+    _time("refill_block_ns", "device memory that the block kept, contents dead"),
+    _time("discard_block_ns", "a block of a discard"),
+    _time("discarded_block_ns", "a discarded block that gets device memory again"),
+    _time("prefetch_ramp_ns", "what a call to the device takes more than its blocks, at most"),
+    Constant("prefetch_ramp_blocks", "blocks", "blocks after which 63 % of that are reached"),
+    _time("batch_ns", "a batch of GPU faults: interrupt, fetch, replay"),
+    _time("fault_ns", "each fault of a batch, duplicates too"),
+    _time("fault_block_ns", "each block that a batch touches"),
+    _time("unmap_ns", "each of these whose host pages must be unmapped"),
+    Constant(
+        "duplicate_fraction",
+        "fraction",
+        "faults reported again, of the distinct ones",
+        may_be_zero=True,
+    ),
+    _count("outstanding_faults", "pages", "distinct pages that a kernel faults on, then it stalls"),
+    _count("batch_faults", "faults", "entries of a batch at most"),
+    _time("discarded_fault_ns", "a 4 KiB page written after a discard without a prefetch"),
+    _time("cpu_fault_ns", "a fault of the CPU on a page of the device"),
+    _time("allocate_managed_ns", "cudaMallocManaged"),
+    _time("free_managed_ns", "cudaFree of it"),
+    _time("allocate_device_ns", "cudaMalloc"),
+    _time("free_device_ns", "cudaFree of it"),
+    _time("launch_ns", "a kernel launch"),
+)
+
+CONSTANTS: Mapping[str, Constant] = MappingProxyType({one.name: one for one in _ALL})
+"""Every constant by name, in the order of the files."""
