@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
@@ -19,6 +19,53 @@ from rmm_uvm._lib.driver cimport (
 )
 
 
+cdef extern from "rmm_uvm/sim/machine_profile.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef struct machine_profile:
+        size_t device_bytes
+        double memory_bytes_per_ns
+        double to_device_bytes_per_ns
+        double to_host_bytes_per_ns
+        double copy_ns
+        double duplex_fraction
+        double remote_bytes_per_ns
+        double peer_bytes_per_ns
+        double peer_remote_bytes_per_ns
+        double call_ns
+        double deferred_call_ns
+        double block_to_device_ns
+        double block_to_host_ns
+        double host_page_ns
+        double resident_block_ns
+        double populate_block_ns
+        double refill_block_ns
+        double discard_block_ns
+        double discarded_block_ns
+        double prefetch_ramp_ns
+        double prefetch_ramp_blocks
+        double batch_ns
+        double fault_ns
+        double fault_block_ns
+        double unmap_ns
+        double duplicate_fraction
+        uint32_t outstanding_faults
+        uint32_t batch_faults
+        double discarded_fault_ns
+        double cpu_fault_ns
+        double allocate_managed_ns
+        double free_managed_ns
+        double allocate_device_ns
+        double free_device_ns
+        double launch_ns
+
+
+cdef extern from "rmm_uvm/sim/driver_settings.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef struct driver_settings:
+        bool prefetch
+        uint32_t prefetch_threshold
+        uint32_t min_faults
+        bool two_passes
+
+
 cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nogil:
     cdef cppclass simulated_device_config:
         size_t capacity_bytes
@@ -28,6 +75,8 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool discard
         bool counters
         int device_id
+        machine_profile machine
+        driver_settings driver
 
     cdef struct simulated_statistics:
         uint64_t host_to_device_bytes
@@ -35,6 +84,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         uint64_t evicted_bytes
         uint64_t dropped_bytes
         uint64_t gpu_fault_groups
+        uint64_t gpu_faults
         uint64_t cpu_faults
         uint64_t modelled_ns
         size_t managed_bytes

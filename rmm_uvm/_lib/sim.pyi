@@ -1,10 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Mapping
 from typing import Literal
 
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import MemoryObserver, UvmDriver
+
+def default_machine() -> dict[str, float]: ...
+def default_driver_settings() -> dict[str, int]: ...
 
 @disjoint_base
 class SimulatedDevice(UvmDriver):
@@ -18,6 +22,8 @@ class SimulatedDevice(UvmDriver):
         discard: bool = True,
         counters: bool = True,
         device_id: int = 0,
+        machine: Mapping[str, float] | None = None,
+        driver: Mapping[str, int] | None = None,
     ) -> None: ...
     @property
     def backing(self) -> bool: ...

@@ -23,6 +23,8 @@ from rmm_uvm._lib.driver cimport (
 )
 from rmm_uvm._lib.sim cimport (
     SimulatedDevice,
+    driver_settings,
+    machine_profile,
     simulated_device,
     simulated_device_config,
     simulated_statistics,
@@ -47,6 +49,18 @@ cdef object _chosen(table, name, what):
     return table[name]
 
 
+def default_machine():
+    """Return the constants that the model has where none are given, by name."""
+    cdef machine_profile machine
+    return machine
+
+
+def default_driver_settings():
+    """Return the kernel driver's parameters that the model has where none are given, by name."""
+    cdef driver_settings settings
+    return settings
+
+
 cdef class SimulatedDevice(UvmDriver):
     """A device without a GPU: follows the UVM kernel driver's rules, in modelled time.
 
@@ -64,6 +78,8 @@ cdef class SimulatedDevice(UvmDriver):
         bool discard=True,
         bool counters=True,
         int device_id=0,
+        machine=None,
+        driver=None,
     ):
         cdef simulated_device_config config
         config.capacity_bytes = capacity_bytes
@@ -74,6 +90,10 @@ cdef class SimulatedDevice(UvmDriver):
         config.discard = discard
         config.counters = counters
         config.device_id = device_id
+        if machine is not None:
+            config.machine = machine
+        if driver is not None:
+            config.driver = driver
         self.model = make_shared[simulated_device](config)
         self.handle = static_pointer_cast[uvm_driver, simulated_device](self.model)
 

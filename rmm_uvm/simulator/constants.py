@@ -119,7 +119,7 @@ _ALL = (
     _time("populate_block_ns", "fresh device memory without a copy, zeroed"),
     _time("refill_block_ns", "device memory that the block kept, contents dead"),
     _time("discard_block_ns", "a block of a discard"),
-    _time("discarded_block_ns", "a discarded block that gets device memory again"),
+    _time("discarded_block_ns", "a block on the host that one call discards and prefetches"),
     _time("prefetch_ramp_ns", "what a call to the device takes more than its blocks, at most"),
     Constant("prefetch_ramp_blocks", "blocks", "blocks after which 63 % of that are reached"),
     _time("batch_ns", "a batch of GPU faults: interrupt, fetch, replay"),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 namespace rmm_uvm::sim {
@@ -18,10 +19,46 @@ constexpr std::size_t device_granularity_bytes = 512;
   return {code, 0, call};
 }
 
+[[nodiscard]] model_config model_of(simulated_device_config const& config)
+{
+  model_config result;
+  result.machine      = config.machine;
+  // Time is the driver's alone: kernels take none of their own here.
+  result.machine.launch_ns           = 0;
+  result.machine.memory_bytes_per_ns = std::numeric_limits<double>::infinity();
+  result.driver       = config.driver;
+  result.device_bytes = config.capacity_bytes;
+  result.host_bytes   = config.host_bytes;
+  return result;
+}
+
 }  // namespace
 
-simulated_device::simulated_device(simulated_device_config const& config) : config_{config}
+/** @brief Enters the model's migrations into the tallies that are attached. */
+class simulated_device::listener final : public migration_listener {
+ public:
+  explicit listener(std::vector<migration_tally*> const& tallies) : tallies_{tallies} {}
+  void moved(direction way, migration_cause cause, memory_range pages) noexcept override
+  {
+    for (auto* const tally : tallies_) {
+      if (way == direction::to_device) {
+        tally->to_device(cause, pages);
+      } else {
+        tally->to_host(cause, pages);
+      }
+    }
+  }
+
+ private:
+  std::vector<migration_tally*> const& tallies_;
+};
+
+simulated_device::simulated_device(simulated_device_config const& config)
+  : config_{config},
+    model_{model_of(config)},
+    listener_{std::make_unique<listener>(tallies_)}
 {
+  model_.listen(listener_.get());
   info_.device_id      = config.device_id;
   info_.name           = "simulated device";
   info_.total_bytes    = config.capacity_bytes;
@@ -34,6 +71,30 @@ simulated_device::simulated_device(simulated_device_config const& config) : conf
   if (!config.discard) {
     info_.discard = availability::no("the simulated device was made without discard");
   }
+}
+
+simulated_device::~simulated_device() = default;
+
+status simulated_device::finish(status done) noexcept
+{
+  // One operation after the other: each is over before the next begins.
+  model_.synchronize();
+  auto const& now = model_.counters();
+  host_to_device_bytes_.store(now.to_device_bytes, std::memory_order_relaxed);
+  device_to_host_bytes_.store(now.to_host_bytes, std::memory_order_relaxed);
+  resident_bytes_.store(now.resident_bytes, std::memory_order_relaxed);
+  auto const groups = now.fault_services - published_.fault_services;
+  auto const cpu    = now.cpu_faults - published_.cpu_faults;
+  if (faults_requested()) {
+    gpu_faults_.fetch_add(now.gpu_faults - published_.gpu_faults, std::memory_order_relaxed);
+    cpu_faults_.fetch_add(cpu, std::memory_order_relaxed);
+  }
+  for (auto* const tally : tallies_) {
+    tally->count(&cause_totals::gpu_fault_groups, groups);
+    tally->count(&cause_totals::cpu_faults, cpu);
+  }
+  published_ = now;
+  return done;
 }
 
 std::optional<status> simulated_device::injected(std::string_view call)
@@ -69,16 +130,11 @@ capture_state simulated_device::capturing(stream_handle stream) noexcept
   return it == capture_states_.end() ? capture_state::none : it->second;
 }
 
-std::size_t simulated_device::free_bytes() const noexcept
-{
-  return config_.capacity_bytes - totals_.device_bytes - totals_.resident_bytes;
-}
-
 status simulated_device::memory(device_memory& memory) noexcept
 {
   std::lock_guard const lock{mutex_};
   if (auto const failure = injected("memory")) { return *failure; }
-  memory = {free_bytes(), config_.capacity_bytes};
+  memory = {model_.free_bytes(0), config_.capacity_bytes};
   return {};
 }
 
@@ -87,26 +143,18 @@ try {
   std::lock_guard const lock{mutex_};
   if (auto const failure = injected("allocate_managed")) { return *failure; }
   if (bytes == 0) { return failed(status_code::invalid_value, "allocate_managed"); }
-  managed_allocation allocation;
-  allocation.addresses =
-    address_range{bytes, config_.backing ? backing_kind::own : backing_kind::none};
-  if (allocation.addresses.address() == 0) {
-    return failed(status_code::out_of_memory, "allocate_managed");
+  address_range addresses{bytes, config_.backing ? backing_kind::own : backing_kind::none};
+  auto const taken = addresses.address();
+  if (taken == 0) { return failed(status_code::out_of_memory, "allocate_managed"); }
+  auto const entered = managed_.emplace(taken, std::move(addresses)).first;
+  try {
+    model_.add_range({taken, bytes});
+  } catch (...) {
+    managed_.erase(entered);
+    throw;
   }
-  auto const pages = (bytes + page_bytes - 1) / page_bytes;
-  allocation.bytes = bytes;
-  allocation.blocks.resize((pages + pages_per_block - 1) / pages_per_block);
-  if (auto const rest = pages % pages_per_block; rest != 0) {
-    allocation.blocks.back().page_count = static_cast<std::uint16_t>(rest);
-  }
-  address = allocation.addresses.address();
-  for (std::size_t index = 0; index < allocation.blocks.size(); ++index) {
-    allocation.blocks[index].address = address + index * va_block_bytes;
-  }
-  managed_.emplace(address, std::move(allocation));
-  totals_.managed_bytes += bytes;
-  spend(config_.costs.allocate_managed_ns);
-  return {};
+  address = taken;
+  return finish({});
 } catch (...) {
   return failed(status_code::out_of_memory, "allocate_managed");
 }
@@ -115,16 +163,9 @@ status simulated_device::free_managed(std::uintptr_t address) noexcept
 {
   std::lock_guard const lock{mutex_};
   if (auto const failure = injected("free_managed")) { return *failure; }
-  auto const it = managed_.find(address);
-  if (it == managed_.end()) { return failed(status_code::invalid_value, "free_managed"); }
-  for (auto& block : it->second.blocks) {
-    release(block);
-    totals_.host_page_bytes -= block.host_pages.count() * page_bytes;
-  }
-  totals_.managed_bytes -= it->second.bytes;
-  managed_.erase(it);
-  spend(config_.costs.free_managed_ns);
-  return {};
+  if (!model_.remove_range(address)) { return failed(status_code::invalid_value, "free_managed"); }
+  managed_.erase(address);
+  return finish({});
 }
 
 status simulated_device::allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept
@@ -132,24 +173,25 @@ try {
   std::lock_guard const lock{mutex_};
   if (auto const failure = injected("allocate_device")) { return *failure; }
   if (bytes == 0) { return failed(status_code::invalid_value, "allocate_device"); }
-  // Before the rounding, which could overflow; nothing is evicted for what cannot fit.
+  // Before the rounding, which could overflow.
   if (bytes > config_.capacity_bytes) {
     return failed(status_code::out_of_memory, "allocate_device");
   }
   auto const rounded =
     (bytes + device_granularity_bytes - 1) / device_granularity_bytes * device_granularity_bytes;
-  if (auto const room = make_room(rounded); !room.ok()) {
-    return failed(room.code, "allocate_device");
-  }
   // Shared: as cudaMalloc memory, and as managed memory cannot, it can be opened by others.
   device_allocation allocation{
     rounded, address_range{rounded, config_.backing ? backing_kind::shared : backing_kind::none}};
-  address = allocation.addresses.address();
-  if (address == 0) { return failed(status_code::out_of_memory, "allocate_device"); }
-  device_.emplace(address, std::move(allocation));
-  totals_.device_bytes += rounded;
-  spend(config_.costs.allocate_device_ns);
-  return {};
+  auto const taken = allocation.addresses.address();
+  if (taken == 0) { return failed(status_code::out_of_memory, "allocate_device"); }
+  auto const entered = device_.emplace(taken, std::move(allocation)).first;
+  auto const made    = model_.allocate_device(0, rounded);
+  if (!made.ok()) {
+    device_.erase(entered);
+    return finish(made);
+  }
+  address = taken;
+  return finish({});
 } catch (...) {
   return failed(status_code::out_of_memory, "allocate_device");
 }
@@ -159,28 +201,22 @@ status simulated_device::free_device(std::uintptr_t address) noexcept
   std::lock_guard const lock{mutex_};
   auto const it = device_.find(address);
   if (it == device_.end()) { return failed(status_code::invalid_value, "free_device"); }
-  totals_.device_bytes -= it->second.bytes;
+  model_.free_device(0, it->second.bytes);
   device_.erase(it);
-  spend(config_.costs.free_device_ns);
-  return {};
+  return finish({});
 }
 
 std::optional<memory_kind> simulated_device::find_memory(std::uintptr_t address) const noexcept
 {
-  auto const within = [&](auto const& allocations) {
-    auto const after = allocations.upper_bound(address);
-    if (after == allocations.begin()) { return allocations.end(); }
-    auto const it = std::prev(after);
-    return address - it->first < it->second.bytes ? it : allocations.end();
-  };
   std::lock_guard const lock{mutex_};
-  if (auto const it = within(managed_); it != managed_.end()) {
-    return memory_kind{true, false, it->first, it->second.bytes, info_.device_id};
+  if (auto const found = model_.range_of(address)) {
+    return memory_kind{true, false, found->address, found->bytes, info_.device_id};
   }
-  if (auto const it = within(device_); it != device_.end()) {
-    return memory_kind{false, true, it->first, it->second.bytes, info_.device_id};
-  }
-  return std::nullopt;
+  auto const after = device_.upper_bound(address);
+  if (after == device_.begin()) { return std::nullopt; }
+  auto const it = std::prev(after);
+  if (address - it->first >= it->second.bytes) { return std::nullopt; }
+  return memory_kind{false, true, it->first, it->second.bytes, info_.device_id};
 }
 
 int simulated_device::shared_descriptor(std::uintptr_t base) const noexcept
@@ -250,11 +286,29 @@ void simulated_device::detach(migration_tally& tally) noexcept
 simulated_statistics simulated_device::statistics() const noexcept
 {
   std::lock_guard const lock{mutex_};
-  auto result                 = totals_;
-  result.host_to_device_bytes = host_to_device_bytes_.load(std::memory_order_relaxed);
-  result.device_to_host_bytes = device_to_host_bytes_.load(std::memory_order_relaxed);
-  result.modelled_ns          = static_cast<std::uint64_t>(modelled_ns_);
-  return result;
+  auto const& counted = model_.counters();
+  return {.host_to_device_bytes = counted.to_device_bytes,
+          .device_to_host_bytes = counted.to_host_bytes,
+          .evicted_bytes        = counted.evicted_bytes,
+          .dropped_bytes        = counted.dropped_bytes,
+          .gpu_fault_groups     = counted.fault_services,
+          .gpu_faults           = counted.gpu_faults,
+          .cpu_faults           = counted.cpu_faults,
+          .modelled_ns          = static_cast<std::uint64_t>(model_.now_ns()),
+          .managed_bytes        = counted.managed_bytes,
+          .device_bytes         = counted.device_bytes,
+          .resident_bytes       = counted.resident_bytes,
+          .peak_resident_bytes  = counted.peak_resident_bytes,
+          .host_page_bytes      = counted.host_page_bytes};
+}
+
+std::size_t simulated_device::resident_bytes(memory_range range) const noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const found = model_.range_of(range.address);
+  if (!found || range.bytes == 0) { return 0; }
+  auto const rest = found->end() - range.address;
+  return model_.resident_bytes({range.address, std::min(range.bytes, rest)}, 0);
 }
 
 }  // namespace rmm_uvm::sim

@@ -72,9 +72,11 @@ TEST(SimulatedFaults, AreCountedOnlyWhileAskedFor)
   touch_both(2);
   device->release_faults();
   touch_both(3);
-  EXPECT_EQ(device->read().gpu_faults, 2 * 32U);  // groups of 64 KiB
-  EXPECT_EQ(device->read().cpu_faults, 2 * 32U);
-  EXPECT_EQ(device->statistics().gpu_fault_groups, 4 * 32U);
+  // Of 100 pages at a time, each with 2 % duplicates; 300 faults bring a whole block.
+  EXPECT_EQ(device->read().gpu_faults, 2 * 306U);
+  EXPECT_EQ(device->read().cpu_faults, 2 * 6U);  // 64, 64, 128, 256, 512, 1024 KiB
+  EXPECT_EQ(device->statistics().gpu_faults, 4 * 306U);
+  EXPECT_EQ(device->statistics().gpu_fault_groups, 4 * 3U);
 }
 
 TEST(SimulatedFaults, WithoutCountersAreRefused)

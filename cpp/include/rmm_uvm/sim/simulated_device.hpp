@@ -8,8 +8,9 @@
 #include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/sim/address_space.hpp>
-#include <rmm_uvm/sim/cost_model.hpp>
-#include <rmm_uvm/sim/va_block.hpp>
+#include <rmm_uvm/sim/driver_settings.hpp>
+#include <rmm_uvm/sim/machine_profile.hpp>
+#include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -35,7 +36,8 @@ struct simulated_device_config {
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
   int device_id{0};                      ///< ordinal it claims
-  cost_model costs{};                    ///< modelled time
+  machine_profile machine{};             ///< rates and times
+  driver_settings driver{};              ///< parameters of the UVM kernel driver
 };
 
 /** @brief What the simulated device counted, and where everything is now. */
@@ -44,8 +46,10 @@ struct simulated_statistics {
   std::uint64_t device_to_host_bytes{0};  ///< migrated to the host, evictions included
   std::uint64_t evicted_bytes{0};         ///< of those, written back to make room
   std::uint64_t dropped_bytes{0};         ///< discarded pages that left without a copy
-  std::uint64_t gpu_fault_groups{0};      ///< 64 KiB groups (4 KiB once discarded) that faulted
-  std::uint64_t cpu_faults{0};            ///< the same, for the CPU
+  std::uint64_t gpu_fault_groups{0};      ///< blocks served, once for each batch of faults on them
+                                          ///< (4 KiB pages once discarded)
+  std::uint64_t gpu_faults{0};            ///< pages that faulted, duplicates included
+  std::uint64_t cpu_faults{0};            ///< faults of the CPU that were served
   std::uint64_t modelled_ns{0};           ///< modelled time of everything that the driver did
   std::size_t managed_bytes{0};           ///< managed memory allocated now
   std::size_t device_bytes{0};            ///< cudaMalloc memory allocated now
@@ -64,6 +68,11 @@ struct simulated_statistics {
 class simulated_device final : public uvm_driver, public migration_counters {
  public:
   explicit simulated_device(simulated_device_config const& config);
+  simulated_device(simulated_device const&)            = delete;
+  simulated_device& operator=(simulated_device const&) = delete;
+  simulated_device(simulated_device&&)                 = delete;
+  simulated_device& operator=(simulated_device&&)      = delete;
+  ~simulated_device() override;
 
   // The seam: commands.
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
@@ -139,11 +148,6 @@ class simulated_device final : public uvm_driver, public migration_counters {
   void set_capture_state(stream_handle stream, capture_state state);
 
  private:
-  struct managed_allocation {
-    std::size_t bytes{0};
-    address_range addresses;
-    std::vector<va_block> blocks;
-  };
   struct device_allocation {
     std::size_t bytes{0};
     address_range addresses;
@@ -153,30 +157,11 @@ class simulated_device final : public uvm_driver, public migration_counters {
     status failure;
     unsigned skip{0};
   };
-  struct page_span {  // the pages of one block that a range covers
-    va_block* block;
-    page_mask pages;
-    std::uintptr_t address;  // of the block
-  };
+  class listener;  // of the model: keeps account by cause
 
   [[nodiscard]] std::optional<status> injected(std::string_view call);
-  [[nodiscard]] std::optional<std::vector<page_span>> pages_of(memory_range range, bool inward);
-  status discard_locked(memory_range range, double block_ns);
-  status prefetch_locked(memory_range range, location where);
-  status migrate_to_device(
-    va_block& block, page_mask pages, double rate, double fill_rate, migration_cause cause);
-  status migrate_to_host(va_block& block, page_mask pages, double rate, migration_cause cause);
-  void count_to_device(va_block const& block, page_mask const& copied, migration_cause cause);
-  void count_to_host(va_block const& block, page_mask const& copied, migration_cause cause);
-  void count_faults(std::uint64_t gpu_fault_groups, std::uint64_t cpu_faults);
-  status make_room(std::size_t bytes);
-  status evict(va_block& block);
-  [[nodiscard]] bool take_host_pages(va_block& block, page_mask pages);
-  void move_to(va_block& block, chunk_list_id list);
-  void release(va_block& block);
-  void set_resident_bytes(std::size_t bytes) noexcept;
-  [[nodiscard]] std::size_t free_bytes() const noexcept;
-  void spend(double ns) { modelled_ns_ += ns; }
+  status finish(status done) noexcept;
+  void wipe(memory_range range);
   [[nodiscard]] bool faults_requested() const noexcept
   {
     return fault_requests_.load(std::memory_order_relaxed) > 0;
@@ -186,19 +171,18 @@ class simulated_device final : public uvm_driver, public migration_counters {
   observer_slot observer_;
   device_info info_;
   mutable std::mutex mutex_;
-  std::map<std::uintptr_t, managed_allocation> managed_;
+  uvm_model model_;
+  std::unique_ptr<listener> listener_;
+  model_counters published_;  // what the atomics and the tallies have been told
+  std::map<std::uintptr_t, address_range> managed_;
   std::map<std::uintptr_t, device_allocation> device_;
-  chunk_list unused_;
-  chunk_list used_;
-  simulated_statistics totals_;
-  double modelled_ns_{0};
   std::vector<planned_failure> failures_;
   std::vector<migration_tally*> tallies_;
   std::map<stream_handle, capture_state> capture_states_;
   // Read without the mutex: counters are memory loads.
   std::atomic<std::uint64_t> host_to_device_bytes_{0};
   std::atomic<std::uint64_t> device_to_host_bytes_{0};
-  std::atomic<std::size_t> resident_bytes_{0};  // as in totals_
+  std::atomic<std::size_t> resident_bytes_{0};
   std::atomic<std::uint64_t> cpu_faults_{0};    // faults only while somebody asks for them
   std::atomic<std::uint64_t> gpu_faults_{0};
   mutable std::atomic<int> fault_requests_{0};

@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/migration_events.hpp>
+#include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/sim/access_pattern.hpp>
+#include <rmm_uvm/sim/block_table.hpp>
+#include <rmm_uvm/sim/chunk_lists.hpp>
+#include <rmm_uvm/sim/driver_settings.hpp>
+#include <rmm_uvm/sim/machine_profile.hpp>
+#include <rmm_uvm/sim/page_set.hpp>
+#include <rmm_uvm/sim/timeline.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace rmm_uvm::sim {
+
+/** @brief What is modelled. */
+struct model_config {
+  machine_profile machine;       ///< rates and times
+  driver_settings driver;        ///< the kernel driver's parameters
+  std::size_t device_bytes{0};   ///< memory of each GPU; a multiple of 2 MiB, > 0
+  std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
+  unsigned gpus{1};              ///< 1..max_gpus
+  std::vector<unsigned> links;   ///< for each GPU its link to the host; empty: each its own
+  bool peers{true};              ///< peer access is enabled, where the machine has it
+};
+
+/** @brief Sums since the model was made, and levels now. */
+struct model_counters {
+  std::uint64_t to_device_bytes{0};   ///< migrated from the host to GPUs
+  std::uint64_t to_host_bytes{0};     ///< migrated to the host, evictions included
+  std::uint64_t peer_bytes{0};        ///< migrated between GPUs
+  std::uint64_t remote_bytes{0};      ///< accessed by kernels where they lay, through a mapping
+  std::uint64_t evicted_bytes{0};     ///< written back to make room
+  std::uint64_t evicted_blocks{0};    ///< chunks taken away, copied or not
+  std::uint64_t dropped_bytes{0};     ///< discarded pages that left without a copy
+  std::uint64_t filled_bytes{0};      ///< device memory that came without a copy
+  std::uint64_t gpu_faults{0};        ///< pages that faulted, duplicates included
+  std::uint64_t fault_services{0};    ///< blocks served, once for each batch that touched them
+  std::uint64_t fault_batches{0};     ///< batches of GPU faults
+  std::uint64_t cpu_faults{0};        ///< faults of the CPU that were served
+  std::uint64_t block_operations{0};  ///< blocks migrated, filled, evicted, discarded or found there
+  std::size_t managed_bytes{0};       ///< managed memory now
+  std::size_t device_bytes{0};        ///< cudaMalloc memory of all GPUs now
+  std::size_t resident_bytes{0};      ///< device memory behind managed pages now
+  std::size_t peak_resident_bytes{0};  ///< the most of it
+  std::size_t host_page_bytes{0};      ///< host memory behind managed pages now
+};
+
+/** @brief Who moved what, for those who keep account by cause and place. */
+class migration_listener {
+ public:
+  migration_listener()                                     = default;
+  migration_listener(migration_listener const&)            = delete;
+  migration_listener& operator=(migration_listener const&) = delete;
+  migration_listener(migration_listener&&)                 = delete;
+  migration_listener& operator=(migration_listener&&)      = delete;
+  virtual ~migration_listener()                            = default;
+  /** @brief So many bytes of a block moved over a GPU's link. */
+  virtual void moved(direction way, migration_cause cause, memory_range pages) noexcept = 0;
+};
+
+/** @brief Advice about where pages belong, as `cuMemAdvise`. */
+enum class advice : std::uint8_t {
+  read_mostly,
+  unset_read_mostly,
+  preferred_location,
+  unset_preferred_location,
+  accessed_by,
+  unset_accessed_by
+};
+
+/** @brief What a kernel does with one range. */
+struct kernel_access {
+  memory_range range;      ///< inside one managed range
+  access_pattern pattern;  ///< in what order
+  bool write{false};       ///< whether it writes what it reads
+};
+
+/** @brief A kernel. */
+struct kernel_launch {
+  std::span<kernel_access const> accesses;  ///< go forward together, run by run
+  double compute_ns{0};                     ///< time with all pages resident, besides reading them
+  unsigned gpu{0};                          ///< where it runs
+  std::uint64_t stream{0};                  ///< waits for what was issued there before
+  std::uint32_t outstanding_faults{0};      ///< pages it faults on before it stalls; 0: the machine's
+};
+
+/**
+ * @brief The UVM kernel driver and the links as a model: blocks, chunks, faults, copies and time.
+ *
+ * Deterministic: equal calls, equal results. Operations take effect in the order of the calls;
+ * their times follow streams, the driver's one thread, and the copy engines. Rules are those of
+ * open-gpu-kernel-modules 580.142; docs/simulator-model.md names them, and what is left out. Not
+ * thread-safe. Only what says so throws, std::bad_alloc, and then nothing has changed.
+ */
+class uvm_model {
+ public:
+  static constexpr int host               = -1;  ///< the host, as a place
+  static constexpr unsigned most_gpus     = block_table::most_gpus;
+
+  explicit uvm_model(model_config const& config);
+
+  // Memory.
+  /** @brief Managed memory at `range`, whose address is a multiple of 2 MiB. @throws */
+  void add_range(memory_range range);
+  /** @brief Gives a managed range back. @return false if none begins there */
+  bool remove_range(std::uintptr_t address) noexcept;
+  /** @brief Takes cudaMalloc memory, of whichever process; evicts for it. */
+  status allocate_device(unsigned gpu, std::size_t bytes);
+  /** @brief Gives as much back. */
+  void free_device(unsigned gpu, std::size_t bytes) noexcept;
+
+  // Commands.
+  /** @brief cuMemPrefetchAsync. @param where a GPU, or `host` */
+  status prefetch(memory_range range, int where, std::uint64_t stream);
+  /** @brief cuMemDiscardBatchAsync. @param unmap false keeps the mappings, as the driver can */
+  status discard(memory_range range, bool unmap);
+  /** @brief cuMemDiscardAndPrefetchBatchAsync. */
+  status discard_and_prefetch(memory_range range, int where, std::uint64_t stream);
+  /** @brief cuMemAdvise of the blocks that hold any of the range. */
+  status advise(memory_range range, advice what, int where);
+
+  // Programs.
+  /** @brief A kernel is launched; its faults are served. */
+  status launch(kernel_launch const& kernel);
+  /** @brief The CPU reads, or reads and writes, every page of a range, upwards. */
+  status cpu_touch(memory_range range, bool write);
+  /** @brief The host does something else. */
+  void host_work(double ns) noexcept { host_ns_ += ns; }
+  /** @brief The host waits for a stream. */
+  void synchronize(std::uint64_t stream) noexcept;
+  /** @brief The host waits for everything. */
+  void synchronize() noexcept;
+
+  // Observations.
+  /** @brief The host's time. */
+  [[nodiscard]] double now_ns() const noexcept { return host_ns_; }
+  [[nodiscard]] model_counters const& counters() const noexcept { return counters_; }
+  [[nodiscard]] model_config const& config() const noexcept { return config_; }
+  /** @brief Device memory that nobody holds. */
+  [[nodiscard]] std::size_t free_bytes(unsigned gpu) const noexcept
+  {
+    return config_.device_bytes - gpus_[gpu].device_bytes - gpus_[gpu].resident_bytes;
+  }
+  /** @brief Bytes of a range that reside on a GPU, or on the host. */
+  [[nodiscard]] std::size_t resident_bytes(memory_range range, int where) const noexcept;
+  /** @brief The managed range that an address is in; nullopt for none. */
+  [[nodiscard]] std::optional<memory_range> range_of(std::uintptr_t address) const noexcept;
+  /** @brief Calls back for the whole pages of a range; `inward` leaves out those it cuts. */
+  bool for_each_block(memory_range range,
+                      bool inward,
+                      std::function<void(std::uintptr_t, page_set const&)> const& visit) const;
+  /** @brief Bytes that the model itself takes. */
+  [[nodiscard]] std::size_t footprint_bytes() const noexcept;
+  /** @brief Tells a listener of every migration from now on; nullptr for none. */
+  void listen(migration_listener* listener) noexcept { listener_ = listener; }
+
+ private:
+  struct block_span {  // what a range covers
+    std::uint32_t base_block{0};   // of the managed range
+    std::uint64_t first_page{0};   // counted from there
+    std::uint64_t last_page{0};    // one past
+  };
+  struct managed_range {
+    std::size_t bytes{0};
+    std::uint32_t first_block{0};
+    std::uint32_t block_count{0};
+  };
+  struct gpu_state {
+    chunk_lists chunks;
+    std::size_t device_bytes{0};    // cudaMalloc
+    std::size_t resident_bytes{0};  // chunks
+  };
+  struct faults {  // of one block
+    std::uint32_t block{0};
+    page_set pages;
+    bool write{false};
+  };
+  class progress;  // of a kernel through its accesses
+
+  [[nodiscard]] std::optional<block_span> find(memory_range range, bool inward) const noexcept;
+
+  // Where pages are, and moving them; uvm_migration.cpp.
+  status make_room(unsigned gpu, std::size_t bytes);
+  status evict(std::uint32_t block, unsigned gpu);
+  void release_chunk(std::uint32_t block, unsigned gpu) noexcept;
+  [[nodiscard]] bool take_host_pages(std::uint32_t block, page_set const& pages);
+  void leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages);
+  void leave_others(std::uint32_t block, page_set const& pages, int stays);
+  status to_device(std::uint32_t block,
+                   unsigned gpu,
+                   page_set const& pages,
+                   page_set const& asked,
+                   migration_cause cause,
+                   bool duplicate);
+  status to_host(std::uint32_t block,
+                 page_set const& pages,
+                 page_set const& asked,
+                 migration_cause cause,
+                 bool duplicate);
+  void report(direction way, migration_cause cause, std::uint32_t block, std::size_t bytes) noexcept;
+  void set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept;
+
+  // Commands; uvm_commands.cpp.
+  status prefetch_blocks(block_span const& span, int where);
+  void discard_blocks(block_span const& span, bool unmap, bool with_prefetch);
+  [[nodiscard]] bool begin_call(std::uint64_t stream);
+  void end_call(std::uint64_t stream, bool deferred);
+
+  // Faults; uvm_faults.cpp.
+  [[nodiscard]] page_set missing_for(std::uint32_t block,
+                                     unsigned gpu,
+                                     page_set const& pages,
+                                     bool write,
+                                     page_set& remote) const noexcept;
+  status serve_batch(std::vector<faults>& waiting, unsigned gpu);
+  status serve_block(faults const& asked, unsigned gpu);
+  status serve_cpu(std::uint32_t block, page_set const& pages, bool write);
+
+  model_config config_;
+  timeline timeline_;
+  block_table blocks_;
+  std::vector<gpu_state> gpus_;
+  std::map<std::uintptr_t, managed_range> ranges_;
+  std::map<std::uint64_t, double> streams_;  // when what was issued there is done
+  model_counters counters_;
+  double host_ns_{0};
+  double last_ns_{0};  // when everything is done
+  migration_listener* listener_{nullptr};
+};
+
+}  // namespace rmm_uvm::sim

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What programs ask of the kernel driver: prefetch, discard, advice (uvm_migrate.c, uvm_policy.c).
+#include <rmm_uvm/sim/uvm_model.hpp>
+
+#include "block_spans.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rmm_uvm::sim {
+
+bool uvm_model::begin_call(std::uint64_t stream)
+{
+  auto& ready         = streams_[stream];
+  auto const deferred = ready > host_ns_;
+  timeline_.begin(deferred ? ready : host_ns_);
+  timeline_.spend(config_.machine.call_ns);
+  if (deferred) { host_ns_ += config_.machine.deferred_call_ns; }
+  return deferred;
+}
+
+void uvm_model::end_call(std::uint64_t stream, bool deferred)
+{
+  // On an idle stream the call itself does the work; behind other work the driver does, later.
+  if (!deferred) { host_ns_ = std::max(host_ns_, timeline_.worked_ns()); }
+  auto& ready = streams_[stream];
+  ready       = std::max(ready, timeline_.finish());
+  last_ns_    = std::max({last_ns_, ready, host_ns_});
+}
+
+status uvm_model::prefetch_blocks(block_span const& span, int where)
+{
+  auto const& machine = config_.machine;
+  auto const to_gpu   = where != host;
+  auto const gpu      = static_cast<unsigned>(to_gpu ? where : 0);
+  auto const blocks   = (span.last_page + pages_per_block - 1) / pages_per_block -
+                      span.first_page / pages_per_block;
+  // To a GPU, a call for more than one block runs twice over the range: when the range does not
+  // fit, the second pass moves it all again (uvm_migrate.c, uvm_migrate).
+  auto const passes      = to_gpu && blocks > 1 && config_.driver.two_passes ? 2 : 1;
+  auto const from_before = counters_.to_device_bytes;
+  for (int pass = 0; pass < passes; ++pass) {
+    auto const done = each_block(span, [&](std::uint32_t block, page_set pages) {
+      if (blocks > 1) { timeline_.spend(machine.resident_block_ns); }
+      auto const duplicate = blocks_.policy(block).read_mostly;
+      if (to_gpu && config_.gpus > 1 && !config_.peers) {
+        // Without peer access the driver leaves a peer's pages where they are, and says nothing.
+        for (unsigned peer = 0; peer < config_.gpus; ++peer) {
+          if (peer != gpu) { pages -= blocks_.on_gpu(block, peer); }
+        }
+        if (pages.none()) { return status{}; }
+      }
+      auto const moved =
+        to_gpu ? to_device(block, gpu, pages, pages, migration_cause::user, duplicate)
+               : to_host(block, pages, pages, migration_cause::user, duplicate);
+      if (!moved.ok()) { return moved; }
+      if (!blocks_.nothing_discarded(block)) {
+        blocks_.set_discarded(block, blocks_.discarded(block) - pages);
+      }
+      return status{};
+    });
+    if (!done.ok()) { return done; }
+  }
+  if (auto const moved = counters_.to_device_bytes - from_before; to_gpu && moved > 0) {
+    auto const count = static_cast<double>(moved) / static_cast<double>(va_block_bytes);
+    timeline_.wait_for_copies();
+    timeline_.spend(machine.prefetch_ramp_ns *
+                    (1 - std::exp(-count / machine.prefetch_ramp_blocks)));
+  }
+  return {};
+}
+
+status uvm_model::prefetch(memory_range range, int where, std::uint64_t stream)
+{
+  auto const span = find(range, false);
+  if (!span || where >= static_cast<int>(config_.gpus)) {
+    return {status_code::invalid_value, 0, "prefetch"};
+  }
+  auto const deferred = begin_call(stream);
+  auto const done     = prefetch_blocks(*span, where);
+  end_call(stream, deferred);
+  return done;
+}
+
+void uvm_model::discard_blocks(block_span const& span, bool unmap, bool with_prefetch)
+{
+  // Discard and prefetch in one call costs less than the two: what a block takes is in the prefetch.
+  auto const block_ns = with_prefetch ? 0.0 : config_.machine.discard_block_ns;
+  static_cast<void>(each_block(span, [&](std::uint32_t block, page_set const& pages) {
+    ++counters_.block_operations;
+    timeline_.spend(block_ns);
+    if (with_prefetch && !blocks_.none_on_host(block)) {
+      timeline_.spend(config_.machine.discarded_block_ns);
+    }
+    auto const discarded = blocks_.discarded(block) | pages;
+    blocks_.set_discarded(block, discarded);
+    blocks_.set_keeps_mappings(block, !unmap);
+    if (unmap) {
+      leave_others(block, pages, -2);
+      return status{};
+    }
+    auto const everything = discarded == blocks_.whole(block);
+    for (auto& gpu : gpus_) {
+      if (everything && gpu.chunks.list_of(block) == chunk_list_id::used) {
+        gpu.chunks.move_to(block, chunk_list_id::discarded);
+      }
+    }
+    return status{};
+  }));
+}
+
+status uvm_model::discard(memory_range range, bool unmap)
+{
+  auto const span = find(range, true);
+  if (!span) { return {status_code::invalid_value, 0, "discard"}; }
+  timeline_.begin(host_ns_);
+  timeline_.spend(config_.machine.call_ns);
+  discard_blocks(*span, unmap, false);
+  host_ns_ = std::max(host_ns_, timeline_.worked_ns());
+  last_ns_ = std::max(last_ns_, host_ns_);
+  return {};
+}
+
+status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint64_t stream)
+{
+  auto const whole_pages = find(range, true);
+  auto const span        = find(range, false);
+  if (!whole_pages || !span || where >= static_cast<int>(config_.gpus)) {
+    return {status_code::invalid_value, 0, "discard_and_prefetch"};
+  }
+  auto const deferred = begin_call(stream);
+  discard_blocks(*whole_pages, true, true);
+  auto const done = prefetch_blocks(*span, where);
+  end_call(stream, deferred);
+  return done;
+}
+
+status uvm_model::advise(memory_range range, advice what, int where)
+{
+  auto const span = find(range, false);
+  if (!span || where >= static_cast<int>(config_.gpus)) {
+    return {status_code::invalid_value, 0, "advise"};
+  }
+  host_ns_ += config_.machine.call_ns;
+  auto const bit = static_cast<std::uint8_t>(where < 0 ? 0U : 1U << static_cast<unsigned>(where));
+  return each_block(*span, [&](std::uint32_t block, page_set const&) {
+    auto policy = blocks_.policy(block);
+    switch (what) {
+      case advice::read_mostly: policy.read_mostly = true; break;
+      case advice::unset_read_mostly: policy.read_mostly = false; break;
+      case advice::preferred_location: policy.preferred = static_cast<std::int8_t>(where); break;
+      case advice::unset_preferred_location: policy.preferred = block_policy::nowhere; break;
+      case advice::accessed_by: policy.accessed_by |= bit; break;
+      case advice::unset_accessed_by:
+        policy.accessed_by = static_cast<std::uint8_t>(policy.accessed_by & ~bit);
+        break;
+    }
+    blocks_.set_policy(block, policy);
+    return status{};
+  });
+}
+
+}  // namespace rmm_uvm::sim

@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Where pages are and how they move: make_resident and eviction of the kernel driver
+// (uvm_va_block.c, uvm_pmm_gpu.c).
+#include <rmm_uvm/sim/uvm_model.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm::sim {
+namespace {
+
+/** @brief The part of a block's time that so many of its pages take. */
+[[nodiscard]] double part_of(double block_ns, page_set const& pages) noexcept
+{
+  return block_ns * static_cast<double>(pages.count()) / static_cast<double>(pages_per_block);
+}
+
+}  // namespace
+
+void uvm_model::set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept
+{
+  counters_.resident_bytes += bytes - gpus_[gpu].resident_bytes;
+  counters_.peak_resident_bytes = std::max(counters_.peak_resident_bytes, counters_.resident_bytes);
+  gpus_[gpu].resident_bytes     = bytes;
+}
+
+void uvm_model::report(direction way,
+                       migration_cause cause,
+                       std::uint32_t block,
+                       std::size_t bytes) noexcept
+{
+  if (bytes == 0) { return; }
+  (way == direction::to_device ? counters_.to_device_bytes : counters_.to_host_bytes) += bytes;
+  // Which of its pages, nobody asks.
+  if (listener_ != nullptr) { listener_->moved(way, cause, {blocks_.address(block), bytes}); }
+}
+
+void uvm_model::release_chunk(std::uint32_t block, unsigned gpu) noexcept
+{
+  auto& chunks = gpus_[gpu].chunks;
+  if (chunks.list_of(block) == chunk_list_id::none) { return; }
+  chunks.move_to(block, chunk_list_id::none);
+  set_resident_bytes(gpu, gpus_[gpu].resident_bytes - blocks_.chunk_bytes(block));
+}
+
+bool uvm_model::take_host_pages(std::uint32_t block, page_set const& pages)
+{
+  auto const taken = blocks_.host_pages(block);
+  auto const fresh = pages - taken;
+  if (fresh.none()) { return true; }
+  if (fresh.bytes() > config_.host_bytes - counters_.host_page_bytes) { return false; }
+  blocks_.set_host_pages(block, taken | fresh);
+  counters_.host_page_bytes += fresh.bytes();
+  timeline_.spend(static_cast<double>(fresh.count()) * config_.machine.host_page_ns);
+  return true;
+}
+
+void uvm_model::leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages)
+{
+  auto const here = blocks_.on_gpu(block, gpu);
+  if ((here & pages).none()) { return; }
+  auto const left = here - pages;
+  blocks_.set_on_gpu(block, gpu, left);
+  // The chunk stays with the block, first in line for whoever needs memory.
+  if (left.none()) { gpus_[gpu].chunks.move_to(block, chunk_list_id::unused); }
+}
+
+void uvm_model::leave_others(std::uint32_t block, page_set const& pages, int stays)
+{
+  if (stays != host && !blocks_.none_on_host(block)) {
+    blocks_.set_on_host(block, blocks_.on_host(block) - pages);
+  }
+  for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
+    if (static_cast<int>(gpu) != stays) { leave_gpu(block, gpu, pages); }
+  }
+}
+
+status uvm_model::evict(std::uint32_t block, unsigned gpu)
+{
+  ++counters_.block_operations;
+  ++counters_.evicted_blocks;
+  auto const leaving = blocks_.on_gpu(block, gpu);
+  if (leaving.any()) {
+    // Written back whether dirty or not; not copied: pages that the host has, and discarded ones.
+    auto const on_host   = blocks_.on_host(block);
+    auto const discarded = blocks_.discarded(block);
+    auto const copied    = leaving - on_host - discarded;
+    if (!take_host_pages(block, leaving)) {
+      // As the kernel driver: no other victim is tried, the next request begins with another one.
+      gpus_[gpu].chunks.move_to(block, chunk_list_id::used);
+      --counters_.evicted_blocks;
+      return {status_code::out_of_memory, 0, "evict"};
+    }
+    timeline_.spend(part_of(config_.machine.block_to_host_ns, leaving));
+    timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
+    report(direction::to_host, migration_cause::eviction, block, copied.bytes());
+    counters_.evicted_bytes += copied.bytes();
+    counters_.dropped_bytes += (leaving & discarded).bytes();
+    blocks_.set_on_host(block, on_host | leaving);
+    blocks_.set_on_gpu(block, gpu, {});
+    if (config_.gpus > 1) { leave_others(block, leaving, host); }
+  }
+  release_chunk(block, gpu);
+  return {};
+}
+
+status uvm_model::make_room(unsigned gpu, std::size_t bytes)
+{
+  while (free_bytes(gpu) < bytes) {
+    auto const victim = gpus_[gpu].chunks.victim();
+    if (victim == chunk_lists::nobody) { return {status_code::out_of_memory, 0, "make_room"}; }
+    if (auto const evicted = evict(victim, gpu); !evicted.ok()) { return evicted; }
+  }
+  return {};
+}
+
+status uvm_model::to_device(std::uint32_t block,
+                            unsigned gpu,
+                            page_set const& pages,
+                            page_set const& asked,
+                            migration_cause cause,
+                            bool duplicate)
+{
+  ++counters_.block_operations;
+  auto const& machine  = config_.machine;
+  auto& chunks         = gpus_[gpu].chunks;
+  auto const has_chunk = chunks.list_of(block) != chunk_list_id::none;
+  if (!has_chunk) {
+    auto const bytes = blocks_.chunk_bytes(block);
+    if (auto const room = make_room(gpu, bytes); !room.ok()) { return room; }
+    set_resident_bytes(gpu, gpus_[gpu].resident_bytes + bytes);
+  }
+  auto const called = cause == migration_cause::user;
+  auto const here   = blocks_.on_gpu(block, gpu);
+  auto missing      = pages - here;
+  if (missing.any()) {
+    auto const dead = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
+    auto const copied = (missing & blocks_.on_host(block)) - dead;
+    auto filled       = missing - copied;
+    if (copied.any()) {
+      if (called) { timeline_.spend(part_of(machine.block_to_device_ns, copied)); }
+      timeline_.copy(direction::to_device, gpu, copied.bytes(), copied.runs());
+      auto const wanted = (copied & asked).bytes();
+      report(direction::to_device, cause, block, wanted);
+      report(direction::to_device, migration_cause::prefetch, block, copied.bytes() - wanted);
+    }
+    for (unsigned peer = 0; config_.gpus > 1 && peer < config_.gpus; ++peer) {
+      if (peer == gpu) { continue; }
+      auto const from = (filled & blocks_.on_gpu(block, peer)) - dead;
+      if (from.none()) { continue; }
+      timeline_.copy_between(peer, gpu, from.bytes(), from.runs());
+      counters_.peer_bytes += from.bytes();
+      filled -= from;
+    }
+    if (filled.any()) {
+      counters_.filled_bytes += filled.bytes();
+      if (called) {
+        timeline_.spend(
+          part_of(has_chunk ? machine.refill_block_ns : machine.populate_block_ns, filled));
+      }
+    }
+    blocks_.set_on_gpu(block, gpu, here | missing);
+  }
+  if (!duplicate) { leave_others(block, pages, static_cast<int>(gpu)); }
+  chunks.move_to(block, chunk_list_id::used);
+  return {};
+}
+
+status uvm_model::to_host(std::uint32_t block,
+                          page_set const& pages,
+                          page_set const& asked,
+                          migration_cause cause,
+                          bool duplicate)
+{
+  ++counters_.block_operations;
+  auto const on_host = blocks_.on_host(block);
+  auto const coming  = pages - on_host;
+  if (!take_host_pages(block, coming)) { return {status_code::out_of_memory, 0, "to_host"}; }
+  if (cause == migration_cause::user) {
+    timeline_.spend(part_of(config_.machine.block_to_host_ns, coming));
+  }
+  auto rest = coming - blocks_.discarded(block);
+  for (unsigned gpu = 0; gpu < config_.gpus && rest.any(); ++gpu) {
+    auto const copied = rest & blocks_.on_gpu(block, gpu);
+    timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
+    auto const wanted = (copied & asked).bytes();
+    report(direction::to_host, cause, block, wanted);
+    report(direction::to_host, migration_cause::prefetch, block, copied.bytes() - wanted);
+    rest -= copied;
+  }
+  blocks_.set_on_host(block, on_host | pages);
+  if (!duplicate) { leave_others(block, pages, host); }
+  return {};
+}
+
+}  // namespace rmm_uvm::sim

@@ -1,0 +1,45 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What would happen on another machine, without one: the model of the UVM kernel driver.
+
+Covers machines (`load_machine`), simulated programs (`Simulator`) and access patterns. Does not
+cover replaying recorded programs; see `rmm_uvm.planner`.
+
+See Also
+--------
+docs/simulator-model.md : what is modelled, what is not, and how far off it is.
+"""
+
+from __future__ import annotations
+
+from rmm_uvm.simulator.machine import Machine, load_machine, machine_names, save_machine
+from rmm_uvm.simulator.patterns import (
+    Pattern,
+    hash_join_probe,
+    pointer_chase,
+    random_pages,
+    recorded,
+    sequential,
+    strided,
+    zipf,
+)
+from rmm_uvm.simulator.simulator import Access, Counters, DriverSettings, Simulator
+
+__all__ = [
+    "Access",
+    "Counters",
+    "DriverSettings",
+    "Machine",
+    "Pattern",
+    "Simulator",
+    "hash_join_probe",
+    "load_machine",
+    "machine_names",
+    "pointer_chase",
+    "random_pages",
+    "recorded",
+    "save_machine",
+    "sequential",
+    "strided",
+    "zipf",
+]
