@@ -168,15 +168,26 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
   ++counters_.fault_batches;
   counters_.gpu_faults += static_cast<std::uint64_t>(entries);
   timeline_.spend(machine.batch_ns + static_cast<double>(entries) * machine.fault_ns);
+  auto const evicted_before = counters_.evicted_blocks;
+  served_.clear();
   for (auto it = waiting.begin(); it != end;) {
     auto together = *it;
     for (++it; it != end && it->block == together.block && it->write == together.write; ++it) {
       together.pages |= it->pages;
     }
     if (auto const done = serve_block(together, gpu); !done.ok()) { return done; }
+    served_.push_back(together);
   }
   timeline_.wait_for_copies();  // the replay comes after them
   waiting.erase(waiting.begin(), end);
+  if (counters_.evicted_blocks == evicted_before) { return {}; }
+  // What a later block of the batch pushed out before the replay faults again. The last one stays,
+  // so that every batch finishes something.
+  for (auto& each : served_) {
+    page_set remote;
+    each.pages = missing_for(each.block, gpu, each.pages, each.write, remote);
+    if (each.pages.any()) { waiting.push_back(each); }
+  }
   return {};
 }
 

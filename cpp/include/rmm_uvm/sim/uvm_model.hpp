@@ -233,6 +233,7 @@ class uvm_model {
   std::vector<gpu_state> gpus_;
   std::map<std::uintptr_t, managed_range> ranges_;
   std::map<std::uint64_t, double> streams_;  // when what was issued there is done
+  std::vector<faults> served_;               // of the present batch
   model_counters counters_;
   double host_ns_{0};
   double last_ns_{0};  // when everything is done
