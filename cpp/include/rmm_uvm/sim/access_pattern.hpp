@@ -11,11 +11,11 @@ namespace rmm_uvm::sim {
 
 /** @brief How a kernel goes over a range of memory. */
 enum class pattern_kind : std::uint8_t {
-  sequential,       ///< every page once, upwards
-  strided,          ///< every `stride_pages`-th page, then from the next one, until all were seen
-  random,           ///< `count` pages, each equally likely
-  zipf,             ///< `count` pages, a few of them most often, scattered over the range
-  pointer_chase,    ///< `count` pages along a cycle of all, far apart; each known when the last came
+  sequential,     ///< every page once, upwards
+  strided,        ///< every `stride_pages`-th page, then from the next one, until all were seen
+  random,         ///< `count` pages, each equally likely
+  zipf,           ///< `count` pages, a few of them most often, scattered over the range
+  pointer_chase,  ///< `count` pages along a cycle of all, far apart; each known when the last came
   hash_join_probe,  ///< `count` buckets of a hash table: random, some two pages long
   recorded          ///< pages as listed
 };
@@ -27,7 +27,8 @@ struct access_pattern {
   std::uint64_t stride_pages{1};  ///< > 0
   double exponent{1.1};           ///< of zipf, > 0: the k-th page is met k^-exponent as often
   std::uint64_t seed{0};          ///< of what is random: equal seeds, equal pages
-  std::shared_ptr<std::vector<std::uint64_t> const> pages;  ///< recorded: numbers within the range
+  std::shared_ptr<std::vector<std::uint64_t> const>
+    pages{};  ///< recorded: numbers within the range
 };
 
 /** @brief Consecutive pages of a range. */
@@ -52,9 +53,9 @@ class access_cursor {
 
   access_pattern pattern_;
   std::uint64_t range_pages_;
-  std::uint64_t done_{0};   // accesses so far
-  std::uint64_t place_{0};  // page, or position on the cycle
-  std::uint64_t state_;     // of the generator
+  std::uint64_t done_{0};    // accesses so far
+  std::uint64_t place_{0};   // page, or position on the cycle
+  std::uint64_t state_;      // of the generator
   std::uint64_t spread_{1};  // coprime to range_pages_: scatters ranks over the range
 };
 

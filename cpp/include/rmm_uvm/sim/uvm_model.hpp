@@ -25,33 +25,34 @@ namespace rmm_uvm::sim {
 
 /** @brief What is modelled. */
 struct model_config {
-  machine_profile machine;       ///< rates and times
-  driver_settings driver;        ///< the kernel driver's parameters
-  std::size_t device_bytes{0};   ///< memory of each GPU; a multiple of 2 MiB, > 0
+  machine_profile machine;      ///< rates and times
+  driver_settings driver;       ///< the kernel driver's parameters
+  std::size_t device_bytes{0};  ///< memory of each GPU; a multiple of 2 MiB, > 0
   std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
-  unsigned gpus{1};              ///< 1..max_gpus
-  std::vector<unsigned> links;   ///< for each GPU its link to the host; empty: each its own
-  bool peers{true};              ///< peer access is enabled, where the machine has it
+  unsigned gpus{1};                                                 ///< 1..max_gpus
+  std::vector<unsigned> links;  ///< for each GPU its link to the host; empty: each its own
+  bool peers{true};             ///< peer access is enabled, where the machine has it
 };
 
 /** @brief Sums since the model was made, and levels now. */
 struct model_counters {
-  std::uint64_t to_device_bytes{0};   ///< migrated from the host to GPUs
-  std::uint64_t to_host_bytes{0};     ///< migrated to the host, evictions included
-  std::uint64_t peer_bytes{0};        ///< migrated between GPUs
-  std::uint64_t remote_bytes{0};      ///< accessed by kernels where they lay, through a mapping
-  std::uint64_t evicted_bytes{0};     ///< written back to make room
-  std::uint64_t evicted_blocks{0};    ///< chunks taken away, copied or not
-  std::uint64_t dropped_bytes{0};     ///< discarded pages that left without a copy
-  std::uint64_t filled_bytes{0};      ///< device memory that came without a copy
-  std::uint64_t gpu_faults{0};        ///< pages that faulted, duplicates included
-  std::uint64_t fault_services{0};    ///< blocks served, once for each batch that touched them
-  std::uint64_t fault_batches{0};     ///< batches of GPU faults
-  std::uint64_t cpu_faults{0};        ///< faults of the CPU that were served
-  std::uint64_t block_operations{0};  ///< blocks migrated, filled, evicted, discarded or found there
-  std::size_t managed_bytes{0};       ///< managed memory now
-  std::size_t device_bytes{0};        ///< cudaMalloc memory of all GPUs now
-  std::size_t resident_bytes{0};      ///< device memory behind managed pages now
+  std::uint64_t to_device_bytes{0};  ///< migrated from the host to GPUs
+  std::uint64_t to_host_bytes{0};    ///< migrated to the host, evictions included
+  std::uint64_t peer_bytes{0};       ///< migrated between GPUs
+  std::uint64_t remote_bytes{0};     ///< accessed by kernels where they lay, through a mapping
+  std::uint64_t evicted_bytes{0};    ///< written back to make room
+  std::uint64_t evicted_blocks{0};   ///< chunks taken away, copied or not
+  std::uint64_t dropped_bytes{0};    ///< discarded pages that left without a copy
+  std::uint64_t filled_bytes{0};     ///< device memory that came without a copy
+  std::uint64_t gpu_faults{0};       ///< pages that faulted, duplicates included
+  std::uint64_t fault_services{0};   ///< blocks served, once for each batch that touched them
+  std::uint64_t fault_batches{0};    ///< batches of GPU faults
+  std::uint64_t cpu_faults{0};       ///< faults of the CPU that were served
+  std::uint64_t block_operations{
+    0};                           ///< blocks migrated, filled, evicted, discarded or found there
+  std::size_t managed_bytes{0};   ///< managed memory now
+  std::size_t device_bytes{0};    ///< cudaMalloc memory of all GPUs now
+  std::size_t resident_bytes{0};  ///< device memory behind managed pages now
   std::size_t peak_resident_bytes{0};  ///< the most of it
   std::size_t host_page_bytes{0};      ///< host memory behind managed pages now
 };
@@ -88,11 +89,11 @@ struct kernel_access {
 
 /** @brief A kernel. */
 struct kernel_launch {
-  std::span<kernel_access const> accesses;  ///< go forward together, run by run
-  double compute_ns{0};                     ///< time with all pages resident, besides reading them
-  unsigned gpu{0};                          ///< where it runs
-  std::uint64_t stream{0};                  ///< waits for what was issued there before
-  std::uint32_t outstanding_faults{0};      ///< pages it faults on before it stalls; 0: the machine's
+  std::span<kernel_access const> accesses{};  ///< go forward together, run by run
+  double compute_ns{0};                 ///< time with all pages resident, besides reading them
+  unsigned gpu{0};                      ///< where it runs
+  std::uint64_t stream{0};              ///< waits for what was issued there before
+  std::uint32_t outstanding_faults{0};  ///< pages it faults on before it stalls; 0: the machine's
 };
 
 /**
@@ -105,8 +106,8 @@ struct kernel_launch {
  */
 class uvm_model {
  public:
-  static constexpr int host               = -1;  ///< the host, as a place
-  static constexpr unsigned most_gpus     = block_table::most_gpus;
+  static constexpr int host           = -1;  ///< the host, as a place
+  static constexpr unsigned most_gpus = block_table::most_gpus;
 
   explicit uvm_model(model_config const& config);
 
@@ -166,10 +167,10 @@ class uvm_model {
   void listen(migration_listener* listener) noexcept { listener_ = listener; }
 
  private:
-  struct block_span {  // what a range covers
-    std::uint32_t base_block{0};   // of the managed range
-    std::uint64_t first_page{0};   // counted from there
-    std::uint64_t last_page{0};    // one past
+  struct block_span {             // what a range covers
+    std::uint32_t base_block{0};  // of the managed range
+    std::uint64_t first_page{0};  // counted from there
+    std::uint64_t last_page{0};   // one past
   };
   struct managed_range {
     std::size_t bytes{0};
@@ -208,7 +209,10 @@ class uvm_model {
                  page_set const& asked,
                  migration_cause cause,
                  bool duplicate);
-  void report(direction way, migration_cause cause, std::uint32_t block, std::size_t bytes) noexcept;
+  void report(direction way,
+              migration_cause cause,
+              std::uint32_t block,
+              std::size_t bytes) noexcept;
   void set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept;
 
   // Commands; uvm_commands.cpp.
