@@ -30,8 +30,9 @@ access_cursor::access_cursor(access_pattern const& pattern, std::uint64_t range_
   : pattern_{pattern},
     range_pages_{range_pages},
     state_{pattern.seed * golden + 1},
-    spread_{coprime_near(
-      static_cast<std::uint64_t>(static_cast<double>(range_pages) * 0.618'033'988'749), range_pages)}
+    spread_{
+      coprime_near(static_cast<std::uint64_t>(static_cast<double>(range_pages) * 0.618'033'988'749),
+                   range_pages)}
 {
   pattern_.stride_pages = std::clamp<std::uint64_t>(pattern_.stride_pages, 1, range_pages);
   // A cycle through all pages: start and step both from the seed.
@@ -61,7 +62,8 @@ std::uint64_t access_cursor::zipf_rank() noexcept
   auto const n = static_cast<double>(range_pages_) + 1;
   auto const u = static_cast<double>(draw() >> 11U) * 0x1p-53;
   auto const s = 1 - pattern_.exponent;
-  auto const x = std::abs(s) < 1e-9 ? std::pow(n, u) : std::pow(1 + u * (std::pow(n, s) - 1), 1 / s);
+  auto const x =
+    std::abs(s) < 1e-9 ? std::pow(n, u) : std::pow(1 + u * (std::pow(n, s) - 1), 1 / s);
   return std::min(static_cast<std::uint64_t>(x) - 1, range_pages_ - 1);
 }
 
@@ -94,17 +96,17 @@ bool access_cursor::next(std::uint64_t most, page_run& run) noexcept
   if (done_ >= pattern_.count) { return false; }
   switch (pattern_.kind) {
     case pattern_kind::zipf:
-      return single(static_cast<std::uint64_t>(
-        static_cast<unsigned __int128>(zipf_rank()) * spread_ % range_pages_));
+      return single(static_cast<std::uint64_t>(static_cast<unsigned __int128>(zipf_rank()) *
+                                               spread_ % range_pages_));
     case pattern_kind::pointer_chase: {
       auto const page = place_;
       place_          = (place_ + spread_) % range_pages_;
       return single(page);
     }
     case pattern_kind::hash_join_probe: {
-      auto const page     = below(range_pages_);
-      auto const crosses  = below(buckets_per_crossing) == 0 && page + 1 < range_pages_ && most > 1;
-      run                 = {page, crosses ? 2U : 1U};
+      auto const page    = below(range_pages_);
+      auto const crosses = below(buckets_per_crossing) == 0 && page + 1 < range_pages_ && most > 1;
+      run                = {page, crosses ? 2U : 1U};
       ++done_;
       return true;
     }

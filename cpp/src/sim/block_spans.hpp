@@ -20,9 +20,9 @@ status each_block(span_type const& span, visitor&& visit)
   for (auto first = span.first_page; first < span.last_page;) {
     auto const index = first / pages_per_block;
     auto const end   = std::min<std::uint64_t>(span.last_page, (index + 1) * pages_per_block);
-    auto const done  = visit(
-      span.base_block + static_cast<std::uint32_t>(index),
-      page_set::range(first - index * pages_per_block, end - index * pages_per_block));
+    auto const done =
+      visit(span.base_block + static_cast<std::uint32_t>(index),
+            page_set::range(first - index * pages_per_block, end - index * pages_per_block));
     if (!done.ok()) { return done; }
     first = end;
   }

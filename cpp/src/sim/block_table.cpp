@@ -89,8 +89,8 @@ void block_table::set_policy(std::uint32_t block, block_policy const& policy)
 
 std::size_t block_table::bytes() const noexcept
 {
-  return blocks_.capacity() * sizeof(entry) +
-         on_gpus_.capacity() * sizeof(page_set_store::handle) + sets_.bytes();
+  return blocks_.capacity() * sizeof(entry) + on_gpus_.capacity() * sizeof(page_set_store::handle) +
+         sets_.bytes();
 }
 
 }  // namespace rmm_uvm::sim

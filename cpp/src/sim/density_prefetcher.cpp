@@ -40,7 +40,8 @@ class part_counts {
   [[nodiscard]] std::size_t of(std::size_t first, std::size_t size) const noexcept
   {
     if (size < 64) {
-      auto const bits = (pages_.word(first / 64) >> (first % 64)) & ((std::uint64_t{1} << size) - 1);
+      auto const bits =
+        (pages_.word(first / 64) >> (first % 64)) & ((std::uint64_t{1} << size) - 1);
       return static_cast<std::size_t>(std::popcount(bits));
     }
     std::size_t sum = 0;

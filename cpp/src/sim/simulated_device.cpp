@@ -22,13 +22,13 @@ constexpr std::size_t device_granularity_bytes = 512;
 [[nodiscard]] model_config model_of(simulated_device_config const& config)
 {
   model_config result;
-  result.machine      = config.machine;
+  result.machine = config.machine;
   // Time is the driver's alone: kernels take none of their own here.
   result.machine.launch_ns           = 0;
   result.machine.memory_bytes_per_ns = std::numeric_limits<double>::infinity();
-  result.driver       = config.driver;
-  result.device_bytes = config.capacity_bytes;
-  result.host_bytes   = config.host_bytes;
+  result.driver                      = config.driver;
+  result.device_bytes                = config.capacity_bytes;
+  result.host_bytes                  = config.host_bytes;
   return result;
 }
 
@@ -54,9 +54,7 @@ class simulated_device::listener final : public migration_listener {
 };
 
 simulated_device::simulated_device(simulated_device_config const& config)
-  : config_{config},
-    model_{model_of(config)},
-    listener_{std::make_unique<listener>(tallies_)}
+  : config_{config}, model_{model_of(config)}, listener_{std::make_unique<listener>(tallies_)}
 {
   model_.listen(listener_.get());
   info_.device_id      = config.device_id;

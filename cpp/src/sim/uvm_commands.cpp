@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // What programs ask of the kernel driver: prefetch, discard, advice (uvm_migrate.c, uvm_policy.c).
-#include <rmm_uvm/sim/uvm_model.hpp>
-
 #include "block_spans.hpp"
+
+#include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -29,13 +29,13 @@ void uvm_model::end_call(std::uint64_t stream, bool deferred)
   last_ns_    = std::max({last_ns_, ready, host_ns_});
 }
 
-status uvm_model::prefetch_blocks(block_span const& span, int where)
+status uvm_model::prefetch_blocks(block_span const& span, int where, bool deferred)
 {
   auto const& machine = config_.machine;
   auto const to_gpu   = where != host;
   auto const gpu      = static_cast<unsigned>(to_gpu ? where : 0);
-  auto const blocks   = (span.last_page + pages_per_block - 1) / pages_per_block -
-                      span.first_page / pages_per_block;
+  auto const blocks =
+    (span.last_page + pages_per_block - 1) / pages_per_block - span.first_page / pages_per_block;
   // To a GPU, a call for more than one block runs twice over the range: when the range does not
   // fit, the second pass moves it all again (uvm_migrate.c, uvm_migrate).
   auto const passes      = to_gpu && blocks > 1 && config_.driver.two_passes ? 2 : 1;
@@ -51,9 +51,9 @@ status uvm_model::prefetch_blocks(block_span const& span, int where)
         }
         if (pages.none()) { return status{}; }
       }
-      auto const moved =
-        to_gpu ? to_device(block, gpu, pages, pages, migration_cause::user, duplicate)
-               : to_host(block, pages, pages, migration_cause::user, duplicate);
+      auto const moved = to_gpu
+                           ? to_device(block, gpu, pages, pages, migration_cause::user, duplicate)
+                           : to_host(block, pages, pages, migration_cause::user, duplicate);
       if (!moved.ok()) { return moved; }
       if (!blocks_.nothing_discarded(block)) {
         blocks_.set_discarded(block, blocks_.discarded(block) - pages);
@@ -62,11 +62,15 @@ status uvm_model::prefetch_blocks(block_span const& span, int where)
     });
     if (!done.ok()) { return done; }
   }
-  if (auto const moved = counters_.to_device_bytes - from_before; to_gpu && moved > 0) {
-    auto const count = static_cast<double>(moved) / static_cast<double>(va_block_bytes);
+  if (deferred) {
+    // The driver's own thread does what a stream deferred, one call at a time and to its end.
     timeline_.wait_for_copies();
-    timeline_.spend(machine.prefetch_ramp_ns *
-                    (1 - std::exp(-count / machine.prefetch_ramp_blocks)));
+    auto const moved = counters_.to_device_bytes - from_before;
+    if (to_gpu && moved > 0) {
+      auto const count = static_cast<double>(moved) / static_cast<double>(va_block_bytes);
+      timeline_.spend(machine.prefetch_ramp_ns *
+                      (1 - std::exp(-count / machine.prefetch_ramp_blocks)));
+    }
   }
   return {};
 }
@@ -78,14 +82,15 @@ status uvm_model::prefetch(memory_range range, int where, std::uint64_t stream)
     return {status_code::invalid_value, 0, "prefetch"};
   }
   auto const deferred = begin_call(stream);
-  auto const done     = prefetch_blocks(*span, where);
+  auto const done     = prefetch_blocks(*span, where, deferred);
   end_call(stream, deferred);
   return done;
 }
 
 void uvm_model::discard_blocks(block_span const& span, bool unmap, bool with_prefetch)
 {
-  // Discard and prefetch in one call costs less than the two: what a block takes is in the prefetch.
+  // Discard and prefetch in one call costs less than the two: what a block takes is in the
+  // prefetch.
   auto const block_ns = with_prefetch ? 0.0 : config_.machine.discard_block_ns;
   static_cast<void>(each_block(span, [&](std::uint32_t block, page_set const& pages) {
     ++counters_.block_operations;
@@ -131,7 +136,7 @@ status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint6
   }
   auto const deferred = begin_call(stream);
   discard_blocks(*whole_pages, true, true);
-  auto const done = prefetch_blocks(*span, where);
+  auto const done = prefetch_blocks(*span, where, deferred);
   end_call(stream, deferred);
   return done;
 }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels and their page faults (uvm_gpu_replayable_faults.c), faults of the CPU, and where a
 // faulting page goes (block_select_processor_residency in uvm_va_block.c).
+#include "block_spans.hpp"
+
 #include <rmm_uvm/sim/density_prefetcher.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
-
-#include "block_spans.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,9 +22,7 @@ constexpr std::uint64_t pages_per_turn = pages_per_big_page;
 class uvm_model::progress {
  public:
   progress(kernel_access const& access, block_span const& span)
-    : span_{span},
-      cursor_{access.pattern, span.last_page - span.first_page},
-      write_{access.write}
+    : span_{span}, cursor_{access.pattern, span.last_page - span.first_page}, write_{access.write}
   {
   }
 
@@ -35,10 +33,10 @@ class uvm_model::progress {
     auto const page  = span_.first_page + run_.first;
     auto const begin = page % pages_per_block;
     auto const count = std::min<std::uint64_t>(run_.count, pages_per_block - begin);
-    found = {span_.base_block + static_cast<std::uint32_t>(page / pages_per_block),
-             page_set::range(begin, begin + count),
-             write_};
-    run_ = {run_.first + count, run_.count - count};
+    found            = {span_.base_block + static_cast<std::uint32_t>(page / pages_per_block),
+                        page_set::range(begin, begin + count),
+                        write_};
+    run_             = {run_.first + count, run_.count - count};
     return true;
   }
 
@@ -156,7 +154,7 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
     auto const first = waiting.front().pages.first(most);
     waiting.insert(waiting.begin(), {waiting.front().block, first, waiting.front().write});
     waiting[1].pages -= first;
-    served = 1;
+    served   = 1;
     distinct = most;
   }
   auto const end = waiting.begin() + static_cast<std::ptrdiff_t>(served);
@@ -194,7 +192,7 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
 status uvm_model::launch(kernel_launch const& kernel)
 {
   if (kernel.gpu >= config_.gpus) { return {status_code::invalid_value, 0, "launch"}; }
-  auto const& machine  = config_.machine;
+  auto const& machine = config_.machine;
   std::size_t outstanding =
     kernel.outstanding_faults > 0 ? kernel.outstanding_faults : machine.outstanding_faults;
   std::vector<progress> accesses;
@@ -204,10 +202,10 @@ status uvm_model::launch(kernel_launch const& kernel)
     accesses.emplace_back(access, *span);
     if (access.pattern.kind == pattern_kind::pointer_chase) { outstanding = 1; }
   }
-  auto& ready     = streams_[kernel.stream];
+  auto& ready = streams_[kernel.stream];
   host_ns_ += machine.launch_ns;
-  auto now_ns     = std::max(ready, host_ns_);
-  auto const most = accesses.size() > 1 ? pages_per_turn : pages_per_block;
+  auto now_ns          = std::max(ready, host_ns_);
+  auto const most      = accesses.size() > 1 ? pages_per_turn : pages_per_block;
   auto const peer_rate = machine.peer_remote_bytes_per_ns;
 
   std::vector<faults> waiting;
@@ -229,9 +227,8 @@ status uvm_model::launch(kernel_launch const& kernel)
       }
       page_set remote;
       auto const missing = missing_for(given.block, kernel.gpu, given.pages, given.write, remote);
-      auto const asked   = missing.count() > outstanding - pending
-                             ? missing.first(outstanding - pending)
-                             : missing;
+      auto const asked =
+        missing.count() > outstanding - pending ? missing.first(outstanding - pending) : missing;
       // Everything up to the last page that it may still ask for is done with, or waits.
       auto const later = missing - asked;
       auto const done  = given.pages - later;
@@ -277,8 +274,8 @@ status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool wri
     }
   }
   while (wanted.any()) {  // one fault at a time
-    auto const first = wanted.next(0);
-    auto const fault = page_set::range(first, first + 1);
+    auto const first   = wanted.next(0);
+    auto const fault   = page_set::range(first, first + 1);
     auto const on_host = blocks_.on_host(block);
     auto const coming =
       fault | prefetched_with(on_host, fault, blocks_.page_count(block), config_.driver);
@@ -303,8 +300,8 @@ status uvm_model::cpu_touch(memory_range range, bool write)
   auto const done = each_block(*span, [&](std::uint32_t block, page_set const& pages) {
     return serve_cpu(block, pages, write);
   });
-  host_ns_ = std::max(host_ns_, timeline_.finish());
-  last_ns_ = std::max(last_ns_, host_ns_);
+  host_ns_        = std::max(host_ns_, timeline_.finish());
+  last_ns_        = std::max(last_ns_, host_ns_);
   return done;
 }
 

@@ -134,7 +134,7 @@ status uvm_model::to_device(std::uint32_t block,
   auto const here   = blocks_.on_gpu(block, gpu);
   auto missing      = pages - here;
   if (missing.any()) {
-    auto const dead = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
+    auto const dead   = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
     auto const copied = (missing & blocks_.on_host(block)) - dead;
     auto filled       = missing - copied;
     if (copied.any()) {

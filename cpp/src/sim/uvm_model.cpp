@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // Ranges, memory and observations of the model; what moves pages is in the other uvm_*.cpp.
-#include <rmm_uvm/sim/uvm_model.hpp>
-
 #include "block_spans.hpp"
+
+#include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -145,8 +145,8 @@ std::size_t uvm_model::resident_bytes(memory_range range, int where) const noexc
   if (!span) { return 0; }
   std::size_t sum = 0;
   static_cast<void>(each_block(*span, [&](std::uint32_t block, page_set const& pages) {
-    auto const there = where == host ? blocks_.on_host(block)
-                                     : blocks_.on_gpu(block, static_cast<unsigned>(where));
+    auto const there =
+      where == host ? blocks_.on_host(block) : blocks_.on_gpu(block, static_cast<unsigned>(where));
     auto const begin = blocks_.address(block);
     auto found       = there & pages;
     sum += found.bytes();

@@ -19,7 +19,7 @@ namespace rmm_uvm::sim {
 class page_set_store {
  public:
   /** @brief Names a set; 0 is the empty one. */
-  using handle                   = std::uint32_t;
+  using handle                  = std::uint32_t;
   static constexpr handle empty = 0;
   static constexpr handle full  = 1;
 

@@ -183,7 +183,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   std::atomic<std::uint64_t> host_to_device_bytes_{0};
   std::atomic<std::uint64_t> device_to_host_bytes_{0};
   std::atomic<std::size_t> resident_bytes_{0};
-  std::atomic<std::uint64_t> cpu_faults_{0};    // faults only while somebody asks for them
+  std::atomic<std::uint64_t> cpu_faults_{0};  // faults only while somebody asks for them
   std::atomic<std::uint64_t> gpu_faults_{0};
   mutable std::atomic<int> fault_requests_{0};
 };

@@ -216,7 +216,7 @@ class uvm_model {
   void set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept;
 
   // Commands; uvm_commands.cpp.
-  status prefetch_blocks(block_span const& span, int where);
+  status prefetch_blocks(block_span const& span, int where, bool deferred);
   void discard_blocks(block_span const& span, bool unmap, bool with_prefetch);
   [[nodiscard]] bool begin_call(std::uint64_t stream);
   void end_call(std::uint64_t stream, bool deferred);
