@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""``rmm-uvm doctor``: print what rmm-uvm can use on this machine, and if it cannot, why not."""
+"""``rmm-uvm doctor``: print what rmm-uvm can use on this machine, and if it cannot, why not.
+
+With ``--measure`` it measures the machine instead; see `rmm_uvm.cli.measure`.
+"""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 
@@ -14,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.doctor import DoctorReport, Feature, examine
 from rmm_uvm.units import format_bytes
 
@@ -21,15 +24,46 @@ __all__ = ["command", "render"]
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON, sizes in bytes.")
-def command(*, as_json: bool) -> None:
+@click.option(
+    "--json",
+    "json_to",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="-",
+    help="Print the report as JSON, sizes in bytes; with a FILE, write it there.",
+)
+@click.option(
+    "--measure",
+    "is_measuring",
+    is_flag=True,
+    help="Measure a GPU instead, in under a minute, and keep it as a machine profile.",
+)
+@click.option("--save", "name", metavar="NAME", help="With --measure: name of the profile.")
+@click.option(
+    "--device", type=click.IntRange(min=0), help="With --measure: number of the GPU, default 0."
+)
+def command(
+    *, json_to: str | None, is_measuring: bool, name: str | None, device: int | None
+) -> None:
     """Tell what works on this machine, and if something does not, why not.
 
     Exit status: 0 if a managed pool could be installed here, 1 if not.
+
+    With --measure: measure what migrations, page faults and copies take on a GPU, which should be
+    idle. At most 1 GiB of managed memory is used. Exit status: 0 if that was done, 1 if not.
     """
+    if is_measuring:
+        # Imports RMM, which the report does without.
+        from rmm_uvm.cli.measure import run_measure
+
+        run_measure(device or 0, name, json_to)
+        return
+    for option, value in (("--save", name), ("--device", device)):
+        if value is not None:
+            raise click.UsageError(f"{option} goes with --measure")
     report = examine()
-    if as_json:
-        click.echo(json.dumps(report.to_dict(), indent=2))
+    if json_to is not None:
+        write_json(report.to_dict(), json_to)
     else:
         # Names and paths are printed as they are, brackets and colons too.
         Console(markup=False, emoji=False, highlight=False).print(render(report))

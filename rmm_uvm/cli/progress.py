@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rmm_uvm.mortgage import generate
     from rmm_uvm.mortgage.pipeline import PipelineProgress
 
-__all__ = ["comparison_bar", "generator_bar", "stage_bar"]
+__all__ = ["comparison_bar", "generator_bar", "part_bar", "stage_bar"]
 
 
 def _bar() -> Progress:
@@ -48,6 +48,14 @@ def generator_bar() -> Iterator[Callable[[generate.Progress], None]]:
             )
 
         yield show
+
+
+@contextlib.contextmanager
+def part_bar(title: str) -> Iterator[Callable[[str], None]]:
+    """Show which part of something is being done."""
+    with _bar() as bar:
+        task = bar.add_task(title, total=None, what="")
+        yield lambda part: bar.update(task, what=part)
 
 
 @contextlib.contextmanager

@@ -33,7 +33,14 @@ from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.simulator.machine_text import format_machine, parse_machine
 from rmm_uvm.simulator.profile import NAME_PATTERN, Machine
 
-__all__ = ["Machine", "load_machine", "machine_names", "save_machine", "user_machines"]
+__all__ = [
+    "Machine",
+    "load_machine",
+    "machine_names",
+    "save_machine",
+    "shipped_names",
+    "user_machines",
+]
 
 _SUFFIX = ".toml"
 # A machine file has some 8 KiB. What is much larger is something else, perhaps without an end.
@@ -58,7 +65,7 @@ def load_machine(name_or_path: str | os.PathLike[str]) -> Machine:
     """
     if not isinstance(name_or_path, str) or _is_path(name_or_path):
         return _load_file(Path(name_or_path))
-    if name_or_path in _shipped_names():
+    if name_or_path in shipped_names():
         file = resources.files("rmm_uvm") / "simulator" / "machines" / f"{name_or_path}{_SUFFIX}"
         return parse_machine(file.read_text(encoding="utf-8"), f"machine {name_or_path}")
     folder = user_machines()
@@ -77,7 +84,7 @@ def load_machine(name_or_path: str | os.PathLike[str]) -> Machine:
 
 def machine_names() -> tuple[str, ...]:
     """Return the names that `load_machine` knows: those of the package, then the user's."""
-    shipped = _shipped_names()
+    shipped = shipped_names()
     folder = user_machines()
     try:
         own = sorted(path.stem for path in folder.glob(f"*{_SUFFIX}")) if folder else []
@@ -132,7 +139,8 @@ def _is_path(text: str) -> bool:
     return "/" in text or os.sep in text or text.endswith(_SUFFIX)
 
 
-def _shipped_names() -> tuple[str, ...]:
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the machines that ship with the package."""
     folder = resources.files("rmm_uvm") / "simulator" / "machines"
     names = (file.name for file in folder.iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
