@@ -18,7 +18,7 @@ import numpy as np
 
 from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.mr import ManagedMemoryResource
-from rmm_uvm.drivers import CudaDriver
+from rmm_uvm.drivers import UvmDriver
 from rmm_uvm.errors import DriverError
 from rmm_uvm.limits import process_account
 from rmm_uvm.simulator.measuring.figures import PAGE_BYTES
@@ -37,7 +37,7 @@ class GpuWorkbench:
 
     Parameters
     ----------
-    driver : CudaDriver
+    driver : UvmDriver
         The device.
     copy_bytes : int
         Size of the two pinned buffers and the two device buffers, bytes; a multiple of 16 MiB.
@@ -56,7 +56,7 @@ class GpuWorkbench:
     Not thread-safe: everything is for the thread that enters, under the device's primary context.
     """
 
-    def __init__(self, driver: CudaDriver, copy_bytes: int, cuda: Any = None) -> None:
+    def __init__(self, driver: UvmDriver, copy_bytes: int, cuda: Any = None) -> None:
         self._driver = driver
         self._copy_bytes = copy_bytes
         self._cuda = cuda or import_module("cuda.bindings.driver")

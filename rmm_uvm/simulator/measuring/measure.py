@@ -11,7 +11,7 @@ from typing import Any
 
 from rmm_uvm.doctor import SystemProbe
 from rmm_uvm.doctor.features import format_version
-from rmm_uvm.drivers import CudaDriver
+from rmm_uvm.drivers import UvmDriver
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import host_memory
 from rmm_uvm.limits import process_account
@@ -19,7 +19,7 @@ from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
 from rmm_uvm.simulator.measuring.derivation import derive
 from rmm_uvm.simulator.measuring.figures import Figures
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
-from rmm_uvm.simulator.measuring.procedure import Progress, take_figures
+from rmm_uvm.simulator.measuring.procedure import ROUNDS, Progress, take_figures
 from rmm_uvm.simulator.measuring.room import COPY_BYTES, region_bytes_for
 from rmm_uvm.units import format_bytes
 
@@ -68,19 +68,28 @@ class Measurement:
 
 
 def measure(
-    driver: CudaDriver, *, name: str | None = None, progress: Progress | None = None
+    driver: UvmDriver,
+    *,
+    name: str | None = None,
+    rounds: int = ROUNDS,
+    progress: Progress | None = None,
+    cuda: Any = None,
 ) -> Measurement:
     """Measure a GPU that is otherwise idle.
 
     Parameters
     ----------
-    driver : CudaDriver
+    driver : UvmDriver
         The device. It holds at most 1 GiB of managed memory and 512 MiB of cudaMalloc memory, and
         twice that managed memory has to be free.
     name : str, optional
         Of the machine; by default made of the GPU's.
+    rounds : int
+        Times that each figure is taken, >= 1.
     progress : callable, optional
         Called with a line before each part.
+    cuda : module, optional
+        `cuda.bindings.driver` or a stand-in for it; imported by default.
 
     Returns
     -------
@@ -89,8 +98,8 @@ def measure(
     Raises
     ------
     AvailabilityError
-        If too little memory is free, ``RMM_UVM_MANAGED_LIMIT`` is below 256 MiB, or pages cannot
-        migrate on this platform.
+        If too little memory is free, ``RMM_UVM_MANAGED_LIMIT`` is below 256 MiB, pages cannot
+        migrate on this platform, or the device is a simulated one.
     ConfigurationError
         If the name is none.
     DriverError, MemoryError
@@ -101,6 +110,8 @@ def measure(
     Takes 10 to 40 seconds. One thread; the device's primary context is current in it meanwhile.
     """
     info = driver.info
+    if info.simulated and cuda is None:
+        raise AvailabilityError("a simulated device has a machine profile: there is none to find")
     if not info.concurrent_managed_access:
         raise AvailabilityError(
             f"nothing can be measured on {info.name}: {info.concurrent_managed_access.reason}"
@@ -115,8 +126,10 @@ def measure(
     base = similar_machine(info.name)
     # Refused before, not after, half a minute of measuring.
     wanted = base.replace(name=name or _name_of(info.name)).name
-    with GpuWorkbench(driver, COPY_BYTES) as bench:
-        figures = take_figures(bench, region_bytes, copy_bytes=COPY_BYTES, progress=progress)
+    with GpuWorkbench(driver, COPY_BYTES, cuda) as bench:
+        figures = take_figures(
+            bench, region_bytes, copy_bytes=COPY_BYTES, rounds=rounds, progress=progress
+        )
     version = SystemProbe().kernel_driver().version
     machine = machine_of(
         figures,

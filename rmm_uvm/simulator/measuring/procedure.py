@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from rmm_uvm.simulator.measuring.figures import BLOCK_BYTES, PAGE_BYTES, Figures, Timing
 from rmm_uvm.simulator.measuring.workbench import Workbench
 
-__all__ = ["LEAST_REGION_BYTES", "take_figures"]
+__all__ = ["LEAST_REGION_BYTES", "ROUNDS", "Progress", "take_figures"]
 
 MIB = 1 << 20
 LEAST_REGION_BYTES = 256 * MIB
 
-_ROUNDS = 5
+ROUNDS = 5
 _CALL_ROUNDS = 25  # of what takes microseconds
 _CALL_BYTES = (2 * MIB, 16 * MIB, 64 * MIB)  # of single prefetches
 _DEFERRED_BYTES = 32 * MIB
@@ -79,7 +79,7 @@ def take_figures(
     region_bytes: int,
     *,
     copy_bytes: int = 256 * MIB,
-    rounds: int = _ROUNDS,
+    rounds: int = ROUNDS,
     progress: Progress | None = None,
 ) -> Figures:
     """Measure.
