@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.measuring.figures import BLOCK_BYTES, PAGE_BYTES, Figures, Timing
-from rmm_uvm.simulator.measuring.ramp import fitted_ramp
+from rmm_uvm.simulator.measuring.ramp import PrefetchCost, fitted_ramp
 from rmm_uvm.simulator.profile import Machine
 
 __all__ = ["Derived", "derive"]
@@ -32,6 +32,9 @@ _STREAM_FAULTS = 100
 
 # A CPU that goes upwards through a block faults six times: 16, 16, 32, 64, 128 and 256 pages come.
 _CPU_FAULTS = 6
+
+# Where the driver's work hides behind the copies, the time is that of the copies and little more.
+_HIDDEN = 1.03
 
 
 class Derived(NamedTuple):
@@ -133,11 +136,10 @@ def _peers(figures: Figures, known: _Known) -> None:
 
 
 def _calls(figures: Figures, known: _Known) -> None:
-    calls = [t.seconds * 1e9 for t in (figures.prefetch_call, figures.discard_call) if t]
     known.set(
         "call_ns",
-        sum(calls) / len(calls) if calls else None,
-        "measured: the calls for a block that is resident, of prefetch and discard, their mean",
+        _when(figures.prefetch_call, lambda t: t.seconds * 1e9),
+        "measured: the call of a prefetch of a block that is resident",
     )
     known.set(
         "deferred_call_ns",
@@ -164,21 +166,35 @@ def _migrations(figures: Figures, known: _Known) -> None:
         "measured: prefetch of fresh memory, less two passes, for each block",
     )
     calls = [t for t in (*figures.prefetch_calls, figures.prefetch_to_device) if t is not None]
-    last_copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_device_bytes_per_ns"]
-    ramp = fitted_ramp(calls, known["call_ns"] + last_copy_ns, passes_ns)
+    copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_device_bytes_per_ns"]
+    cost = PrefetchCost(known["call_ns"], known["resident_block_ns"], copy_ns)
+    ramp = fitted_ramp(calls, cost)
     how = f"measured: prefetches of {len(calls)} sizes to the device, fitted together"
     known.set("block_to_device_ns", ramp.block_ns if ramp else None, how)
     known.set("prefetch_ramp_ns", ramp.ramp_ns if ramp else None, how)
     known.set("prefetch_ramp_blocks", ramp.ramp_blocks if ramp else None, how)
-    known.set(
-        "block_to_host_ns",
-        _when(figures.prefetch_to_host, lambda t: t.block_ns - known["resident_block_ns"]),
-        "measured: prefetch to the host, host pages there, for each block",
-    )
+    _to_host(figures, known)
+
+
+def _to_host(figures: Figures, known: _Known) -> None:
+    """Prefetches to the host show the driver's work only where the copies do not take longer."""
+    copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_host_bytes_per_ns"]
     warm, cold = figures.prefetch_to_host, figures.prefetch_to_cold_host
+    if warm and warm.block_ns < _HIDDEN * copy_ns and known["block_to_host_ns"] < copy_ns:
+        known.take("block_to_host_ns", "hidden behind the copies here")
+    else:
+        known.set(
+            "block_to_host_ns",
+            _when(warm, lambda t: t.block_ns - known["resident_block_ns"]),
+            "measured: prefetch to the host, host pages there, for each block",
+        )
+    if warm and cold and cold.block_ns < _HIDDEN * copy_ns:
+        known.take("host_page_ns", "hidden behind the copies here")
+        return
+    work_ns = known["resident_block_ns"] + known["block_to_host_ns"]
     known.set(
         "host_page_ns",
-        max(cold.block_ns - warm.block_ns, 0.0) / _PAGES if warm and cold else None,
+        max(cold.block_ns - work_ns, 0.0) / _PAGES if warm and cold else None,
         "measured: prefetch to the host without host pages, the time more, for each page",
     )
 
@@ -204,11 +220,6 @@ def _discards(figures: Figures, known: _Known) -> None:
         "measured: discard-and-prefetch of memory on the host, less refilling and two passes, "
         "for each block",
     )
-    known.set(
-        "discarded_fault_ns",
-        _when(figures.discarded_write, lambda t: t.block_ns / _PAGES),
-        "measured: kernel writing memory after a discard, for each page",
-    )
 
 
 def _faults(figures: Figures, known: _Known) -> None:
@@ -226,11 +237,14 @@ def _faults(figures: Figures, known: _Known) -> None:
         known.take("fault_block_ns", "not measured")
     fresh, host = figures.first_touch_stream, figures.fault_stream
     fixed_ns = _STREAM_FAULTS * known["fault_ns"] * (1 + known["duplicate_fraction"])
+    read_ns = BLOCK_BYTES / known["memory_bytes_per_ns"]
     known.set(
         "batch_ns",
         _when(
             fresh,
-            lambda t: t.block_ns / _STREAM_SERVICES - fixed_ns - known["fault_block_ns"],
+            lambda t: (
+                (t.block_ns - read_ns) / _STREAM_SERVICES - fixed_ns - known["fault_block_ns"]
+            ),
         ),
         "derived: kernel touching fresh memory in order, three batches a block, less its faults "
         "and fault_block_ns",
@@ -253,6 +267,13 @@ def _faults(figures: Figures, known: _Known) -> None:
             ),
         ),
         "derived: CPU touching memory on the device in order, six faults a block, less the copies",
+    )
+    # Discarded pages fault a hundred at a time too, and then are served one by one.
+    shared_ns = (known["batch_ns"] + known["fault_block_ns"] + fixed_ns) / _STREAM_FAULTS
+    known.set(
+        "discarded_fault_ns",
+        _when(figures.discarded_write, lambda t: t.block_ns / _PAGES - shared_ns),
+        "measured: kernel writing memory after a discard, for each page, less its batch",
     )
     for name in ("fault_ns", "duplicate_fraction", "outstanding_faults"):
         known.take(name, "not told apart by what is measured")

@@ -25,9 +25,10 @@ from rmm_uvm.simulator.measuring.figures import PAGE_BYTES
 
 __all__ = ["GpuWorkbench"]
 
-_KERNELS = ("nothing", "spin", "add_one", "read_all")
+_KERNELS = ("nothing", "spin", "add_one", "store_one", "read_all")
 _THREADS = 256
 _MOST_BLOCKS = 1024
+_WORD_BYTES = 8
 _READ_TURN_BYTES = _MOST_BLOCKS * _THREADS * 64
 _SPIN_SECONDS = 0.02  # while 200 copies are queued behind it
 
@@ -61,11 +62,13 @@ class GpuWorkbench:
         self._copy_bytes = copy_bytes
         self._cuda = cuda or import_module("cuda.bindings.driver")
         self._cleanup = ExitStack()
-        self._managed = ManagedMemoryResource(driver, prefetch="never", account=process_account())
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(current_device(self._driver))
+            self._managed = ManagedMemoryResource(
+                self._driver, prefetch="never", account=process_account()
+            )
             self._stream = self._new_stream(stack)
             self._other_stream = self._new_stream(stack)
             self._handle = int(self._stream)
@@ -142,9 +145,11 @@ class GpuWorkbench:
 
     def touch(self, address: int, nbytes: int, stride_bytes: int) -> None:
         """Launch a kernel that reads and writes a word at every stride, upwards."""
-        words = -(-nbytes // stride_bytes)
-        blocks = min(-(-words // _THREADS), _MOST_BLOCKS)
-        self._launch("add_one", blocks, _THREADS, address, nbytes, stride_bytes)
+        self._over("add_one", address, nbytes, stride_bytes)
+
+    def write(self, address: int, nbytes: int) -> None:
+        """Launch a kernel that writes every word, upwards, and reads none."""
+        self._over("store_one", address, nbytes, _WORD_BYTES)
 
     def read(self, address: int, nbytes: int) -> None:
         """Launch a kernel that reads every byte; `nbytes` is a multiple of 16 MiB."""
@@ -215,6 +220,12 @@ class GpuWorkbench:
         self._call("cuEventSynchronize", self._end)
         milliseconds: float = self._call("cuEventElapsedTime", self._begin, self._end)
         return milliseconds / 1e3
+
+    def _over(self, kernel: str, address: int, nbytes: int, stride_bytes: int) -> None:
+        """Launch a thread for each stride, up to a full grid."""
+        words = -(-nbytes // stride_bytes)
+        blocks = min(-(-words // _THREADS), _MOST_BLOCKS)
+        self._launch(kernel, blocks, _THREADS, address, nbytes, stride_bytes)
 
     def _launch(self, kernel: str, blocks: int, threads: int, *arguments: int) -> None:
         packed: object = 0

@@ -1,91 +1,115 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""How a prefetch to the device takes longer than its blocks: three constants from a few calls.
+"""How long a prefetch to the device takes: three constants from a few calls of different sizes.
 
-The model charges a call of n blocks ``fixed + n * (passes + block) + ramp * (1 - exp(-n / b))``.
+As the model has it: the driver's thread works on block after block, copies run behind it on their
+engine, a second pass goes over the range, and the end of all that is followed by a ramp of
+``ramp * (1 - exp(-blocks / ramp_blocks))``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rmm_uvm.simulator.measuring.figures import Timing
 
-__all__ = ["Ramp", "fitted_ramp"]
+__all__ = ["PrefetchCost", "Ramp", "fitted_ramp"]
 
-_FEWEST_CALLS = 3
-# Candidates for b: a ramp of less than half a block is part of the fixed time, one of hundreds is
-# a slope.
-_LEAST_BLOCKS, _MOST_BLOCKS, _STEP = 0.5, 200.0, 1.02
+_FEWEST_SIZES = 3
+# Candidates for the blocks of the ramp: less than half a block is no ramp, hundreds are a slope.
+_LEAST_BLOCKS, _MOST_BLOCKS = 0.5, 200.0
+# A grid of so many steps each way, laid again and again around its best point.
+_STEPS, _GRIDS = 24, 6
 
 
 class Ramp(NamedTuple):
-    """Time of a block, and what a call takes more: `ramp_ns`, 63 % of it after `ramp_blocks`."""
+    """The driver's time for a block, and what a call takes more: `ramp_ns`, 63 % after so many."""
 
     block_ns: float
     ramp_ns: float
     ramp_blocks: float
 
-    def extra_ns(self, blocks: float) -> float:
-        """Return what a call for so many blocks takes more than them."""
-        return self.ramp_ns * (1 - math.exp(-blocks / self.ramp_blocks))
+
+@dataclass(frozen=True)
+class PrefetchCost:
+    """What is known of a prefetch before its ramp is.
+
+    Attributes
+    ----------
+    call_ns, pass_ns : float
+        The call; each block in each of two passes, unless it is a lone one.
+    copy_ns : float
+        Copy of a block, on an idle engine.
+    """
+
+    call_ns: float
+    pass_ns: float
+    copy_ns: float
+
+    def without_ramp_ns(self, blocks: float, block_ns: float) -> float:
+        """Return what a call takes up to its ramp."""
+        pass_ns = self.pass_ns if blocks > 1 else 0.0
+        worked_ns = blocks * (block_ns + pass_ns)
+        copied_ns = max(worked_ns + self.copy_ns, block_ns + pass_ns + blocks * self.copy_ns)
+        return self.call_ns + max(worked_ns + blocks * pass_ns, copied_ns)
+
+    def total_ns(self, blocks: float, ramp: Ramp) -> float:
+        """Return what a call takes."""
+        rest = 1 - math.exp(-blocks / ramp.ramp_blocks)
+        return self.without_ramp_ns(blocks, ramp.block_ns) + ramp.ramp_ns * rest
 
 
-def fitted_ramp(calls: Sequence[Timing], fixed_ns: float, passes_ns: float) -> Ramp | None:
+def fitted_ramp(calls: Sequence[Timing], cost: PrefetchCost) -> Ramp | None:
     """Fit the calls; each counts by its relative error.
 
     Parameters
     ----------
     calls : sequence of Timing
         Prefetches of one call each.
-    fixed_ns : float
-        What any call takes.
-    passes_ns : float
-        What each block takes besides being migrated.
+    cost : PrefetchCost
+        The rest of what they take.
 
     Returns
     -------
     Ramp or None
-        None if there are fewer than three sizes, or none fits with times >= 0.
+        None if there are fewer than three sizes, or one took no time.
     """
-    if len({call.nbytes for call in calls}) < _FEWEST_CALLS:
+    if len({call.nbytes for call in calls}) < _FEWEST_SIZES:
         return None
-    best: tuple[float, Ramp] | None = None
-    blocks = _LEAST_BLOCKS
-    while blocks <= _MOST_BLOCKS:
-        candidate = _fitted(calls, fixed_ns, passes_ns, blocks)
-        if candidate is not None and (best is None or candidate[0] < best[0]):
-            best = candidate
-        blocks *= _STEP
-    return best[1] if best else None
+    if min(call.seconds for call in calls) <= 0:
+        return None
+    fewest_ns, most_ns = 0.0, min(call.block_ns for call in calls)
+    fewest_log, most_log = math.log(_LEAST_BLOCKS), math.log(_MOST_BLOCKS)
+    best = (math.inf, Ramp(0.0, 0.0, _LEAST_BLOCKS))
+    for _ in range(_GRIDS):
+        step_ns, step_log = (most_ns - fewest_ns) / _STEPS, (most_log - fewest_log) / _STEPS
+        for column in range(_STEPS + 1):
+            blocks = math.exp(fewest_log + column * step_log)
+            rises = [1 - math.exp(-call.blocks / blocks) for call in calls]
+            for row in range(_STEPS + 1):
+                block_ns = fewest_ns + row * step_ns
+                error, ramp_ns = _fitted(calls, cost, block_ns, rises)
+                if error < best[0]:
+                    best = (error, Ramp(block_ns, ramp_ns, blocks))
+        block_ns, log = best[1].block_ns, math.log(best[1].ramp_blocks)
+        fewest_ns, most_ns = max(block_ns - 2 * step_ns, 0.0), block_ns + 2 * step_ns
+        fewest_log, most_log = log - 2 * step_log, log + 2 * step_log
+    return best[1]
 
 
 def _fitted(
-    calls: Sequence[Timing], fixed_ns: float, passes_ns: float, ramp_blocks: float
-) -> tuple[float, Ramp] | None:
-    """Return the squared relative errors and the fit for one b; linear least squares."""
-    aa = ab = bb = ay = by = 0.0
-    rows = []
-    for call in calls:
+    calls: Sequence[Timing], cost: PrefetchCost, block_ns: float, rises: Sequence[float]
+) -> tuple[float, float]:
+    """Return the squared relative errors and the ramp that makes them least, >= 0."""
+    xx = xy = yy = 0.0
+    for call, rise in zip(calls, rises, strict=True):
         total_ns = call.seconds * 1e9
-        if total_ns <= 0:
-            return None
         # Divided by the total, so that a call of 2 MiB weighs as much as one of 2 GiB.
-        a = call.blocks / total_ns
-        b = (1 - math.exp(-call.blocks / ramp_blocks)) / total_ns
-        y = 1 - (fixed_ns + call.blocks * passes_ns) / total_ns
-        aa, ab, bb, ay, by = aa + a * a, ab + a * b, bb + b * b, ay + a * y, by + b * y
-        rows.append((a, b, y))
-    determinant = aa * bb - ab * ab
-    if determinant <= 1e-12 * aa * bb:
-        return None
-    block_ns = (ay * bb - by * ab) / determinant
-    ramp_ns = (by * aa - ay * ab) / determinant
-    if ramp_ns < 0:  # then there is none, and the blocks take it all
-        block_ns, ramp_ns = ay / aa, 0.0
-    if block_ns < 0:
-        return None
-    error = sum((a * block_ns + b * ramp_ns - y) ** 2 for a, b, y in rows)
-    return error, Ramp(block_ns, ramp_ns, ramp_blocks)
+        x = rise / total_ns
+        y = 1 - cost.without_ramp_ns(call.blocks, block_ns) / total_ns
+        xx, xy, yy = xx + x * x, xy + x * y, yy + y * y
+    ramp_ns = max(xy / xx, 0.0)
+    return yy - 2 * ramp_ns * xy + ramp_ns * ramp_ns * xx, ramp_ns

@@ -72,6 +72,9 @@ class Workbench(Protocol):
     def touch(self, address: int, nbytes: int, stride_bytes: int) -> None:
         """Launch a kernel that reads and writes a word at every stride, upwards."""
 
+    def write(self, address: int, nbytes: int) -> None:
+        """Launch a kernel that writes every word, upwards, and reads none."""
+
     def read(self, address: int, nbytes: int) -> None:
         """Launch a kernel that reads every byte."""
 

@@ -72,7 +72,10 @@ def test_touch_launches_a_thread_for_each_word_up_to_a_full_grid(
     cuda = FakeCuda()
     with GpuWorkbench(device(), 16 * MIB, cuda) as bench:
         bench.touch(4096, nbytes, stride_bytes)
-    assert cuda.log == [("add_one", (blocks, 1, 1, 256, 1, 1), (4096, nbytes, stride_bytes))]
+        bench.write(4096, nbytes)
+    assert cuda.log[0] == ("add_one", (blocks, 1, 1, 256, 1, 1), (4096, nbytes, stride_bytes))
+    assert cuda.log[1][0] == "store_one"
+    assert cuda.log[1][2] == (4096, nbytes, 8)
 
 
 def test_read_past_the_end_is_refused() -> None:
