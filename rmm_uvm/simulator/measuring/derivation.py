@@ -18,7 +18,12 @@ from typing import NamedTuple
 
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.measuring.figures import BLOCK_BYTES, PAGE_BYTES, Figures, Timing
-from rmm_uvm.simulator.measuring.ramp import PrefetchCost, fitted_ramp
+from rmm_uvm.simulator.measuring.ramp import (
+    RAMP_ONLY_WHEN_QUEUED,
+    Call,
+    PrefetchCost,
+    fitted_ramp,
+)
 from rmm_uvm.simulator.profile import Machine
 
 __all__ = ["Derived", "derive"]
@@ -165,15 +170,25 @@ def _migrations(figures: Figures, known: _Known) -> None:
         _when(figures.prefetch_fresh, lambda t: t.block_ns - passes_ns),
         "measured: prefetch of fresh memory, less two passes, for each block",
     )
-    calls = [t for t in (*figures.prefetch_calls, figures.prefetch_to_device) if t is not None]
+    calls = _prefetches_to_device(figures)
     copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_device_bytes_per_ns"]
     cost = PrefetchCost(known["call_ns"], known["resident_block_ns"], copy_ns)
     ramp = fitted_ramp(calls, cost)
-    how = f"measured: prefetches of {len(calls)} sizes to the device, fitted together"
+    how = f"measured: prefetches to the device, {len(calls)} kinds of calls, fitted together"
     known.set("block_to_device_ns", ramp.block_ns if ramp else None, how)
     known.set("prefetch_ramp_ns", ramp.ramp_ns if ramp else None, how)
     known.set("prefetch_ramp_blocks", ramp.ramp_blocks if ramp else None, how)
     _to_host(figures, known)
+
+
+def _prefetches_to_device(figures: Figures) -> list[Call]:
+    """Return the calls that tell what a block takes and what a ramp is."""
+    calls = [Call(timing, has_ramp=True) for timing in figures.queued_prefetches]
+    if figures.prefetch_to_device:
+        calls.append(Call(figures.prefetch_to_device, has_ramp=not RAMP_ONLY_WHEN_QUEUED))
+    if RAMP_ONLY_WHEN_QUEUED:
+        calls += [Call(timing, has_ramp=False) for timing in figures.prefetch_calls]
+    return calls
 
 
 def _to_host(figures: Figures, known: _Known) -> None:

@@ -71,7 +71,9 @@ class Figures:
     prefetch_to_device, prefetch_to_host, prefetch_to_cold_host : Timing
         One prefetch; cold: the memory had no host pages.
     prefetch_calls : tuple of Timing
-        Prefetches to the device of one call each, from small to large.
+        Prefetches to the device of one call each, on an idle stream, from small to large.
+    queued_prefetches : tuple of Timing
+        The same of calls that follow one another without a wait: the share of one.
     discard : Timing
         Of memory on the device.
     discard_and_prefetch_on_device, discard_and_prefetch_on_host : Timing
@@ -109,6 +111,7 @@ class Figures:
     prefetch_to_host: Timing | None = None
     prefetch_to_cold_host: Timing | None = None
     prefetch_calls: tuple[Timing, ...] = ()
+    queued_prefetches: tuple[Timing, ...] = ()
     discard: Timing | None = None
     discard_and_prefetch_on_device: Timing | None = None
     discard_and_prefetch_on_host: Timing | None = None

@@ -120,6 +120,7 @@ def take_figures(
         with _region(bench, region_bytes) as address:
             _prefetches(times, address, region_bytes)
             _single_calls(times, address)
+            _queued_calls(times, address, region_bytes)
             if bench.has_discard:
                 _discards(times, address, region_bytes)
     tell("page faults")
@@ -133,15 +134,19 @@ def take_figures(
 def _figures(times: _Round) -> Figures:
     """Return what was kept under the names that `Figures` has."""
     bench = times.bench
-    calls = tuple(times.timing(f"prefetch_call_{nbytes}") for nbytes in _CALL_BYTES)
+    single, queued = (
+        tuple(filter(None, (times.timing(f"{kind}_{nbytes}") for nbytes in _CALL_BYTES)))
+        for kind in ("single", "queued")
+    )
     launch = times.timing("launch")
     names = set(Figures.__dataclass_fields__) - {
-        *("device_bytes", "devices", "prefetch_calls", "launch")
+        *("device_bytes", "devices", "prefetch_calls", "queued_prefetches", "launch")
     }
     return Figures(
         device_bytes=bench.device_bytes,
         devices=bench.devices,
-        prefetch_calls=tuple(call for call in calls if call is not None),
+        prefetch_calls=single,
+        queued_prefetches=queued,
         launch=launch.seconds if launch else None,
         **{name: times.timing(name) for name in names},
     )
@@ -207,7 +212,7 @@ def _single_calls(times: _Round, address: int) -> None:
             bench.prefetch(address, BLOCK_BYTES, "device")
     for nbytes in _CALL_BYTES:
         bench.prefetch(address, nbytes, "host")
-        with times.timed(f"prefetch_call_{nbytes}", nbytes):
+        with times.timed(f"single_{nbytes}", nbytes):
             bench.prefetch(address, nbytes, "device")
     bench.prefetch(address, _DEFERRED_BYTES, "host")
     bench.synchronize()
@@ -216,6 +221,20 @@ def _single_calls(times: _Round, address: int) -> None:
     bench.prefetch(address, _DEFERRED_BYTES, "device")
     times.keep("deferred_call", _DEFERRED_BYTES, bench.seconds() - begin)
     bench.synchronize()
+
+
+def _queued_calls(times: _Round, address: int, nbytes: int) -> None:
+    """Time the way to the device in many calls, which find their stream busy with the last one."""
+    bench = times.bench
+    for call_bytes in _CALL_BYTES:
+        bench.prefetch(address, nbytes, "host")
+        bench.synchronize()
+        begin = bench.seconds()
+        for offset in range(0, nbytes, call_bytes):
+            bench.prefetch(address + offset, call_bytes, "device")
+        bench.synchronize()
+        seconds = (bench.seconds() - begin) * call_bytes / nbytes
+        times.keep(f"queued_{call_bytes}", call_bytes, seconds)
 
 
 def _discards(times: _Round, address: int, nbytes: int) -> None:

@@ -32,7 +32,13 @@ H200 = Figures(
     prefetch_to_device=at(51),
     prefetch_to_host=at(24),
     prefetch_to_cold_host=at(4.6),
-    prefetch_calls=(at(18.7, 2 * MIB), at(26.7, 16 * MIB), at(39.9, 64 * MIB)),
+    # Single calls: benchmarks/results/driver_facts.json, batch_costs.
+    prefetch_calls=(
+        Timing(2 * MIB, 71.05e-6),
+        Timing(16 * MIB, 346.7e-6),
+        Timing(128 * MIB, 2.636e-3),
+    ),
+    queued_prefetches=(at(18.7, 2 * MIB), at(26.7, 16 * MIB), at(39.9, 64 * MIB)),
     discard=Timing(2 * GIB, 6.4e-3),
     discard_and_prefetch_on_device=Timing(2 * GIB, 3.1e-3),
     discard_and_prefetch_on_host=Timing(2 * GIB, 9.9e-3),

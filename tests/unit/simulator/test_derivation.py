@@ -15,7 +15,7 @@ from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import Machine, load_machine
 from rmm_uvm.simulator.measuring import Figures, Timing, derive
 from rmm_uvm.simulator.measuring.measure import machine_of
-from rmm_uvm.simulator.measuring.ramp import PrefetchCost, Ramp, fitted_ramp
+from rmm_uvm.simulator.measuring.ramp import Call, PrefetchCost, Ramp, fitted_ramp
 
 from .recorded_figures import GIB, H200, MIB, at
 
@@ -57,7 +57,8 @@ def cost_on(machine: Machine) -> PrefetchCost:
     return PrefetchCost(machine.call_ns, machine.resident_block_ns, copy_ns)
 
 
-RECORDED_PREFETCHES = [call for call in (*H200.prefetch_calls, H200.prefetch_to_device) if call]
+RECORDED = [*H200.queued_prefetches, H200.prefetch_to_device]
+RECORDED_PREFETCHES = [timing for timing in RECORDED if timing]
 
 
 @pytest.mark.parametrize("call", RECORDED_PREFETCHES, ids=lambda call: f"{call.nbytes >> 20}MiB")
@@ -134,7 +135,8 @@ timings = st.builds(
             [
                 one.name
                 for one in dataclasses.fields(Figures)
-                if one.name not in ("device_bytes", "devices", "launch", "prefetch_calls")
+                if one.name
+                not in ("device_bytes", "devices", "launch", "prefetch_calls", "queued_prefetches")
             ]
         ),
         timings,
@@ -142,7 +144,7 @@ timings = st.builds(
     st.lists(timings, max_size=4),
 )
 def test_derive_any_figures_give_a_machine(figures: dict[str, Timing], calls: list[Timing]) -> None:
-    whole = Figures(device_bytes=GIB, prefetch_calls=tuple(calls), **figures)  # type: ignore[arg-type]
+    whole = Figures(device_bytes=GIB, queued_prefetches=tuple(calls), **figures)  # type: ignore[arg-type]
     machine = machine_of(whole, SHIPPED, name="any", gpu="any", driver="")
     assert machine.label == "measured"
     assert list(machine.sources) == list(CONSTANTS)
@@ -167,16 +169,19 @@ def test_ramp_of_modelled_calls_gives_them_again(
     cost = PrefetchCost(call_ns=2e3, pass_ns=440, copy_ns=copy_ns)
     true = Ramp(block_ns, ramp_ns, ramp_blocks)
     counts = (1, 8, 32, 512)
-    calls = [Timing(n * 2 * MIB, cost.total_ns(n, true) / 1e9) for n in counts]
+    calls = [Call(Timing(n * 2 * MIB, cost.total_ns(n, true) / 1e9), True) for n in counts]
+    without = [(n, cost.without_ramp_ns(n, block_ns)) for n in counts]
+    calls += [Call(Timing(n * 2 * MIB, ns / 1e9), False) for n, ns in without]
     found = fitted_ramp(calls, cost)
     assert found is not None
-    for n in counts:
+    for n, ns in without:
+        assert cost.without_ramp_ns(n, found.block_ns) == pytest.approx(ns, rel=0.03)
         assert cost.total_ns(n, found) == pytest.approx(cost.total_ns(n, true), rel=0.03)
 
 
 def test_ramp_of_calls_without_one_is_next_to_nothing() -> None:
     cost = PrefetchCost(call_ns=0, pass_ns=0, copy_ns=0)
-    calls = [Timing(n * 2 * MIB, n * 40e-6) for n in (1, 8, 32, 512)]
+    calls = [Call(Timing(n * 2 * MIB, n * 40e-6), True) for n in (1, 8, 32, 512)]
     found = fitted_ramp(calls, cost)
     assert found is not None
     assert found.block_ns == pytest.approx(40e3, rel=0.01)
@@ -205,4 +210,10 @@ def test_prefetch_before_fast_copies_takes_the_work_and_the_last_copy_or_pass() 
     ],
 )
 def test_ramp_of_too_few_or_timeless_calls_is_not_fitted(calls: tuple[Timing, ...]) -> None:
+    listed = [Call(timing, True) for timing in calls]
+    assert fitted_ramp(listed, PrefetchCost(2e3, 440, 39e3)) is None
+
+
+def test_ramp_of_calls_that_have_none_is_not_fitted() -> None:
+    calls = [Call(Timing(n * 2 * MIB, n * 40e-6), False) for n in (1, 8, 32, 512)]
     assert fitted_ramp(calls, PrefetchCost(2e3, 440, 39e3)) is None
