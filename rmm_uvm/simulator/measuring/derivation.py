@@ -26,7 +26,7 @@ from rmm_uvm.simulator.measuring.ramp import (
 )
 from rmm_uvm.simulator.profile import Machine
 
-__all__ = ["Derived", "derive"]
+__all__ = ["Derived", "derive", "prefetches_to_device"]
 
 _PAGES = BLOCK_BYTES // PAGE_BYTES
 
@@ -170,7 +170,7 @@ def _migrations(figures: Figures, known: _Known) -> None:
         _when(figures.prefetch_fresh, lambda t: t.block_ns - passes_ns),
         "measured: prefetch of fresh memory, less two passes, for each block",
     )
-    calls = _prefetches_to_device(figures)
+    calls = prefetches_to_device(figures)
     copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_device_bytes_per_ns"]
     cost = PrefetchCost(known["call_ns"], known["resident_block_ns"], copy_ns)
     ramp = fitted_ramp(calls, cost)
@@ -181,7 +181,7 @@ def _migrations(figures: Figures, known: _Known) -> None:
     _to_host(figures, known)
 
 
-def _prefetches_to_device(figures: Figures) -> list[Call]:
+def prefetches_to_device(figures: Figures) -> list[Call]:
     """Return the calls that tell what a block takes and what a ramp is."""
     calls = [Call(timing, has_ramp=True) for timing in figures.queued_prefetches]
     if figures.prefetch_to_device:

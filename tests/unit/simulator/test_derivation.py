@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import Machine, load_machine
 from rmm_uvm.simulator.measuring import Figures, Timing, derive
+from rmm_uvm.simulator.measuring.derivation import prefetches_to_device
 from rmm_uvm.simulator.measuring.measure import machine_of
 from rmm_uvm.simulator.measuring.ramp import Call, PrefetchCost, Ramp, fitted_ramp
 
@@ -57,21 +58,26 @@ def cost_on(machine: Machine) -> PrefetchCost:
     return PrefetchCost(machine.call_ns, machine.resident_block_ns, copy_ns)
 
 
-RECORDED = [*H200.queued_prefetches, H200.prefetch_to_device]
-RECORDED_PREFETCHES = [timing for timing in RECORDED if timing]
-
-
-@pytest.mark.parametrize("call", RECORDED_PREFETCHES, ids=lambda call: f"{call.nbytes >> 20}MiB")
-@pytest.mark.parametrize(("derived", "error"), [(False, 0.1), (True, 0.05)])
+@pytest.mark.parametrize(
+    "call",
+    prefetches_to_device(H200),
+    ids=lambda call: f"{call.timing.nbytes >> 20}MiB, {call.has_ramp}",
+)
+@pytest.mark.parametrize(("is_derived", "error"), [(False, 0.12), (True, 0.1)])
 def test_recorded_prefetches_are_what_the_shipped_and_the_derived_machine_take(
-    call: Timing, derived: bool, error: float
+    call: Call, is_derived: bool, error: float
 ) -> None:
     machine = SHIPPED
-    if derived:
+    if is_derived:
         machine = machine_of(H200, SHIPPED, name="derived", gpu="NVIDIA H200", driver="")
     ramp = Ramp(machine.block_to_device_ns, machine.prefetch_ramp_ns, machine.prefetch_ramp_blocks)
-    modelled_ns = cost_on(machine).total_ns(call.blocks, ramp)
-    assert modelled_ns == pytest.approx(call.seconds * 1e9, rel=error)
+    cost, blocks = cost_on(machine), call.timing.blocks
+    modelled_ns = (
+        cost.total_ns(blocks, ramp)
+        if call.has_ramp
+        else cost.without_ramp_ns(blocks, ramp.block_ns)
+    )
+    assert modelled_ns == pytest.approx(call.timing.seconds * 1e9, rel=error)
 
 
 def test_shipped_unmapping_lies_between_what_the_recorded_streams_give() -> None:
