@@ -19,7 +19,7 @@ from rmm_uvm.simulator.measuring.figures import Timing
 
 __all__ = ["RAMP_ONLY_WHEN_QUEUED", "Call", "PrefetchCost", "Ramp", "fitted_ramp"]
 
-RAMP_ONLY_WHEN_QUEUED = False
+RAMP_ONLY_WHEN_QUEUED = True
 """As the model in C++ has it (``uvm_commands.cpp``)."""
 
 _FEWEST_SIZES = 3
