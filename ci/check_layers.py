@@ -55,6 +55,7 @@ PYTHON_LAYERS = (
     ("simulator",),
     ("trace",),
     ("report",),
+    ("planner",),
     ("watch",),
     ("ipc",),
     ("pools",),
