@@ -33,6 +33,7 @@ FOLDERS = {
     "residency": Folder(frozenset({"driver", "residency"}), NOTHING),
     "ipc": Folder(frozenset({"ipc"}), NOTHING),
     "monitor": Folder(frozenset({"driver", "monitor"}), NOTHING),
+    "replay": Folder(frozenset({"driver", "sim", "residency", "replay"}), NOTHING),
     "mr": Folder(frozenset({"driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
 }
 # Headers that belong to CUDA, CCCL or RMM; everything else is the standard library or the system.

@@ -21,6 +21,7 @@ MODULES = [
     "events",
     "trace",
     "residency",
+    "replay",
     "mr",
     "transfers",
     "leases",

@@ -105,6 +105,23 @@ void residency_ledger::mark_on_device(memory_range range, epoch_number epoch)
   settle(counted_epoch_);
 }
 
+void residency_ledger::doubt(memory_range range) noexcept
+{
+  if (range.bytes == 0) { return; }
+  std::lock_guard const lock{mutex_};
+  auto const found = find(range.address);
+  if (found == slabs_.end()) { return; }
+  auto& record    = slabs_.find(found->first)->second;
+  auto const slab = record.range;
+  auto const last = block_index(slab, std::min(range.end(), slab.end()) - 1) + 1;
+  for (auto block = block_index(slab, range.address); block < last; ++block) {
+    auto& mark = record.on_device_as_of[block];
+    if (mark != 0 && mark == counted_epoch_) { --marked_count_; }
+    mark = 0;
+  }
+  settle(counted_epoch_);
+}
+
 std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,
                                                           epoch_number epoch) const
 {

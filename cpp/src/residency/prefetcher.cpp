@@ -115,6 +115,27 @@ try {
   return false;
 }
 
+bool prefetcher::on_dead(std::span<memory_range const> blocks, stream_handle stream) noexcept
+{
+  if (blocks.empty() || !driver_->info().discard.available) { return false; }
+  // Nothing comes to the device, so that no length is too large for it.
+  if (!may_issue({blocks.front().address, 0}, stream)) { return false; }
+  // Also where the call fails: some of the blocks may have been discarded by then.
+  for (auto const& range : blocks) {
+    ledger_.doubt(range);
+  }
+  if (auto const result = driver_->discard(blocks, stream); !result.ok()) {
+    counts_.add_failure(result);
+    return false;
+  }
+  std::size_t discarded_bytes = 0;
+  for (auto const& range : blocks) {
+    discarded_bytes += range.bytes;
+  }
+  counts_.add_discard(discarded_bytes);
+  return true;
+}
+
 bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch)
 {
   auto const runs = ledger_.doubtful_runs(allocation, epoch);

@@ -46,6 +46,9 @@ class residency_ledger {
    */
   void mark_on_device(memory_range range, epoch_number epoch);
 
+  /** @brief Puts the blocks that `range` touches in doubt: they were discarded, or moved away. */
+  void doubt(memory_range range) noexcept;
+
   /**
    * @brief The runs of blocks that `range` touches and that are not on the device as of `epoch`.
    * @return ascending, each clipped to the slab, neighbours joined; empty outside of all slabs

@@ -44,6 +44,18 @@ class prefetcher {
    */
   bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
 
+  /**
+   * @brief Drops the contents of blocks that hold no live byte, so that evicting them copies
+   * nothing.
+   *
+   * The blocks are in doubt from then on: the next allocation there makes them usable again, unless
+   * its mode is `never`.
+   * @param blocks whole blocks, each run of them in one slab
+   * @return true when it was issued to `stream`
+   * @pre no work in flight reads or writes the blocks
+   */
+  bool on_dead(std::span<memory_range const> blocks, stream_handle stream) noexcept;
+
   /** @brief Everything counted so far. */
   [[nodiscard]] prefetch_statistics statistics() const noexcept { return counts_.snapshot(); }
 

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/memory.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace rmm_uvm::replay {
+
+/** @brief A recorded range, found on the device that it is replayed on. */
+struct located_range {
+  memory_range range;          ///< addresses of the device
+  std::size_t first_block{0};  ///< number of the block that holds its first byte
+};
+
+/**
+ * @brief Says where a recorded address lies on the device that the recording is replayed on.
+ *
+ * Recorded slabs begin at block boundaries and so do those of the device: what shared a block then
+ * shares one now. Blocks of all slabs are numbered through, so that they can index flat arrays.
+ */
+class slab_map {
+ public:
+  /**
+   * @brief Adds a slab above those there are.
+   * @param recorded of whole blocks
+   * @param address of the slab that stands for it, at a block boundary
+   * @throws std::invalid_argument if the slab is empty, not of whole blocks, or not above the last
+   */
+  void add(memory_range recorded, std::uintptr_t address);
+
+  /** @brief Where a recorded range lies; nullopt for one that no slab holds as a whole. */
+  [[nodiscard]] std::optional<located_range> locate(memory_range recorded) const noexcept;
+
+  /** @brief Blocks of all slabs. */
+  [[nodiscard]] std::size_t block_count() const noexcept { return block_count_; }
+
+  /** @brief Address on the device of a block. @pre there is such a block */
+  [[nodiscard]] std::uintptr_t address_of(std::size_t block) const noexcept;
+
+  /** @brief Whether a block is the first of its slab. */
+  [[nodiscard]] bool begins_slab(std::size_t block) const noexcept;
+
+ private:
+  struct slab {
+    memory_range recorded;
+    std::uintptr_t address{0};
+    std::size_t first_block{0};
+  };
+
+  std::vector<slab> slabs_;
+  std::size_t block_count_{0};
+};
+
+}  // namespace rmm_uvm::replay
