@@ -79,12 +79,12 @@ run_tests() {
 }
 
 plain() {
-  build_variant plain "" "$quick" core_tests monitor_tests concurrency_tests cuda_tests mr_tests
+  build_variant plain "" "$quick" core_tests replay_tests monitor_tests concurrency_tests cuda_tests mr_tests
   run_tests plain
 }
 
 asan() {
-  build_variant asan address,undefined "$quick" core_tests monitor_tests concurrency_tests cuda_tests mr_tests
+  build_variant asan address,undefined "$quick" core_tests replay_tests monitor_tests concurrency_tests cuda_tests mr_tests
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan
 }
 

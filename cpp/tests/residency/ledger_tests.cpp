@@ -117,6 +117,39 @@ TEST(Ledger, RemovingAnUnknownSlabChangesNothing)
   EXPECT_EQ(ledger.slab_of(slab_address), four_blocks);
 }
 
+TEST(Ledger, BlocksPutInDoubtAreDoubtfulInTheSameEpoch)
+{
+  residency_ledger ledger;
+  ledger.add_slab(four_blocks);
+  ledger.mark_on_device(four_blocks, 1);
+  ledger.doubt({slab_address + blocks(1) + 256, blocks(1)});  // parts of blocks 1 and 2
+  EXPECT_FALSE(ledger.all_on_device(1));
+  EXPECT_EQ(ledger.doubtful_runs(four_blocks, 1), (ranges{{slab_address + blocks(1), blocks(2)}}));
+  ledger.mark_on_device(four_blocks, 1);
+  EXPECT_TRUE(ledger.all_on_device(1));
+}
+
+TEST(Ledger, DoubtAboutBlocksInDoubtChangesNothing)
+{
+  residency_ledger ledger;
+  ledger.add_slab(four_blocks);
+  ledger.mark_on_device({slab_address, blocks(2)}, 1);
+  ledger.doubt({slab_address + blocks(2), blocks(2)});
+  ledger.doubt({slab_address + blocks(2), blocks(2)});
+  ledger.mark_on_device({slab_address + blocks(2), blocks(2)}, 1);
+  EXPECT_TRUE(ledger.all_on_device(1));
+}
+
+TEST(Ledger, DoubtOutsideAllSlabsChangesNothing)
+{
+  residency_ledger ledger;
+  ledger.add_slab(four_blocks);
+  ledger.mark_on_device(four_blocks, 1);
+  ledger.doubt({slab_address + blocks(4), blocks(1)});
+  ledger.doubt({slab_address, 0});
+  EXPECT_TRUE(ledger.all_on_device(1));
+}
+
 TEST(Ledger, MarkingCountsOnlyWholeBlocks)
 {
   residency_ledger ledger;

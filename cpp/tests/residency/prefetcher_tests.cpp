@@ -328,5 +328,70 @@ TEST(SkipReason, EveryReasonHasAName)
   EXPECT_STREQ(to_string(static_cast<skip_reason>(skip_reason_count)), "unknown");
 }
 
+// Dead blocks
+
+TEST_F(Prefetcher, DeadBlocksAreDiscardedInOneCallAndPutInDoubt)
+{
+  take_slab();
+  std::vector<memory_range> const dead{block_range(slab_address, 1, 2),
+                                       block_range(slab_address, 5, 1)};
+  EXPECT_TRUE(prefetcher.on_dead(dead, stream));
+  EXPECT_EQ(driver->take_calls("discard"),
+            (calls{{"discard", {dead[0], dead[1]}, stream, location::host_id}}));
+  EXPECT_TRUE(in_doubt(dead[0]));
+  EXPECT_TRUE(in_doubt(dead[1]));
+  EXPECT_FALSE(in_doubt(block_range(slab_address, 3, 2)));
+  EXPECT_EQ(prefetcher.statistics().discarded_bytes, blocks(3));
+}
+
+TEST_F(Prefetcher, AllocationOverDeadBlocksMakesThemUsable)
+{
+  take_slab();
+  std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
+  EXPECT_TRUE(prefetcher.on_dead(dead, stream));
+  static_cast<void>(driver->take_calls());
+  EXPECT_TRUE(prefetcher.on_allocate(block_range(slab_address, 0, 4), stream, automatic));
+  EXPECT_EQ(driver->take_calls("discard_and_prefetch"),
+            (calls{{"discard_and_prefetch", {dead[0]}, stream, 0}}));
+}
+
+TEST_F(Prefetcher, DeadBlocksStayWhereTheDeviceCannotDiscard)
+{
+  driver->facts.discard = availability::no("too old");
+  take_slab();
+  std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
+  EXPECT_FALSE(prefetcher.on_dead(dead, stream));
+  EXPECT_TRUE(driver->take_calls("discard").empty());
+  EXPECT_FALSE(in_doubt(dead[0]));
+}
+
+TEST_F(Prefetcher, DeadBlocksStayWhileAGraphIsCaptured)
+{
+  take_slab();
+  driver->capture = capture_state::capturing;
+  std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
+  EXPECT_FALSE(prefetcher.on_dead(dead, stream));
+  EXPECT_TRUE(driver->take_calls("discard").empty());
+  EXPECT_EQ(skipped(skip_reason::capturing), 1U);
+}
+
+TEST_F(Prefetcher, DiscardThatFailedLeavesTheBlocksInDoubt)
+{
+  take_slab();
+  driver->answers["discard"] = {status_code::driver_error, 1, "discard"};
+  std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
+  EXPECT_FALSE(prefetcher.on_dead(dead, stream));
+  EXPECT_TRUE(in_doubt(dead[0]));
+  EXPECT_EQ(prefetcher.statistics().failed_calls, 1U);
+  EXPECT_EQ(prefetcher.statistics().discarded_bytes, 0U);
+}
+
+TEST_F(Prefetcher, NoDeadBlocksIssueNothing)
+{
+  take_slab();
+  EXPECT_FALSE(prefetcher.on_dead({}, stream));
+  EXPECT_TRUE(driver->take_calls().empty());
+}
+
 }  // namespace
 }  // namespace rmm_uvm
