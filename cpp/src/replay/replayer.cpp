@@ -31,6 +31,7 @@ constexpr stream_handle stream = nullptr;
 {
   slab_map slabs;
   for (auto const& slab : recorded) {
+    slabs.check(slab);
     std::uintptr_t address = 0;
     if (!chain.driver().allocate_managed(slab.bytes, address).ok()) { throw std::bad_alloc{}; }
     slabs.add(slab, address);

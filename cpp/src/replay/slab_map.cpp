@@ -8,11 +8,10 @@
 
 namespace rmm_uvm::replay {
 
-void slab_map::add(memory_range recorded, std::uintptr_t address)
+void slab_map::check(memory_range recorded) const
 {
-  auto const whole_blocks = [](std::size_t value) { return value % va_block_bytes == 0; };
-  if (recorded.bytes == 0 || !whole_blocks(recorded.bytes) || !whole_blocks(recorded.address) ||
-      !whole_blocks(address)) {
+  if (recorded.bytes == 0 || recorded.bytes % va_block_bytes != 0 ||
+      recorded.address % va_block_bytes != 0) {
     throw std::invalid_argument{"a slab is made of whole blocks of 2 MiB, at least one"};
   }
   if (!slabs_.empty() && recorded.address < slabs_.back().recorded.end()) {
@@ -20,6 +19,14 @@ void slab_map::add(memory_range recorded, std::uintptr_t address)
   }
   if (recorded.end() < recorded.address) {
     throw std::invalid_argument{"a slab ends within the address space"};
+  }
+}
+
+void slab_map::add(memory_range recorded, std::uintptr_t address)
+{
+  check(recorded);
+  if (address % va_block_bytes != 0) {
+    throw std::invalid_argument{"a slab's stand-in begins at a block boundary"};
   }
   slabs_.push_back({recorded, address, block_count_});
   block_count_ += recorded.bytes / va_block_bytes;

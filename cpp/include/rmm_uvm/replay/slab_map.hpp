@@ -25,10 +25,16 @@ struct located_range {
 class slab_map {
  public:
   /**
+   * @brief Looks whether a slab could be added.
+   * @throws std::invalid_argument if it is empty, not of whole blocks, or not above the last
+   */
+  void check(memory_range recorded) const;
+
+  /**
    * @brief Adds a slab above those there are.
    * @param recorded of whole blocks
    * @param address of the slab that stands for it, at a block boundary
-   * @throws std::invalid_argument if the slab is empty, not of whole blocks, or not above the last
+   * @throws std::invalid_argument as `check` does, or if `address` is not at a block boundary
    */
   void add(memory_range recorded, std::uintptr_t address);
 
