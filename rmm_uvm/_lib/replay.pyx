@@ -59,7 +59,7 @@ cdef class Replayer:
     Not thread-safe. `feed` does not hold Python's lock.
     """
 
-    def __cinit__(
+    def __init__(
         self,
         SimulatedDevice device not None,
         slabs,

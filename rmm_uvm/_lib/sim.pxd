@@ -82,6 +82,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         uint64_t host_to_device_bytes
         uint64_t device_to_host_bytes
         uint64_t evicted_bytes
+        uint64_t evicted_blocks
         uint64_t dropped_bytes
         uint64_t gpu_fault_groups
         uint64_t gpu_faults

@@ -12,7 +12,9 @@ says what that means.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import math
+from dataclasses import asdict
+from typing import Literal
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.planner.events import REPLAY_DTYPE, Progress, Workload
 from rmm_uvm.planner.result import OutOfMemory, ReplayResult, StageResult, Timeline
+from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.units import parse_bytes
 
 __all__ = ["Policy", "PrefetchMode", "replay"]
@@ -28,7 +31,10 @@ __all__ = ["Policy", "PrefetchMode", "replay"]
 PrefetchMode = Literal["auto", "always", "never"]
 Policy = Literal["driver", "discard-dead"]
 
+_DEFAULT_DRIVER = DriverSettings()
 _BLOCK_BYTES = 2 << 20
+# The kernels' own time is in the recording: here only what the driver does takes any.
+_KERNELS_TAKE_NO_TIME = {"memory_bytes_per_ns": math.inf, "launch_ns": 0.0}
 # Events between two looks at Python: the progress bar, and Ctrl-C.
 _CHUNK_EVENTS = 8192
 _POINT_DTYPE = np.dtype(
@@ -44,11 +50,11 @@ _POINT_DTYPE = np.dtype(
 
 def replay(
     workload: Workload,
-    machine: Any,
+    machine: Machine,
     *,
     device_bytes: int | str,
     prefetch: PrefetchMode = "auto",
-    driver: Any = None,
+    driver: DriverSettings = _DEFAULT_DRIVER,
     policy: Policy = "driver",
     host_bytes: int | str | None = None,
     progress: Progress | None = None,
@@ -120,7 +126,10 @@ def replay(
 
 
 def _device(
-    machine: Any, driver: Any, device_bytes: int | str, host_bytes: int | str | None
+    machine: Machine,
+    driver: DriverSettings,
+    device_bytes: int | str,
+    host_bytes: int | str | None,
 ) -> SimulatedDevice:
     """Make the card."""
     capacity_bytes = parse_bytes(device_bytes, name="device_bytes")
@@ -130,6 +139,8 @@ def _device(
     return SimulatedDevice(
         blocks * _BLOCK_BYTES,
         host_bytes=None if host_bytes is None else parse_bytes(host_bytes, name="host_bytes"),
+        machine={**machine.constants(), **_KERNELS_TAKE_NO_TIME},
+        driver=asdict(driver),
     )
 
 
@@ -172,9 +183,9 @@ def _result(replayer: Replayer, workload: Workload, device_bytes: int) -> Replay
         to_device_bytes=counts["host_to_device_bytes"],
         to_host_bytes=counts["device_to_host_bytes"],
         evicted_bytes=counts["evicted_bytes"],
-        evicted_blocks=-(-counts["evicted_bytes"] // _BLOCK_BYTES),
+        evicted_blocks=counts["evicted_blocks"],
         dropped_bytes=counts["dropped_bytes"],
-        gpu_faults=counts["gpu_fault_groups"],
+        gpu_faults=counts["gpu_faults"],
         peak_resident_bytes=counts["peak_resident_bytes"],
         peak_live_bytes=replayer.peak_live_bytes,
         host_page_bytes=counts["host_page_bytes"],

@@ -288,6 +288,7 @@ simulated_statistics simulated_device::statistics() const noexcept
   return {.host_to_device_bytes = counted.to_device_bytes,
           .device_to_host_bytes = counted.to_host_bytes,
           .evicted_bytes        = counted.evicted_bytes,
+          .evicted_blocks       = counted.evicted_blocks,
           .dropped_bytes        = counted.dropped_bytes,
           .gpu_fault_groups     = counted.fault_services,
           .gpu_faults           = counted.gpu_faults,

@@ -45,6 +45,7 @@ struct simulated_statistics {
   std::uint64_t host_to_device_bytes{0};  ///< migrated to the device
   std::uint64_t device_to_host_bytes{0};  ///< migrated to the host, evictions included
   std::uint64_t evicted_bytes{0};         ///< of those, written back to make room
+  std::uint64_t evicted_blocks{0};        ///< chunks taken away to make room, copied or not
   std::uint64_t dropped_bytes{0};         ///< discarded pages that left without a copy
   std::uint64_t gpu_fault_groups{0};      ///< blocks served, once for each batch of faults on them
                                           ///< (4 KiB pages once discarded)
