@@ -47,6 +47,12 @@ class uvm_model::progress {
   bool write_;
 };
 
+bool uvm_model::hits(std::uint32_t block, unsigned gpu) const noexcept
+{
+  return blocks_.all_on_gpu(block, gpu) && blocks_.nothing_discarded(block) &&
+         !blocks_.policy(block).read_mostly;
+}
+
 page_set uvm_model::missing_for(std::uint32_t block,
                                 unsigned gpu,
                                 page_set const& pages,
@@ -223,6 +229,12 @@ status uvm_model::launch(kernel_launch const& kernel)
           given.block = chunk_lists::nobody;
           --running;
         }
+        continue;
+      }
+      if (hits(given.block, kernel.gpu)) {
+        now_ns += static_cast<double>(given.pages.bytes()) / machine.memory_bytes_per_ns;
+        ++counters_.block_operations;
+        given.pages = {};
         continue;
       }
       page_set remote;

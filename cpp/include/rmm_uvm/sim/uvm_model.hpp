@@ -222,6 +222,8 @@ class uvm_model {
   void end_call(std::uint64_t stream, bool deferred);
 
   // Faults; uvm_faults.cpp.
+  // Whether any access finds all that it needs: the usual case, told without looking at pages.
+  [[nodiscard]] bool hits(std::uint32_t block, unsigned gpu) const noexcept;
   [[nodiscard]] page_set missing_for(std::uint32_t block,
                                      unsigned gpu,
                                      page_set const& pages,
