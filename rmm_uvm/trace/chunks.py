@@ -17,9 +17,10 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from rmm_uvm.errors import DataError
+from rmm_uvm.trace.compressed import Bytes, unpacked
 
 __all__ = ["LARGEST_PAYLOAD_BYTES", "ChunkKind", "Chunks", "open_regular"]
 
@@ -40,8 +41,8 @@ class ChunkKind(enum.IntEnum):
 
 
 @contextlib.contextmanager
-def open_regular(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
-    """Open a file for reading, if it is one.
+def open_regular(path: str | os.PathLike[str], what: str) -> Iterator[Bytes]:
+    """Open a file for reading, if it is one; what gzip compressed is unpacked.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def open_regular(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
             os.close(number)
             raise DataError(f"{what} {os.fspath(path)} is not a file")
         with os.fdopen(number, "rb") as file:
-            yield file
+            yield unpacked(file)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -70,7 +71,7 @@ class Chunks:
 
     Parameters
     ----------
-    file : binary file
+    file : Bytes
         At its begin.
     path : str or path-like
         For messages.
@@ -92,7 +93,7 @@ class Chunks:
         If the header is not that of a trace of this version.
     """
 
-    def __init__(self, file: BinaryIO, path: str | os.PathLike[str]) -> None:
+    def __init__(self, file: Bytes, path: str | os.PathLike[str]) -> None:
         self._file = file
         self._path = Path(path)
         self.facts = self._read_header()
@@ -102,6 +103,12 @@ class Chunks:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield kind and payload."""
+        self._begin = self._file.tell()
+        yield from self._until_the_end()
+        if self._file.wrong and not self.damaged:
+            self.damage(self._file.wrong)
+
+    def _until_the_end(self) -> Iterator[tuple[int, bytes]]:
         while True:
             self._begin = self._file.tell()
             head = self._file.read(_CHUNK.size)
@@ -132,6 +139,8 @@ class Chunks:
 
     def _read_header(self) -> Mapping[str, Any]:
         head = self._file.read(_HEADER.size)
+        if self._file.wrong and len(head) < _HEADER.size:
+            raise DataError(f"the trace {self._path} cannot be read: {self._file.wrong}")
         if not head:
             raise DataError(f"the trace {self._path} is empty")
         if not head.startswith(MAGIC[: len(head)]):

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm._lib.trace import ChunkDecoder
 from rmm_uvm.errors import DataError
-from rmm_uvm.trace.chunks import ChunkKind, Chunks, open_regular
 from rmm_uvm.trace.events import EVENT_DTYPE
 from rmm_uvm.trace.marks import Marks
+from rmm_uvm.trace.parts import TraceParts, open_parts
 from rmm_uvm.trace.trace import Trace
 from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
@@ -29,7 +28,8 @@ def read(path: str | os.PathLike[str], *, most_events: int = 50_000_000) -> Trac
     Parameters
     ----------
     path : str or path-like
-        A file that `rmm_uvm._lib.trace.TraceWriter` wrote or is still writing.
+        A file that `rmm_uvm._lib.trace.TraceWriter` wrote or is still writing; gzip may have
+        compressed it.
     most_events : int
         Events to read at most, 48 bytes of memory each; more count as damage.
 
@@ -56,8 +56,8 @@ def read(path: str | os.PathLike[str], *, most_events: int = 50_000_000) -> Trac
     rmm_uvm.errors.DataError: the trace /dev/null is not a file
     """
     try:
-        with open_regular(path, "the trace") as file:
-            return _read(Chunks(file, path), most_events)
+        with open_parts(path) as parts:
+            return _read(parts, most_events)
     except MemoryError:
         raise DataError(
             f"the trace {os.fspath(path)} does not fit into memory: use rmm_uvm.trace.iter_events"
@@ -79,47 +79,32 @@ def iter_events(path: str | os.PathLike[str]) -> Iterator[Rows]:
     DataError
         As `read`; at damage too, after everything before it.
     """
-    decoder = ChunkDecoder()
-    with open_regular(path, "the trace") as file:
-        chunks = Chunks(file, path)
-        for kind, payload in chunks:
-            if kind != ChunkKind.EVENTS:
-                continue
-            raw, _, wrong = decoder.events(payload)
-            if raw:
-                yield np.frombuffer(raw, EVENT_DTYPE)
-            if wrong is not None:
-                chunks.damage(wrong)
-                break
-        if chunks.damaged:
-            raise DataError(f"the trace {os.fspath(path)} is damaged: {chunks.damaged}")
+    with open_parts(path) as parts:
+        for part in parts:
+            if len(part.events):
+                yield part.events
+        if parts.damaged:
+            raise DataError(f"the trace {os.fspath(path)} is damaged: {parts.damaged}")
 
 
-def _read(chunks: Chunks, most_events: int) -> Trace:
-    decoder, marks = ChunkDecoder(), Marks()
+def _read(parts: TraceParts, most_events: int) -> Trace:
+    marks = Marks()
     events, samples, count = [], [], 0
-    for kind, payload in chunks:
-        wrong = None
-        if kind == ChunkKind.EVENTS:
-            raw, found, wrong = decoder.events(payload)
-            events.append(np.frombuffer(raw, EVENT_DTYPE))
-            count += len(events[-1])
-            marks.add(found)
-        elif kind == ChunkKind.SAMPLES:
-            raw, wrong = decoder.samples(payload)
-            samples.append(np.frombuffer(raw, SAMPLE_DTYPE))
-        if wrong is None and count > most_events:
-            wrong = f"there are more than {most_events} events; iter_events has no limit"
-        if wrong is not None:
-            chunks.damage(wrong)
+    for part in parts:
+        events.append(part.events)
+        samples.append(part.samples)
+        marks.add(part.marks)
+        count += len(part.events)
+        if count > most_events:
+            parts.damage(f"there are more than {most_events} events; iter_events has no limit")
             break
     return Trace(
         events=np.concatenate(events) if events else np.empty(0, EVENT_DTYPE),
         samples=np.concatenate(samples) if samples else np.empty(0, SAMPLE_DTYPE),
         stages=marks.stages(),
         annotations=tuple(marks.annotations),
-        facts=chunks.facts,
-        truncated=chunks.truncated,
-        damaged=chunks.damaged,
-        dropped=chunks.dropped,
+        facts=parts.facts,
+        truncated=parts.truncated,
+        damaged=parts.damaged,
+        dropped=parts.dropped,
     )
