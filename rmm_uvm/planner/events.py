@@ -92,6 +92,8 @@ class Workload:
         Settings of the installation that recorded, as a trace keeps them; empty for a log.
     cut_off : str
         Why the recording ends early; "" if it does not.
+    remarks : tuple of str
+        What was passed over or mended while it was read, a line each with a count.
     """
 
     events: NDArray[np.void]
@@ -108,3 +110,4 @@ class Workload:
     device_bytes: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     cut_off: str = ""
+    remarks: tuple[str, ...] = ()

@@ -54,8 +54,6 @@ class LogParts:
     ----------
     truncated : bool
         After iterating: the last line is cut off.
-    damaged : str
-        After iterating: which lines were not understood and passed over; empty if none.
     times_set_back : int
         After iterating: lines whose time was before that of the line above. Threads write a few
         microseconds out of order; the order of lines is right.
@@ -70,7 +68,6 @@ class LogParts:
         self._file = file
         self._path = path
         self.truncated = False
-        self.damaged = ""
         self.times_set_back = 0
         self._latest_ns = self._day_ns = 0
         self._bad = self._first_bad = 0
@@ -99,11 +96,24 @@ class LogParts:
             self.truncated = len(lines.bad) > 0
             yield self._part(lines, begin)
         self.truncated |= bool(self._file.wrong)
-        self.damaged = "; ".join(
-            f"{self._path.name}: {reason}"
-            for reason in (self._bad_lines(), self._file.wrong)
-            if reason
-        )
+
+    @property
+    def bad_lines(self) -> str:
+        """Which lines were not understood and passed over; empty if none."""
+        if self._bad > 1:
+            return f"{self._bad} lines were not understood, the first is line {self._first_bad}"
+        return f"line {self._first_bad} was not understood" if self._bad else ""
+
+    @property
+    def packing_wrong(self) -> str:
+        """What is wrong with the compressed file; empty if nothing."""
+        return self._file.wrong
+
+    @property
+    def damaged(self) -> str:
+        """All that is wrong, with the name of the file; empty if nothing."""
+        reasons = [reason for reason in (self.bad_lines, self.packing_wrong) if reason]
+        return "; ".join(f"{self._path.name}: {reason}" for reason in reasons)
 
     @property
     def position(self) -> tuple[int, int]:
@@ -134,11 +144,6 @@ class LogParts:
         if len(lines) and not self._bad:
             self._first_bad = int(lines[0])
         self._bad += len(lines)
-
-    def _bad_lines(self) -> str:
-        if self._bad > 1:
-            return f"{self._bad} lines were not understood, the first is line {self._first_bad}"
-        return f"line {self._first_bad} was not understood" if self._bad else ""
 
 
 @contextlib.contextmanager

@@ -88,10 +88,10 @@ class _Log:
         self.events = np.concatenate(found) if found else np.empty(0, EVENT_DTYPE)
         self.truncated, self.damaged = parts.truncated, parts.damaged
         self.allocations = int((self.events["kind"] == EventKind.ALLOCATE).sum())
-        _find_allocations(self.events)
+        find_allocations(self.events)
 
 
-def _find_allocations(events: np.ndarray[Any, np.dtype[np.void]]) -> None:
+def find_allocations(events: np.ndarray[Any, np.dtype[np.void]]) -> None:
     """Let the events of one device have the ids of their allocations."""
     kinds = events["kind"]
     allocated = kinds == EventKind.ALLOCATE
