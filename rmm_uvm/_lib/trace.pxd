@@ -32,6 +32,10 @@ cdef extern from "rmm_uvm/monitor/trace_writer.hpp" namespace "rmm_uvm::monitor"
         string failure() except +
         trace_counts counts() noexcept
 
+cdef extern from "rmm_uvm/monitor/live_ranges.hpp" namespace "rmm_uvm::monitor" nogil:
+    cdef cppclass live_ranges:
+        live_ranges() except +
+
 cdef extern from "rmm_uvm/monitor/trace_decoder.hpp" namespace "rmm_uvm::monitor" nogil:
     cdef struct trace_event:
         pass
@@ -101,6 +105,13 @@ cdef extern from *:
                                       std::vector<sample>& result) {
       return trace_decoder::read_samples(as_span(bytes, count), result);
     }
+    inline std::vector<trace_event> follow_events(live_ranges& live, char const* rows,
+                                                  std::size_t count) {
+      std::vector<trace_event> events(count);  // aligned
+      if (count != 0) { std::memcpy(events.data(), rows, count * sizeof(trace_event)); }
+      live.follow(events);
+      return events;
+    }
     inline unsigned kind_of(trace_mark const& mark) noexcept {
       return static_cast<unsigned>(mark.kind);
     }
@@ -123,6 +134,8 @@ cdef extern from *:
         trace_decoder&, const char*, size_t, trace_chunk_events&) except + nogil
     const char* decode_samples_chunk "rmm_uvm_cython::decode_samples"(
         const char*, size_t, vector[sample]&) except + nogil
+    vector[trace_event] follow_events "rmm_uvm_cython::follow_events"(
+        live_ranges&, const char*, size_t) except + nogil
     unsigned kind_of "rmm_uvm_cython::kind_of"(const trace_mark&) noexcept nogil
 
 

@@ -17,7 +17,9 @@ from rmm_uvm._lib.trace cimport (
     begin_stage,
     decode_events_chunk,
     decode_samples_chunk,
+    follow_events,
     kind_of,
+    live_ranges,
     note_allocated,
     note_freed,
     note_touched,
@@ -275,6 +277,44 @@ cdef class ChunkDecoder:
         rows = PyBytes_FromStringAndSize(
             <const char*>found.data(), found.size() * sizeof(sample))
         return rows, None if wrong is NULL else wrong.decode()
+
+
+cdef class LiveRanges:
+    """Which allocations of a recording are live, event by event; for `rmm_uvm.trace`.
+
+    Notes
+    -----
+    Not thread-safe. The events may be anything.
+    """
+
+    cdef live_ranges live
+
+    def follow(self, bytes rows not None):
+        """Fill in ids and flags of the next events.
+
+        Parameters
+        ----------
+        rows : bytes
+            Of `rmm_uvm.trace.events.EVENT_DTYPE`, in the order in which they happened.
+
+        Returns
+        -------
+        bytes
+            The same events.
+
+        Raises
+        ------
+        ValueError
+            If the last row is not whole.
+        """
+        if len(rows) % sizeof(trace_event) != 0:
+            raise ValueError(f"events are {sizeof(trace_event)} bytes each, not {len(rows)} in all")
+        cdef const char* data = rows
+        cdef size_t count = len(rows) // sizeof(trace_event)
+        cdef vector[trace_event] found
+        with nogil:
+            found = follow_events(self.live, data, count)
+        return PyBytes_FromStringAndSize(<const char*>found.data(), count * sizeof(trace_event))
 
 
 cdef bytes _as_text(text):

@@ -18,7 +18,6 @@ from rmm_uvm.trace.chunks import MAGIC, open_regular
 from rmm_uvm.trace.log_lines import HEADER
 from rmm_uvm.trace.log_parts import LogParts, device_of, log_files, open_log
 from rmm_uvm.trace.parts import RawMark, TraceParts, open_parts
-from rmm_uvm.trace.rmm_log import find_allocations
 
 __all__ = ["RecordedPart", "RecordingReader", "open_recording"]
 
@@ -108,12 +107,8 @@ class _LogReader:
         self.facts: Mapping[str, Any] = {}
 
     def __iter__(self) -> Iterator[RecordedPart]:
-        parts = list(self._parts)
-        if not parts:
-            return
-        events = np.concatenate([part.events for part in parts])
-        find_allocations(events)
-        yield RecordedPart(events, np.concatenate([part.lines for part in parts]), ())
+        for part in self._parts:
+            yield RecordedPart(part.events, part.lines, ())
 
     @property
     def position(self) -> tuple[int, int]:
@@ -127,7 +122,14 @@ class _LogReader:
 
     @property
     def remarks(self) -> list[str]:
-        return [reason for reason in (self._parts.bad_lines,) if reason]
+        set_back = self._parts.times_set_back
+        late = (
+            f"{set_back} lines have a time before that of the line above, and count as of its time"
+        )
+        return [
+            *([self._parts.bad_lines] * bool(self._parts.bad_lines)),
+            *([late] * bool(set_back)),
+        ]
 
 
 @contextlib.contextmanager

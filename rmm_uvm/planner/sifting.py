@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.trace.events import EventKind
+from rmm_uvm.trace.events import EventFlag, EventKind
 
 __all__ = ["HIGHEST_ADDRESS", "LARGEST_BYTES", "Passed", "Sieve"]
 
@@ -70,13 +70,15 @@ class Sieve:
         Raises
         ------
         DataError
-            If a range is larger or higher than any memory.
+            If a range is larger or higher than any memory, an allocation overlaps another or a
+            free has another size.
         """
         kinds, nbytes = events["kind"], events["bytes"]
         unknown = (kinds == EventKind.FREE) & (events["id"] < 0)
         failed = kinds == EventKind.ALLOCATE_FAILED
         kept: NDArray[np.bool_] = ~unknown & ~failed & (nbytes > 0)
         self._refuse_absurd(events, numbers, kept)
+        self._refuse_contradiction(events, numbers)
         self._unknown.add(numbers[unknown & (nbytes > 0)])
         self._failed.add(numbers[failed])
         return kept
@@ -114,4 +116,19 @@ class Sieve:
             raise DataError(
                 f"{self._unit} {numbers[at]} of {self._path} is of {nbytes[at]} bytes at "
                 f"{int(addresses[at]):#x}, which no machine has: the file is damaged"
+            )
+
+    def _refuse_contradiction(self, events: Rows, numbers: NDArray[np.int64]) -> None:
+        contradicting = np.flatnonzero(events["flags"])
+        if len(contradicting):
+            at = contradicting[0]
+            where = f"{events['bytes'][at]} bytes at {int(events['address'][at]):#x}"
+            said = (
+                f"allocates {where} over memory that was not freed"
+                if events["flags"][at] & EventFlag.OVERLAPS
+                else f"frees {where}, where another size was allocated"
+            )
+            raise DataError(
+                f"{self._unit} {numbers[at]} of {self._path} {said}: the recording lost events or "
+                "is of several runs, and cannot be replayed"
             )

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of a trace's events: what was allocated, freed and touched, one row each.
 
-The compiled decoder writes the same layout (``cpp/include/rmm_uvm/monitor/trace_decoder.hpp``).
+The compiled decoder writes the same layout (``cpp/include/rmm_uvm/monitor/trace_event.hpp``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import enum
 
 import numpy as np
 
-__all__ = ["EVENT_DTYPE", "EventKind"]
+__all__ = ["EVENT_DTYPE", "EventFlag", "EventKind"]
 
 EVENT_DTYPE = np.dtype(
     [
@@ -23,12 +23,13 @@ EVENT_DTYPE = np.dtype(
         ("thread", "<u4"),
         ("device_id", "<i2"),
         ("kind", "u1"),
-        ("reserved", "u1"),
+        ("flags", "u1"),
     ]
 )
 """``time_ns`` counts from the trace's begin, in whole microseconds. ``stream`` is the handle, and
 ``thread`` the number that the kernel gave. ``id`` counts allocations from 0; a free, and a touch of
-an allocation's first byte, have that of their allocation, or -1 if it is not in the trace."""
+an allocation's first byte, have that of their allocation, or -1 if it is not in the trace.
+``flags`` are those of `EventFlag`, added up."""
 
 
 class EventKind(enum.IntEnum):
@@ -44,3 +45,12 @@ class EventKind(enum.IntEnum):
     CPU_WRITE = 6
     ALLOCATE_FAILED = 7
     """Only in RMM's logs; the address is 0."""
+
+
+class EventFlag(enum.IntFlag):
+    """Bits of the field ``flags``: what contradicts earlier events."""
+
+    OVERLAPS = 1
+    """The allocation overlaps memory that is live."""
+    OTHER_SIZE = 2
+    """The free has another size than its allocation."""

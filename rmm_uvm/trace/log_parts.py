@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rmm_uvm._lib.trace import LiveRanges
 from rmm_uvm.errors import DataError
 from rmm_uvm.trace.chunks import open_regular
 from rmm_uvm.trace.compressed import Bytes
+from rmm_uvm.trace.events import EVENT_DTYPE
 from rmm_uvm.trace.log_lines import HEADER, Lines, parse_lines
 
 __all__ = ["LogPart", "LogParts", "device_of", "log_files", "open_log"]
@@ -37,8 +39,7 @@ class LogPart(NamedTuple):
     Attributes
     ----------
     events : ndarray, dtype `rmm_uvm.trace.EVENT_DTYPE`
-        In the order of the lines; times never go back and are those of the first day's midnight;
-        ``id`` is -1.
+        In the order of the lines; times never go back and count from the first day's midnight.
     lines : ndarray
         The line of each, counted from 1.
     """
@@ -72,6 +73,7 @@ class LogParts:
         self._latest_ns = self._day_ns = 0
         self._bad = self._first_bad = 0
         self._device_id = device_of(path)
+        self._live = LiveRanges()
         begin = file.read(len(HEADER) + 2)
         rest = begin.removeprefix(HEADER).lstrip(b"\r")
         if not begin.startswith(HEADER) or rest[:1] not in (b"", b"\n"):
@@ -124,7 +126,8 @@ class LogParts:
         events = lines.events
         events["time_ns"] = self._times(events["time_ns"].astype(np.int64))
         events["device_id"] = self._device_id
-        return LogPart(events, lines.numbers + begin)
+        followed = np.frombuffer(self._live.follow(events.tobytes()), EVENT_DTYPE)
+        return LogPart(followed, lines.numbers + begin)
 
     def _times(self, times_ns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return times that go on past midnight, and never back."""

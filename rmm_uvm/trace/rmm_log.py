@@ -88,18 +88,3 @@ class _Log:
         self.events = np.concatenate(found) if found else np.empty(0, EVENT_DTYPE)
         self.truncated, self.damaged = parts.truncated, parts.damaged
         self.allocations = int((self.events["kind"] == EventKind.ALLOCATE).sum())
-        find_allocations(self.events)
-
-
-def find_allocations(events: np.ndarray[Any, np.dtype[np.void]]) -> None:
-    """Let the events of one device have the ids of their allocations."""
-    kinds = events["kind"]
-    allocated = kinds == EventKind.ALLOCATE
-    events["id"][allocated] = np.arange(allocated.sum())
-    # Ordered by address, then as they came: the allocation of a free is just before it.
-    order = np.flatnonzero(kinds != EventKind.ALLOCATE_FAILED)
-    order = order[events["address"][order].argsort(kind="stable")]
-    before, here = order[:-1], order[1:]
-    known = (kinds[here] == EventKind.FREE) & (kinds[before] == EventKind.ALLOCATE)
-    known &= events["address"][here] == events["address"][before]
-    events["id"][here[known]] = events["id"][before[known]]

@@ -19,10 +19,8 @@ constexpr char const* no_context = "a record comes before its context";
 /** @brief The state within one chunk; each function reads one record and returns what is wrong. */
 class trace_decoder::chunk_reader {
  public:
-  chunk_reader(trace_decoder& decoder,
-               std::span<std::uint8_t const> payload,
-               trace_chunk_events& result)
-    : decoder_{decoder}, bytes_{payload}, result_{result}
+  chunk_reader(std::span<std::uint8_t const> payload, trace_chunk_events& result)
+    : bytes_{payload}, result_{result}
   {
   }
 
@@ -38,7 +36,6 @@ class trace_decoder::chunk_reader {
   struct allocation {
     std::uint64_t address;
     std::uint64_t bytes;
-    std::int64_t id;
     std::int16_t device_id;
   };
   struct context {
@@ -138,10 +135,8 @@ class trace_decoder::chunk_reader {
       if (kind == trace_record::allocate_at && !read_bytes(bytes)) { return cut_off; }
       expect_after(address, bytes);
     }
-    auto const id = decoder_.next_id_++;
-    allocations_.push_back({address, bytes, id, current_.device_id});
-    decoder_.live_[{address, current_.device_id}] = id;
-    add(trace_event_kind::allocate, address, bytes, id);
+    allocations_.push_back({address, bytes, current_.device_id});
+    add(trace_event_kind::allocate, address, bytes);
     return fine;
   }
 
@@ -157,10 +152,7 @@ class trace_decoder::chunk_reader {
     } else if (!read_range(address, bytes)) {
       return cut_off;
     }
-    auto const it = decoder_.live_.find({address, current_.device_id});
-    auto const id = it == decoder_.live_.end() ? -1 : it->second;
-    if (it != decoder_.live_.end()) { decoder_.live_.erase(it); }
-    add(trace_event_kind::free, address, bytes, id);
+    add(trace_event_kind::free, address, bytes);
     return fine;
   }
 
@@ -172,11 +164,7 @@ class trace_decoder::chunk_reader {
     if (!bytes_.number(flags) || !read_range(address, bytes)) { return cut_off; }
     if ((flags & ~(trace_touch_write | trace_touch_by_cpu)) != 0) { return "a touch of no kind"; }
     auto const kind = static_cast<std::uint64_t>(trace_event_kind::read) + flags;
-    auto const it   = decoder_.live_.find({address, current_.device_id});
-    add(static_cast<trace_event_kind>(kind),
-        address,
-        bytes,
-        it == decoder_.live_.end() ? -1 : it->second);
+    add(static_cast<trace_event_kind>(kind), address, bytes);
     return fine;
   }
 
@@ -218,20 +206,19 @@ class trace_decoder::chunk_reader {
     return fine;
   }
 
-  void add(trace_event_kind kind, std::uint64_t address, std::uint64_t bytes, std::int64_t id)
+  void add(trace_event_kind kind, std::uint64_t address, std::uint64_t bytes)
   {
     result_.events.push_back({tick_ * trace_tick_ns,
                               address,
                               bytes,
                               current_.stream,
-                              id,
+                              -1,
                               current_.thread,
                               current_.device_id,
                               kind,
                               0});
   }
 
-  trace_decoder& decoder_;
   number_reader bytes_;
   trace_chunk_events& result_;
   std::vector<allocation> allocations_;
@@ -245,7 +232,10 @@ class trace_decoder::chunk_reader {
 char const* trace_decoder::read_events(std::span<std::uint8_t const> payload,
                                        trace_chunk_events& result)
 {
-  return chunk_reader{*this, payload, result}.read();
+  auto const before      = result.events.size();
+  auto const* const wrong = chunk_reader{payload, result}.read();
+  live_.follow(std::span{result.events}.subspan(before));
+  return wrong;
 }
 
 char const* trace_decoder::read_samples(std::span<std::uint8_t const> payload,

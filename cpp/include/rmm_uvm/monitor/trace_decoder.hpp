@@ -2,42 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/monitor/live_ranges.hpp>
 #include <rmm_uvm/monitor/sample.hpp>
+#include <rmm_uvm/monitor/trace_event.hpp>
 #include <rmm_uvm/monitor/trace_format.hpp>
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace rmm_uvm::monitor {
-
-/** @brief What an event of a trace says. */
-enum class trace_event_kind : std::uint8_t {
-  allocate = 1,
-  free,
-  read,       ///< a kernel reads
-  write,      ///< a kernel writes, or reads and writes
-  cpu_read,   ///< the CPU reads
-  cpu_write,  ///< the CPU writes, or reads and writes
-};
-
-/** @brief One event, in the layout of NumPy's rows (rmm_uvm/trace/events.py). */
-struct trace_event {
-  std::uint64_t time_ns{0};  ///< since the trace began
-  std::uint64_t address{0};  ///< first byte
-  std::uint64_t bytes{0};    ///< length
-  std::uint64_t stream{0};   ///< handle
-  std::int64_t id{-1};       ///< of the allocation, counted from 0; -1: not known
-  std::uint32_t thread{0};   ///< the kernel's number
-  std::int16_t device_id{0};
-  trace_event_kind kind{trace_event_kind::allocate};
-  std::uint8_t reserved{0};
-};
-static_assert(sizeof(trace_event) == 48 && std::is_trivially_copyable_v<trace_event>);
 
 /** @brief A stage's begin or end, or an annotation. */
 struct trace_mark {
@@ -78,9 +53,7 @@ class trace_decoder {
                                                 std::vector<sample>& result);
 
  private:
-  // Ordered, since a made-up file could let every hash collide.
-  std::map<std::pair<std::uint64_t, int>, std::int64_t> live_;
-  std::int64_t next_id_{0};
+  live_ranges live_;
 
   class chunk_reader;
 };
