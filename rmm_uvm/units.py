@@ -17,6 +17,7 @@ import re
 from typing import SupportsIndex, TypeAlias
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 
 __all__ = ["Bytes", "Size", "format_bytes", "parse_bytes", "parse_size"]
 
@@ -106,7 +107,7 @@ def parse_size(value: Size, total_bytes: int, name: str = "size", *, minimum_byt
     if isinstance(value, float):
         # Written so that NaN, which compares false with everything, is refused too.
         if not 0 < value <= 1:
-            raise ConfigurationError(f"{name}={value!r}: expected {_ACCEPTED_SIZE}")
+            raise ConfigurationError(f"{name}={shown(value)}: expected {_ACCEPTED_SIZE}")
         size_bytes = int(value * total_bytes)
     else:
         size_bytes = _bytes_of(value, name, _ACCEPTED_SIZE)
@@ -142,7 +143,7 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
     if isinstance(value, str):
         match = _PATTERN.fullmatch(value.strip())
         if match is None:
-            raise ConfigurationError(f"{name}={value!r}: expected {accepted}")
+            raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
         # By way of a double, as RMM does, so that both round alike.
         amount = float(match[1]) * _MULTIPLIERS[(match[2] or "").lower()]
         # An infinite amount is only too large; _checked says so.
@@ -153,14 +154,14 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
             return operator.index(value)  # type: ignore[arg-type]
         except TypeError:
             pass
-    raise ConfigurationError(f"{name}={value!r}: expected {accepted}")
+    raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
 
 
 def _checked(size_bytes: int, value: object, name: str, minimum_bytes: int) -> int:
     """Return `size_bytes` if it lies within the bounds that every size has."""
     if size_bytes < minimum_bytes:
         bound = "greater than 0" if minimum_bytes == 1 else f"{minimum_bytes} bytes or more"
-        raise ConfigurationError(f"{name}={value!r}: a size must be {bound}")
+        raise ConfigurationError(f"{name}={shown(value)}: a size must be {bound}")
     if size_bytes > _MAXIMUM_BYTES:
-        raise ConfigurationError(f"{name}={value!r}: a size must be below 2**63 bytes (8 EiB)")
+        raise ConfigurationError(f"{name}={shown(value)}: a size must be below 2**63 bytes (8 EiB)")
     return size_bytes

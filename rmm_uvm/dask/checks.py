@@ -10,11 +10,12 @@ can be compared. Whether a size fits the device is seen when the pool is made.
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 from rmm_uvm.units import parse_bytes, parse_size
 from rmm_uvm.watch.thresholds import Thresholds
 
@@ -49,7 +50,7 @@ def _one_of(name: str, allowed: tuple[Any, ...]) -> Callable[[Any], Any]:
         for each in allowed:  # 1 is not True
             if type(value) is type(each) and value == each:
                 return each
-        raise ConfigurationError(f"{name}={value!r}: use {', '.join(map(repr, allowed))}")
+        raise ConfigurationError(f"{name}={shown(value)}: use {', '.join(map(repr, allowed))}")
 
     return check
 
@@ -63,7 +64,7 @@ def _libraries(value: Any) -> tuple[str, ...]:
         names = tuple(name for name in names if name != "")
         if all(name in _LIBRARIES for name in names):
             return names
-    raise ConfigurationError(f"libraries={value!r}: a list of 'cupy' and 'torch', [] for none")
+    raise ConfigurationError(f"libraries={shown(value)}: a list of 'cupy' and 'torch', [] for none")
 
 
 def _monitor(value: Any) -> bool | dict[str, Any]:
@@ -89,7 +90,9 @@ def _thresholds(value: Any) -> dict[str, Any] | None:
 def _driver(value: Any) -> str | None:
     kind, colon, size = value.partition(":") if isinstance(value, str) else ("", "", "")
     if value is not None and (kind not in ("cuda", "simulated") or (kind == "cuda" and colon)):
-        raise ConfigurationError(f"driver={value!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")
+        raise ConfigurationError(
+            f"driver={shown(value)}: use 'cuda', 'simulated' or 'simulated:SIZE'"
+        )
     if size:
         _check_device_memory(value, size)
     return None if value is None else str(value)
@@ -103,46 +106,47 @@ def _check_device_memory(driver: str, size: str) -> None:
         size_bytes = 0
     if size_bytes <= 0 or size_bytes % _BLOCK_BYTES:
         raise ConfigurationError(
-            f"driver={driver!r}: a simulated device has a multiple of 2 MiB: simulated:64MiB"
+            f"driver={shown(driver)}: a simulated device has a multiple of 2 MiB: simulated:64MiB"
         )
 
 
 def _workers_per_host(value: Any) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
-    raise ConfigurationError(f"workers_per_host={value!r}: a number of workers, from 1")
+    raise ConfigurationError(f"workers_per_host={shown(value)}: a number of workers, from 1")
 
 
 def _protocol(value: Any) -> str | None:
     if value is None or (isinstance(value, str) and value):
         return value
-    raise ConfigurationError(f"protocol={value!r}: such as 'ucxuvm' or 'tcp'")
+    raise ConfigurationError(f"protocol={shown(value)}: such as 'ucxuvm' or 'tcp'")
 
 
 def _comm(value: Any) -> dict[str, Any]:
     found = _mapping("comm", {} if value is None else value, "a mapping of settings")
     if wrong := [name for name in found if name not in _COMM]:
         raise ConfigurationError(
-            f"comm has {', '.join(map(repr, wrong))}: it can have {', '.join(_COMM)}"
+            f"comm has {', '.join(map(shown, wrong[:3]))}: it can have {', '.join(_COMM)}"
         )
     if (size := found.get("chunk_size")) is not None:
         found["chunk_size"] = parse_bytes(size, "comm.chunk_size")
     seconds = found.get("wait_seconds", 0)
     number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or not math.isfinite(seconds) or seconds < 0:
-        raise ConfigurationError(f"comm.wait_seconds={seconds!r}: seconds, from 0")
+    if not number or not 0 <= seconds <= sys.float_info.max:
+        raise ConfigurationError(f"comm.wait_seconds={shown(seconds)}: seconds, from 0")
     return found
 
 
 def _mapping(name: str, value: Any, wanted: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise ConfigurationError(f"{name}={value!r}: use {wanted}")
+        raise ConfigurationError(f"{name}={shown(value)}: use {wanted}")
     found = {str(key).replace("-", "_"): each for key, each in value.items()}
     try:
         json.dumps(found, allow_nan=False)
     except (TypeError, ValueError):
         raise ConfigurationError(
-            f"{name}={value!r}: workers are other processes, so only numbers, text, true and false"
+            f"{name}={shown(value)}: workers are other processes, so only numbers, text, true and "
+            "false"
         ) from None
     return found
 

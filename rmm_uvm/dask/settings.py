@@ -14,6 +14,7 @@ from typing import Any
 
 from rmm_uvm.dask.checks import CHECKS
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 from rmm_uvm.watch.thresholds import Thresholds
 
 __all__ = ["NAMES", "Settings", "checked", "settings_of"]
@@ -125,7 +126,7 @@ def settings_of(
     """
     if section is not None and not isinstance(section, Mapping):
         raise ConfigurationError(
-            f"Dask's configuration has rmm-uvm: {section!r}, and it is a section of settings"
+            f"Dask's configuration has rmm-uvm: {shown(section)}, and it is a section of settings"
         )
     return Settings().changed(section or {}).changed(keywords or {})
 
@@ -141,7 +142,7 @@ def checked(keywords: Mapping[str, Any]) -> dict[str, Any]:
     found = {str(name).replace("-", "_"): value for name, value in keywords.items()}
     if wrong := [name for name in found if name not in NAMES]:
         raise ConfigurationError(
-            f"rmm_uvm on Dask has no setting {', '.join(map(repr, wrong))}: "
+            f"rmm_uvm on Dask has no setting {', '.join(map(shown, wrong[:3]))}: "
             f"there are {', '.join(NAMES)}"
         )
     return {name: CHECKS[name](value) for name, value in found.items()}

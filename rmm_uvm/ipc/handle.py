@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.ipc.array import item_bytes
+from rmm_uvm.messages import shown
 
 __all__ = ["MAGIC", "VERSION", "Handle"]
 
@@ -168,7 +169,9 @@ class Handle(NamedTuple):
         typestr = body[end:].decode("ascii", errors="replace")
         size = item_bytes(typestr)
         if size is None or size * math.prod(shape) != nbytes or nbytes == 0:
-            raise DataError(f"the handle contradicts itself: {nbytes} bytes of type {typestr!r}")
+            raise DataError(
+                f"the handle contradicts itself: {nbytes} bytes of type {shown(typestr)}"
+            )
         if offset + nbytes > slab_bytes:
             raise DataError(
                 f"the handle names {nbytes} bytes at {offset} of a slab of {slab_bytes} bytes"

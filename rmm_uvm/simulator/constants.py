@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from rmm_uvm.messages import shown
+
 __all__ = ["CONSTANTS", "Constant"]
 
 # Sizes and counts travel through C as unsigned 64-bit and 32-bit integers.
@@ -53,13 +55,13 @@ class Constant:
         """Return why `value` cannot be this constant's; "" if it can."""
         wanted = self._wanted()
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"{value!r} is not a number: expected {wanted}"
+            return f"{shown(value)} is not a number: expected {wanted}"
         # Written so that NaN, which compares false with everything, is refused too.
         is_within = value >= 0 if self.may_be_zero else value > 0
         if not is_within or value > min(self.maximum, sys.float_info.max):
-            return f"{value!r}: expected {wanted}"
+            return f"{shown(value)}: expected {wanted}"
         if self.is_whole and value != int(value):
-            return f"{value!r}: expected {wanted}"
+            return f"{shown(value)}: expected {wanted}"
         return ""
 
     def converted(self, value: float) -> float:

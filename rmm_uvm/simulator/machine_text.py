@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.messages import shown
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.profile import Machine
 
@@ -128,15 +129,14 @@ def _refuse_unknown(where: str, kind: str, found: Mapping[str, Any], known: Iter
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else "see docs/machines.md"
-            raise DataError(f"{where}: unknown {kind} {name!r}; {hint}")
+            raise DataError(f"{where}: unknown {kind} {shown(name)}; {hint}")
 
 
 def _shown(table: Mapping[str, Any], key: str) -> str:
     """Return a value for a message, cut short; the file may hold anything."""
     if key not in table:
         return "missing"
-    text = repr(table[key])
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shown(table[key])
 
 
 def _quoted(text: str) -> str:

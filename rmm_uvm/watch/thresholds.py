@@ -20,10 +20,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 
 __all__ = ["Thresholds"]
 
@@ -198,7 +200,8 @@ class Thresholds:
         known = [field.name for field in dataclasses.fields(self)]
         if wrong := [name for name in changes if name not in known]:
             raise ConfigurationError(
-                f"thresholds have no {', '.join(map(repr, wrong))}: they have {', '.join(known)}"
+                f"thresholds have no {', '.join(map(shown, wrong[:3]))}: "
+                f"they have {', '.join(known)}"
             )
         chosen = dict(changes)
         for name, rearm_name in _REARM_OF.items():
@@ -211,12 +214,14 @@ class Thresholds:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # neither NaN nor an integer that no float can hold
 
 
 def _check(good: bool, name: str, value: object, wanted: str) -> None:  # noqa: FBT001
     if not good:
-        raise ConfigurationError(f"{name} is {value!r}: use {wanted}")
+        raise ConfigurationError(f"{name} is {shown(value)}: use {wanted}")
 
 
 def _number(variable: str, text: str, wanted: str) -> float:

@@ -1,0 +1,171 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the seeds of the corpus: one small input for each thing that a reader knows.
+
+    PYTHONPATH=tests python -P -m fuzz.make_corpus [FOLDER]
+
+Inputs that fuzzing found are kept beside them under names of their own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from importlib import resources
+from pathlib import Path
+
+from rmm_uvm.ipc.handle import Handle
+
+from .payload import END, EVENTS, SAMPLES, Payload, raw_trace, unframed
+
+CORPUS = Path(__file__).resolve().parent / "corpus"
+_BASE = 0x7F00_0000_0000
+_MIB = 1 << 20
+_MOST_BYTES = 4096
+
+
+def seeds() -> dict[str, dict[str, bytes]]:
+    """Return the contents of every seed, by target and name."""
+    traces = _traces()
+    framed = {name: unframed(*parts) for name, parts in traces.items()}
+    raw = {name: raw_trace(*parts) for name, parts in traces.items()}
+    logs = _logs()
+    workloads = {f"trace-{name}": b"t" + data for name, data in framed.items()}
+    workloads |= {f"log-{name}": b"l" + data for name, data in logs.items()}
+    workloads["gzip-trace"] = b"g" + gzip.compress(raw["stages"], mtime=0)
+    workloads["gzip-cut-off"] = workloads["gzip-trace"][:-20]
+    return {
+        "trace": framed,
+        "trace-bytes": {**raw, "gzip": gzip.compress(raw["plain"], mtime=0)},
+        "rmm-log": logs,
+        "workload": workloads,
+        "machine": _machines(),
+        "handle": _handles(),
+        "dask-settings": _sections(),
+    }
+
+
+def main(folder: Path) -> None:
+    """Write them."""
+    for target, files in seeds().items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            if len(data) >= _MOST_BYTES:
+                raise ValueError(f"{target}/{name} has {len(data)} bytes")
+            (folder / target / name).write_bytes(data)
+
+
+def _traces() -> dict[str, tuple[bytes, list[tuple[int, bytes]]]]:
+    """Return facts and chunks by name."""
+    facts = {
+        "began": "2026-01-01T00:00:00+00:00",
+        "pid": 1,
+        "devices": [{"device_id": 0, "name": "GPU", "total_bytes": 1 << 34}],
+        "settings": {"prefetch": "auto"},
+    }
+    described = json.dumps(facts).encode()
+    end = (END, b"\0")
+    plain = Payload().context(0, device=0, stream=7, thread=1)
+    plain.allocate(_BASE, _MIB).allocate(_BASE + _MIB, 1000).free(2).allocate_again(2)
+    later = Payload().context(0, device=0, stream=7, thread=1)
+    later.free_at(_BASE, _MIB).free_at(_BASE + 2 * _MIB, 64).allocate(_BASE, 4096)
+    touches = Payload().context(0, device=0, stream=7, thread=1)
+    touches.allocate(_BASE, _MIB).touch(_BASE, _MIB, 1).touch(_BASE, 4096, 2).free(1)
+    devices = Payload().context(0, device=0, stream=7, thread=1).allocate(_BASE, _MIB)
+    devices.context(1, device=1, stream=7, thread=1).allocate(_BASE, 64)
+    stages = Payload().context(0, device=0, stream=7, thread=1).begin("etl", "main")
+    stages.allocate(_BASE, _MIB, ticks=5).annotate("remark").free(1, ticks=5).end(ticks=1)
+    overlap = Payload().context(0, device=0, stream=7, thread=1)
+    overlap.allocate(_BASE, _MIB).allocate(_BASE + 4096, 64)
+    other_size = Payload().context(0, device=0, stream=7, thread=1)
+    other_size.allocate(_BASE, _MIB).free_at(_BASE, 64)
+    sample = b"\1\0\x07\2\4\6"  # one row of device 0, three fields
+    return {
+        "plain": (described, [(EVENTS, plain.bytes), (EVENTS, later.bytes), end]),
+        "touches": (b"{}", [(EVENTS, touches.bytes), end]),
+        "devices": (b"{}", [(EVENTS, devices.bytes), end]),
+        "stages": (described, [(EVENTS, stages.bytes), (SAMPLES, sample), end]),
+        "overlap": (b"{}", [(EVENTS, overlap.bytes), end]),
+        "other-size": (b"{}", [(EVENTS, other_size.bytes), end]),
+        "dropped-and-unknown": (b"{}", [(77, b"later"), (EVENTS, plain.bytes), (END, b"\5")]),
+        "no-end": (b"{}", [(EVENTS, plain.bytes)]),
+    }
+
+
+def _logs() -> dict[str, bytes]:
+    whole = (
+        b"1,10:00:00.000001,allocate,0x7f0000000000,1048576,0x0\n"
+        b"1,10:00:00.000002,allocate,0x7f0000100000,1000,0x2\n"
+        b"2,10:00:00.000001,free,0x7f0000000000,1048576,0x0\n"
+        b"1,10:00:00.000009,allocate failure,(nil),99999999999,0\n"
+    )
+    return {
+        "whole": whole,
+        "middle": b"1,23:59:59.999999,free,0x7f0000200000,64,0\n" + whole,
+        "midnight": b"1,23:59:59.999999,allocate,0x100,8,0\n1,00:00:00:000001,free,0x100,8,0\r\n",
+        "rubbish": b"rubbish\n\n" + whole + b"1,25:00:00.000001,free,0x100,8,0\n" + whole[:30],
+        "overlap": whole + b"1,10:00:01.000000,allocate,0x7f0000100100,8,0\n",
+        "empty": b"",
+    }
+
+
+def _machines() -> dict[str, bytes]:
+    folder = resources.files("rmm_uvm") / "simulator" / "machines"
+    found = {}
+    for name in ("uvm-smart", "h200-pcie5"):
+        lines = (folder / f"{name}.toml").read_text(encoding="utf-8").splitlines()
+        # Sources are long, and no reader looks into them.
+        short = ['source = "a paper"' if line.startswith("source") else line for line in lines]
+        whole = "\n".join(line for line in short if line and not line.startswith("#"))
+        found[name] = whole.encode()
+        found[f"{name}-half"] = found[name][: len(whole) // 2]
+    # Of more digits than Python prints.
+    facts = 'name = "n"\ngpu = "g"\nlink = "l"'
+    found["huge-number"] = f"[machine]\n{facts}\nmeasured = 0x{'f' * 3600}\n".encode()
+    return found
+
+
+def _handles() -> dict[str, bytes]:
+    handle = Handle(
+        simulated=True,
+        machine=bytes(16),
+        device=bytes(16),
+        table=bytes(16),
+        slot=0,
+        generation=1,
+        expires_ns=0,
+        slab_bytes=4096,
+        offset=256,
+        nbytes=48,
+        slab_handle=bytes(64),
+        event_handle=bytes(64),
+        typestr="<f4",
+        shape=(3, 4),
+    )
+    return {
+        "whole": handle.pack(),
+        "body": handle.pack()[:-4],
+        "scalar": handle._replace(shape=(), nbytes=4).pack(),
+        "long-type": handle.pack()[:-4] + b"<f4" * 300,
+        "outside": handle._replace(offset=4090).pack()[:-4],
+    }
+
+
+def _sections() -> dict[str, bytes]:
+    sections = {
+        "sizes": {"initial-pool-size": 0.5, "maximum-pool-size": "64GiB", "ipc-pool-size": "auto"},
+        "words": {"prefetch": "always", "libraries": ["cupy", "torch"], "cudf_prefetch": True},
+        "monitor": {"monitor": {"interval": 0.5}, "thresholds": {"oversubscription_factor": 1.5}},
+        "driver": {"driver": "simulated:64MiB", "workers-per-host": 2, "protocol": "tcp"},
+        "comm": {"comm": {"chunk-size": "1MiB", "wait-seconds": 3}},
+        "wrong": {"prefetch": 7, "no-such": None},
+        "long": {"prefetch": "always" * 300},
+        "huge-threshold": {"thresholds": {"host_memory_fraction": 10**400}},
+        "huge-wait": {"comm": {"wait-seconds": 10**400}},
+    }
+    return {name: json.dumps(section).encode() for name, section in sections.items()}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else CORPUS)
