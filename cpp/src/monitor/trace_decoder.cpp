@@ -232,7 +232,7 @@ class trace_decoder::chunk_reader {
 char const* trace_decoder::read_events(std::span<std::uint8_t const> payload,
                                        trace_chunk_events& result)
 {
-  auto const before      = result.events.size();
+  auto const before       = result.events.size();
   auto const* const wrong = chunk_reader{payload, result}.read();
   live_.follow(std::span{result.events}.subspan(before));
   return wrong;

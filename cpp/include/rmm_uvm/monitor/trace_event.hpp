@@ -11,10 +11,10 @@ namespace rmm_uvm::monitor {
 enum class trace_event_kind : std::uint8_t {
   allocate = 1,
   free,
-  read,       ///< a kernel reads
-  write,      ///< a kernel writes, or reads and writes
-  cpu_read,   ///< the CPU reads
-  cpu_write,  ///< the CPU writes, or reads and writes
+  read,             ///< a kernel reads
+  write,            ///< a kernel writes, or reads and writes
+  cpu_read,         ///< the CPU reads
+  cpu_write,        ///< the CPU writes, or reads and writes
   allocate_failed,  ///< only in RMM's logs
 };
 
