@@ -8,6 +8,7 @@ out and says afterwards what was wrong.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from typing import BinaryIO
@@ -85,11 +86,13 @@ class GzipBytes(Bytes):
             if not self._packed:
                 self.wrong = "the compressed file is cut off"
                 return False
+            before = self._unpacker.copy()
             try:
                 self._ready = self._unpacker.decompress(self._packed, _BLOCK_BYTES)
             except zlib.error as error:
                 self.wrong = f"the compressed file is damaged ({error})"
-                return False
+                self._ready = _until_damage(before, self._packed)
+                return bool(self._ready)
             self._packed = self._unpacker.unconsumed_tail or self._unpacker.unused_data
         return True
 
@@ -105,6 +108,18 @@ class GzipBytes(Bytes):
             return False
         self._unpacker = zlib.decompressobj(_GZIP)
         return True
+
+
+def _until_damage(unpacker: zlib._Decompress, packed: bytes) -> bytes:
+    """Return what zlib drops when it meets the damage: fed byte by byte, it hands that out first.
+
+    The damage lies where at most one block was unpacked, so that this is a block at most.
+    """
+    parts = []
+    with contextlib.suppress(zlib.error):
+        for at in range(len(packed)):
+            parts.append(unpacker.decompress(packed[at : at + 1]))
+    return b"".join(parts)
 
 
 def unpacked(file: BinaryIO) -> Bytes:
