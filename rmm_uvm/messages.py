@@ -17,7 +17,7 @@ def shown(value: object) -> str:
     Examples
     --------
     >>> shown("2 GB"), shown("x" * 1000)[-5:]
-    ("'2 GB'", "xx...")
+    ("'2 GB'", 'xx...')
     """
     try:
         text = repr(value)
