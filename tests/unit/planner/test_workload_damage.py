@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -282,4 +283,24 @@ def test_unpacked_bomb_takes_no_memory(tmp_path: Path) -> None:
     bomb = tmp_path / "bomb.gz"
     bomb.write_bytes(gzip.compress(HEADER.encode() + b"x" * (64 * MIB)))
     assert bomb.stat().st_size < MIB
-    assert "no allocation" in refused(bomb)
+    tracemalloc.start()
+    try:
+        assert "no allocation" in refused(bomb)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 32 * MIB
+
+
+def test_memory_is_that_of_the_workload_and_not_of_the_file(tmp_path: Path) -> None:
+    free = LINE.replace("allocate", "free")
+    path = logged(tmp_path, *[LINE, free] * 50_000, "rubbish of some length\n" * 2_000_000)
+    tracemalloc.start()
+    try:
+        workload = load_workload(path)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert workload.events.nbytes == 200_000 * 32
+    assert path.stat().st_size > 40 * MIB
+    assert peak_bytes < 25 * MIB
