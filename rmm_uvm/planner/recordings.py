@@ -95,7 +95,7 @@ class _TraceReader:
     @property
     def remarks(self) -> list[str]:
         dropped = self._parts.dropped
-        return [f"{dropped} events were not recorded: the writer had to drop them"] * (dropped > 0)
+        return [f"events that the writer had to drop: {dropped}"] if dropped else []
 
 
 class _LogReader:
@@ -123,13 +123,9 @@ class _LogReader:
     @property
     def remarks(self) -> list[str]:
         set_back = self._parts.times_set_back
-        late = (
-            f"{set_back} lines have a time before that of the line above, and count as of its time"
-        )
-        return [
-            *([self._parts.bad_lines] * bool(self._parts.bad_lines)),
-            *([late] * bool(set_back)),
-        ]
+        late = f"times before the time of the line above: {set_back}"
+        bad = self._parts.bad_lines
+        return [*([bad] if bad else []), *([late] if set_back else [])]
 
 
 @contextlib.contextmanager

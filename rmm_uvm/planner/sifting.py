@@ -57,9 +57,7 @@ class Sieve:
     def __init__(self, path: Path, unit: str) -> None:
         self._path = path
         self._unit = unit
-        self._unknown = Passed(
-            "frees of memory that was not live: allocated before, or freed twice"
-        )
+        self._unknown = Passed("frees of memory that was not live, allocated before or freed twice")
         self._failed = Passed("allocations that failed when it was recorded")
         self._set_back = Passed("times before the time of the event above")
         self._latest_ns = 0
@@ -99,7 +97,7 @@ class Sieve:
     def remarks(self) -> list[str]:
         """What was passed over, a line each."""
         return [
-            f"{one.count} {one.what} (the first is {self._unit} {one.first})"
+            f"{one.what}: {one.count} (the first is {self._unit} {one.first})"
             for one in (self._unknown, self._failed, self._set_back)
             if one.count
         ]

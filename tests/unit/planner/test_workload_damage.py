@@ -116,11 +116,11 @@ def test_log_that_begins_in_mid_run_is_mended_and_counted(tmp_path: Path) -> Non
 
     assert workload.allocations == 1
     assert workload.remarks == (
-        "1 lines have a time before that of the line above, and count as of its time",
-        "2 frees of memory that was not live: allocated before, or freed twice "
+        "times before the time of the line above: 1",
+        "frees of memory that was not live, allocated before or freed twice: 2 "
         "(the first is line 2)",
     )
-    assert "1 lines have a time before" in refused(path, strict=True)
+    assert "times before the time" in refused(path, strict=True)
 
 
 def test_memory_freed_twice_is_counted_once(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_memory_freed_twice_is_counted_once(tmp_path: Path) -> None:
     workload = load_workload(path)
 
     assert problem(workload) == ""
-    assert workload.remarks[0].endswith("or freed twice (the first is record 3)")
+    assert workload.remarks[0].endswith("or freed twice: 1 (the first is record 3)")
     assert "record 3" in refused(path, strict=True)
 
 
@@ -142,15 +142,13 @@ def test_lines_and_allocations_that_failed_are_remarks(tmp_path: Path) -> None:
     assert workload.cut_off == "the last line is cut off"
     assert workload.remarks == (
         "line 3 was not understood",
-        "1 allocations that failed when it was recorded (the first is line 4)",
+        "allocations that failed when it was recorded: 1 (the first is line 4)",
     )
 
 
 def test_dropped_events_are_a_remark(tmp_path: Path) -> None:
     path = made(tmp_path, (EVENTS, payload().allocate(BASE, 64).bytes), (END, b"\5"))
-    assert load_workload(path).remarks == (
-        "5 events were not recorded: the writer had to drop them",
-    )
+    assert load_workload(path).remarks == ("events that the writer had to drop: 5",)
 
 
 @pytest.mark.parametrize("distance", [-63, 0, 63])
@@ -253,7 +251,7 @@ def test_trace_that_goes_back_in_time_is_mended_and_counted(tmp_path: Path) -> N
 
     assert workload.events["time_ns"].tolist() == [1_000_000] * 4
     assert workload.remarks == (
-        "1 times before the time of the event above (the first is record 2)",
+        "times before the time of the event above: 1 (the first is record 2)",
     )
 
 
