@@ -123,7 +123,7 @@ class _LogReader:
     @property
     def remarks(self) -> list[str]:
         set_back = self._parts.times_set_back
-        late = f"times before the time of the line above: {set_back}"
+        late = f"times more than a second before the line above: {set_back}"
         bad = self._parts.bad_lines
         return [*([bad] if bad else []), *([late] if set_back else [])]
 

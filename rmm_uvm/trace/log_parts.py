@@ -29,7 +29,8 @@ __all__ = ["LogPart", "LogParts", "device_of", "log_files", "open_log"]
 _DEVICE = re.compile(r"\.dev(\d{1,4})(?=\.|$)")
 _LONGEST_LINE_BYTES = 512
 _BLOCK_BYTES = 1 << 20
-_DAY_NS = 24 * 3600 * 10**9
+_SECOND_NS = 10**9
+_DAY_NS = 24 * 3600 * _SECOND_NS
 _LONGEST_NS = 3650 * _DAY_NS  # later midnights are not believed: numbers stay inside 64 bits
 
 
@@ -56,8 +57,8 @@ class LogParts:
     truncated : bool
         After iterating: the last line is cut off.
     times_set_back : int
-        After iterating: lines whose time was before that of the line above. Threads write a few
-        microseconds out of order; the order of lines is right.
+        After iterating: lines whose time was more than a second before that of the line above.
+        Threads write out of order, but by microseconds; the order of lines is right all the same.
 
     Raises
     ------
@@ -139,7 +140,7 @@ class LogParts:
                 break
             times_ns[midnights[0] :] += _DAY_NS
             self._day_ns += _DAY_NS
-        self.times_set_back += int((times_ns < latest[:-1]).sum())
+        self.times_set_back += int((times_ns < latest[:-1] - _SECOND_NS).sum())
         self._latest_ns = int(latest[-1])
         return latest[1:]
 

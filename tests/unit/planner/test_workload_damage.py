@@ -110,17 +110,18 @@ def test_compressed_recording_with_a_wrong_sum_says_so(tmp_path: Path) -> None:
 
 def test_log_that_begins_in_mid_run_is_mended_and_counted(tmp_path: Path) -> None:
     free = "7,10:00:00.000002,free,0x7f0000{:06x},64,0x0\n"
-    path = logged(tmp_path, free.format(1 << 22), free.format(2 << 22), LINE)
+    earlier = free.replace("10:00:00.000002", "09:59:58.999999")
+    path = logged(tmp_path, free.format(1 << 22), earlier.format(2 << 22), LINE)
 
     workload = load_workload(path)
 
     assert workload.allocations == 1
     assert workload.remarks == (
-        "times before the time of the line above: 1",
+        "times more than a second before the line above: 1",
         "frees of memory that was not live, allocated before or freed twice: 2 "
         "(the first is line 2)",
     )
-    assert "times before the time" in refused(path, strict=True)
+    assert "times more than a second before" in refused(path, strict=True)
 
 
 def test_memory_freed_twice_is_counted_once(tmp_path: Path) -> None:
