@@ -153,9 +153,7 @@ class _Building:
         """Return the workload."""
         remarks = [*self._reader.remarks, *self._sieve.remarks]
         if strict and (self._reader.cut_off or remarks):
-            raise DataError(
-                f"{self._path}: {[self._reader.cut_off, *remarks][not self._reader.cut_off]}"
-            )
+            raise DataError(f"{self._path}: {self._reader.cut_off or remarks[0]}")
         if not self._allocations:
             raise DataError(self._why_empty())
         name, device_bytes = self._machine()
