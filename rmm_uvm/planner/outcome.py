@@ -1,0 +1,296 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan says, as frozen values: of the workload, of every card, and what it advises.
+
+Does not cover finding it out (`rmm_uvm.planner.planning`) and showing it (`text`, `page`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rmm_uvm.output import written_whole
+from rmm_uvm.planner.events import Workload
+from rmm_uvm.planner.request import Options
+from rmm_uvm.planner.result import ReplayResult
+from rmm_uvm.planner.working_set import WorkingSet
+
+__all__ = ["Answer", "Card", "Helps", "MachineFacts", "Plan", "Settings", "Variant"]
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """The machine that is simulated, as a plan names it.
+
+    Attributes
+    ----------
+    name, gpu, link : str
+        Of its machine profile.
+    measured : bool
+        Its constants were measured by this project, or by the user; else they are published ones.
+    label : str
+        What has to stand beside the name; "" or "published only".
+    """
+
+    name: str
+    gpu: str
+    link: str
+    measured: bool
+    label: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.label})" if self.label else self.name
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the workload on one card, and what it would come to.
+
+    Attributes
+    ----------
+    options : Options
+        Prefetch mode, threshold of the kernel driver, policy.
+    result : ReplayResult
+        What its replay saw.
+    predicted_seconds : float or None
+        Time that the workload would take; None if it would run out of memory.
+    slowdown : float or None
+        That, over its time with room for everything.
+    """
+
+    options: Options
+    result: ReplayResult
+    predicted_seconds: float | None
+    slowdown: float | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings for one card, each with its reason; sizes in bytes.
+
+    Attributes
+    ----------
+    initial_pool_bytes, maximum_pool_bytes : int
+        First slab, and where `MemoryError` begins.
+    prefetch : str
+        When allocations are prefetched.
+    ipc_pool_bytes : int
+        cudaMalloc memory through which workers exchange results; 0 for none.
+    host_sharers : int
+        Processes that share the host's memory.
+    driver_prefetch_threshold : int or None
+        To set in the kernel driver, percent; None to leave it.
+    device_budget_bytes : int
+        Device memory with which the workload takes at most 1.05 times as long as on an empty
+        card; all of the managed capacity if less does not do. The rest is free for others.
+    parts : int
+        Into how many parts to split the input; 1 to leave it whole.
+    reasons : tuple of (str, str)
+        Setting and reason, in the order in which they are shown.
+    """
+
+    initial_pool_bytes: int
+    maximum_pool_bytes: int
+    prefetch: str
+    ipc_pool_bytes: int
+    host_sharers: int
+    driver_prefetch_threshold: int | None
+    device_budget_bytes: int
+    parts: int
+    reasons: tuple[tuple[str, str], ...]
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `rmm_uvm.reinitialize` that these settings are."""
+        keywords: dict[str, Any] = {
+            "initial_pool_size": self.initial_pool_bytes,
+            "maximum_pool_size": self.maximum_pool_bytes,
+            "prefetch": self.prefetch,
+        }
+        if self.ipc_pool_bytes:
+            keywords["ipc_pool_size"] = self.ipc_pool_bytes
+        if self.host_sharers > 1:
+            keywords["host_sharers"] = self.host_sharers
+        return keywords
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question in words, whether its answer is yes, and the answer in words with figures."""
+
+    question: str
+    verdict: Literal["yes", "at a price", "no"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """The workload on one card.
+
+    Attributes
+    ----------
+    device_bytes : int
+        Memory of the card.
+    capacity_bytes : int
+        Managed capacity: that, less the IPC pool.
+    oversubscription_factor : float
+        Peak live bytes over the managed capacity.
+    working_set_factor : float
+        Working set over the managed capacity.
+    variants : tuple of Variant
+        All that were replayed; the defaults first.
+    advised : Variant
+        The one of them that is advised; never slower than the defaults.
+    host_bytes : int
+        Host memory that the defaults need, all workers of the host together.
+    settings : Settings
+        What to set.
+    splitting, more_data : Answer
+        "Can I avoid splitting my input?" and "Can I train on more data?"
+    """
+
+    device_bytes: int
+    capacity_bytes: int
+    oversubscription_factor: float
+    working_set_factor: float
+    variants: tuple[Variant, ...]
+    advised: Variant
+    host_bytes: int
+    settings: Settings
+    splitting: Answer
+    more_data: Answer
+
+    @property
+    def defaults(self) -> Variant:
+        """What runs on this card where nothing is set."""
+        return self.variants[0]
+
+
+@dataclass(frozen=True)
+class Helps:
+    """From which card to which the workload gains most, and where gains end; bytes.
+
+    Attributes
+    ----------
+    from_bytes, to_bytes : int
+        The step between neighbouring cards that saves most time.
+    from_slowdown : float or None
+        On the smaller card; None if it runs out of memory there.
+    to_slowdown : float or None
+        On the larger one.
+    enough_bytes : int or None
+        The smallest card on which the workload takes at most 1.05 times its time with room for
+        everything; None if it is none of them.
+    """
+
+    from_bytes: int
+    to_bytes: int
+    from_slowdown: float | None
+    to_slowdown: float | None
+    enough_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a recorded workload would do on other cards. All of it is simulated.
+
+    Attributes
+    ----------
+    workload : Workload
+        What was replayed.
+    machine : MachineFacts
+        Whose links, driver and faults were modelled.
+    workers : int
+        Processes like the recorded one on a host, each on a card of its own.
+    working_set : WorkingSet
+        Most bytes touched in a window, and its length.
+    fitting_seconds : float
+        Predicted time with room for everything.
+    enough_bytes, tolerable_bytes : int
+        Least managed capacity with which the workload takes at most 1.05, and 1.25, times that.
+    cards : tuple of Card
+        In ascending order of size.
+    helps : Helps or None
+        The step that helps most; None if no step does.
+    by_size_class : bool
+        The workload had no stages: results have classes of sizes in their place.
+    notes : tuple of str
+        What to know when reading it.
+
+    Notes
+    -----
+    ``str(plan)`` is the text that the command prints. Immutable, and so thread-safe.
+    """
+
+    workload: Workload
+    machine: MachineFacts
+    workers: int
+    working_set: WorkingSet
+    fitting_seconds: float
+    enough_bytes: int
+    tolerable_bytes: int
+    cards: tuple[Card, ...]
+    helps: Helps | None
+    by_size_class: bool
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        from rmm_uvm.planner.text import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(str(card.device_bytes) for card in self.cards)
+        return f"Plan({str(self.workload.source)!r}, {str(self.machine)!r}, cards: {sizes})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain values, ready for JSON; sizes in bytes."""
+        from rmm_uvm.planner.as_dict import as_dict
+
+        return as_dict(self)
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+    def save_json(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_json` to a file, whole or not at all.
+
+        Raises
+        ------
+        DataError
+            It cannot be written.
+        """
+        content = self.to_json() + "\n"
+        with written_whole(Path(path), "the plan") as target:
+            target.write_text(content, encoding="utf-8")
+
+    def html(self) -> str:
+        """Return the plan as one HTML page that needs no other file and no network.
+
+        Raises
+        ------
+        AvailabilityError
+            Bokeh is not installed.
+        """
+        from rmm_uvm.planner.page import page
+
+        return page(self)
+
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write `html` to a file, whole or not at all.
+
+        Raises
+        ------
+        AvailabilityError
+            Bokeh is not installed.
+        DataError
+            It cannot be written.
+        """
+        content = self.html()
+        with written_whole(Path(path), "the plan") as target:
+            target.write_text(content, encoding="utf-8")

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan is asked for: parsed and checked before anything is read or replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.planner.capacities import whole_blocks
+from rmm_uvm.units import format_bytes, parse_bytes
+
+__all__ = ["DEFAULTS", "Options", "Policy", "Prefetch", "Request", "checked_request"]
+
+Prefetch = Literal["auto", "always", "never"]
+Policy = Literal["driver", "discard-dead"]
+
+_PREFETCH = ("auto", "always", "never")
+_POLICIES = ("driver", "discard-dead")
+_LEAST_CARD_BYTES = 16 << 20
+_MOST_CARDS = 32
+_Given = TypeVar("_Given")
+
+
+@dataclass(frozen=True, order=True)
+class Options:
+    """One way to run a workload.
+
+    Attributes
+    ----------
+    prefetch : str
+        Of `rmm_uvm.reinitialize`: "auto", "always" or "never".
+    driver_prefetch_threshold : int
+        The UVM kernel driver's ``uvm_perf_prefetch_threshold``, percent, 0 to 100.
+    policy : str
+        "driver", or "discard-dead": dead bytes are discarded when the device is nearly full.
+    """
+
+    prefetch: Prefetch = "auto"
+    driver_prefetch_threshold: int = 51
+    policy: Policy = "driver"
+
+
+DEFAULTS = Options()
+"""What runs where nothing is set."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is asked for, checked.
+
+    Attributes
+    ----------
+    device_bytes : tuple of int
+        Card sizes, whole blocks of 2 MiB, ascending; empty for those that suit the workload.
+    options : tuple of Options
+        Ways to run on every card, the defaults first.
+    alternatives : tuple of Options
+        Ways to try only where the defaults move data.
+    workers : int
+        Processes like the recorded one on a host, each with a card of its own.
+    host_bytes : int or None
+        Host memory of all of them together; None for as much as they want.
+    """
+
+    device_bytes: tuple[int, ...]
+    options: tuple[Options, ...]
+    alternatives: tuple[Options, ...]
+    workers: int = 1
+    host_bytes: int | None = None
+
+
+def checked_request(
+    device_memory: Iterable[int | str] | None,
+    prefetch: Iterable[str] | None,
+    driver_prefetch_threshold: Iterable[int],
+    policy: Iterable[str],
+    workers: int,
+    host_memory: int | str | None,
+) -> Request:
+    """Return the request.
+
+    Raises
+    ------
+    ConfigurationError
+        If anything in it cannot be used.
+
+    Examples
+    --------
+    >>> checked_request(["16GiB"], ["auto"], [51, 5], ["driver"], 1, None).options[1]
+    Options(prefetch='auto', driver_prefetch_threshold=5, policy='driver')
+    """
+    modes = None if prefetch is None else _names(prefetch, "prefetch", _PREFETCH)
+    thresholds = _thresholds(driver_prefetch_threshold)
+    policies = _names(policy, "policy", _POLICIES)
+    asked = _combined(modes or (DEFAULTS.prefetch,), thresholds, policies)
+    others = () if modes else _combined(_PREFETCH, thresholds, policies)
+    if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 4096:
+        raise ConfigurationError(f"workers={workers!r}: a number of processes, from 1")
+    return Request(
+        device_bytes=() if device_memory is None else _cards(device_memory),
+        options=(DEFAULTS, *(one for one in asked if one != DEFAULTS)),
+        alternatives=tuple(one for one in others if one not in asked and one != DEFAULTS),
+        workers=workers,
+        host_bytes=None if host_memory is None else parse_bytes(host_memory, "host_memory"),
+    )
+
+
+def _combined(
+    modes: Sequence[str], thresholds: Sequence[int], policies: Sequence[str]
+) -> tuple[Options, ...]:
+    return tuple(
+        Options(cast(Prefetch, mode), threshold, cast(Policy, one))
+        for one in policies
+        for threshold in thresholds
+        for mode in modes
+    )
+
+
+def _cards(given: Iterable[int | str]) -> tuple[int, ...]:
+    sizes = []
+    for one in _listed(given, "device_memory"):
+        size = parse_bytes(one, "device_memory")
+        if size < _LEAST_CARD_BYTES:
+            raise ConfigurationError(
+                f"device_memory={one!r}: a card has {format_bytes(_LEAST_CARD_BYTES)} at least"
+            )
+        sizes.append(whole_blocks(size))
+    if len(sizes) > _MOST_CARDS:
+        raise ConfigurationError(f"device_memory has {len(sizes)} sizes: {_MOST_CARDS} at most")
+    _refuse_twice([format_bytes(size) for size in sizes], "device_memory")
+    return tuple(sorted(sizes))
+
+
+def _thresholds(given: Iterable[int]) -> tuple[int, ...]:
+    found = _listed(given, "driver_prefetch_threshold")
+    for one in found:
+        if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= 100:
+            raise ConfigurationError(
+                f"driver_prefetch_threshold={one!r}: a whole percentage, 0 to 100"
+            )
+    _refuse_twice(found, "driver_prefetch_threshold")
+    return tuple(found)
+
+
+def _names(given: Iterable[str], what: str, known: Sequence[str]) -> tuple[str, ...]:
+    found = _listed(given, what)
+    for one in found:
+        if one not in known:
+            raise ConfigurationError(f"{what}={one!r}: use {', '.join(known)}")
+    _refuse_twice(found, what)
+    return tuple(found)
+
+
+def _listed(given: Iterable[_Given], what: str) -> list[_Given]:
+    """Return the values; one value alone, and a text, are taken for a list of it."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        given = [cast(Any, given)]
+    found = list(given)
+    if not found:
+        raise ConfigurationError(f"{what} is empty: name one at least, or leave it out")
+    return found
+
+
+def _refuse_twice(found: Sequence[object], what: str) -> None:
+    for place, one in enumerate(found):
+        if one in found[:place]:
+            raise ConfigurationError(f"{what} has {one} twice")

@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Replays of one workload, each done once: what they see, and the times that follow.
+
+The only part of the planner with a side effect: it calls the replayer, which takes its time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from rmm_uvm.planner.capacities import fitting_bytes, whole_blocks
+from rmm_uvm.planner.events import Progress, Workload
+from rmm_uvm.planner.outcome import Variant
+from rmm_uvm.planner.request import DEFAULTS, Options
+from rmm_uvm.planner.result import ReplayResult
+from rmm_uvm.units import format_bytes
+
+__all__ = ["PlanProgress", "Replay", "Runs", "ShowProgress"]
+
+
+class PlanProgress(NamedTuple):
+    """How far a plan is.
+
+    Attributes
+    ----------
+    what : str
+        What runs now.
+    done, total : int
+        Events of the replay that runs; of a file that is read, bytes.
+    replays : int
+        Replays begun so far.
+    """
+
+    what: str
+    done: int
+    total: int
+    replays: int
+
+
+ShowProgress: TypeAlias = Callable[[PlanProgress], None]
+
+
+class Replay(Protocol):
+    """What replays a workload: `rmm_uvm.planner.replaying.replay`, or a test's."""
+
+    def __call__(
+        self,
+        workload: Workload,
+        machine: Any,
+        *,
+        device_bytes: int,
+        prefetch: str,
+        driver: Any,
+        policy: str,
+        host_bytes: int | None,
+        progress: Progress | None,
+    ) -> ReplayResult:
+        """Return what was seen on a card of `device_bytes`."""
+
+
+class Runs:
+    """Replays of one workload on one machine; none is done twice.
+
+    Parameters
+    ----------
+    workload : Workload
+        What to replay.
+    machine : Machine
+        On which.
+    replay : Replay
+        What replays it.
+    driver_settings : callable
+        Makes the driver's settings of a threshold, percent.
+    host_bytes : int or None
+        Host memory of one process; None for as much as it wants.
+    progress : callable, optional
+        Told how far it is.
+
+    Notes
+    -----
+    Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        machine: Any,
+        replay: Replay,
+        driver_settings: Callable[[int], Any],
+        host_bytes: int | None = None,
+        progress: ShowProgress | None = None,
+    ) -> None:
+        self.workload = workload
+        self._machine = machine
+        self._replay = replay
+        self._driver_settings = driver_settings
+        self._host_bytes = host_bytes
+        self._progress = progress
+        self._done: dict[tuple[int, Options], ReplayResult] = {}
+        slab_bytes = sum(slab.nbytes for slab in workload.slabs)
+        self.fitting_device_bytes = fitting_bytes(max(slab_bytes, workload.peak_live_bytes))
+        # Room in host memory as well: what this is compared with must not run out.
+        self.fitting = self._result(self.fitting_device_bytes, DEFAULTS)
+        self._beside_seconds = max(workload.seconds - self._recorded_migration_seconds(), 0.0)
+
+    @property
+    def count(self) -> int:
+        """Replays done."""
+        return len(self._done)
+
+    @property
+    def fitting_seconds(self) -> float:
+        """Predicted time with room for everything."""
+        return self._beside_seconds + self.fitting.migration_seconds
+
+    def variant(self, device_bytes: int, options: Options = DEFAULTS) -> Variant:
+        """Return how the workload would run with so much managed capacity, bytes."""
+        result = self._result(min(device_bytes, self.fitting_device_bytes), options)
+        result = dataclasses.replace(result, device_bytes=device_bytes)
+        if result.out_of_memory is not None:
+            return Variant(options, result, None, None)
+        seconds = self._beside_seconds + result.migration_seconds
+        fitting_seconds = self.fitting_seconds
+        slowdown = seconds / fitting_seconds if fitting_seconds > 0 else 1.0
+        return Variant(options, result, seconds, slowdown)
+
+    def _recorded_migration_seconds(self) -> float:
+        """Return how much of the recorded time the kernel driver's work took.
+
+        A simulated device migrates in modelled time only. A GPU that was too small while the
+        workload was recorded migrated then already.
+        """
+        if self.recorded_on_simulated_device:
+            return 0.0
+        if self.recorded_oversubscribed:
+            device_bytes = whole_blocks(self.workload.device_bytes or 0)
+            return self._result(device_bytes, DEFAULTS).migration_seconds
+        return self.fitting.migration_seconds
+
+    @property
+    def recorded_on_simulated_device(self) -> bool:
+        """Whether the recording itself comes from a simulated device."""
+        return self.workload.device_name.lower().startswith("simulated")
+
+    @property
+    def recorded_oversubscribed(self) -> bool:
+        """Whether the workload had too little device memory while it was recorded."""
+        device_bytes = self.workload.device_bytes
+        return device_bytes is not None and self.workload.peak_live_bytes > device_bytes
+
+    def _result(self, device_bytes: int, options: Options) -> ReplayResult:
+        key = (device_bytes, options)
+        if key not in self._done:
+            self._done[key] = self._replay(
+                self.workload,
+                self._machine,
+                device_bytes=device_bytes,
+                prefetch=options.prefetch,
+                driver=self._driver_settings(options.driver_prefetch_threshold),
+                policy=options.policy,
+                host_bytes=self._host_bytes,
+                progress=self._shown(device_bytes, options),
+            )
+        return self._done[key]
+
+    def _shown(self, device_bytes: int, options: Options) -> Progress | None:
+        progress = self._progress
+        if progress is None:
+            return None
+        what = f"{format_bytes(device_bytes)}, prefetch {options.prefetch}"
+        number = len(self._done) + 1
+        return lambda done, total: progress(PlanProgress(what, done, total, number))

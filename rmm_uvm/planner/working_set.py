@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The working set of a workload: the most distinct bytes that it touches in one window of time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, TOUCH, Workload
+
+__all__ = ["WorkingSet", "working_set"]
+
+_WINDOWS = 20
+_LONGEST_SECONDS = 10.0
+# A window's number and an address share 64 bits.
+_ADDRESS_BITS = 48
+_MOST_WINDOWS = 1 << 15
+
+
+class WorkingSet(NamedTuple):
+    """The most bytes touched in a window, and how long the windows are."""
+
+    nbytes: int
+    window_seconds: float
+
+
+def working_set(workload: Workload, window_seconds: float | None = None) -> WorkingSet:
+    """Return the working set of a workload, touched by the GPU.
+
+    Parameters
+    ----------
+    workload : Workload
+        What was recorded. Where no touches were, an allocation counts as touched when it is made
+        and just before it is freed.
+    window_seconds : float, optional
+        Length of the windows, which lie side by side, > 0; by default a twentieth of the
+        recording, 10 s at most. Never so short that there are more than 32768 of them.
+
+    Returns
+    -------
+    WorkingSet
+        Bytes that are touched several times in a window count once.
+    """
+    if window_seconds is None:
+        window_seconds = min(workload.seconds / _WINDOWS, _LONGEST_SECONDS)
+    window_seconds = max(window_seconds, workload.seconds / _MOST_WINDOWS, 1e-9)
+    events = workload.events
+    touched = (events["kind"] == TOUCH) & (events["flags"] & BY_THE_CPU == 0)
+    if workload.touches_assumed:
+        touched |= (events["kind"] == ALLOCATE) | (events["kind"] == FREE)
+    events = events[touched & (events["nbytes"] > 0)]
+    if not len(events):
+        return WorkingSet(0, window_seconds)
+    window = (events["time_ns"] / (window_seconds * 1e9)).astype(np.uint64)
+    window = np.minimum(window, np.uint64(_MOST_WINDOWS)) << np.uint64(_ADDRESS_BITS)
+    begin = window + (events["address"] - events["address"].min())
+    order = np.argsort(begin, kind="stable")
+    begin, end, window = begin[order], (begin + events["nbytes"])[order], window[order]
+    # Ranges of one window, side by side on one line: what reaches past all before it is new.
+    reached = np.maximum.accumulate(end)
+    before = np.concatenate(([np.uint64(0)], reached[:-1]))
+    new = end - np.minimum(np.maximum(begin, before), end)
+    starts = np.flatnonzero(np.concatenate(([True], window[1:] != window[:-1])))
+    return WorkingSet(int(np.add.reduceat(new, starts).max()), window_seconds)
