@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rmm_uvm import ipc, mr
     from rmm_uvm.drivers import cuda_driver, simulated_device
     from rmm_uvm.install import current_installation, reinitialize, restore
+    from rmm_uvm.planner import plan
     from rmm_uvm.pools import ipc_pool, managed_pool
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
     from rmm_uvm.watch.stages import stage
@@ -34,6 +35,7 @@ __all__ = [
     "managed_pool",
     "monitor",
     "mr",
+    "plan",
     "reinitialize",
     "restore",
     "simulated_device",
@@ -46,6 +48,7 @@ _MODULE_OF = {
     "ipc_pool": "pools",
     "managed_pool": "pools",
     "monitor": "watch.monitor",
+    "plan": "planner",
     "reinitialize": "install",
     "restore": "install",
     "simulated_device": "drivers",

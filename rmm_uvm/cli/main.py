@@ -46,6 +46,9 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "mortgage": Subcommand(
         "rmm_uvm.cli.mortgage:command", "Run the mortgage pipeline: ETL, PREP and training."
     ),
+    "plan": Subcommand(
+        "rmm_uvm.cli.plan:command", "Tell what a recorded workload would do on other cards."
+    ),
     "run": Subcommand("rmm_uvm.cli.run:command", "Run a program on managed memory, watched."),
     "top": Subcommand("rmm_uvm.cli.top:command", "Show what managed memory moves, live."),
 }

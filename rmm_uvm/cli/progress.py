@@ -14,8 +14,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 if TYPE_CHECKING:
     from rmm_uvm.mortgage import generate
     from rmm_uvm.mortgage.pipeline import PipelineProgress
+    from rmm_uvm.planner import PlanProgress
 
-__all__ = ["comparison_bar", "generator_bar", "part_bar", "stage_bar"]
+__all__ = ["comparison_bar", "generator_bar", "part_bar", "replay_bar", "stage_bar"]
 
 
 def _bar() -> Progress:
@@ -81,6 +82,24 @@ def comparison_bar(titles: Sequence[str]) -> Iterator[Callable[[int, PipelinePro
                 completed=progress.stages_begun - 1,
                 total=progress.stages_total,
                 what=f"{progress.stage}{part}",
+            )
+
+        yield show
+
+
+@contextlib.contextmanager
+def replay_bar() -> Iterator[Callable[[PlanProgress], None]]:
+    """Show what of a plan is being read or replayed."""
+    with _bar() as bar:
+        task = bar.add_task("planning", total=None, what="")
+
+        def show(progress: PlanProgress) -> None:
+            replays = f"replay {progress.replays}: " if progress.replays else ""
+            bar.update(
+                task,
+                completed=progress.done,
+                total=progress.total or None,
+                what=f"{replays}{progress.what}",
             )
 
         yield show

@@ -3,7 +3,26 @@
 """The planner: what a recorded workload would do on another card.
 
 A workload is read from a trace or from RMM's log, replayed on the simulated device once for each
-capacity and policy that was asked for, and what was seen is told with the settings it speaks for.
+capacity and way to run that was asked for, and what was seen is told with the settings it speaks
+for. Needs no GPU.
 """
 
 from __future__ import annotations
+
+from rmm_uvm.planner.outcome import Answer, Card, Helps, MachineFacts, Plan, Settings, Variant
+from rmm_uvm.planner.planning import plan
+from rmm_uvm.planner.request import Options
+from rmm_uvm.planner.runs import PlanProgress
+
+__all__ = [
+    "Answer",
+    "Card",
+    "Helps",
+    "MachineFacts",
+    "Options",
+    "Plan",
+    "PlanProgress",
+    "Settings",
+    "Variant",
+    "plan",
+]

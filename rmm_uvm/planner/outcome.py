@@ -212,6 +212,9 @@ class Plan:
         Least managed capacity with which the workload takes at most 1.05, and 1.25, times that.
     cards : tuple of Card
         In ascending order of size.
+    curve : tuple of (int, float or None)
+        Managed capacities, bytes, and slowdowns with the defaults, ascending; None for running
+        out of memory. More points than there are cards.
     helps : Helps or None
         The step that helps most; None if no step does.
     by_size_class : bool
@@ -232,6 +235,7 @@ class Plan:
     enough_bytes: int
     tolerable_bytes: int
     cards: tuple[Card, ...]
+    curve: tuple[tuple[int, float | None], ...]
     helps: Helps | None
     by_size_class: bool
     notes: tuple[str, ...]

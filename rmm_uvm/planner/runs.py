@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from rmm_uvm.planner.capacities import fitting_bytes, whole_blocks
 from rmm_uvm.planner.events import Progress, Workload
 from rmm_uvm.planner.outcome import Variant
-from rmm_uvm.planner.request import DEFAULTS, Options
+from rmm_uvm.planner.request import DEFAULTS, Options, Policy, Prefetch
 from rmm_uvm.planner.result import ReplayResult
 from rmm_uvm.units import format_bytes
 
@@ -52,9 +52,9 @@ class Replay(Protocol):
         machine: Any,
         *,
         device_bytes: int,
-        prefetch: str,
+        prefetch: Prefetch,
         driver: Any,
-        policy: str,
+        policy: Policy,
         host_bytes: int | None,
         progress: Progress | None,
     ) -> ReplayResult:
@@ -112,6 +112,15 @@ class Runs:
         return len(self._done)
 
     @property
+    def curve(self) -> tuple[tuple[int, float | None], ...]:
+        """Capacities, bytes, and slowdowns of all replays with the defaults, in ascending order."""
+        return tuple(
+            (size, self.variant(size).slowdown)
+            for size, options in sorted(self._done)
+            if options == DEFAULTS
+        )
+
+    @property
     def fitting_seconds(self) -> float:
         """Predicted time with room for everything."""
         return self._beside_seconds + self.fitting.migration_seconds
@@ -136,8 +145,9 @@ class Runs:
         if self.recorded_on_simulated_device:
             return 0.0
         if self.recorded_oversubscribed:
-            device_bytes = whole_blocks(self.workload.device_bytes or 0)
-            return self._result(device_bytes, DEFAULTS).migration_seconds
+            then = self._result(whole_blocks(self.workload.device_bytes or 0), DEFAULTS)
+            if then.out_of_memory is None:
+                return then.migration_seconds
         return self.fitting.migration_seconds
 
     @property

@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What to set on a card, and why: pure functions over what replays saw.
+
+No advice is slower than the defaults in its own replay. Where nothing is faster, the defaults are
+the advice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
+from rmm_uvm.planner.outcome import Helps, Settings, Variant
+from rmm_uvm.planner.request import DEFAULTS
+from rmm_uvm.units import format_bytes
+
+__all__ = ["ENOUGH", "Facts", "best", "helps_most", "parts_needed", "settings"]
+
+ENOUGH = 1.05
+"""Slowdown up to which a workload counts as running as if it fitted."""
+
+_WORTH_SETTING = 0.99  # of the defaults' time: less than that is no reason to set anything
+_INITIAL_FACTOR = 1.1
+_MAXIMUM_FACTOR = 1.5
+_PART_FRACTION = 0.9  # of the card for a part: pools break into pieces
+_SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of the device
+
+
+class Facts(NamedTuple):
+    """What advice is given on, sizes in bytes.
+
+    Attributes
+    ----------
+    peak_bytes : int
+        Most bytes allocated at a time.
+    slab_bytes : int
+        What the recorded pool took for them.
+    capacity_bytes : int
+        Managed capacity of the card.
+    ipc_bytes : int
+        IPC pool beside it; 0 for none.
+    workers : int
+        Processes of a host.
+    enough_bytes : int
+        Least capacity with which the workload runs as if it fitted.
+    splits : bool
+        The input is better split.
+    """
+
+    peak_bytes: int
+    slab_bytes: int
+    capacity_bytes: int
+    ipc_bytes: int
+    workers: int
+    enough_bytes: int
+    splits: bool
+
+
+def best(variants: Sequence[Variant]) -> Variant:
+    """Return the variant to advise: the defaults, unless another is faster by a hundredth.
+
+    Parameters
+    ----------
+    variants : sequence of Variant
+        The defaults first. Those with a policy that cannot be set are passed over.
+    """
+    defaults = variants[0]
+    able = [
+        one
+        for one in variants
+        if one.predicted_seconds is not None and one.options.policy == DEFAULTS.policy
+    ]
+    if not able:
+        return defaults
+    fastest = min(able, key=lambda one: one.predicted_seconds or 0.0)
+    if defaults.predicted_seconds is None:
+        return fastest
+    bound = defaults.predicted_seconds * _WORTH_SETTING
+    return fastest if (fastest.predicted_seconds or 0.0) < bound else defaults
+
+
+def parts_needed(peak_bytes: int, capacity_bytes: int) -> int:
+    """Return into how many parts an input is to be split so that each fits a card.
+
+    Memory is taken to shrink with the part, and a tenth of the card to be lost to fragmentation.
+
+    Examples
+    --------
+    >>> parts_needed(30 << 30, 16 << 30), parts_needed(10 << 30, 16 << 30)
+    (3, 1)
+    """
+    return max(math.ceil(peak_bytes / (capacity_bytes * _PART_FRACTION)), 1)
+
+
+def settings(facts: Facts, defaults: Variant, advised: Variant) -> Settings:
+    """Return the settings for a card with their reasons."""
+    initial_bytes, initial_reason = _initial(facts)
+    maximum_bytes = _rounded_up(
+        max(facts.peak_bytes * _MAXIMUM_FACTOR, facts.slab_bytes, initial_bytes)
+    )
+    budget_bytes, budget_reason = _budget(facts, advised)
+    threshold = advised.options.driver_prefetch_threshold
+    changed = threshold != defaults.options.driver_prefetch_threshold
+    parts = parts_needed(facts.peak_bytes, facts.capacity_bytes) if facts.splits else 1
+    reasons = [
+        ("initial_pool_size", initial_reason),
+        (
+            "maximum_pool_size",
+            "half as much again as this workload ever holds: a leak ends in MemoryError, and not "
+            "with the host's memory",
+        ),
+        ("prefetch", _prefetch_reason(defaults, advised)),
+        ("device budget", budget_reason),
+    ]
+    if facts.ipc_bytes:
+        reasons.append(
+            (
+                "ipc_pool_size",
+                f"{facts.workers} workers exchange results through cudaMalloc memory, which is "
+                "taken from the managed capacity; no more than that is needed",
+            )
+        )
+        reasons.append(("host_sharers", f"{facts.workers} workers take from one host's memory"))
+    if changed:
+        reasons.append(("uvm_perf_prefetch_threshold", _gain(defaults, advised)))
+    if parts > 1:
+        reasons.append(
+            (
+                "parts",
+                "each then fits, with a tenth of the card to spare, if memory shrinks with it",
+            )
+        )
+    return Settings(
+        initial_pool_bytes=initial_bytes,
+        maximum_pool_bytes=maximum_bytes,
+        prefetch=advised.options.prefetch,
+        ipc_pool_bytes=facts.ipc_bytes,
+        host_sharers=facts.workers,
+        driver_prefetch_threshold=threshold if changed else None,
+        device_budget_bytes=budget_bytes,
+        parts=parts,
+        reasons=tuple(reasons),
+    )
+
+
+def helps_most(cards: Sequence[tuple[int, float | None]]) -> Helps | None:
+    """Return the step between neighbouring cards that saves most time; None if none saves any.
+
+    Parameters
+    ----------
+    cards : sequence of (int, float or None)
+        Bytes, ascending, and slowdown; None for running out of memory.
+
+    Examples
+    --------
+    >>> helps_most([(16, 3.0), (24, 1.5), (40, 1.0), (80, 1.0)])
+    Helps(from_bytes=16, to_bytes=24, from_slowdown=3.0, to_slowdown=1.5, enough_bytes=40)
+    """
+    enough = next((size for size, slow in cards if slow is not None and slow <= ENOUGH), None)
+    steps = [
+        (math.inf if low is None else low - high, smaller, larger, low, high)
+        for (smaller, low), (larger, high) in itertools.pairwise(cards)
+        if high is not None
+    ]
+    saved, smaller, larger, low, high = max(steps, default=(0.0, 0, 0, None, None))
+    if saved < ENOUGH - 1:
+        return None
+    return Helps(smaller, larger, low, high, enough)
+
+
+def _initial(facts: Facts) -> tuple[int, str]:
+    left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
+    room_bytes = whole_blocks(facts.capacity_bytes - left_bytes)
+    wanted_bytes = _rounded_up(facts.peak_bytes * _INITIAL_FACTOR)
+    if wanted_bytes > room_bytes:
+        return room_bytes, (
+            "as much as the card holds, in one slab; the pool grows by what does not fit"
+        )
+    if wanted_bytes < facts.capacity_bytes // 2:
+        return wanted_bytes, (
+            f"the peak of {format_bytes(facts.peak_bytes)} and a tenth; the default, half of the "
+            "card, would be filled for nothing"
+        )
+    return wanted_bytes, (
+        f"the peak of {format_bytes(facts.peak_bytes)} and a tenth in one slab, on the device from "
+        "the start: no allocation waits for the pool to grow"
+    )
+
+
+def _budget(facts: Facts, advised: Variant) -> tuple[int, str]:
+    if facts.enough_bytes <= facts.capacity_bytes:
+        return facts.enough_bytes, (
+            f"with this much it takes at most {ENOUGH:.2f} times as long as with all; the rest of "
+            "the card can serve others"
+        )
+    slowdown = "it runs out of memory"
+    if advised.slowdown is not None:
+        slowdown = f"it takes {advised.slowdown:.2f} times as long as if it fitted"
+    return facts.capacity_bytes, f"the whole card: {slowdown}, and more with less"
+
+
+def _prefetch_reason(defaults: Variant, advised: Variant) -> str:
+    if advised.options.prefetch != defaults.options.prefetch:
+        return _gain(defaults, advised)
+    if defaults.slowdown is not None and defaults.slowdown <= ENOUGH:
+        return "the default: next to nothing moves"
+    return "the default: replayed, no other is faster"
+
+
+def _gain(defaults: Variant, advised: Variant) -> str:
+    before = "running out of memory"
+    if defaults.slowdown is not None:
+        before = f"{defaults.slowdown:.2f} times with the defaults"
+    return (
+        f"replayed: {advised.slowdown or 1.0:.2f} times as long as if it fitted, against {before}"
+    )
+
+
+def _rounded_up(nbytes: float) -> int:
+    return max(-(-int(nbytes) // BLOCK_BYTES), 1) * BLOCK_BYTES

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The charts of a plan: slowdown against capacity, and memory over time on each card."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from rmm_uvm.planner.outcome import Card, Plan
+from rmm_uvm.report import axes, style
+from rmm_uvm.report.charts import Chart, Key
+from rmm_uvm.units import format_bytes
+
+__all__ = ["memory_over_time", "slowdown_against_capacity"]
+
+_HEIGHT = 280
+_DEFAULTS = style.Line("defaults", "#0072B2", (), 2.0)
+_ADVISED = style.Line("advised settings", "#009E73", (8, 3), 2.0)
+_FITTING = style.Line("as if it fitted", "#999999", (2, 3))
+
+
+def slowdown_against_capacity(plan: Plan) -> Chart:
+    """Return the chart of time, over that with room for everything, against managed capacity."""
+    from bokeh.models import BasicTicker, HoverTool, NumeralTickFormatter, Range1d, Span
+
+    most_bytes = max(max(size for size, _ in plan.curve), plan.cards[-1].capacity_bytes)
+    scale, unit = axes.memory_unit(most_bytes)
+    end = most_bytes / scale * 1.03
+    chart = axes.panel(Range1d(0, end, bounds=(0, end)), _HEIGHT, "times as long")
+    chart.xaxis.axis_label = f"device memory for managed data, {unit}"
+    chart.xaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    chart.xaxis.ticker = BasicTicker()
+    sizes = [size for size, slow in plan.curve if slow is not None]
+    slows = [slow for _, slow in plan.curve if slow is not None]
+    advised = [(card.capacity_bytes, card.advised.slowdown) for card in plan.cards]
+    advised = [(size, slow) for size, slow in advised if slow is not None]
+    chart.y_range.end = max([*slows, *(slow or 0.0 for _, slow in advised), 1.0]) * 1.08
+    chart.add_layout(
+        Span(
+            location=1.0,
+            dimension="width",
+            line_color=_FITTING.colour,
+            line_dash=list(_FITTING.dash),
+            line_width=_FITTING.width,
+        )
+    )
+    points = []
+    for line, xs, ys, marker in (
+        (_DEFAULTS, sizes, slows, "circle"),
+        (_ADVISED, [size for size, _ in advised], [slow for _, slow in advised], "square"),
+    ):
+        source = _source(
+            x=[size / scale for size in xs], y=ys, size=[format_bytes(size) for size in xs]
+        )
+        _line(chart, line, "x", "y", source)
+        points.append(
+            chart.scatter("x", "y", source=source, size=8, marker=marker, color=line.colour)
+        )
+    tooltips = [("memory", "@size"), ("times as long", "@y{0.00}")]
+    chart.add_tools(HoverTool(tooltips=tooltips, renderers=points))
+    ran_out = [size for size, slow in plan.curve if slow is None]
+    caption = (
+        f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted; "
+        f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time."
+    )
+    if ran_out:
+        caption += f" With {format_bytes(max(ran_out))} it runs out of memory."
+    legend = tuple(_key(line) for line in (_DEFAULTS, _ADVISED, _FITTING))
+    return Chart("slowdown", "Time against capacity", chart, legend, caption, _HEIGHT)
+
+
+def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
+    """Return the chart of what is allocated and what resides on the card, with the defaults.
+
+    Parameters
+    ----------
+    card : Card
+        Which card.
+    number : int
+        Its place in the plan, for a name of its own.
+    seconds : float
+        Recorded time.
+    """
+    from bokeh.models import HoverTool, Span
+
+    result, timeline = card.defaults.result, card.defaults.result.timeline
+    top = max(float(np.max(timeline.live_bytes, initial=0)), float(card.capacity_bytes))
+    scale, unit = axes.memory_unit(top)
+    chart = axes.panel(axes.shared_range(seconds), _HEIGHT, unit)
+    chart.y_range.end = top / scale * 1.08
+    source = _source(
+        seconds=timeline.seconds,
+        live=timeline.live_bytes / scale,
+        resident=timeline.resident_bytes / scale,
+    )
+    live = dataclasses.replace(style.LINES["footprint_bytes"], label="allocated")
+    resident, capacity = style.LINES["resident_bytes"], style.LINES["capacity_bytes"]
+    chart.varea("seconds", 0, "resident", source=source, color=style.AREA_COLOUR, alpha=0.3)
+    drawn = _line(chart, live, "seconds", "live", source)
+    _line(chart, resident, "seconds", "resident", source)
+    chart.add_layout(
+        Span(
+            location=card.capacity_bytes / scale,
+            dimension="width",
+            line_color=capacity.colour,
+            line_dash=list(capacity.dash),
+            line_width=capacity.width,
+        )
+    )
+    tooltips = [
+        ("at", axes.time_tooltip(seconds, "seconds")),
+        ("allocated", f"@live{{0.00}} {unit}"),
+        ("resident", f"@resident{{0.00}} {unit}"),
+    ]
+    chart.add_tools(HoverTool(tooltips=tooltips, renderers=[drawn], mode="vline"))
+    caption = (
+        f"Allocated at most {format_bytes(result.peak_live_bytes)}, resident at most "
+        f"{format_bytes(result.peak_resident_bytes)} of {format_bytes(card.capacity_bytes)}. The "
+        "time is that of the recording."
+    )
+    legend = (_key(live), _key(resident, area=style.AREA_COLOUR), _key(capacity))
+    return Chart(f"memory_{number}", "Memory over time", chart, legend, caption, _HEIGHT)
+
+
+def _line(chart: Any, line: style.Line, x: str, y: str, source: Any) -> Any:
+    return chart.line(
+        x,
+        y,
+        source=source,
+        line_color=line.colour,
+        line_dash=list(line.dash),
+        line_width=line.width,
+    )
+
+
+def _source(**columns: Any) -> Any:
+    from bokeh.models import ColumnDataSource
+
+    return ColumnDataSource(columns)
+
+
+def _key(line: style.Line, area: str = "") -> Key:
+    return Key(line.label, line.colour, " ".join(map(str, line.dash)), area)

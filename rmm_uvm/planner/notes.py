@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What to know when reading a plan: whence its times come, and what was assumed."""
+
+from __future__ import annotations
+
+from rmm_uvm.planner.outcome import MachineFacts
+from rmm_uvm.planner.request import Request
+from rmm_uvm.planner.runs import Runs
+from rmm_uvm.report.words import plain_name
+
+__all__ = ["notes"]
+
+
+def notes(runs: Runs, machine: MachineFacts, request: Request) -> tuple[str, ...]:
+    """Return sentences, the most important first."""
+    workload = runs.workload
+    where = plain_name(workload.device_name, 60) if workload.device_name else "an unknown GPU"
+    told = [
+        f"Predicted time is the recorded time on {where} with the kernel driver's work as it would "
+        "be on the card; kernels are taken to be as fast there."
+    ]
+    if runs.recorded_on_simulated_device:
+        told.append(
+            "It was recorded on a simulated device: the recorded time is the host's, not a GPU's."
+        )
+    if runs.recorded_oversubscribed:
+        told.append(
+            "It was recorded on a device too small for it; what migrated then, by the model, is "
+            "taken off the recorded time."
+        )
+    if workload.cut_off:
+        told.append(f"The recording ends early: {plain_name(workload.cut_off, 200)}.")
+    if workload.touches_assumed:
+        told.append(
+            "The recording says nothing of touches: an allocation is taken to be written when it "
+            "is made and read just before it is freed. What is used more often moves more often."
+        )
+    if not machine.measured:
+        told.append(
+            f"The constants of {machine.name} are published ones, not measured by us: trust the "
+            "order of cards and settings more than the times."
+        )
+    if request.workers > 1:
+        told.append(
+            f"All {request.workers} workers are taken to do what the recorded process did; what "
+            "they send each other is not modelled."
+        )
+    told.append("More data, or parts of them, are taken to need memory and time in proportion.")
+    return tuple(told)
