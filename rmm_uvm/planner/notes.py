@@ -38,7 +38,7 @@ def notes(runs: Runs, machine: MachineFacts, request: Request) -> tuple[str, ...
         )
     if not machine.measured:
         told.append(
-            f"The constants of {machine.name} are published ones, not measured by us: trust the "
+            f"The constants of {machine} are published ones, not measured by us: trust the "
             "order of cards and settings more than the times."
         )
     if request.workers > 1:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from rmm_uvm.planner.outcome import Card, Plan, Settings, Variant
-from rmm_uvm.planner.request import Options
+from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.report import words
 from rmm_uvm.units import format_bytes
 
@@ -26,6 +26,7 @@ _WIDTH = 100
 _MOST_STAGES = 3
 _HEADERS = (
     "card", "factor", "working set", "time", "x fitting", "to device", "to host", "evicted",
+    "host memory",
 )  # fmt: skip
 
 
@@ -52,8 +53,9 @@ def opening(plan: Plan) -> tuple[str, ...]:
     each = f" by each of {plan.workers} workers" if plan.workers > 1 else ""
     return (
         f"Simulated on {words.plain_name(str(machine))}{link}. Nothing of this ran on a GPU.",
-        f"{words.plain_name(str(workload.source), 200)}: {workload.allocations:,} allocations in "
-        f"{words.clock_text(workload.seconds)}{each}, recorded on: {where}",
+        f"{words.plain_name(str(workload.source), 200)}",
+        f"{workload.allocations:,} allocations in {words.clock_text(workload.seconds)}{each}, "
+        f"recorded on: {where}",
         f"peak {format_bytes(workload.peak_live_bytes)}, working set "
         f"{format_bytes(plan.working_set.nbytes)} in "
         f"{words.clock_text(plan.working_set.window_seconds)}; with room for everything "
@@ -81,11 +83,15 @@ def helps_text(plan: Plan) -> str:
 
 
 def options_text(options: Options) -> str:
-    """Return a way to run, in a few words."""
-    return (
-        f"prefetch {options.prefetch}, threshold {options.driver_prefetch_threshold} %, "
-        f"policy {options.policy}"
-    )
+    """Return in what a way to run differs from the defaults."""
+    differs = []
+    if options.prefetch != DEFAULTS.prefetch:
+        differs.append(f"prefetch {options.prefetch}")
+    if options.driver_prefetch_threshold != DEFAULTS.driver_prefetch_threshold:
+        differs.append(f"threshold {options.driver_prefetch_threshold} %")
+    if options.policy != DEFAULTS.policy:
+        differs.append(options.policy)
+    return ", ".join(differs) or "defaults"
 
 
 def called(settings: Settings) -> str:
@@ -116,13 +122,13 @@ def evicting_stages(variant: Variant) -> list[tuple[str, int]]:
 
 
 def _table(plan: Plan) -> list[str]:
-    rows = [_HEADERS + (("host memory",) if plan.cards else ())]
+    rows = [_HEADERS]
     names = [""]
     for card in plan.cards:
         for variant in card.variants:
             first = variant is card.defaults
             rows.append(_row(card, variant, plan.workers, first=first))
-            chosen = " <- advised" if variant is card.advised and len(card.variants) > 1 else ""
+            chosen = " <- advised" if variant is card.advised else ""
             names.append(options_text(variant.options) + chosen if len(card.variants) > 1 else "")
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = []

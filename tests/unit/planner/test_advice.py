@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is advised, for which reasons, and that it is never what was slower."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmm_uvm.planner.advice import Facts, best, helps_most, parts_needed, settings
+from rmm_uvm.planner.outcome import Variant
+from rmm_uvm.planner.request import DEFAULTS, Options
+from rmm_uvm.planner.result import OutOfMemory
+
+from .workloads import GIB, FakeReplay, Machine, etl
+
+FACTS = Facts(
+    peak_bytes=10 * GIB,
+    slab_bytes=11 * GIB,
+    capacity_bytes=16 * GIB,
+    ipc_bytes=0,
+    workers=1,
+    enough_bytes=9 * GIB,
+    splits=False,
+)
+
+
+def variant(seconds: float | None, options: Options = DEFAULTS) -> Variant:
+    result = FakeReplay()(
+        etl(), Machine(), device_bytes=8 * GIB, prefetch="auto", driver=51, policy="driver",
+        host_bytes=None, progress=None,
+    )  # fmt: skip
+    if seconds is None:
+        result = dataclasses.replace(result, out_of_memory=OutOfMemory(1, "join", 5))
+        return Variant(options, result, None, None)
+    return Variant(options, result, seconds, seconds / 10)
+
+
+def reason(name: str, **changes: int) -> str:
+    found = settings(FACTS._replace(**changes), variant(10.0), variant(10.0))
+    return dict(found.reasons).get(name, "")
+
+
+def test_faster_mode_is_advised() -> None:
+    faster = variant(12.0, Options("always"))
+    assert best([variant(15.0), variant(20.0, Options("never")), faster]) is faster
+
+
+def test_mode_faster_by_less_than_a_hundredth_is_not_advised() -> None:
+    defaults = variant(15.0)
+    assert best([defaults, variant(14.9, Options("always"))]) is defaults
+
+
+def test_policy_that_cannot_be_set_is_not_advised() -> None:
+    defaults = variant(15.0)
+    assert best([defaults, variant(5.0, Options("auto", 51, "discard-dead"))]) is defaults
+
+
+def test_defaults_that_run_out_of_memory_give_way_to_what_does_not() -> None:
+    slow = variant(100.0, Options("never"))
+    assert best([variant(None), slow]) is slow
+    alone = [variant(None), variant(None, Options("never"))]
+    assert best(alone) is alone[0]
+
+
+seconds = st.one_of(st.none(), st.floats(0.0, 1e6))
+
+
+@given(st.lists(seconds, min_size=1, max_size=6))
+def test_any_advice_is_never_slower_than_the_defaults(times: list[float | None]) -> None:
+    modes = [DEFAULTS, *(Options("always", threshold) for threshold in range(len(times) - 1))]
+    variants = [variant(one, options) for one, options in zip(times, modes, strict=True)]
+    chosen, defaults = best(variants), variants[0]
+    if defaults.predicted_seconds is not None:
+        assert chosen.predicted_seconds is not None
+        assert chosen.predicted_seconds <= defaults.predicted_seconds
+    else:
+        assert chosen.predicted_seconds is not None or not any(t is not None for t in times)
+
+
+def test_pool_begins_with_the_peak_and_a_tenth_where_that_fits() -> None:
+    found = settings(FACTS, variant(10.0), variant(10.0))
+    assert found.initial_pool_bytes == pytest.approx(11 * GIB, rel=1e-3)
+    assert found.initial_pool_bytes % (2 << 20) == 0
+    assert found.maximum_pool_bytes == 15 * GIB
+    assert "in one slab" in reason("initial_pool_size")
+
+
+def test_pool_begins_with_the_card_where_the_peak_does_not_fit() -> None:
+    found = settings(FACTS._replace(capacity_bytes=8 * GIB), variant(20.0), variant(20.0))
+    assert found.initial_pool_bytes == 8 * GIB - (128 << 20)
+    assert found.maximum_pool_bytes == 15 * GIB
+    assert "grows by what does not fit" in reason("initial_pool_size", capacity_bytes=8 * GIB)
+
+
+def test_pool_smaller_than_half_the_card_says_that_the_default_fills_it_for_nothing() -> None:
+    assert "for nothing" in reason("initial_pool_size", capacity_bytes=80 * GIB)
+
+
+def test_fragmented_recording_raises_the_maximum_to_its_slabs() -> None:
+    found = settings(FACTS._replace(slab_bytes=40 * GIB), variant(10.0), variant(10.0))
+    assert found.maximum_pool_bytes == 40 * GIB
+
+
+def test_budget_is_what_is_enough_or_else_the_card() -> None:
+    enough = settings(FACTS, variant(10.0), variant(10.0))
+    assert enough.device_budget_bytes == 9 * GIB
+    short = settings(FACTS._replace(capacity_bytes=8 * GIB), variant(20.0), variant(20.0))
+    assert short.device_budget_bytes == 8 * GIB
+    assert "2.00 times" in dict(short.reasons)["device budget"]
+
+
+def test_one_process_gets_no_ipc_pool() -> None:
+    found = settings(FACTS, variant(10.0), variant(10.0))
+    assert set(found.keywords()) == {"initial_pool_size", "maximum_pool_size", "prefetch"}
+    assert "ipc_pool_size" not in dict(found.reasons)
+
+
+def test_workers_get_an_ipc_pool_and_share_the_host() -> None:
+    facts = FACTS._replace(ipc_bytes=256 << 20, workers=4)
+    found = settings(facts, variant(10.0), variant(10.0))
+    assert found.keywords()["ipc_pool_size"] == 256 << 20
+    assert found.keywords()["host_sharers"] == 4
+    assert "4 workers" in dict(found.reasons)["ipc_pool_size"]
+
+
+def test_threshold_is_named_only_where_it_is_faster() -> None:
+    lower = variant(12.0, Options("auto", 5))
+    found = settings(FACTS, variant(15.0), lower)
+    assert found.driver_prefetch_threshold == 5
+    assert "against 1.50 times" in dict(found.reasons)["uvm_perf_prefetch_threshold"]
+    assert settings(FACTS, variant(15.0), variant(15.0)).driver_prefetch_threshold is None
+
+
+def test_parts_are_named_only_where_the_input_is_better_split() -> None:
+    facts = FACTS._replace(capacity_bytes=4 * GIB)
+    assert settings(facts, variant(90.0), variant(90.0)).parts == 1
+    split = settings(facts._replace(splits=True), variant(90.0), variant(90.0))
+    assert split.parts == 3 == parts_needed(10 * GIB, 4 * GIB)
+    assert "parts" in dict(split.reasons)
+
+
+def test_step_that_helps_most_is_the_one_that_saves_most() -> None:
+    found = helps_most([(16, 3.0), (24, 2.8), (40, 1.01), (80, 1.0)])
+    assert found is not None
+    assert (found.from_bytes, found.to_bytes, found.enough_bytes) == (24, 40, 40)
+
+
+def test_step_out_of_running_out_of_memory_helps_most() -> None:
+    found = helps_most([(16, None), (24, 9.0), (40, 1.0)])
+    assert found is not None
+    assert (found.from_bytes, found.to_bytes, found.from_slowdown) == (16, 24, None)
+
+
+@pytest.mark.parametrize(
+    "cards", [[(16, 1.0), (24, 1.0)], [(16, 2.0)], [], [(16, None), (24, None)]]
+)
+def test_no_step_helps_where_none_saves_time(cards: list[tuple[int, float | None]]) -> None:
+    assert helps_most(cards) is None

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as text and as a page: the first line, the label, the figures, and names of strangers."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from rmm_uvm.errors import AvailabilityError, DataError
+from rmm_uvm.planner.text import called
+
+from .test_planning import planned
+from .workloads import GIB, FakeReplay, Machine, etl
+
+
+def test_first_line_says_that_it_is_simulated_and_on_which_machine() -> None:
+    first = str(planned()).splitlines()[0]
+    assert first == "Simulated on test-machine: a GPU, a link. Nothing of this ran on a GPU."
+
+
+def test_machine_that_was_not_measured_is_labelled_wherever_it_is_named() -> None:
+    plan = planned(machine=Machine(measured=False))
+    for text in (str(plan), plan.html()):
+        words = " ".join(text.split())
+        assert words.count("test-machine") == words.count("test-machine (published only)") > 2
+    assert "published only" not in str(planned())
+
+
+def test_table_has_a_row_for_every_way_to_run() -> None:
+    lines = str(planned(replay=FakeReplay({"never": 0.5}))).splitlines()
+    first = next(place for place, line in enumerate(lines) if "8.00 GiB    1.25" in line)
+    assert [line.split("GiB")[-1].strip() for line in lines[first : first + 3]] == [
+        "defaults",
+        "prefetch always",
+        "prefetch never <- advised",
+    ]
+
+
+def test_evictions_are_told_by_stage_or_by_size() -> None:
+    assert "Evicted on 8.00 GiB, by stage: join 2.00 GiB" in str(planned())
+    unstaged = str(planned(etl(stages=("",))))
+    assert "Evicted on 8.00 GiB, by size of allocation: 1 GiB and more 2.00 GiB" in unstaged
+    assert "Evicted" not in str(planned(device_memory=[16 * GIB]))
+
+
+def test_both_questions_are_answered_for_every_card() -> None:
+    text = " ".join(str(planned()).split())
+    assert text.count("Can I avoid splitting my input? Yes") == 2
+    assert text.count("Can I train on more data?") == 2
+
+
+def test_settings_are_a_call_that_python_can_read() -> None:
+    card = planned(workers=2).cards[0]
+    call = called(card.settings)
+    assert call in str(planned(workers=2))
+    assert eval(call.replace("rmm_uvm.reinitialize", "dict"))["prefetch"] == "auto"
+
+
+def test_card_that_runs_out_of_memory_says_so_in_its_row() -> None:
+    text = str(planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB)))
+    assert re.search(r"8\.00 GiB .* no memory +- ", text)
+    assert "from running out of memory to 1.00 times" in " ".join(text.split())
+
+
+def test_no_line_is_wider_than_a_wide_terminal() -> None:
+    thresholds = {"driver_prefetch_threshold": [51, 5], "policy": ["driver", "discard-dead"]}
+    for plan in (planned(workers=4), planned(**thresholds)):
+        # The call is one line, to be copied.
+        lines = [line for line in str(plan).splitlines() if "reinitialize(" not in line]
+        assert max(map(len, lines)) <= 140
+
+
+def test_names_of_strangers_cannot_move_the_cursor_or_write_html() -> None:
+    stages = ("", "load", "\x1b[2J<script>alert(1)</script>")
+    plan = planned(etl(stages=stages, device_name="\x1b[31mH200<b>"))
+    assert "\x1b" not in str(plan)
+    html = plan.html()
+    assert "\x1b" not in html
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert" in html
+
+
+def test_page_has_charts_tables_and_answers_and_asks_the_network_for_nothing() -> None:
+    html = planned().html()
+    assert "<strong>Simulated on test-machine" in html
+    assert html.count("<figure ") == 3
+    assert "default-src &#39;none&#39;" in html or "default-src 'none'" in html
+    for expected in ("Time against capacity", "Memory over time", "Can I avoid splitting"):
+        assert expected in html
+
+
+def test_page_of_a_card_that_runs_out_of_memory_is_drawn() -> None:
+    html = planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB)).html()
+    assert "it runs out of memory" in html
+    assert "out of memory" in html
+
+
+def test_page_without_bokeh_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "bokeh"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "bokeh", None)
+    with pytest.raises(AvailabilityError, match="pip install"):
+        planned().html()
+
+
+def test_files_are_written_whole_or_refused(tmp_path: Path) -> None:
+    plan = planned()
+    plan.save_html(tmp_path / "plan.html")
+    plan.save_json(tmp_path / "plan.json")
+    assert (tmp_path / "plan.html").read_text() == plan.html() or len(plan.html()) > 1000
+    assert (tmp_path / "plan.json").read_text() == plan.to_json() + "\n"
+    with pytest.raises(DataError, match="cannot be written"):
+        plan.save_json(tmp_path / "nowhere" / "plan.json")
+    with pytest.raises(DataError, match="cannot be written"):
+        plan.save_html(tmp_path / "nowhere" / "plan.html")
+
+
+def test_plan_is_shown_by_its_files_and_cards_in_a_debugger() -> None:
+    assert repr(planned()).startswith("Plan('etl.trace', 'test-machine', cards: 8589934592, ")

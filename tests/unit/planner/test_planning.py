@@ -1,0 +1,216 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Plans made of replays that follow a rule: what is replayed, and what follows from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from rmm_uvm.errors import DataError
+from rmm_uvm.planner import Plan
+from rmm_uvm.planner.curve import smallest_capacity
+from rmm_uvm.planner.events import Workload
+from rmm_uvm.planner.planning import plan_workload
+from rmm_uvm.planner.request import DEFAULTS, checked_request
+from rmm_uvm.planner.runs import PlanProgress, Runs
+
+from .workloads import GIB, MIB, FakeReplay, Machine, etl, workload
+
+DEVICE = "device_memory"
+
+
+def planned(
+    recorded: Workload | None = None,
+    replay: FakeReplay | None = None,
+    machine: Machine | None = None,
+    **asked: Any,
+) -> Plan:
+    """Return a plan for cards of 8 and 16 GiB, or what else is asked."""
+    given: dict[str, Any] = {
+        DEVICE: [8 * GIB, 16 * GIB],
+        "prefetch": None,
+        "driver_prefetch_threshold": [51],
+        "policy": ["driver"],
+        "workers": 1,
+        "host_memory": None,
+    }
+    return plan_workload(
+        recorded or etl(),
+        machine or Machine(),
+        checked_request(**{**given, **asked}),
+        replay=replay or FakeReplay(),
+        driver_settings=lambda threshold: threshold,
+    )
+
+
+def test_predicted_time_is_the_recorded_one_and_what_migrates_more_than_if_it_fitted() -> None:
+    plan = planned()
+    small, large = plan.cards
+    assert large.defaults.predicted_seconds == plan.fitting_seconds == 10.0
+    assert small.defaults.predicted_seconds == pytest.approx(10.0 + 2 * 2 * GIB / 1e9)
+    assert small.defaults.slowdown == pytest.approx(1 + 4 * GIB / 1e10)
+    assert small.oversubscription_factor == pytest.approx(10 / 8)
+
+
+def test_recording_on_a_device_that_was_too_small_is_not_counted_twice() -> None:
+    plan = planned(etl(device_bytes=9 * GIB))
+    moved_then = 2 * GIB / 1e9
+    assert plan.fitting_seconds == pytest.approx(10.0 - moved_then)
+    assert plan.cards[0].defaults.predicted_seconds == pytest.approx(10.0 + moved_then)
+    assert any("too small for it" in note for note in plan.notes)
+
+
+def test_recording_on_a_simulated_device_has_no_migration_in_its_time() -> None:
+    plan = planned(etl(device_bytes=9 * GIB, device_name="simulated device"))
+    assert plan.fitting_seconds == 10.0
+    assert any("recorded on a simulated device" in note for note in plan.notes)
+
+
+def test_modes_are_tried_only_where_data_move() -> None:
+    replay = FakeReplay()
+    small, large = planned(replay=replay).cards
+    assert [one.options.prefetch for one in small.variants] == ["auto", "always", "never"]
+    assert [one.options for one in large.variants] == [DEFAULTS]
+
+
+def test_faster_mode_becomes_the_setting_and_slower_ones_do_not() -> None:
+    small, large = planned(replay=FakeReplay({"never": 0.5, "always": 2.0})).cards
+    assert small.advised.options.prefetch == small.settings.prefetch == "never"
+    assert large.settings.prefetch == "auto"
+    slower = planned(replay=FakeReplay({"never": 1.5, "always": 2.0})).cards[0]
+    assert slower.advised is slower.defaults
+
+
+def test_thresholds_and_policies_are_replayed_on_every_card() -> None:
+    plan = planned(
+        replay=FakeReplay({5: 0.5}),
+        driver_prefetch_threshold=[51, 5],
+        policy=["driver", "discard-dead"],
+        prefetch=["auto"],
+    )
+    for card in plan.cards:
+        shown = {(v.options.driver_prefetch_threshold, v.options.policy) for v in card.variants}
+        assert shown == {
+            (51, "driver"), (5, "driver"), (51, "discard-dead"), (5, "discard-dead")
+        }  # fmt: skip
+    assert plan.cards[0].settings.driver_prefetch_threshold == 5
+    assert plan.cards[0].advised.options.policy == "driver"
+
+
+def test_no_replay_is_done_twice() -> None:
+    replay = FakeReplay()
+    planned(replay=replay)
+    assert len(replay.calls) == len(set(replay.calls)) > 10
+
+
+def test_enough_and_tolerable_memory_are_where_the_curve_crosses() -> None:
+    plan = planned()
+    step = Runs(etl(), Machine(), FakeReplay(), int).fitting_device_bytes / 64
+    # 1.05 times 10 s are 0.5 s more: 0.25e9 bytes in and out.
+    assert 0 <= plan.enough_bytes - (10 * GIB - 0.25e9) <= step
+    assert 0 <= plan.tolerable_bytes - (10 * GIB - 1.25e9) <= step
+
+
+def test_curve_has_all_replays_with_the_defaults_in_order() -> None:
+    plan = planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB))
+    sizes = [size for size, _ in plan.curve]
+    assert sizes == sorted(set(sizes))
+    assert {8 * GIB, 16 * GIB} < {*sizes, 16 * GIB}
+    assert (8 * GIB, None) in plan.curve
+
+
+def test_card_that_runs_out_of_memory_is_told_and_not_raised() -> None:
+    plan = planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB))
+    small, large = plan.cards
+    assert small.defaults.predicted_seconds is small.defaults.slowdown is None
+    assert small.splitting.verdict == "no"
+    assert small.settings.parts == 2
+    assert large.defaults.slowdown == 1.0
+    assert plan.helps is not None
+    assert (plan.helps.from_slowdown, plan.helps.to_slowdown) == (None, 1.0)
+
+
+def test_workers_take_the_ipc_pool_from_the_card_and_share_the_host() -> None:
+    replay = FakeReplay()
+    plan = planned(replay=replay, workers=4, host_memory="64GiB")
+    small = plan.cards[0]
+    assert small.capacity_bytes == 8 * GIB - 256 * MIB
+    assert small.settings.ipc_pool_bytes == 256 * MIB
+    assert small.host_bytes == 4 * small.defaults.result.host_page_bytes > 0
+    assert {call[4] for call in replay.calls} == {16 * GIB}
+    alone = planned(workers=1).cards[0]
+    assert (alone.capacity_bytes, alone.settings.ipc_pool_bytes) == (8 * GIB, 0)
+
+
+def test_workload_without_stages_is_told_by_size_of_allocation() -> None:
+    plan = planned(etl(stages=("",)))
+    names = [stage.name for stage in plan.cards[0].defaults.result.stages]
+    assert plan.by_size_class
+    assert names[-1] == "1 GiB and more"
+    staged = planned()
+    assert not staged.by_size_class
+    assert [stage.name for stage in staged.cards[0].defaults.result.stages][1:] == ["load", "join"]
+
+
+def test_sizes_of_allocations_are_told_apart_at_their_bounds() -> None:
+    from rmm_uvm.planner.size_classes import by_size_class
+
+    from .workloads import event
+
+    sizes = [1, MIB - 1, MIB, 16 * MIB, 128 * MIB, GIB - 1, GIB]
+    rows = [event("allocate", 0, size, 0.0) for size in sizes]
+    classed = by_size_class(workload(rows, peak_bytes=GIB))
+    assert classed.events["stage"].tolist() == [0, 0, 1, 2, 3, 3, 4]
+    assert len(classed.stages) == 5
+
+
+def test_cards_by_default_lie_around_the_peak() -> None:
+    plan = planned(**{DEVICE: None})
+    assert [card.device_bytes >> 30 for card in plan.cards] == [3, 4, 6, 8, 11]
+
+
+def test_workload_without_allocations_is_refused_in_one_line() -> None:
+    empty = workload([], peak_bytes=0, slabs=())
+    with pytest.raises(DataError, match=r"etl\.trace: no allocation is recorded"):
+        planned(empty)
+
+
+def test_progress_names_what_is_replayed() -> None:
+    told: list[PlanProgress] = []
+    plan_workload(
+        etl(),
+        Machine(),
+        checked_request([8 * GIB], None, [51], ["driver"], 1, None),
+        replay=FakeReplay(),
+        driver_settings=int,
+        progress=told.append,
+    )
+    assert [one.replays for one in told] == list(range(1, len(told) + 1))
+    assert "8.00 GiB, prefetch never" in [one.what for one in told]
+
+
+def test_json_has_every_figure_and_no_numpy() -> None:
+    plan = planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB))
+    told = json.loads(plan.to_json())
+    assert told["simulated"] is True
+    assert told["machine"]["name"] == "test-machine"
+    assert [card["device_bytes"] for card in told["cards"]] == [8 * GIB, 16 * GIB]
+    small = told["cards"][0]["variants"][0]
+    assert small["defaults"] is True
+    assert small["result"]["out_of_memory"] == {"record": 3, "stage": "join", "nbytes": 5 * MIB}
+    names = {field.name for field in dataclasses.fields(plan.cards[0].defaults.result)}
+    assert set(small["result"]) == names
+    assert len(small["result"]["timeline"]["live_bytes"]) == 4
+
+
+def test_search_ends_at_a_block_and_finds_nothing_below_a_card_that_is_always_too_small() -> None:
+    assert smallest_capacity(lambda size: None, 64 * MIB, 1.25) == 64 * MIB
+    assert smallest_capacity(lambda size: 1.0, 64 * MIB, 1.25, steps=40) == 2 * MIB
+    exact = smallest_capacity(
+        lambda size: 1.0 if size >= 22 * MIB else 9.0, 64 * MIB, 1.25, steps=40
+    )
+    assert exact == 22 * MIB
