@@ -18,15 +18,29 @@ from rmm_uvm.planner.outcome import Helps, Settings, Variant
 from rmm_uvm.planner.request import DEFAULTS
 from rmm_uvm.units import format_bytes
 
-__all__ = ["ENOUGH", "Facts", "best", "helps_most", "parts_needed", "settings"]
+__all__ = [
+    "ENOUGH",
+    "Facts",
+    "best",
+    "default_sizes",
+    "helps_most",
+    "parts_needed",
+    "pool_sizes",
+    "settings",
+]
 
 ENOUGH = 1.05
 """Slowdown up to which a workload counts as running as if it fitted."""
 
 _WORTH_SETTING = 0.99  # of the defaults' time: less than that is no reason to set anything
 _INITIAL_FACTOR = 1.1
-_MAXIMUM_FACTOR = 1.5
+_HOST_FRACTION = 0.9  # of the host's memory, as a pool's default maximum takes
 _PART_FRACTION = 0.9  # of the card for a part: pools break into pieces
+_MAXIMUM_REASON = (
+    "the peak twice, beside the first slab, since pools break into pieces; a leak ends in "
+    "MemoryError, and not with the host's memory"
+)
+_NOT_SIZED = "tried with the pool itself, no other size is faster than the default"
 _SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of the device
 
 
@@ -49,6 +63,8 @@ class Facts(NamedTuple):
         Least capacity with which the workload runs as if it fitted.
     splits : bool
         The input is better split.
+    host_bytes : int or None
+        Host memory for one process; None if it is not limited.
     """
 
     peak_bytes: int
@@ -58,6 +74,7 @@ class Facts(NamedTuple):
     workers: int
     enough_bytes: int
     splits: bool
+    host_bytes: int | None = None
 
 
 def best(variants: Sequence[Variant]) -> Variant:
@@ -96,23 +113,49 @@ def parts_needed(peak_bytes: int, capacity_bytes: int) -> int:
     return max(math.ceil(peak_bytes / (capacity_bytes * _PART_FRACTION)), 1)
 
 
-def settings(facts: Facts, defaults: Variant, advised: Variant) -> Settings:
-    """Return the settings for a card with their reasons."""
-    initial_bytes, initial_reason = _initial(facts)
-    maximum_bytes = _rounded_up(
-        max(facts.peak_bytes * _MAXIMUM_FACTOR, facts.slab_bytes, initial_bytes)
-    )
+def pool_sizes(facts: Facts) -> tuple[int, int]:
+    """Return initial and maximum size of a pool for a workload on a card, bytes."""
+    left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
+    room_bytes = whole_blocks(facts.capacity_bytes - left_bytes)
+    initial_bytes = min(_rounded_up(facts.peak_bytes * _INITIAL_FACTOR), room_bytes)
+    maximum_bytes = max(initial_bytes + 2 * facts.peak_bytes, facts.slab_bytes)
+    if facts.host_bytes is not None:
+        backed_bytes = max(int(facts.host_bytes * _HOST_FRACTION), facts.capacity_bytes)
+        maximum_bytes = max(min(maximum_bytes, backed_bytes), initial_bytes)
+    return initial_bytes, _rounded_up(maximum_bytes)
+
+
+def default_sizes(facts: Facts) -> tuple[int, int]:
+    """Return the sizes of a pool for which none are given, bytes.
+
+    Half of a free card, and what the host can back: as `rmm_uvm.sizing` has it, with room for a
+    workload many times where the host is not known.
+    """
+    host_bytes = facts.host_bytes or 16 * facts.peak_bytes
+    maximum_bytes = max(int(host_bytes * _HOST_FRACTION), facts.capacity_bytes)
+    return whole_blocks(facts.capacity_bytes / 2), _rounded_up(maximum_bytes)
+
+
+def settings(facts: Facts, defaults: Variant, advised: Variant, *, sized: bool = True) -> Settings:
+    """Return the settings for a card with their reasons.
+
+    Parameters
+    ----------
+    facts : Facts
+        Of workload and card.
+    defaults, advised : Variant
+        What runs there where nothing is set, and what is advised.
+    sized : bool
+        Whether sizes of the pool are part of the advice.
+    """
+    initial_bytes, maximum_bytes = pool_sizes(facts) if sized else (None, None)
     budget_bytes, budget_reason = _budget(facts, advised)
     threshold = advised.options.driver_prefetch_threshold
     changed = threshold != defaults.options.driver_prefetch_threshold
     parts = parts_needed(facts.peak_bytes, facts.capacity_bytes) if facts.splits else 1
     reasons = [
-        ("initial_pool_size", initial_reason),
-        (
-            "maximum_pool_size",
-            "half as much again as this workload ever holds: a leak ends in MemoryError, and not "
-            "with the host's memory",
-        ),
+        ("initial_pool_size", _initial_reason(facts, initial_bytes)),
+        ("maximum_pool_size", _MAXIMUM_REASON if sized else _NOT_SIZED),
         ("prefetch", _prefetch_reason(defaults, advised)),
         ("device budget", budget_reason),
     ]
@@ -129,10 +172,7 @@ def settings(facts: Facts, defaults: Variant, advised: Variant) -> Settings:
         reasons.append(("uvm_perf_prefetch_threshold", _gain(defaults, advised)))
     if parts > 1:
         reasons.append(
-            (
-                "parts",
-                "each then fits, with a tenth of the card to spare, if memory shrinks with it",
-            )
+            ("parts", "each fits, with a tenth of the card to spare, if memory shrinks with it")
         )
     return Settings(
         initial_pool_bytes=initial_bytes,
@@ -172,23 +212,15 @@ def helps_most(cards: Sequence[tuple[int, float | None]]) -> Helps | None:
     return Helps(smaller, larger, low, high, enough)
 
 
-def _initial(facts: Facts) -> tuple[int, str]:
-    left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
-    room_bytes = whole_blocks(facts.capacity_bytes - left_bytes)
-    wanted_bytes = _rounded_up(facts.peak_bytes * _INITIAL_FACTOR)
-    if wanted_bytes > room_bytes:
-        return room_bytes, (
-            "as much as the card holds, in one slab; the pool grows by what does not fit"
-        )
-    if wanted_bytes < facts.capacity_bytes // 2:
-        return wanted_bytes, (
-            f"the peak of {format_bytes(facts.peak_bytes)} and a tenth; the default, half of the "
-            "card, would be filled for nothing"
-        )
-    return wanted_bytes, (
-        f"the peak of {format_bytes(facts.peak_bytes)} and a tenth in one slab, on the device from "
-        "the start: no allocation waits for the pool to grow"
-    )
+def _initial_reason(facts: Facts, initial_bytes: int | None) -> str:
+    if initial_bytes is None:
+        return _NOT_SIZED
+    peak = f"the peak of {format_bytes(facts.peak_bytes)}"
+    if initial_bytes < facts.peak_bytes * _INITIAL_FACTOR:
+        return "as much as the card holds, in one slab; the pool grows by what does not fit"
+    if initial_bytes < facts.capacity_bytes // 2:
+        return f"{peak} and a tenth; the default, half of the card, would be filled for nothing"
+    return f"{peak} and a tenth in one slab, on the device from the start: the pool need not grow"
 
 
 def _budget(facts: Facts, advised: Variant) -> tuple[int, str]:

@@ -12,8 +12,20 @@ from rmm_uvm.report.words import plain_name
 __all__ = ["notes"]
 
 
-def notes(runs: Runs, machine: MachineFacts, request: Request) -> tuple[str, ...]:
-    """Return sentences, the most important first."""
+def notes(runs: Runs, machine: MachineFacts, request: Request, *, tried: bool) -> tuple[str, ...]:
+    """Return sentences, the most important first.
+
+    Parameters
+    ----------
+    runs : Runs
+        What was replayed.
+    machine : MachineFacts
+        Where.
+    request : Request
+        What was asked for.
+    tried : bool
+        Whether pool sizes were tried with the pool itself.
+    """
     workload = runs.workload
     where = plain_name(workload.device_name, 60) if workload.device_name else "an unknown GPU"
     told = [
@@ -31,6 +43,7 @@ def notes(runs: Runs, machine: MachineFacts, request: Request) -> tuple[str, ...
         )
     if workload.cut_off:
         told.append(f"The recording ends early: {plain_name(workload.cut_off, 200)}.")
+    told += [f"While it was read: {plain_name(remark, 200)}." for remark in workload.remarks]
     if workload.touches_assumed:
         told.append(
             "The recording says nothing of touches: an allocation is taken to be written when it "
@@ -45,6 +58,10 @@ def notes(runs: Runs, machine: MachineFacts, request: Request) -> tuple[str, ...
         told.append(
             f"All {request.workers} workers are taken to do what the recorded process did; what "
             "they send each other is not modelled."
+        )
+    if not tried:
+        told.append(
+            "Pool sizes follow from the peak; the recording is too long to try them with the pool."
         )
     told.append("More data, or parts of them, are taken to need memory and time in proportion.")
     return tuple(told)

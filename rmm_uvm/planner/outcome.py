@@ -73,8 +73,8 @@ class Settings:
 
     Attributes
     ----------
-    initial_pool_bytes, maximum_pool_bytes : int
-        First slab, and where `MemoryError` begins.
+    initial_pool_bytes, maximum_pool_bytes : int or None
+        First slab, and where `MemoryError` begins; None to leave the defaults.
     prefetch : str
         When allocations are prefetched.
     ipc_pool_bytes : int
@@ -92,8 +92,8 @@ class Settings:
         Setting and reason, in the order in which they are shown.
     """
 
-    initial_pool_bytes: int
-    maximum_pool_bytes: int
+    initial_pool_bytes: int | None
+    maximum_pool_bytes: int | None
     prefetch: str
     ipc_pool_bytes: int
     host_sharers: int
@@ -104,11 +104,12 @@ class Settings:
 
     def keywords(self) -> dict[str, Any]:
         """Return the keywords of `rmm_uvm.reinitialize` that these settings are."""
-        keywords: dict[str, Any] = {
-            "initial_pool_size": self.initial_pool_bytes,
-            "maximum_pool_size": self.maximum_pool_bytes,
-            "prefetch": self.prefetch,
-        }
+        keywords: dict[str, Any] = {}
+        if self.initial_pool_bytes is not None:
+            keywords["initial_pool_size"] = self.initial_pool_bytes
+        if self.maximum_pool_bytes is not None:
+            keywords["maximum_pool_size"] = self.maximum_pool_bytes
+        keywords["prefetch"] = self.prefetch
         if self.ipc_pool_bytes:
             keywords["ipc_pool_size"] = self.ipc_pool_bytes
         if self.host_sharers > 1:

@@ -22,6 +22,7 @@ from rmm_uvm.planner.notes import notes
 from rmm_uvm.planner.outcome import Card, MachineFacts, Plan, Variant
 from rmm_uvm.planner.request import Request, checked_request
 from rmm_uvm.planner.runs import PlanProgress, Replay, Runs, ShowProgress
+from rmm_uvm.planner.settling import Trial, tried
 from rmm_uvm.planner.size_classes import by_size_class, has_stages
 from rmm_uvm.planner.working_set import WorkingSet, working_set
 from rmm_uvm.sizing import ipc_pool_bytes
@@ -93,6 +94,7 @@ def plan(
         workers,
         host_memory,
     )
+    from rmm_uvm.planner.pool_trial import PoolTrial
     from rmm_uvm.planner.replaying import replay
     from rmm_uvm.planner.workload import load_workload
     from rmm_uvm.simulator import DriverSettings, load_machine
@@ -103,12 +105,17 @@ def plan(
         workload = trace
     else:
         workload = load_workload(trace, device=device, progress=_reading(progress))
+
+    def driver_settings(threshold: int) -> DriverSettings:
+        return DriverSettings(prefetch_threshold=threshold)
+
     return plan_workload(
         workload,
         machine,
         request,
         replay=replay,
-        driver_settings=lambda threshold: DriverSettings(prefetch_threshold=threshold),
+        driver_settings=driver_settings,
+        trial=PoolTrial(workload, machine, driver_settings),
         progress=progress,
     )
 
@@ -120,9 +127,10 @@ def plan_workload(
     *,
     replay: Replay,
     driver_settings: Callable[[int], Any],
+    trial: Trial | None = None,
     progress: ShowProgress | None = None,
 ) -> Plan:
-    """Return the plan of a workload; what replays it is given.
+    """Return the plan of a workload; what replays it, and what tries pool sizes, is given.
 
     Raises
     ------
@@ -149,7 +157,7 @@ def plan_workload(
     touched = working_set(workload)
     sizes = request.device_bytes or card_sizes(workload.peak_live_bytes)
     cards = tuple(
-        _card(runs, size, request, facts, touched, enough_bytes, tolerable_bytes, host_bytes)
+        _card(runs, trial, size, request, facts, touched, enough_bytes, tolerable_bytes, host_bytes)
         for size in sizes
     )
     return Plan(
@@ -164,12 +172,13 @@ def plan_workload(
         curve=runs.curve,
         helps=helps_most([(card.device_bytes, card.defaults.slowdown) for card in cards]),
         by_size_class=not staged,
-        notes=notes(runs, facts, request),
+        notes=notes(runs, facts, request, tried=trial is not None and trial.able),
     )
 
 
 def _card(
     runs: Runs,
+    trial: Trial | None,
     device_bytes: int,
     request: Request,
     machine: MachineFacts,
@@ -185,7 +194,17 @@ def _card(
     variants = [runs.variant(capacity_bytes, options) for options in request.options]
     if _moves(variants[0]):
         variants += [runs.variant(capacity_bytes, options) for options in request.alternatives]
-    advised = best(variants)
+    given = Facts(
+        peak_bytes=workload.peak_live_bytes,
+        slab_bytes=sum(slab.nbytes for slab in workload.slabs),
+        capacity_bytes=capacity_bytes,
+        ipc_bytes=ipc_bytes,
+        workers=request.workers,
+        enough_bytes=enough_bytes,
+        splits=False,
+        host_bytes=host_bytes,
+    )
+    advised, sized = tried(trial, given, variants[0], best(variants))
     asked = Asked(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
@@ -196,15 +215,7 @@ def _card(
         host_bytes=host_bytes,
     )
     whole = splitting(asked)
-    given = Facts(
-        peak_bytes=workload.peak_live_bytes,
-        slab_bytes=sum(slab.nbytes for slab in workload.slabs),
-        capacity_bytes=capacity_bytes,
-        ipc_bytes=ipc_bytes,
-        workers=request.workers,
-        enough_bytes=enough_bytes,
-        splits=whole.verdict == "no",
-    )
+    given = given._replace(splits=whole.verdict == "no")
     return Card(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
@@ -213,7 +224,7 @@ def _card(
         variants=tuple(variants),
         advised=advised,
         host_bytes=variants[0].result.host_page_bytes * request.workers,
-        settings=settings(given, variants[0], advised),
+        settings=settings(given, variants[0], advised, sized=sized),
         splitting=whole,
         more_data=more_data(asked),
     )

@@ -103,8 +103,8 @@ def called(settings: Settings) -> str:
 def setting_rows(settings: Settings) -> list[tuple[str, str, str]]:
     """Return name, value and reason of every setting."""
     values = {
-        "initial_pool_size": format_bytes(settings.initial_pool_bytes),
-        "maximum_pool_size": format_bytes(settings.maximum_pool_bytes),
+        "initial_pool_size": _size_or_default(settings.initial_pool_bytes),
+        "maximum_pool_size": _size_or_default(settings.maximum_pool_bytes),
         "prefetch": settings.prefetch,
         "device budget": format_bytes(settings.device_budget_bytes),
         "ipc_pool_size": format_bytes(settings.ipc_pool_bytes),
@@ -215,6 +215,10 @@ def _wrapped(line: str, indent: str = "") -> Sequence[str]:
 
 def _bullet(note: str) -> str:
     return "\n".join(_wrapped(f"- {note}"))
+
+
+def _size_or_default(nbytes: int | None) -> str:
+    return "left out" if nbytes is None else format_bytes(nbytes)
 
 
 def _size(card: Card) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, TOUCH, Workload
+from rmm_uvm.planner.events import BY_THE_CPU, TOUCH, Workload
 
 __all__ = ["WorkingSet", "working_set"]
 
@@ -32,8 +32,7 @@ def working_set(workload: Workload, window_seconds: float | None = None) -> Work
     Parameters
     ----------
     workload : Workload
-        What was recorded. Where no touches were, an allocation counts as touched when it is made
-        and just before it is freed.
+        What was recorded, with the touches that were assumed where none were.
     window_seconds : float, optional
         Length of the windows, which lie side by side, > 0; by default a twentieth of the
         recording, 10 s at most. Never so short that there are more than 32768 of them.
@@ -48,8 +47,6 @@ def working_set(workload: Workload, window_seconds: float | None = None) -> Work
     window_seconds = max(window_seconds, workload.seconds / _MOST_WINDOWS, 1e-9)
     events = workload.events
     touched = (events["kind"] == TOUCH) & (events["flags"] & BY_THE_CPU == 0)
-    if workload.touches_assumed:
-        touched |= (events["kind"] == ALLOCATE) | (events["kind"] == FREE)
     events = events[touched & (events["nbytes"] > 0)]
     if not len(events):
         return WorkingSet(0, window_seconds)

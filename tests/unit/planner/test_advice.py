@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.planner.advice import Facts, best, helps_most, parts_needed, settings
+from rmm_uvm.planner.advice import (
+    Facts,
+    best,
+    default_sizes,
+    helps_most,
+    parts_needed,
+    settings,
+)
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.result import OutOfMemory
@@ -85,14 +92,14 @@ def test_pool_begins_with_the_peak_and_a_tenth_where_that_fits() -> None:
     found = settings(FACTS, variant(10.0), variant(10.0))
     assert found.initial_pool_bytes == pytest.approx(11 * GIB, rel=1e-3)
     assert found.initial_pool_bytes % (2 << 20) == 0
-    assert found.maximum_pool_bytes == 15 * GIB
+    assert found.maximum_pool_bytes == found.initial_pool_bytes + 20 * GIB
     assert "in one slab" in reason("initial_pool_size")
 
 
 def test_pool_begins_with_the_card_where_the_peak_does_not_fit() -> None:
     found = settings(FACTS._replace(capacity_bytes=8 * GIB), variant(20.0), variant(20.0))
     assert found.initial_pool_bytes == 8 * GIB - (128 << 20)
-    assert found.maximum_pool_bytes == 15 * GIB
+    assert found.maximum_pool_bytes == found.initial_pool_bytes + 20 * GIB
     assert "grows by what does not fit" in reason("initial_pool_size", capacity_bytes=8 * GIB)
 
 
@@ -103,6 +110,26 @@ def test_pool_smaller_than_half_the_card_says_that_the_default_fills_it_for_noth
 def test_fragmented_recording_raises_the_maximum_to_its_slabs() -> None:
     found = settings(FACTS._replace(slab_bytes=40 * GIB), variant(10.0), variant(10.0))
     assert found.maximum_pool_bytes == 40 * GIB
+
+
+def test_maximum_is_no_more_than_the_host_can_back_and_no_less_than_the_first_slab() -> None:
+    short = settings(FACTS._replace(host_bytes=20 * GIB), variant(10.0), variant(10.0))
+    assert short.maximum_pool_bytes == 18 * GIB
+    tiny = settings(FACTS._replace(host_bytes=GIB), variant(10.0), variant(10.0))
+    assert tiny.maximum_pool_bytes == FACTS.capacity_bytes
+
+
+def test_sizes_that_are_not_advised_are_left_out_of_the_call() -> None:
+    found = settings(FACTS, variant(10.0), variant(10.0), sized=False)
+    assert found.initial_pool_bytes is found.maximum_pool_bytes is None
+    assert found.keywords() == {"prefetch": "auto"}
+    assert "no other size is faster" in dict(found.reasons)["initial_pool_size"]
+
+
+def test_default_sizes_are_half_the_card_and_what_the_host_backs() -> None:
+    assert default_sizes(FACTS) == (8 * GIB, 144 * GIB)
+    assert default_sizes(FACTS._replace(host_bytes=100 * GIB))[1] == pytest.approx(90 * GIB)
+    assert default_sizes(FACTS._replace(host_bytes=GIB))[1] == FACTS.capacity_bytes
 
 
 def test_budget_is_what_is_enough_or_else_the_card() -> None:

@@ -204,7 +204,7 @@ def test_json_has_every_figure_and_no_numpy() -> None:
     assert small["result"]["out_of_memory"] == {"record": 3, "stage": "join", "nbytes": 5 * MIB}
     names = {field.name for field in dataclasses.fields(plan.cards[0].defaults.result)}
     assert set(small["result"]) == names
-    assert len(small["result"]["timeline"]["live_bytes"]) == 4
+    assert len(small["result"]["timeline"]["live_bytes"]) == 6
 
 
 def test_search_ends_at_a_block_and_finds_nothing_below_a_card_that_is_always_too_small() -> None:

@@ -75,7 +75,9 @@ def etl(peak_bytes: int = 10 * GIB, seconds: float = 10.0, **others: Any) -> Wor
     half = peak_bytes // 2
     events = [
         event("allocate", 0, half, 0.0, 1),
+        event("touch", 0, half, 0.0, 1),
         event("allocate", half, half, seconds * 0.4, 2),
+        event("touch", half, half, seconds * 0.4, 2),
         event("free", 0, half, seconds * 0.8, 2),
         event("free", half, half, seconds, 2),
     ]
