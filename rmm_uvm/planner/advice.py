@@ -153,9 +153,13 @@ def settings(facts: Facts, defaults: Variant, advised: Variant, *, sized: bool =
     threshold = advised.options.driver_prefetch_threshold
     changed = threshold != defaults.options.driver_prefetch_threshold
     parts = parts_needed(facts.peak_bytes, facts.capacity_bytes) if facts.splits else 1
-    reasons = [
-        ("initial_pool_size", _initial_reason(facts, initial_bytes)),
-        ("maximum_pool_size", _MAXIMUM_REASON if sized else _NOT_SIZED),
+    reasons = [("pool sizes", _NOT_SIZED)]
+    if initial_bytes is not None:
+        reasons = [
+            ("initial_pool_size", _initial_reason(facts, initial_bytes)),
+            ("maximum_pool_size", _MAXIMUM_REASON),
+        ]
+    reasons += [
         ("prefetch", _prefetch_reason(defaults, advised)),
         ("device budget", budget_reason),
     ]
@@ -212,9 +216,7 @@ def helps_most(cards: Sequence[tuple[int, float | None]]) -> Helps | None:
     return Helps(smaller, larger, low, high, enough)
 
 
-def _initial_reason(facts: Facts, initial_bytes: int | None) -> str:
-    if initial_bytes is None:
-        return _NOT_SIZED
+def _initial_reason(facts: Facts, initial_bytes: int) -> str:
     peak = f"the peak of {format_bytes(facts.peak_bytes)}"
     if initial_bytes < facts.peak_bytes * _INITIAL_FACTOR:
         return "as much as the card holds, in one slab; the pool grows by what does not fit"

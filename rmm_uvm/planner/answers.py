@@ -124,7 +124,8 @@ def more_data(asked: Asked) -> Answer:
             question,
             "no",
             f"No: on {card} already these data {now}. {managed:.2f} times the data would take "
-            f"{TOLERABLE:.2f} times as long{limited}; {than}.",
+            f"{TOLERABLE:.2f} times as long{limited}; {than}"
+            + (f", so that is still {gain:.0%} more." if gain >= ENOUGH - 1 else "."),
         )
     if gain < ENOUGH - 1:
         verdict = "Yes, but not by managed memory" if managed >= ENOUGH else "Hardly"
@@ -143,4 +144,4 @@ def more_data(asked: Asked) -> Answer:
 
 
 def _card(asked: Asked) -> str:
-    return f"a card of {format_bytes(asked.device_bytes)} ({asked.machine})"
+    return f"a {format_bytes(asked.device_bytes)} card of {asked.machine}"

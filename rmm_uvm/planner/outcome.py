@@ -32,7 +32,7 @@ class MachineFacts:
     measured : bool
         Its constants were measured by this project, or by the user; else they are published ones.
     label : str
-        What has to stand beside the name; "" or "published only".
+        "measured" or "published only"; the latter has to stand wherever the name does.
     """
 
     name: str
@@ -42,7 +42,7 @@ class MachineFacts:
     label: str
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.label})" if self.label else self.name
+        return self.name if self.measured else f"{self.name} ({self.label})"
 
 
 @dataclass(frozen=True)

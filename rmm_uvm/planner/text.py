@@ -48,11 +48,11 @@ def text(plan: Plan) -> str:
 def opening(plan: Plan) -> tuple[str, ...]:
     """Return the lines with which every form of a plan begins."""
     workload, machine = plan.workload, plan.machine
-    link = f": {words.plain_name(machine.gpu, 60)}, {words.plain_name(machine.link, 60)}"
     where = words.plain_name(workload.device_name, 60) if workload.device_name else "unknown"
     each = f" by each of {plan.workers} workers" if plan.workers > 1 else ""
     return (
-        f"Simulated on {words.plain_name(str(machine))}{link}. Nothing of this ran on a GPU.",
+        f"Simulated on {words.plain_name(str(machine))}. Nothing of this ran on a GPU.",
+        f"machine: {words.plain_name(machine.gpu, 60)}, {words.plain_name(machine.link, 60)}",
         f"{words.plain_name(str(workload.source), 200)}",
         f"{workload.allocations:,} allocations in {words.clock_text(workload.seconds)}{each}, "
         f"recorded on: {where}",
@@ -103,8 +103,9 @@ def called(settings: Settings) -> str:
 def setting_rows(settings: Settings) -> list[tuple[str, str, str]]:
     """Return name, value and reason of every setting."""
     values = {
-        "initial_pool_size": _size_or_default(settings.initial_pool_bytes),
-        "maximum_pool_size": _size_or_default(settings.maximum_pool_bytes),
+        "pool sizes": "left out",
+        "initial_pool_size": format_bytes(settings.initial_pool_bytes or 0),
+        "maximum_pool_size": format_bytes(settings.maximum_pool_bytes or 0),
         "prefetch": settings.prefetch,
         "device budget": format_bytes(settings.device_budget_bytes),
         "ipc_pool_size": format_bytes(settings.ipc_pool_bytes),
@@ -122,7 +123,7 @@ def evicting_stages(variant: Variant) -> list[tuple[str, int]]:
 
 
 def _table(plan: Plan) -> list[str]:
-    rows = [_HEADERS]
+    rows: list[tuple[str, ...]] = [_HEADERS]
     names = [""]
     for card in plan.cards:
         for variant in card.variants:
@@ -162,7 +163,7 @@ def _row(card: Card, variant: Variant, workers: int, *, first: bool) -> tuple[st
 
 def _evictions(plan: Plan) -> list[str]:
     kind = "size of allocation" if plan.by_size_class else "stage"
-    lines = []
+    lines: list[str] = []
     for card in plan.cards:
         stages = evicting_stages(card.defaults)
         if not stages:
@@ -215,10 +216,6 @@ def _wrapped(line: str, indent: str = "") -> Sequence[str]:
 
 def _bullet(note: str) -> str:
     return "\n".join(_wrapped(f"- {note}"))
-
-
-def _size_or_default(nbytes: int | None) -> str:
-    return "left out" if nbytes is None else format_bytes(nbytes)
 
 
 def _size(card: Card) -> str:

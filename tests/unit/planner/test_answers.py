@@ -32,7 +32,7 @@ def asked(
 def test_whole_input_on_a_card_that_holds_it_is_a_yes() -> None:
     answer = splitting(asked(10.0, 16))
     assert answer.verdict == "yes"
-    assert answer.text.startswith("Yes: on a card of 16.00 GiB (h200-pcie5) all of it fits.")
+    assert answer.text.startswith("Yes: on a 16.00 GiB card of h200-pcie5 all of it fits.")
     assert "10.00 GiB" in answer.text
 
 
@@ -53,7 +53,7 @@ def test_whole_input_that_runs_longer_has_its_price() -> None:
 def test_whole_input_that_thrashes_is_better_split() -> None:
     answer = splitting(asked(40.0, 4))
     assert answer.verdict == "no"
-    assert answer.text.startswith("Better not: on a card of 4.00 GiB")
+    assert answer.text.startswith("Better not: on a 4.00 GiB card")
     assert "In 3 parts" in answer.text
 
 
@@ -75,6 +75,7 @@ def test_more_data_where_these_are_too_much_already_is_a_no() -> None:
     assert answer.verdict == "no"
     assert "already these data take 4.00 times" in answer.text
     assert "0.50 times the data" in answer.text
+    assert "still 25% more" in answer.text
     assert "run out of memory" in more_data(asked(None, 4)).text
 
 

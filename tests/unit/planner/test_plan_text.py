@@ -19,7 +19,7 @@ from .workloads import GIB, FakeReplay, Machine, etl
 
 def test_first_line_says_that_it_is_simulated_and_on_which_machine() -> None:
     first = str(planned()).splitlines()[0]
-    assert first == "Simulated on test-machine: a GPU, a link. Nothing of this ran on a GPU."
+    assert first == "Simulated on test-machine. Nothing of this ran on a GPU."
 
 
 def test_machine_that_was_not_measured_is_labelled_wherever_it_is_named() -> None:

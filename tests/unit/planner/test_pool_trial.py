@@ -42,7 +42,7 @@ def test_workload_that_fits_takes_only_the_filling_of_its_slabs() -> None:
     over = seconds(96 * MIB, "64MiB", SMALL)
     assert fits is not None
     assert over is not None
-    assert 0 < fits * 5 < over
+    assert 0 < fits * 3 < over
 
 
 def test_pool_at_its_maximum_is_an_answer_and_no_error(capfd: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +68,7 @@ def test_touches_inside_an_allocation_and_of_the_cpu_are_made_there() -> None:
     recorded = workload(rows("touch"), peak_bytes=48 * MIB)
     settings = PoolSettings(64 * MIB, 64 * MIB, "auto")
     assert pool_seconds(recorded, device, settings) is not None
-    assert device.command_totals()["device_to_host_bytes"] == 8 * MIB
+    assert device.statistics()["device_to_host_bytes"] == 8 * MIB
 
 
 def test_cap_of_the_process_does_not_bind_what_is_simulated(

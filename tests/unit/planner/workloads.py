@@ -31,7 +31,7 @@ class Machine:
 
     @property
     def label(self) -> str:
-        return "" if self.measured else "published only"
+        return "measured" if self.measured else "published only"
 
 
 def event(kind: str, offset: int, nbytes: int, seconds: float, stage: int = 0) -> tuple[int, ...]:
