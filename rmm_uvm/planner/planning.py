@@ -138,7 +138,7 @@ def plan_workload(
         If the workload has no allocation.
     """
     if not workload.allocations or not workload.peak_live_bytes:
-        raise DataError(f"{workload.source}: no allocation is recorded in it, so there is no plan")
+        raise DataError(f"{workload.source} has no allocation: there is nothing to plan")
     facts = MachineFacts(
         machine.name, machine.gpu, machine.link, bool(machine.measured), machine.label
     )

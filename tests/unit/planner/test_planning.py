@@ -175,7 +175,7 @@ def test_cards_by_default_lie_around_the_peak() -> None:
 
 def test_workload_without_allocations_is_refused_in_one_line() -> None:
     empty = workload([], peak_bytes=0, slabs=())
-    with pytest.raises(DataError, match=r"etl\.trace: no allocation is recorded"):
+    with pytest.raises(DataError, match=r"etl\.trace has no allocation"):
         planned(empty)
 
 

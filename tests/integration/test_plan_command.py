@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``rmm-uvm plan`` on recordings of a program: what it prints and writes, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import rmm
+
+import rmm_uvm
+from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.planner import Plan
+
+MIB = 1 << 20
+MAIN = "from rmm_uvm.cli.main import main; main()"
+
+
+def program(device: SimulatedDevice, mr: rmm.mr.DeviceMemoryResource) -> None:
+    """Load, join and aggregate in 160 MiB, in stages."""
+    made = {}
+    for stage, size in (("load", 64 * MIB), ("join", 64 * MIB), ("aggregate", 32 * MIB)):
+        with rmm_uvm.stage(stage):
+            made[stage] = (mr.allocate(size), size)
+            for address, nbytes in made.values():
+                device.touch(address, nbytes, write=True)
+    for address, nbytes in made.values():
+        mr.deallocate(address, nbytes)
+
+
+LOG = f"""Thread,Time,Action,Pointer,Size,Stream
+1,10:00:00.000000,allocate,0x7f0000000000,{64 * MIB},0x0
+1,10:00:01.000000,allocate,0x7f0004000000,{64 * MIB},0x0
+1,10:00:02.000000,allocate,0x7f0008000000,{32 * MIB},0x0
+1,10:00:03.000000,free,0x7f0000000000,{64 * MIB},0x0
+1,10:00:04.000000,free,0x7f0004000000,{64 * MIB},0x0
+1,10:00:05.000000,free,0x7f0008000000,{32 * MIB},0x0
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with recordings of a program."""
+    found = tmp_path_factory.mktemp("recorded")
+    trace = found / "etl.trace"
+    device = rmm_uvm.simulated_device("1GiB")
+    with rmm_uvm.reinitialize(
+        driver=device, libraries=(), monitor={"trace": trace, "on_finding": None}
+    ) as uvm:
+        program(device, uvm.devices[0].managed_mr)
+    (found / "etl.trace.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    (found / "etl.csv").write_text(LOG)
+    (found / "empty.trace").write_bytes(b"")
+    with rmm_uvm.monitor(driver="simulated:64MiB", trace=found / "nothing.trace", on_finding=None):
+        pass
+    return found
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command there."""
+    return subprocess.run(
+        [sys.executable, "-P", "-c", MAIN, "plan", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_plan_of_a_trace_prints_cards_answers_and_settings(folder: Path) -> None:
+    result = run(folder, "etl.trace", "--device-memory", "96MiB,256MiB")
+    assert (result.returncode, result.stderr) == (0, "")
+    first, *lines = result.stdout.splitlines()
+    assert first == "Simulated on h200-pcie5. Nothing of this ran on a GPU."
+    text = " ".join(" ".join(lines).split())
+    for expected in (
+        "3 allocations in",
+        "recorded on: simulated device",
+        "peak 160.00 MiB",
+        "The step that helps most: 96.00 MiB to 256.00 MiB",
+        "Evicted on 96.00 MiB, by stage:",
+        "Can I avoid splitting my input? Yes: on a 256.00 MiB card of h200-pcie5 all of it fits",
+        "Can I train on more data?",
+        "rmm_uvm.reinitialize(",
+        "device budget",
+    ):
+        assert expected in text
+
+
+def test_plan_writes_json_and_a_page_that_say_the_same(folder: Path) -> None:
+    arguments = ("--device-memory", "96MiB,256MiB", "--html", "plan.html", "--json", "plan.json")
+    result = run(folder, "etl.trace.gz", *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    told = json.loads((folder / "plan.json").read_text())
+    small, large = told["cards"]
+    assert small["variants"][0]["slowdown"] > 1.0 == large["variants"][0]["slowdown"]
+    assert small["variants"][0]["result"]["evicted_bytes"] >= 64 * MIB
+    assert large["variants"][0]["result"]["evicted_bytes"] == 0
+    page = (folder / "plan.html").read_text()
+    for card in (small, large):
+        assert card["splitting"]["text"] in page
+    assert "Simulated on h200-pcie5" in page
+
+
+def test_plan_of_an_rmm_log_is_told_by_size_of_allocation(folder: Path) -> None:
+    result = run(folder, "etl.csv", "--device-memory", "96MiB")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "by size of allocation: 16 MiB to 128 MiB" in " ".join(result.stdout.split())
+    assert "says nothing of touches" in " ".join(result.stdout.split())
+
+
+def test_plan_of_a_machine_that_was_not_measured_is_labelled(folder: Path) -> None:
+    result = run(folder, "etl.trace", "--profile", "gtx1080ti-pcie3", "--device-memory", "96MiB")
+    assert result.returncode == 0
+    assert result.stdout.startswith("Simulated on gtx1080ti-pcie3 (published only).")
+    words = " ".join(result.stdout.split())
+    named = words.count("gtx1080ti-pcie3")
+    assert words.count("gtx1080ti-pcie3 (published only)") == named
+
+
+def test_plan_with_every_option_replays_every_way(folder: Path) -> None:
+    result = run(
+        folder, "etl.trace", "--device-memory", "96MiB", "--machine", "a100-pcie4",
+        "--prefetch", "auto,never", "--driver-prefetch-threshold", "51,5",
+        "--policy", "driver,discard-dead", "--workers", "2", "--host-memory", "4GiB",
+        "--json", "all.json",
+    )  # fmt: skip
+    assert (result.returncode, result.stderr) == (0, "")
+    (card,) = json.loads((folder / "all.json").read_text())["cards"]
+    assert len(card["variants"]) == 8
+    assert card["capacity_bytes"] == 84 * MIB
+    assert card["settings"]["ipc_pool_bytes"] == 12 * MIB
+    assert card["settings"]["host_sharers"] == 2
+
+
+def test_plan_in_python_is_what_the_command_prints(folder: Path) -> None:
+    made = rmm_uvm.plan(folder / "etl.trace", ["96MiB", "256MiB"])
+    assert isinstance(made, Plan)
+    result = run(folder, str(folder / "etl.trace"), "--device-memory", "96MiB,256MiB")
+    assert result.stdout == f"{made}\n"
+    with pytest.raises(AttributeError):
+        made.cards = ()  # type: ignore[misc]
+
+
+def test_plan_without_sizes_looks_at_those_around_the_peak(folder: Path) -> None:
+    made = rmm_uvm.plan(folder / "etl.trace")
+    assert [card.device_bytes // MIB for card in made.cards] == [48, 64, 96, 128, 192]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.trace"], "nowhere.trace"),
+        (["empty.trace"], "empty.trace"),
+        (["nothing.trace"], "nothing.trace has no allocation"),
+        (["."], "."),
+        (["etl.trace", "--profile", "gtx1080"], "there is no machine 'gtx1080'"),
+        (["etl.trace", "--profile", "nowhere.toml"], "nowhere.toml"),
+        (["etl.trace", "--device-memory", "0"], "device_memory='0': a size must be greater"),
+        (["etl.trace", "--device-memory", "16GiB,"], "device_memory='': expected"),
+        (["etl.trace", "--device-memory", "large"], "device_memory='large': expected"),
+        (["etl.trace", "--device-memory", "1GiB,1024MiB"], "has 1.00 GiB twice"),
+        (["etl.trace", "--driver-prefetch-threshold", "101"], "threshold=101"),
+        (["etl.trace", "--driver-prefetch-threshold", "-5"], "threshold='-5'"),
+        (["etl.trace", "--prefetch", "often"], "prefetch='often': use auto, always, never"),
+        (["etl.trace", "--policy", "lru"], "policy='lru'"),
+        (["etl.trace", "--workers", "0"], "workers=0"),
+        (["etl.trace", "--host-memory", "-1"], "host_memory='-1'"),
+        (["etl.trace", "--device", "3"], "device"),
+        (["etl.trace", "--html", "."], "--html . is a folder"),
+        (["etl.trace", "--json", "no/where.json"], "there is no folder"),
+        (["etl.trace", "--json", "a", "--html", "a"], "name the same file"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line_and_status_2(
+    folder: Path, arguments: list[str], message: str
+) -> None:
+    result = run(folder, *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
