@@ -8,11 +8,20 @@ are between 300 and 600 MiB.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import rmm_uvm
+from rmm_uvm.planner.workload import load_workload
+
 MIB = 1 << 20
+RECORDED_SECONDS = 0.2
+MACHINE = "h200-pcie5"  # what a simulated device is when nothing else is asked for
 
 
 class Memory:
@@ -143,3 +152,60 @@ PROGRAMS: dict[str, Callable[[Memory], None]] = {
     "training-like loop": training_loop,
     "random small": random_small,
 }
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program on one card: driver work with the defaults and with the advised settings."""
+
+    program: str
+    device_bytes: int
+    peak_bytes: int
+    settings: Mapping[str, Any]
+    default_seconds: float
+    advised_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """Time with the advised settings over that with the defaults."""
+        return self.advised_seconds / self.default_seconds if self.default_seconds else 1.0
+
+
+def compared(name: str, folder: Path) -> list[Row]:
+    """Record a program where it fits, plan it, and run it on every card both ways.
+
+    Parameters
+    ----------
+    name : str
+        One of `PROGRAMS`.
+    folder : Path
+        Where its trace may lie.
+    """
+    trace = folder / f"{name.replace(' ', '-')}.trace"
+    run(name, "4GiB", monitor={"trace": trace, "on_finding": None})
+    # The recorded time is that of Python on this machine: a round figure instead.
+    workload = dataclasses.replace(load_workload(trace), seconds=RECORDED_SECONDS)
+    plan = rmm_uvm.plan(workload, machine=MACHINE)
+    return [
+        Row(
+            program=name,
+            device_bytes=card.device_bytes,
+            peak_bytes=workload.peak_live_bytes,
+            settings=card.settings.keywords(),
+            default_seconds=run(name, card.device_bytes),
+            advised_seconds=run(name, card.device_bytes, **card.settings.keywords()),
+        )
+        for card in plan.cards
+    ]
+
+
+def run(name: str, device_memory: int | str, **settings: Any) -> float:
+    """Run a program in the pool that `rmm_uvm.reinitialize` installs; return modelled seconds."""
+    device = rmm_uvm.simulated_device(device_memory)
+    settings.setdefault("monitor", False)
+    stage = rmm_uvm.stage if settings["monitor"] else contextlib.nullcontext
+    with rmm_uvm.reinitialize(driver=device, libraries=(), **settings) as uvm:
+        memory = Memory(uvm.devices[0].managed_mr, device, stage)
+        PROGRAMS[name](memory)
+        memory.free_all()
+    return device.statistics()["modelled_ns"] / 1e9
