@@ -20,6 +20,7 @@ from rmm_uvm.units import format_bytes
 
 __all__ = [
     "ENOUGH",
+    "WORTH_SETTING",
     "Facts",
     "best",
     "default_sizes",
@@ -32,7 +33,9 @@ __all__ = [
 ENOUGH = 1.05
 """Slowdown up to which a workload counts as running as if it fitted."""
 
-_WORTH_SETTING = 0.99  # of the defaults' time: less than that is no reason to set anything
+WORTH_SETTING = 0.99
+"""Of the defaults' time: what saves less than that is no reason to set anything."""
+
 _INITIAL_FACTOR = 1.1
 _HOST_FRACTION = 0.9  # of the host's memory, as a pool's default maximum takes
 _PART_FRACTION = 0.9  # of the card for a part: pools break into pieces
@@ -40,7 +43,7 @@ _MAXIMUM_REASON = (
     "the peak twice, beside the first slab, since pools break into pieces; a leak ends in "
     "MemoryError, and not with the host's memory"
 )
-_NOT_SIZED = "tried with the pool itself, no other size is faster than the default"
+_NOT_SIZED = "tried with the pool itself, others gain nothing over the defaults"
 _SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of the device
 
 
@@ -96,7 +99,7 @@ def best(variants: Sequence[Variant]) -> Variant:
     fastest = min(able, key=lambda one: one.predicted_seconds or 0.0)
     if defaults.predicted_seconds is None:
         return fastest
-    bound = defaults.predicted_seconds * _WORTH_SETTING
+    bound = defaults.predicted_seconds * WORTH_SETTING
     return fastest if (fastest.predicted_seconds or 0.0) < bound else defaults
 
 

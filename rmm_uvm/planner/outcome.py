@@ -32,7 +32,7 @@ class MachineFacts:
     measured : bool
         Its constants were measured by this project, or by the user; else they are published ones.
     label : str
-        "measured" or "published only"; the latter has to stand wherever the name does.
+        What its constants are; unless that is "measured", it stands wherever the name does.
     """
 
     name: str
@@ -42,7 +42,7 @@ class MachineFacts:
     label: str
 
     def __str__(self) -> str:
-        return self.name if self.measured else f"{self.name} ({self.label})"
+        return self.name if self.label == "measured" else f"{self.name} ({self.label})"
 
 
 @dataclass(frozen=True)

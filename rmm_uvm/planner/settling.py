@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rmm_uvm.planner.advice import Facts, default_sizes, pool_sizes
+from rmm_uvm.planner.advice import WORTH_SETTING, Facts, default_sizes, pool_sizes
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import Options
 
@@ -47,7 +47,7 @@ def tried(
     Returns
     -------
     tuple
-        The fastest of all combinations; the defaults where none is faster than they are.
+        The fastest of all combinations; the defaults where none is faster by a hundredth.
     """
     if trial is None or not trial.able:
         return advised, True
@@ -58,8 +58,15 @@ def tried(
         found = trial(facts.capacity_bytes, facts.host_bytes, sizes, variant.options)
         return float("inf") if found is None else found
 
-    # Of two that take as long, the one that comes first here: with sizes, which save the host.
-    ways = [(advised, True), (advised, False), (defaults, True), (defaults, False)]
+    usual = seconds(defaults, sized=False)
+    # In one slab that holds everything nothing hangs on where the pool puts things. Elsewhere it
+    # does, and a program run again is a little faster or slower.
+    in_one_slab = as_advised[0] >= facts.peak_bytes
+    if in_one_slab and advised is defaults:
+        return defaults, seconds(defaults, sized=True) <= usual
+    ways = [(advised, True), (advised, False), (defaults, True)]
     if advised is defaults:
-        ways = ways[:2]
-    return min(ways, key=lambda way: seconds(way[0], sized=way[1]))
+        ways = ways[:1]
+    told = [(seconds(variant, sized=sized), variant, sized) for variant, sized in ways]
+    least, variant, sized = min(told, key=lambda one: one[0])
+    return (variant, sized) if least < usual * WORTH_SETTING else (defaults, False)

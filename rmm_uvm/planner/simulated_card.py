@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from rmm_uvm.drivers import SimulatedDevice
@@ -28,4 +29,9 @@ def simulated_card(
     host_bytes : int or None
         Host memory for its pages; None for as much as is wanted.
     """
-    return SimulatedDevice(whole_blocks(device_bytes), host_bytes=host_bytes)
+    return SimulatedDevice(
+        whole_blocks(device_bytes),
+        host_bytes=host_bytes,
+        machine=machine.constants(),
+        driver=dataclasses.asdict(driver),
+    )

@@ -123,7 +123,7 @@ def test_sizes_that_are_not_advised_are_left_out_of_the_call() -> None:
     found = settings(FACTS, variant(10.0), variant(10.0), sized=False)
     assert found.initial_pool_bytes is found.maximum_pool_bytes is None
     assert found.keywords() == {"prefetch": "auto"}
-    assert "no other size is faster" in dict(found.reasons)["pool sizes"]
+    assert "others gain nothing" in dict(found.reasons)["pool sizes"]
 
 
 def test_default_sizes_are_half_the_card_and_what_the_host_backs() -> None:

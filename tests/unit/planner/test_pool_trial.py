@@ -89,8 +89,8 @@ class RuledTrial:
 
     able = True
 
-    def __init__(self, told: Mapping[tuple[str, bool], float | None]) -> None:
-        self.told = told
+    def __init__(self, told: Mapping[tuple[str, bool], float | None], facts: Facts = FACTS) -> None:
+        self.told, self.facts = told, facts
 
     def __call__(
         self,
@@ -99,8 +99,8 @@ class RuledTrial:
         sizes: tuple[int, int],
         options: Options,
     ) -> float | None:
-        assert sizes in (pool_sizes(FACTS), default_sizes(FACTS))
-        return self.told[options.prefetch, sizes == pool_sizes(FACTS)]
+        assert sizes in (pool_sizes(self.facts), default_sizes(self.facts))
+        return self.told[options.prefetch, sizes == pool_sizes(self.facts)]
 
 
 DEFAULT, OTHER = variant(15.0), variant(12.0, Options("always"))
@@ -113,6 +113,7 @@ DEFAULT, OTHER = variant(15.0), variant(12.0, Options("always"))
         ((2.0, 1.0, 3.0, 4.0), (OTHER, False)),
         ((3.0, 2.0, 1.0, 4.0), (DEFAULT, True)),
         ((3.0, 2.0, 2.0, 1.0), (DEFAULT, False)),
+        ((0.995, 2.0, 2.0, 1.0), (DEFAULT, False)),
         ((None, None, None, 1.0), (DEFAULT, False)),
         ((None, 9.0, None, None), (OTHER, False)),
     ],
@@ -128,8 +129,18 @@ def test_fastest_way_with_the_pool_is_what_stays_advised(
 def test_defaults_that_are_advised_stay_without_sizes_where_those_are_slower() -> None:
     slower = RuledTrial({("auto", True): 2.0, ("auto", False): 1.0})
     assert tried(slower, FACTS, DEFAULT, DEFAULT) == (DEFAULT, False)
-    faster = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0})
+    faster = RuledTrial({("auto", True): 1.0, ("auto", False): 1.2})
     assert tried(faster, FACTS, DEFAULT, DEFAULT) == (DEFAULT, True)
+
+
+def test_one_slab_that_holds_everything_is_advised_where_it_takes_as_long() -> None:
+    fits = FACTS._replace(capacity_bytes=256 * MIB)
+    alike = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0}, fits)
+    assert tried(alike, fits, DEFAULT, DEFAULT) == (DEFAULT, True)
+    slower = RuledTrial({("auto", True): 1.1, ("auto", False): 1.0}, fits)
+    assert tried(slower, fits, DEFAULT, DEFAULT) == (DEFAULT, False)
+    short = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0})
+    assert tried(short, FACTS, DEFAULT, DEFAULT) == (DEFAULT, False)
 
 
 def test_without_a_trial_replays_alone_decide() -> None:
