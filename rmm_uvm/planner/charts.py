@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def slowdown_against_capacity(plan: Plan) -> Chart:
         source = _source(
             x=[size / scale for size in xs], y=ys, size=[format_bytes(size) for size in xs]
         )
-        _line(chart, line, "x", "y", source)
+        _line(chart.line, line, "x", "y", source)
         points.append(
             chart.scatter("x", "y", source=source, size=8, marker=marker, color=line.colour)
         )
@@ -98,9 +99,17 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     )
     live = dataclasses.replace(style.LINES["footprint_bytes"], label="allocated")
     resident, capacity = style.LINES["resident_bytes"], style.LINES["capacity_bytes"]
-    chart.varea("seconds", 0, "resident", source=source, color=style.AREA_COLOUR, alpha=0.3)
-    drawn = _line(chart, live, "seconds", "live", source)
-    _line(chart, resident, "seconds", "resident", source)
+    chart.varea_step(
+        "seconds",
+        0,
+        "resident",
+        source=source,
+        step_mode="after",
+        color=style.AREA_COLOUR,
+        alpha=0.3,
+    )
+    drawn = _line(chart.step, live, "seconds", "live", source, mode="after")
+    _line(chart.step, resident, "seconds", "resident", source, mode="after")
     chart.add_layout(
         Span(
             location=card.capacity_bytes / scale,
@@ -125,14 +134,17 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     return Chart(f"memory_{number}", "Memory over time", chart, legend, caption, _HEIGHT)
 
 
-def _line(chart: Any, line: style.Line, x: str, y: str, source: Any) -> Any:
-    return chart.line(
+def _line(
+    draw: Callable[..., Any], line: style.Line, x: str, y: str, source: Any, **others: Any
+) -> Any:
+    return draw(
         x,
         y,
         source=source,
         line_color=line.colour,
         line_dash=list(line.dash),
         line_width=line.width,
+        **others,
     )
 
 
