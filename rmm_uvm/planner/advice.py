@@ -221,8 +221,10 @@ def helps_most(cards: Sequence[tuple[int, float | None]]) -> Helps | None:
 
 def _initial_reason(facts: Facts, initial_bytes: int) -> str:
     peak = f"the peak of {format_bytes(facts.peak_bytes)}"
-    if initial_bytes < facts.peak_bytes * _INITIAL_FACTOR:
+    if initial_bytes < facts.peak_bytes:
         return "as much as the card holds, in one slab; the pool grows by what does not fit"
+    if initial_bytes < facts.peak_bytes * _INITIAL_FACTOR:
+        return f"{peak}, and all else that the card holds, in one slab: the pool need not grow"
     if initial_bytes < facts.capacity_bytes // 2:
         return f"{peak} and a tenth; the default, half of the card, would be filled for nothing"
     return f"{peak} and a tenth in one slab, on the device from the start: the pool need not grow"

@@ -15,12 +15,12 @@ from typing import Any
 from rmm_uvm.errors import DataError
 from rmm_uvm.planner.advice import ENOUGH, Facts, best, helps_most, settings
 from rmm_uvm.planner.answers import TOLERABLE, Asked, more_data, splitting
-from rmm_uvm.planner.capacities import card_sizes, whole_blocks
+from rmm_uvm.planner.capacities import BLOCK_BYTES, card_sizes, whole_blocks
 from rmm_uvm.planner.curve import smallest_capacity
 from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.notes import notes
 from rmm_uvm.planner.outcome import Card, MachineFacts, Plan, Variant
-from rmm_uvm.planner.request import Request, checked_request
+from rmm_uvm.planner.request import DEFAULTS, Options, Request, checked_request
 from rmm_uvm.planner.runs import PlanProgress, Replay, Runs, ShowProgress
 from rmm_uvm.planner.settling import Trial, tried
 from rmm_uvm.planner.size_classes import by_size_class, has_stages
@@ -156,10 +156,7 @@ def plan_workload(
     tolerable_bytes = _least_capacity(runs, TOLERABLE)
     touched = working_set(workload)
     sizes = request.device_bytes or card_sizes(workload.peak_live_bytes)
-    cards = tuple(
-        _card(runs, trial, size, request, facts, touched, enough_bytes, tolerable_bytes, host_bytes)
-        for size in sizes
-    )
+    cards = tuple(_card(runs, trial, size, request, facts, touched, host_bytes) for size in sizes)
     return Plan(
         workload=workload,
         machine=facts,
@@ -183,8 +180,6 @@ def _card(
     request: Request,
     machine: MachineFacts,
     touched: WorkingSet,
-    enough_bytes: int,
-    tolerable_bytes: int,
     host_bytes: int | None,
 ) -> Card:
     """Return one card, everything on it replayed and told."""
@@ -200,7 +195,7 @@ def _card(
         capacity_bytes=capacity_bytes,
         ipc_bytes=ipc_bytes,
         workers=request.workers,
-        enough_bytes=enough_bytes,
+        enough_bytes=0,
         splits=False,
         host_bytes=host_bytes,
     )
@@ -210,12 +205,15 @@ def _card(
         capacity_bytes=capacity_bytes,
         peak_bytes=workload.peak_live_bytes,
         advised=advised,
-        tolerable_bytes=tolerable_bytes,
+        tolerable_bytes=_least_here(runs, capacity_bytes, advised, TOLERABLE),
         machine=str(machine),
         host_bytes=host_bytes,
     )
     whole = splitting(asked)
-    given = given._replace(splits=whole.verdict == "no")
+    given = given._replace(
+        enough_bytes=_least_here(runs, capacity_bytes, advised, ENOUGH),
+        splits=whole.verdict == "no",
+    )
     return Card(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
@@ -235,10 +233,21 @@ def _moves(variant: Variant) -> bool:
     return variant.slowdown is None or variant.result.evicted_bytes > 0
 
 
-def _least_capacity(runs: Runs, most_slowdown: float) -> int:
+def _least_capacity(runs: Runs, most_slowdown: float, options: Options = DEFAULTS) -> int:
     return smallest_capacity(
-        lambda size: runs.variant(size).slowdown, runs.fitting_device_bytes, most_slowdown
+        lambda size: runs.variant(size, options).slowdown, runs.fitting_device_bytes, most_slowdown
     )
+
+
+def _least_here(runs: Runs, capacity_bytes: int, advised: Variant, most_slowdown: float) -> int:
+    """Return the least capacity, bytes, with the advised options; agrees with what this card does.
+
+    The search knows the curve at some places only, and it need not be monotonous.
+    """
+    found = _least_capacity(runs, most_slowdown, advised.options)
+    if advised.slowdown is not None and advised.slowdown <= most_slowdown:
+        return min(found, capacity_bytes)
+    return max(found, capacity_bytes + BLOCK_BYTES)
 
 
 def _several(given: Any) -> Any:

@@ -145,6 +145,20 @@ def test_dask_cluster_in_a_fresh_kernel_warns_the_client_and_reports_on_all_work
     assert resources == [str(["CudaMemoryResource"] * 2), str(["UvmResourceAdaptor"] * 2)]
 
 
+def test_planner_in_a_fresh_kernel_answers_for_every_card(kernel_directory: Path) -> None:
+    notebook = without_outputs("05_planner.ipynb")
+
+    text = run(notebook, kernel_directory)
+
+    assert "0 bytes were evicted" in text
+    told = shown_by(notebook, "workload = ")
+    assert told.startswith("Simulated on h200-pcie5. Nothing of this ran on a GPU.")
+    assert told.count("Can I avoid splitting my input?") == 3
+    assert "peak 448.00 MiB" in told
+    assert "Simulated on gtx1080ti-pcie3 (published only)." in shown_by(notebook, "old = ")
+    assert "'host_sharers': 4" in shown_by(notebook, "four = ")
+
+
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell("import rmm_uvm; rmm_uvm.reinitialize('2 apples')")]

@@ -14,6 +14,7 @@ import pytest
 import rmm
 
 import rmm_uvm
+from rmm_uvm.cli.plan import command
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner import Plan
 
@@ -151,6 +152,13 @@ def test_plan_in_python_is_what_the_command_prints(folder: Path) -> None:
 def test_plan_without_sizes_looks_at_those_around_the_peak(folder: Path) -> None:
     made = rmm_uvm.plan(folder / "etl.trace")
     assert [card.device_bytes // MIB for card in made.cards] == [48, 64, 96, 128, 192]
+
+
+def test_document_names_every_option() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "planner.md").read_text()
+    options = [name for parameter in command.params for name in parameter.opts if name[:2] == "--"]
+    assert len(options) > 8
+    assert [name for name in options if f"`{name}`" not in document] == []
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,13 @@ def test_pool_begins_with_the_card_where_the_peak_does_not_fit() -> None:
     assert "grows by what does not fit" in reason("initial_pool_size", capacity_bytes=8 * GIB)
 
 
+def test_pool_of_a_card_that_just_holds_the_peak_says_that_it_need_not_grow() -> None:
+    facts = FACTS._replace(capacity_bytes=int(10.5 * GIB))
+    found = settings(facts, variant(10.0), variant(10.0))
+    assert 10 * GIB <= found.initial_pool_bytes < 10.5 * GIB
+    assert "need not grow" in dict(found.reasons)["initial_pool_size"]
+
+
 def test_pool_smaller_than_half_the_card_says_that_the_default_fills_it_for_nothing() -> None:
     assert "for nothing" in reason("initial_pool_size", capacity_bytes=80 * GIB)
 
