@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rmm_uvm.planner.advice import ENOUGH, parts_needed
 from rmm_uvm.planner.outcome import Answer, Variant
+from rmm_uvm.planner.result import StageResult
 from rmm_uvm.report.words import plain_name
 from rmm_uvm.units import format_bytes
 
@@ -41,6 +42,8 @@ class Asked(NamedTuple):
         The machine that is simulated, with its label.
     host_bytes : int or None
         Host memory for one process; None if it is not limited.
+    fullest : StageResult or None
+        The stage that holds most; None where there are no stages.
     """
 
     device_bytes: int
@@ -50,6 +53,7 @@ class Asked(NamedTuple):
     tolerable_bytes: int
     machine: str
     host_bytes: int | None
+    fullest: StageResult | None = None
 
 
 def splitting(asked: Asked) -> Answer:
@@ -112,7 +116,13 @@ def more_data(asked: Asked) -> Answer:
             managed = max(host, plain)
             limited = f", since the host has {format_bytes(asked.host_bytes)} for them"
     gain = managed / plain - 1
-    than = f"cudaMalloc memory ends at {plain:.2f} times"
+    most = ""
+    if asked.fullest is not None and asked.fullest.name:
+        most = (
+            f" The stage that holds most is {plain_name(asked.fullest.name, 60)}, with "
+            f"{format_bytes(asked.fullest.peak_live_bytes)}."
+        )
+    than = f"cudaMalloc memory ends at {plain:.2f} times at the latest"
     if managed < 1:
         slowdown = asked.advised.slowdown
         now = (
@@ -125,23 +135,24 @@ def more_data(asked: Asked) -> Answer:
             "no",
             f"No: on {card} already these data {now}. {managed:.2f} times the data would take "
             f"{TOLERABLE:.2f} times as long{limited}; {than}"
-            + (f", so that is still {gain:.0%} more." if gain >= ENOUGH - 1 else "."),
+            + (f", so that is still {gain:.0%} more." if gain >= ENOUGH - 1 else ".")
+            + most,
         )
     if gain < ENOUGH - 1:
-        verdict = "Yes, but not by managed memory" if managed >= ENOUGH else "Hardly"
+        verdict = "Yes, as far as the card goes" if managed >= ENOUGH else "Hardly"
         return Answer(
             question,
             "yes" if managed >= ENOUGH else "no",
             f"{verdict}: on {card} {managed:.2f} times these data run within {TOLERABLE:.2f} times "
-            f"the time for as many that fit{limited}; {than}.",
+            f"the time for as many that fit{limited}; {than}.{most}",
         )
     return Answer(
         question,
         "yes",
         f"Yes: on {card} {managed:.2f} times these data run within {TOLERABLE:.2f} times the time "
-        f"for as many that fit{limited}; {than}, so that is {gain:.0%} more.",
+        f"for as many that fit{limited}; {than}, so that is {gain:.0%} more.{most}",
     )
 
 
 def _card(asked: Asked) -> str:
-    return f"a {format_bytes(asked.device_bytes)} card of {asked.machine}"
+    return f"a card of {format_bytes(asked.device_bytes)} in {asked.machine}"

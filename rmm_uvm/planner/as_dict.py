@@ -73,7 +73,9 @@ def _variant(variant: Variant, card: Card) -> dict[str, Any]:
         for field in dataclasses.fields(variant.result)
     }
     result["stages"] = [dataclasses.asdict(stage) for stage in variant.result.stages]
-    result["timeline"] = _timeline(variant.result.timeline)
+    # Of all ways to run, the file would be megabytes.
+    drawn = variant is card.defaults or variant is card.advised
+    result["timeline"] = _timeline(variant.result.timeline) if drawn else None
     if variant.result.out_of_memory is not None:
         result["out_of_memory"] = dataclasses.asdict(variant.result.out_of_memory)
     return {

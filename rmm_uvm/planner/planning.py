@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.planner.advice import ENOUGH, Facts, best, helps_most, settings
-from rmm_uvm.planner.answers import TOLERABLE, Asked, more_data, splitting
-from rmm_uvm.planner.capacities import BLOCK_BYTES, card_sizes, whole_blocks
-from rmm_uvm.planner.curve import smallest_capacity
+from rmm_uvm.planner.advice import ENOUGH, helps_most
+from rmm_uvm.planner.answers import TOLERABLE
+from rmm_uvm.planner.capacities import card_sizes
+from rmm_uvm.planner.cards import Around, least_capacity, planned_card
 from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.notes import notes
-from rmm_uvm.planner.outcome import Card, MachineFacts, Plan, Variant
-from rmm_uvm.planner.request import DEFAULTS, Options, Request, checked_request
+from rmm_uvm.planner.outcome import MachineFacts, Plan
+from rmm_uvm.planner.request import Request, checked_request
 from rmm_uvm.planner.runs import PlanProgress, Replay, Runs, ShowProgress
-from rmm_uvm.planner.settling import Trial, tried
+from rmm_uvm.planner.settling import Trial
 from rmm_uvm.planner.size_classes import by_size_class, has_stages
-from rmm_uvm.planner.working_set import WorkingSet, working_set
-from rmm_uvm.sizing import ipc_pool_bytes
+from rmm_uvm.planner.working_set import working_set
 
 __all__ = ["plan", "plan_workload"]
 
@@ -143,111 +142,32 @@ def plan_workload(
         machine.name, machine.gpu, machine.link, bool(machine.measured), machine.label
     )
     staged = has_stages(workload)
-    host_bytes = None if request.host_bytes is None else request.host_bytes // request.workers
     runs = Runs(
         workload if staged else by_size_class(workload),
         machine,
         replay,
         driver_settings,
-        host_bytes,
+        request.own_host_bytes,
         progress,
     )
-    enough_bytes = _least_capacity(runs, ENOUGH)
-    tolerable_bytes = _least_capacity(runs, TOLERABLE)
     touched = working_set(workload)
+    around = Around(runs, trial, request, facts, touched, staged=staged)
     sizes = request.device_bytes or card_sizes(workload.peak_live_bytes)
-    cards = tuple(_card(runs, trial, size, request, facts, touched, host_bytes) for size in sizes)
+    cards = tuple(planned_card(around, size) for size in sizes)
     return Plan(
         workload=workload,
         machine=facts,
         workers=request.workers,
         working_set=touched,
         fitting_seconds=runs.fitting_seconds,
-        enough_bytes=enough_bytes,
-        tolerable_bytes=tolerable_bytes,
+        enough_bytes=least_capacity(runs, ENOUGH),
+        tolerable_bytes=least_capacity(runs, TOLERABLE),
         cards=cards,
         curve=runs.curve,
         helps=helps_most([(card.device_bytes, card.defaults.slowdown) for card in cards]),
         by_size_class=not staged,
         notes=notes(runs, facts, request, tried=trial is not None and trial.able),
     )
-
-
-def _card(
-    runs: Runs,
-    trial: Trial | None,
-    device_bytes: int,
-    request: Request,
-    machine: MachineFacts,
-    touched: WorkingSet,
-    host_bytes: int | None,
-) -> Card:
-    """Return one card, everything on it replayed and told."""
-    workload = runs.workload
-    ipc_bytes = ipc_pool_bytes("auto", device_bytes) if request.workers > 1 else 0
-    capacity_bytes = whole_blocks(device_bytes - ipc_bytes)
-    variants = [runs.variant(capacity_bytes, options) for options in request.options]
-    if _moves(variants[0]):
-        variants += [runs.variant(capacity_bytes, options) for options in request.alternatives]
-    given = Facts(
-        peak_bytes=workload.peak_live_bytes,
-        slab_bytes=sum(slab.nbytes for slab in workload.slabs),
-        capacity_bytes=capacity_bytes,
-        ipc_bytes=ipc_bytes,
-        workers=request.workers,
-        enough_bytes=0,
-        splits=False,
-        host_bytes=host_bytes,
-    )
-    advised, sized = tried(trial, given, variants[0], best(variants))
-    asked = Asked(
-        device_bytes=device_bytes,
-        capacity_bytes=capacity_bytes,
-        peak_bytes=workload.peak_live_bytes,
-        advised=advised,
-        tolerable_bytes=_least_here(runs, capacity_bytes, advised, TOLERABLE),
-        machine=str(machine),
-        host_bytes=host_bytes,
-    )
-    whole = splitting(asked)
-    given = given._replace(
-        enough_bytes=_least_here(runs, capacity_bytes, advised, ENOUGH),
-        splits=whole.verdict == "no",
-    )
-    return Card(
-        device_bytes=device_bytes,
-        capacity_bytes=capacity_bytes,
-        oversubscription_factor=workload.peak_live_bytes / capacity_bytes,
-        working_set_factor=touched.nbytes / capacity_bytes,
-        variants=tuple(variants),
-        advised=advised,
-        host_bytes=variants[0].result.host_page_bytes * request.workers,
-        settings=settings(given, variants[0], advised, sized=sized),
-        splitting=whole,
-        more_data=more_data(asked),
-    )
-
-
-def _moves(variant: Variant) -> bool:
-    """Return whether a card is too small for the workload to run as if it fitted."""
-    return variant.slowdown is None or variant.result.evicted_bytes > 0
-
-
-def _least_capacity(runs: Runs, most_slowdown: float, options: Options = DEFAULTS) -> int:
-    return smallest_capacity(
-        lambda size: runs.variant(size, options).slowdown, runs.fitting_device_bytes, most_slowdown
-    )
-
-
-def _least_here(runs: Runs, capacity_bytes: int, advised: Variant, most_slowdown: float) -> int:
-    """Return the least capacity, bytes, with the advised options; agrees with what this card does.
-
-    The search knows the curve at some places only, and it need not be monotonous.
-    """
-    found = _least_capacity(runs, most_slowdown, advised.options)
-    if advised.slowdown is not None and advised.slowdown <= most_slowdown:
-        return min(found, capacity_bytes)
-    return max(found, capacity_bytes + BLOCK_BYTES)
 
 
 def _several(given: Any) -> Any:

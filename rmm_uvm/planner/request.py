@@ -71,6 +71,11 @@ class Request:
     workers: int = 1
     host_bytes: int | None = None
 
+    @property
+    def own_host_bytes(self) -> int | None:
+        """Host memory of each of them; None for as much as it wants."""
+        return None if self.host_bytes is None else self.host_bytes // self.workers
+
 
 def checked_request(
     device_memory: Iterable[int | str] | None,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +87,7 @@ def test_plan_of_a_trace_prints_cards_answers_and_settings(folder: Path) -> None
         "peak 160.00 MiB",
         "The step that helps most: 96.00 MiB to 256.00 MiB",
         "Evicted on 96.00 MiB, by stage:",
-        "Can I avoid splitting my input? Yes: on a 256.00 MiB card of h200-pcie5 all of it fits",
+        "Can I avoid splitting my input? Yes: on a card of 256.00 MiB in h200-pcie5 all of it fits",
         "Can I train on more data?",
         "rmm_uvm.reinitialize(",
         "device budget",
@@ -138,6 +139,24 @@ def test_plan_with_every_option_replays_every_way(folder: Path) -> None:
     assert card["capacity_bytes"] == 84 * MIB
     assert card["settings"]["ipc_pool_bytes"] == 12 * MIB
     assert card["settings"]["host_sharers"] == 2
+
+
+def test_terminal_shows_what_is_replayed(folder: Path) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as shown:
+        with os.fdopen(theirs, "wb") as terminal:
+            result = subprocess.run(
+                [sys.executable, "-P", "-c", MAIN, "plan", "etl.trace", "--device-memory", "1GiB"],
+                stdout=subprocess.PIPE,
+                stderr=terminal,
+                env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+                cwd=folder,
+                timeout=100,
+                check=False,
+            )
+        assert result.returncode == 0
+        assert b"replay" in shown.read(1 << 16)
+    assert result.stdout.startswith(b"Simulated on")
 
 
 def test_plan_in_python_is_what_the_command_prints(folder: Path) -> None:

@@ -32,7 +32,7 @@ def asked(
 def test_whole_input_on_a_card_that_holds_it_is_a_yes() -> None:
     answer = splitting(asked(10.0, 16))
     assert answer.verdict == "yes"
-    assert answer.text.startswith("Yes: on a 16.00 GiB card of h200-pcie5 all of it fits.")
+    assert answer.text.startswith("Yes: on a card of 16.00 GiB in h200-pcie5 all of it fits.")
     assert "10.00 GiB" in answer.text
 
 
@@ -53,7 +53,7 @@ def test_whole_input_that_runs_longer_has_its_price() -> None:
 def test_whole_input_that_thrashes_is_better_split() -> None:
     answer = splitting(asked(40.0, 4))
     assert answer.verdict == "no"
-    assert answer.text.startswith("Better not: on a 4.00 GiB card")
+    assert answer.text.startswith("Better not: on a card of 4.00 GiB")
     assert "In 3 parts" in answer.text
 
 
@@ -81,7 +81,7 @@ def test_more_data_where_these_are_too_much_already_is_a_no() -> None:
 
 def test_more_data_without_gain_says_that_it_is_the_card() -> None:
     roomy = more_data(asked(10.0, 20, tolerable=10.0))
-    assert (roomy.verdict, roomy.text[:34]) == ("yes", "Yes, but not by managed memory: on")
+    assert (roomy.verdict, roomy.text[:34]) == ("yes", "Yes, as far as the card goes: on a")
     full = more_data(asked(10.0, 10, tolerable=10.0))
     assert (full.verdict, full.text[:6]) == ("no", "Hardly")
 

@@ -53,6 +53,12 @@ def test_both_questions_are_answered_for_every_card() -> None:
     assert text.count("Can I train on more data?") == 2
 
 
+def test_stage_that_holds_most_is_named_where_there_are_stages() -> None:
+    text = " ".join(str(planned()).split())
+    assert text.count("The stage that holds most is join, with 10.00 GiB.") == 2
+    assert "The stage that" not in str(planned(etl(stages=("",))))
+
+
 def test_settings_are_a_call_that_python_can_read() -> None:
     card = planned(workers=2).cards[0]
     call = called(card.settings)

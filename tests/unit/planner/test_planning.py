@@ -218,6 +218,8 @@ def test_json_has_every_figure_and_no_numpy() -> None:
     names = {field.name for field in dataclasses.fields(plan.cards[0].defaults.result)}
     assert set(small["result"]) == names
     assert len(small["result"]["timeline"]["live_bytes"]) == 6
+    others = [one["result"]["timeline"] for one in told["cards"][0]["variants"][1:]]
+    assert others == [None, None]
 
 
 def test_search_ends_at_a_block_and_finds_nothing_below_a_card_that_is_always_too_small() -> None:

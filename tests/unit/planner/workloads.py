@@ -123,7 +123,14 @@ class FakeReplay:
         dropped = over // 2 if policy == "discard-dead" else 0
         last = len(workload.stages) - 1
         stages = tuple(
-            StageResult(name, seconds * (n == last), over * (n == last), 0, over * (n == last), 0)
+            StageResult(
+                name,
+                migration_seconds=seconds * (n == last),
+                to_device_bytes=over * (n == last),
+                to_host_bytes=0,
+                evicted_bytes=over * (n == last),
+                peak_live_bytes=workload.peak_live_bytes * (n + 1) // (last + 1),
+            )
             for n, name in enumerate(workload.stages)
         )
         out = device_bytes < self.runs_out_below_bytes
