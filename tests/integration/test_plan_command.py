@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import rmm
+from click.testing import CliRunner
 
 import rmm_uvm
 from rmm_uvm.cli.plan import command
@@ -180,6 +181,13 @@ def test_document_names_every_option() -> None:
     assert [name for name in options if f"`{name}`" not in document] == []
 
 
+def test_file_that_is_missing_is_one_line_of_the_whole_program_too(folder: Path) -> None:
+    result = run(folder, "nowhere.trace")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -206,10 +214,11 @@ def test_document_names_every_option() -> None:
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_status_2(
-    folder: Path, arguments: list[str], message: str
+    folder: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = run(folder, *arguments)
-    assert (result.returncode, result.stdout) == (2, "")
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(command, arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
