@@ -9,7 +9,6 @@ are between 300 and 600 MiB.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import rmm_uvm
-from rmm_uvm.planner.workload import load_workload
 
 MIB = 1 << 20
-RECORDED_SECONDS = 0.2
+FITTING_SECONDS = 0.2
 MACHINE = "h200-pcie5"  # what a simulated device is when nothing else is asked for
 
 
@@ -183,14 +181,12 @@ def compared(name: str, folder: Path) -> list[Row]:
     """
     trace = folder / f"{name.replace(' ', '-')}.trace"
     run(name, "4GiB", monitor={"trace": trace, "on_finding": None})
-    # The recorded time is that of Python on this machine: a round figure instead.
-    workload = dataclasses.replace(load_workload(trace), seconds=RECORDED_SECONDS)
-    plan = rmm_uvm.plan(workload, machine=MACHINE)
+    plan = rmm_uvm.plan(trace, machine=MACHINE, fitting_seconds=FITTING_SECONDS)
     return [
         Row(
             program=name,
             device_bytes=card.device_bytes,
-            peak_bytes=workload.peak_live_bytes,
+            peak_bytes=plan.workload.peak_live_bytes,
             settings=card.settings.keywords(),
             default_seconds=run(name, card.device_bytes),
             advised_seconds=run(name, card.device_bytes, **card.settings.keywords()),

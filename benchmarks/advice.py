@@ -20,7 +20,7 @@ from pathlib import Path
 
 os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 
-from _advice_programs import MACHINE, MIB, PROGRAMS, RECORDED_SECONDS, compared
+from _advice_programs import FITTING_SECONDS, MACHINE, MIB, PROGRAMS, compared
 from _harness import exit_status, judged, write_json
 
 
@@ -42,7 +42,7 @@ def main() -> int:
     }
     result = {
         "machine": MACHINE,
-        "recorded_seconds": RECORDED_SECONDS,
+        "fitting_seconds": FITTING_SECONDS,
         "rows": [dataclasses.asdict(row) | {"ratio": round(row.ratio, 4)} for row in rows],
         "verdicts": verdicts,
     }

@@ -89,6 +89,12 @@ class _List(click.ParamType):  # type: ignore[type-arg] # generic since click 8.
 )
 @click.option("--host-memory", metavar="SIZE", help="Of the host; by default as much as is wanted.")
 @click.option(
+    "--fitting-seconds",
+    type=float,
+    metavar="SECONDS",
+    help="Time on a GPU with room for everything; by default from the recording.",
+)
+@click.option(
     "--device", type=click.IntRange(0), metavar="N", help="Of a recording of several devices."
 )
 @click.option("--html", type=_FILE, metavar="FILE", help="Write a page with charts.")

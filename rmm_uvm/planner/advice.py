@@ -246,7 +246,7 @@ def _prefetch_reason(defaults: Variant, advised: Variant) -> str:
     if advised.options.prefetch != defaults.options.prefetch:
         return _gain(defaults, advised)
     if defaults.slowdown is not None and defaults.slowdown <= ENOUGH:
-        return "the default: next to nothing moves"
+        return "the default: it runs as if it fitted"
     return "the default: replayed, no other is faster"
 
 

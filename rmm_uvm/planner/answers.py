@@ -135,7 +135,7 @@ def more_data(asked: Asked) -> Answer:
             "no",
             f"No: on {card} already these data {now}. {managed:.2f} times the data would take "
             f"{TOLERABLE:.2f} times as long{limited}; {than}"
-            + (f", so that is still {gain:.0%} more." if gain >= ENOUGH - 1 else ".")
+            + (f", so that is still {_more(gain)}." if gain >= ENOUGH - 1 else ".")
             + most,
         )
     if gain < ENOUGH - 1:
@@ -150,8 +150,13 @@ def more_data(asked: Asked) -> Answer:
         question,
         "yes",
         f"Yes: on {card} {managed:.2f} times these data run within {TOLERABLE:.2f} times the time "
-        f"for as many that fit{limited}; {than}, so that is {gain:.0%} more.{most}",
+        f"for as many that fit{limited}; {than}, so that is {_more(gain)}.{most}",
     )
+
+
+def _more(gain: float) -> str:
+    """Return by how much, in words; above twice as much, percentages are hard to read."""
+    return f"{gain:.0%} more" if gain < 1 else f"{gain + 1:.1f} times as much"
 
 
 def _card(asked: Asked) -> str:

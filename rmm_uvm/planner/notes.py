@@ -32,11 +32,18 @@ def notes(runs: Runs, machine: MachineFacts, request: Request, *, tried: bool) -
         f"Predicted time is the recorded time on {where} with the kernel driver's work as it would "
         "be on the card; kernels are taken to be as fast there."
     ]
-    if runs.recorded_on_simulated_device:
-        told.append(
-            "It was recorded on a simulated device: the recorded time is the host's, not a GPU's."
-        )
-    if runs.recorded_oversubscribed:
+    if runs.given_seconds is not None:
+        told = [
+            f"Predicted time is {runs.given_seconds:g} s, as given for room for everything, with "
+            "the kernel driver's work as it would be on the card."
+        ]
+    elif runs.recorded_on_simulated_device:
+        told = [
+            "It was recorded on a simulated device, whose time is not a GPU's: kernels are taken "
+            "to run at the speed of device memory, and so how many times as long it takes is an "
+            "upper bound. Give fitting seconds if you know them."
+        ]
+    elif runs.recorded_oversubscribed:
         told.append(
             "It was recorded on a device too small for it; what migrated then, by the model, is "
             "taken off the recorded time."

@@ -39,6 +39,7 @@ def plan(
     policy: str | Iterable[str] = "driver",
     workers: int = 1,
     host_memory: int | str | None = None,
+    fitting_seconds: float | None = None,
     device: int | None = None,
     progress: ShowProgress | None = None,
 ) -> Plan:
@@ -63,6 +64,10 @@ def plan(
         Processes like the recorded one that share a host, each on a card of its own; >= 1.
     host_memory : int or str, optional
         Host memory of all of them together; by default as much as they want.
+    fitting_seconds : float, optional
+        Time that the program takes on a GPU with room for everything, > 0; by default the recorded
+        time, less the driver's work in it. A recording on a simulated device has no such time:
+        there kernels are taken to run at the speed of device memory.
     device : int, optional
         Which device of a recording of several.
     progress : callable, optional
@@ -92,6 +97,7 @@ def plan(
         _several(policy) or (),
         workers,
         host_memory,
+        fitting_seconds,
     )
     from rmm_uvm.planner.pool_trial import PoolTrial
     from rmm_uvm.planner.replaying import replay
@@ -148,6 +154,7 @@ def plan_workload(
         replay,
         driver_settings,
         request.own_host_bytes,
+        request.fitting_seconds,
         progress,
     )
     touched = working_set(workload)

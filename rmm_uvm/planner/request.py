@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
@@ -63,6 +64,8 @@ class Request:
         Processes like the recorded one on a host, each with a card of its own.
     host_bytes : int or None
         Host memory of all of them together; None for as much as they want.
+    fitting_seconds : float or None
+        Time of the workload with room for everything, > 0; None to find it from the recording.
     """
 
     device_bytes: tuple[int, ...]
@@ -70,6 +73,7 @@ class Request:
     alternatives: tuple[Options, ...]
     workers: int = 1
     host_bytes: int | None = None
+    fitting_seconds: float | None = None
 
     @property
     def own_host_bytes(self) -> int | None:
@@ -84,6 +88,7 @@ def checked_request(
     policy: Iterable[str],
     workers: int,
     host_memory: int | str | None,
+    fitting_seconds: float | None = None,
 ) -> Request:
     """Return the request.
 
@@ -104,12 +109,15 @@ def checked_request(
     others = () if modes else _combined(_PREFETCH, thresholds, policies)
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 4096:
         raise ConfigurationError(f"workers={workers!r}: a number of processes, from 1")
+    if fitting_seconds is not None and not 0 < fitting_seconds < math.inf:
+        raise ConfigurationError(f"fitting_seconds={fitting_seconds!r}: a time in seconds, above 0")
     return Request(
         device_bytes=() if device_memory is None else _cards(device_memory),
         options=(DEFAULTS, *(one for one in asked if one != DEFAULTS)),
         alternatives=tuple(one for one in others if one not in asked and one != DEFAULTS),
         workers=workers,
         host_bytes=None if host_memory is None else parse_bytes(host_memory, "host_memory"),
+        fitting_seconds=fitting_seconds,
     )
 
 

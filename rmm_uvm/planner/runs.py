@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from rmm_uvm.planner.capacities import fitting_bytes, whole_blocks
-from rmm_uvm.planner.events import Progress, Workload
+from rmm_uvm.planner.events import BY_THE_CPU, TOUCH, Progress, Workload
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import DEFAULTS, Options, Policy, Prefetch
 from rmm_uvm.planner.result import ReplayResult
@@ -76,6 +76,8 @@ class Runs:
         Makes the driver's settings of a threshold, percent.
     host_bytes : int or None
         Host memory of one process; None for as much as it wants.
+    fitting_seconds : float or None
+        Time of the workload with room for everything; None to find it from the recording.
     progress : callable, optional
         Told how far it is.
 
@@ -91,6 +93,7 @@ class Runs:
         replay: Replay,
         driver_settings: Callable[[int], Any],
         host_bytes: int | None = None,
+        fitting_seconds: float | None = None,
         progress: ShowProgress | None = None,
     ) -> None:
         self.workload = workload
@@ -104,7 +107,8 @@ class Runs:
         self.fitting_device_bytes = fitting_bytes(max(slab_bytes, workload.peak_live_bytes))
         # Room in host memory as well: what this is compared with must not run out.
         self.fitting = self._result(self.fitting_device_bytes, DEFAULTS)
-        self._beside_seconds = max(workload.seconds - self._recorded_migration_seconds(), 0.0)
+        self.given_seconds = fitting_seconds
+        self._beside_seconds = self._find_beside_seconds()
 
     @property
     def count(self) -> int:
@@ -136,19 +140,19 @@ class Runs:
         slowdown = seconds / fitting_seconds if fitting_seconds > 0 else 1.0
         return Variant(options, result, seconds, slowdown)
 
-    def _recorded_migration_seconds(self) -> float:
-        """Return how much of the recorded time the kernel driver's work took.
-
-        A simulated device migrates in modelled time only. A GPU that was too small while the
-        workload was recorded migrated then already.
-        """
+    def _find_beside_seconds(self) -> float:
+        """Return the time that the workload takes beside the kernel driver's work."""
+        if self.given_seconds is not None:
+            return max(self.given_seconds - self.fitting.migration_seconds, 0.0)
         if self.recorded_on_simulated_device:
-            return 0.0
-        if self.recorded_oversubscribed:
-            then = self._result(whole_blocks(self.workload.device_bytes or 0), DEFAULTS)
-            if then.out_of_memory is None:
-                return then.migration_seconds
-        return self.fitting.migration_seconds
+            # Its time is that of Python on a host. Kernels take as long as reading and writing
+            # what they touch, at least.
+            return _touched_bytes(self.workload) / float(self._machine.memory_bytes_per_ns) / 1e9
+        then = self.fitting
+        if self.recorded_oversubscribed:  # it migrated while it was recorded
+            there = self._result(whole_blocks(self.workload.device_bytes or 0), DEFAULTS)
+            then = there if there.out_of_memory is None else self.fitting
+        return max(self.workload.seconds - then.migration_seconds, 0.0)
 
     @property
     def recorded_on_simulated_device(self) -> bool:
@@ -183,3 +187,9 @@ class Runs:
         what = f"{format_bytes(device_bytes)}, prefetch {options.prefetch}"
         number = len(self._done) + 1
         return lambda done, total: progress(PlanProgress(what, done, total, number))
+
+
+def _touched_bytes(workload: Workload) -> int:
+    events = workload.events
+    touched = (events["kind"] == TOUCH) & (events["flags"] & BY_THE_CPU == 0)
+    return int(events["nbytes"][touched].sum())

@@ -70,6 +70,10 @@ def test_more_data_than_cudamalloc_holds_is_a_yes_with_the_gain() -> None:
         assert figure in answer.text
 
 
+def test_more_data_by_a_lot_is_told_as_a_factor() -> None:
+    assert "4.0 times as much" in more_data(asked(10.0, 16, tolerable=2.5)).text
+
+
 def test_more_data_where_these_are_too_much_already_is_a_no() -> None:
     answer = more_data(asked(40.0, 4))
     assert answer.verdict == "no"

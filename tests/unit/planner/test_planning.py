@@ -64,10 +64,20 @@ def test_recording_on_a_device_that_was_too_small_is_not_counted_twice() -> None
     assert any("too small for it" in note for note in plan.notes)
 
 
-def test_recording_on_a_simulated_device_has_no_migration_in_its_time() -> None:
+def test_recording_on_a_simulated_device_runs_at_the_speed_of_memory() -> None:
     plan = planned(etl(device_bytes=9 * GIB, device_name="simulated device"))
-    assert plan.fitting_seconds == 10.0
+    assert plan.fitting_seconds == pytest.approx(10 * GIB / 4e12)
+    assert plan.cards[0].splitting.verdict == "no"
     assert any("recorded on a simulated device" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H200", "simulated device"])
+def test_time_that_is_given_takes_the_place_of_the_recorded_one(name: str) -> None:
+    plan = planned(etl(device_bytes=9 * GIB, device_name=name), fitting_seconds=100.0)
+    assert plan.fitting_seconds == 100.0
+    assert plan.cards[0].defaults.predicted_seconds == pytest.approx(100.0 + 4 * GIB / 1e9)
+    assert "Predicted time is 100 s, as given" in plan.notes[0]
+    assert not any("simulated device" in note for note in plan.notes)
 
 
 def test_modes_are_tried_only_where_data_move() -> None:

@@ -21,6 +21,7 @@ GIVEN: dict[str, Any] = {
     "policy": ["driver"],
     "workers": 1,
     "host_memory": None,
+    "fitting_seconds": None,
 }
 
 
@@ -69,6 +70,9 @@ def test_modes_that_are_asked_for_run_on_every_card() -> None:
         ({"workers": True}, "workers=True"),
         ({"workers": 1.5}, "workers=1.5"),
         ({"host_memory": "0"}, "host_memory='0'"),
+        ({"fitting_seconds": 0.0}, "fitting_seconds=0.0"),
+        ({"fitting_seconds": float("nan")}, "fitting_seconds=nan"),
+        ({"fitting_seconds": float("inf")}, "fitting_seconds=inf"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:

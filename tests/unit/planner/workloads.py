@@ -28,6 +28,7 @@ class Machine:
     gpu: str = "a GPU"
     link: str = "a link"
     measured: bool = True
+    memory_bytes_per_ns: float = 4000.0
 
     @property
     def label(self) -> str:
