@@ -129,7 +129,9 @@ def first_touch() -> float:
 def streaming() -> tuple[float, int]:
     simulator, data = on_host()
     before = simulator.counters().gpu_faults
-    spent = milliseconds(simulator, lambda: simulator.kernel([Access(data, SIZE_BYTES, write=True)]))
+    spent = milliseconds(
+        simulator, lambda: simulator.kernel([Access(data, SIZE_BYTES, write=True)])
+    )
     return spent, simulator.counters().gpu_faults - before
 
 
@@ -178,7 +180,9 @@ FIGURES = (
     Figure("prefetch to the host, host pages warm", "GB/s", 24, 24, to_host),
     Figure("prefetch to the host, host pages cold", "GB/s", 4.6, 4.6, to_host_cold),
     *(
-        Figure(f"prefetch of {blocks} blocks to the device, stream idle", "us", us, us, model, False)
+        Figure(
+            f"prefetch of {blocks} blocks to the device, stream idle", "us", us, us, model, False
+        )
         for blocks, us, model in (
             (1, 71, lambda: one_call(1)),
             (8, 347, lambda: one_call(8)),
@@ -194,7 +198,9 @@ FIGURES = (
         )
     ),
     *(
-        Figure(f"prefetch to the host in calls of {size} MiB", "GB/s", measured, measured, model, False)
+        Figure(
+            f"prefetch to the host in calls of {size} MiB", "GB/s", measured, measured, model, False
+        )
         for size, measured, model in (
             (2, 15.9, lambda: in_calls(2 * MIB, None)),
             (16, 23.5, lambda: in_calls(16 * MIB, None)),
@@ -207,14 +213,22 @@ FIGURES = (
     Figure("its page faults", "faults", 312_000, 312_000, lambda: float(streaming()[1])),
     Figure("CPU touching 1 GiB of the device", "ms", 171, 171, cpu_touch),
     Figure("kernel reading the host's memory through a mapping", "GB/s", 51, 51, zero_copy),
-    Figure("prefetch of 64 MiB that are there", "us", 30, 30, lambda: resident_call(64 * MIB), False),
+    Figure(
+        "prefetch of 64 MiB that are there", "us", 30, 30, lambda: resident_call(64 * MIB), False
+    ),
     Figure("prefetch of 1 GiB that is there", "us", 450, 450, lambda: resident_call(GIB)),
     Figure("discard", "ms", 6.4, 6.4, discard),
     Figure("kernel writing after a discard", "ms", 7771, 7771, write_after_discard),
     Figure(
-        "discard and prefetch, on the device", "ms", 3.1, 3.1, lambda: discard_and_prefetch(on_device)
+        "discard and prefetch, on the device",
+        "ms",
+        3.1,
+        3.1,
+        lambda: discard_and_prefetch(on_device),
     ),
-    Figure("discard and prefetch, on the host", "ms", 9.9, 9.9, lambda: discard_and_prefetch(on_host)),
+    Figure(
+        "discard and prefetch, on the host", "ms", 9.9, 9.9, lambda: discard_and_prefetch(on_host)
+    ),
     Figure("prefetch from one GPU to another", "GB/s", 205, 213, between_gpus),
 )
 

@@ -84,7 +84,7 @@ def random_pages(count: int, *, seed: int = 0) -> Pattern:
 
 
 def zipf(count: int, *, exponent: float = 1.1, seed: int = 0) -> Pattern:
-    """`count` pages, few of them most often: the k-th most frequent k^-exponent as often as the first.
+    """`count` pages, few of them most often: the k-th k^-exponent as often as the first.
 
     The frequent ones lie scattered over the range.
 

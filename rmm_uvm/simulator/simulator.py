@@ -304,7 +304,7 @@ class Simulator:
     def discard_and_prefetch(
         self, address: int, nbytes: int, *, gpu: int | None = 0, stream: int = 0
     ) -> None:
-        """Drop contents and make the pages usable there, without copying. Errors as in `prefetch`."""
+        """Drop contents and make the pages usable there, uncopied. Errors as in `prefetch`."""
         self._model.discard_and_prefetch(address, nbytes, self._place(gpu), stream)
 
     def advise(self, address: int, nbytes: int, advice: str, *, gpu: int | None = 0) -> None:
