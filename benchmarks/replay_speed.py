@@ -7,7 +7,7 @@
 The recording has the mortgage's shape: one part's stages with as many allocations, bytes and peaks
 as were recorded on an H200 (results/mortgage_allocations_parts4.json), scaled to `--peak-gib`, at
 the addresses that RMM's pool gives them, written when made and read before they are freed; repeated
-until there are `--events`. Figures are those of the fastest of three replays, in processor time:
+until there are `--events`. Figures are those of the fastest of two replays, in processor time:
 other programs only ever add. Nothing needs a GPU.
 """
 
@@ -31,7 +31,7 @@ from rmm_uvm.simulator import load_machine
 RECORDED = Path(__file__).parent / "results" / "mortgage_allocations_parts4.json"
 BLOCK_BYTES = 2 << 20
 NS_OF_AN_EVENT = 1_000_000  # 3.6 million of them are an hour
-REPLAYS = 3
+REPLAYS = 2
 
 
 class Part:
@@ -159,9 +159,16 @@ def main() -> int:
         for gib in arguments.cards_gib
         for policy in ("driver", "discard-dead")
     ]
-    hour_events = len(workload.events) / 3_600_000
-    slowest = max(one["seconds"] for one in replays) / hour_events
-    verdicts = {"seconds of an hour": _harness.judged_at_most(slowest, 10.0)}
+    hours = len(workload.events) / 3_600_000
+    fitting = [one["seconds"] for one in replays if not one["evicted_blocks"]]
+    verdicts = {
+        "seconds for an hour, where it fits": _harness.judged_at_most(
+            max(fitting, default=0.0) / hours, 5.0
+        ),
+        "seconds for an hour, at most": _harness.judged_at_most(
+            max(one["seconds"] for one in replays) / hours, 20.0
+        ),
+    }
     figures = {
         "recording": {
             "events": len(workload.events),
