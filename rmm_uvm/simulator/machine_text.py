@@ -25,6 +25,7 @@ _TEXTS = ("name", "gpu", "link", "description", "date", "driver")
 _OPTIONAL = ("description", "date", "driver")
 _MACHINE_KEYS = (*_TEXTS, "measured")
 _CONSTANT_KEYS = ("value", "unit", "source")
+_MOST_NAMED = 5  # in one message
 
 
 def parse_machine(text: str, where: str) -> Machine:
@@ -84,7 +85,9 @@ def _constants(where: str, tables: Mapping[str, Any]) -> tuple[dict[str, Any], d
     """Return values and sources by constant."""
     _refuse_unknown(where, "constant", tables, CONSTANTS)
     if missing := [name for name in CONSTANTS if name not in tables]:
-        raise DataError(f"{where}: constants are missing: {', '.join(missing)}")
+        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        named = ", ".join(missing[:_MOST_NAMED])
+        raise DataError(f"{where}: constants are missing: {named}{more}")
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for name, constant in CONSTANTS.items():

@@ -120,8 +120,9 @@ def _machines() -> dict[str, bytes]:
         whole = "\n".join(line for line in short if line and not line.startswith("#"))
         found[name] = whole.encode()
         found[f"{name}-half"] = found[name][: len(whole) // 2]
-    # Of more digits than Python prints.
     facts = 'name = "n"\ngpu = "g"\nlink = "l"'
+    found["no-constants"] = f"[machine]\n{facts}\nmeasured = true\n[constants]\n".encode()
+    # Of more digits than Python prints.
     found["huge-number"] = f"[machine]\n{facts}\nmeasured = 0x{'f' * 3600}\n".encode()
     return found
 

@@ -34,6 +34,10 @@ _WEIGHTS = {
     "handle": 1,
     "dask-settings": 1,
 }
+# Atheris leaks what NumPy's comparisons give where it follows them, some 20 KiB for each input that
+# is read: a process runs for so long at most, and the next goes on with the corpus that it left.
+_SLICE_SECONDS = 60
+_MOST_FINDINGS = 10  # of one target
 _LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1")
 
 
@@ -60,15 +64,17 @@ def main() -> int:
 
 
 def _fuzzed(name: str, seconds: int, work: Path) -> dict[str, Any]:
-    """Fuzz one target; after a finding go on with what is left of its time."""
+    """Fuzz one target, in slices; after a finding go on with what is left of its time."""
     found_folder, log = work / name / "found", work / f"{name}.log"
     for folder in (found_folder, work / name / "grown"):
         folder.mkdir(parents=True, exist_ok=True)
     before = set(found_folder.iterdir())
     executions, begin = 0, time.monotonic()
+    log.unlink(missing_ok=True)
     while (left := seconds - (time.monotonic() - begin)) >= 1:
         command = [sys.executable, "-P", "-m", "fuzz.one_target", name, *_LIMITS]
-        command += [f"-max_total_time={int(left)}", f"-artifact_prefix={found_folder}/"]
+        slice_seconds = int(min(left, _SLICE_SECONDS))
+        command += [f"-max_total_time={slice_seconds}", f"-artifact_prefix={found_folder}/"]
         command += [str(work / name / "grown"), str(CORPUS / name)]
         with log.open("a") as output:
             ended = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
@@ -77,8 +83,10 @@ def _fuzzed(name: str, seconds: int, work: Path) -> dict[str, Any]:
             raise SystemExit(f"{name}: nothing was executed, status {ended.returncode}: see {log}")
         executions = sum(map(int, counts))
         new = set(found_folder.iterdir()) - before
-        if ended.returncode == 0 or len(new) >= 10:
+        if len(new) >= _MOST_FINDINGS:
             break
+        if ended.returncode != 0 and not any(found_folder.iterdir()):
+            raise SystemExit(f"{name}: ended with status {ended.returncode}: see {log}")
     return {
         "executions": executions,
         "seconds": round(time.monotonic() - begin, 1),
