@@ -66,12 +66,6 @@ def environment() -> dict[str, Any]:
     from rmm_uvm.drivers import choose_driver
 
     info = choose_driver().info
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return {
         "device": info.name,
         "device_bytes": info.total_bytes,
@@ -81,6 +75,19 @@ def environment() -> dict[str, Any]:
         "cpu_count": os.cpu_count(),
         "managed_limit": os.environ.get("RMM_UVM_MANAGED_LIMIT", ""),
         "counters": os.environ.get("RMM_UVM_COUNTERS", "on"),
+        **software(),
+    }
+
+
+def software() -> dict[str, Any]:
+    """Return versions, date and commit: the environment of what needs no device."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
         "versions": versions,
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "commit": os.environ.get("RMM_UVM_COMMIT") or _commit(),
