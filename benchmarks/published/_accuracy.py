@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The part of docs/simulator-accuracy.md that is computed from the result files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "simulator-accuracy.md"
+BEGIN = "<!-- begin: written by benchmarks/published/all.py --write -->"
+END = "<!-- end -->"
+
+
+def document_with(text: str, tables: Sequence[Mapping[str, Any]]) -> str:
+    """Return the document with the computed part anew.
+
+    Raises
+    ------
+    ValueError
+        If the marks are not there, once and in order.
+    """
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise ValueError(f"{DOCUMENT.name} has no part between {BEGIN} and {END}")
+    head, rest = text.split(BEGIN)
+    return f"{head}{BEGIN}\n{computed_part(tables)}\n{END}{rest.split(END)[1]}"
+
+
+def computed_part(tables: Sequence[Mapping[str, Any]]) -> str:
+    """Return a summary of all tables, then each of them."""
+    return "\n\n".join([_summary(tables), *map(_section, tables)])
+
+
+def _summary(tables: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        "| table | machine | figures | within 15 % | explained | orders right |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for table in tables:
+        verdicts = table["verdicts"]
+        orders = verdicts["orders right"] + verdicts["orders wrong"]
+        lines.append(
+            f"| [{table['name']}](#{table['name'].replace(' ', '-')}) | {table['machine']} "
+            f"| {len(table['rows'])} | {verdicts['within 15 %']} | {verdicts['explained']} "
+            f"| {verdicts['orders right']} of {orders} |"
+        )
+    return "\n".join(lines)
+
+
+def _section(table: Mapping[str, Any]) -> str:
+    scale = f" Sizes / {table['scale']}." if table["scale"] > 1 else ""
+    lines = [
+        f"### {table['name']}",
+        f"{table['title']}. Published: {table['source']}.",
+        "",
+        f"Run: {table['workload']}.{scale}",
+        "",
+        "| case | figure | theirs | ours | ratio |",
+        "|---|---|--:|--:|--:|",
+    ]
+    reasons: dict[str, int] = {}
+    for row in table["rows"]:
+        mark = ""
+        if row["verdict"] == "explained":
+            mark = f" ({reasons.setdefault(row['reason'], len(reasons) + 1)})"
+        figure = ", ".join(part for part in (row["quantity"], row["unit"]) if part)
+        ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
+        lines.append(
+            f"| {row['case']} | {figure} | {row['theirs']:.4g} | {row['ours']:.4g} "
+            f"| {ratio}{mark} |"
+        )
+    lines.append("")
+    lines += [f"({number}) {reason}.  " for reason, number in reasons.items()]
+    for order in table["orders"]:
+        ranking = " < ".join(order["names"])
+        lines.append(
+            f"Order {'right' if order['right'] else 'WRONG'}: {order['claim']}: {ranking}.  "
+        )
+    lines += [f"Left out: {what}: {why}.  " for what, why in table["left_out"].items()]
+    return "\n".join(lines).rstrip()
