@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of published tables: what is met, explained, missed, in order; exit status and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+Script = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def harness(script: Script) -> ModuleType:
+    """The harness of the tables."""
+    return script("_published")
+
+
+def table_of(harness: ModuleType, *rows: Any, orders: tuple[Any, ...] = ()) -> Any:
+    """Return a table with these rows."""
+    return harness.Table(
+        *("made_up", "Made up", "nobody", "none (published only)", "nothing"),
+        rows=rows,
+        orders=orders,
+    )
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "reason", "verdict"),
+    [
+        (100.0, 115.0, "", "within 15 %"),
+        (100.0, 85.0, "", "within 15 %"),
+        (100.0, 115.1, "", "missed"),
+        (100.0, 84.9, "a reason", "explained"),
+        (0.0, 0.0, "", "within 15 %"),
+        (0.0, 1.0, "", "missed"),
+    ],
+)
+def test_verdict_of_a_figure_is_by_its_ratio(
+    harness: ModuleType, theirs: float, ours: float, reason: str, verdict: str
+) -> None:
+    assert harness.Row("case", "time", "s", theirs, ours, reason).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("ours", "right"), [((1.0, 2.0, 3.0), True), ((1.0, 1.0, 3.0), False), ((2.0, 1.0), False)]
+)
+def test_order_is_right_only_when_figures_rise(
+    harness: ModuleType, ours: tuple[float, ...], right: bool
+) -> None:
+    assert harness.Order("claim", ("a", "b", "c")[: len(ours)], ours, "s").right is right
+
+
+def test_exit_status_of_a_missed_figure_is_1(harness: ModuleType) -> None:
+    met = harness.Row("case", "time", "s", 100.0, 100.0)
+    missed = harness.Row("case", "time", "s", 100.0, 200.0)
+    wrong = harness.Order("claim", ("a", "b"), (2.0, 1.0), "s")
+
+    assert harness.exit_status(table_of(harness, met)) == 0
+    assert harness.exit_status(table_of(harness, met, missed)) == 1
+    assert harness.exit_status(table_of(harness, met, orders=(wrong,))) == 1
+
+
+def test_text_of_a_table_says_simulated_and_why(harness: ModuleType) -> None:
+    row = harness.Row("case", "time", "s", 100.0, 200.0, "another processor")
+    wrong = harness.Order("claim", ("a", "b"), (2.0, 1.0), "s")
+
+    text = harness.text_of(table_of(harness, row, orders=(wrong,)))
+
+    assert text.startswith("Simulated on none (published only)\n")
+    assert "explained: another processor" in text
+    assert "WRONG: claim: a (2) < b (1) s" in text
+
+
+def test_result_file_has_table_and_environment(harness: ModuleType, tmp_path: Path) -> None:
+    row = harness.Row("case", "time", "s", 100.0, 100.0 / 3)
+
+    harness.write_result(table_of(harness, row), tmp_path / "new" / "made_up.json")
+
+    report = json.loads((tmp_path / "new" / "made_up.json").read_text())
+    assert report["environment"]["simulated"] is True
+    assert report["environment"]["date"]
+    assert report["table"]["rows"][0]["ours"] == 33.3333
+    assert report["table"]["rows"][0]["verdict"] == "missed"
