@@ -39,7 +39,7 @@ def _summary(tables: Sequence[Mapping[str, Any]]) -> str:
     ]
     for table in tables:
         verdicts = table["verdicts"]
-        orders = verdicts["orders right"] + verdicts["orders wrong"]
+        orders = len(table["orders"])
         lines.append(
             f"| [{table['name']}](#{table['name'].replace(' ', '-')}) | {table['machine']} "
             f"| {len(table['rows'])} | {verdicts['within 15 %']} | {verdicts['explained']} "
@@ -74,8 +74,7 @@ def _section(table: Mapping[str, Any]) -> str:
     lines += [f"({number}) {reason}.  " for reason, number in reasons.items()]
     for order in table["orders"]:
         ranking = " < ".join(order["names"])
-        lines.append(
-            f"Order {'right' if order['right'] else 'WRONG'}: {order['claim']}: {ranking}.  "
-        )
+        why = f" {order['reason']}." if order["verdict"] == "explained" else ""
+        lines.append(f"Order {order['verdict']}: {order['claim']}: {ranking}.{why}  ")
     lines += [f"Left out: {what}: {why}.  " for what, why in table["left_out"].items()]
     return "\n".join(lines).rstrip()

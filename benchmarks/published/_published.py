@@ -3,8 +3,8 @@
 """Published tables beside what the simulator says: rows, orders, verdicts, printing, JSON.
 
 No GPU is needed or used. A `Row` is one published figure and ours; it is *met* within 15 %, and
-otherwise has to name the assumption that fails. An `Order` is a published ranking: ours must be
-the same, always.
+otherwise has to name the assumption that fails. An `Order` is a published ranking; ours is the
+same, or names the assumption likewise.
 """
 
 from __future__ import annotations
@@ -74,12 +74,23 @@ class Row:
 
 @dataclass(frozen=True)
 class Order:
-    """A published ranking: `names` from the least to the most, and our figure of each."""
+    """A published ranking: `names` from the least to the most, and our figure of each.
+
+    `reason` says which assumption fails, where ours is another one.
+    """
 
     claim: str
     names: tuple[str, ...]
     ours: tuple[float, ...]
     unit: str
+    reason: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """One of "right", "explained" and "wrong"."""
+        if self.right:
+            return "right"
+        return "explained" if self.reason else "wrong"
 
     @property
     def right(self) -> bool:
@@ -123,8 +134,9 @@ class Table:
         count = {"within 15 %": 0, "explained": 0, "missed": 0}
         for row in self.rows:
             count[row.verdict] += 1
-        right = sum(order.right for order in self.orders)
-        return {**count, "orders right": right, "orders wrong": len(self.orders) - right}
+        for verdict in ("right", "explained", "wrong"):
+            count[f"orders {verdict}"] = sum(order.verdict == verdict for order in self.orders)
+        return count
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -142,7 +154,8 @@ class Table:
             {
                 **{"claim": order.claim, "names": list(order.names)},
                 **{"ours": [rounded(value) for value in order.ours]},
-                **{"unit": order.unit, "right": order.right},
+                **{"unit": order.unit, "verdict": order.verdict},
+                **({"reason": order.reason} if order.verdict == "explained" else {}),
             }
             for order in self.orders
         ]
@@ -202,9 +215,8 @@ def text_of(table: Table) -> str:
             f"{name} ({_figure(value)})"
             for name, value in zip(order.names, order.ours, strict=True)
         )
-        lines.append(
-            f"{'right' if order.right else 'WRONG'}: {order.claim}: {ranking} {order.unit}"
-        )
+        why = f": {order.reason}" if order.verdict == "explained" else ""
+        lines.append(f"order {order.verdict}: {order.claim}: {ranking} {order.unit}{why}")
     lines += [f"left out: {what}: {why}" for what, why in table.left_out.items()]
     counts = ", ".join(f"{number} {verdict}" for verdict, number in table.verdicts.items())
     return "\n".join([*lines, counts])

@@ -146,7 +146,6 @@ def table() -> Table:
         )
         for name, milliseconds in data["hints_at_quarter_ms"].items()
     ]
-    ranked = ("none", "preferred_location host")
     return Table(
         name="gpu_ext_pages",
         title=data["title"],
@@ -170,14 +169,20 @@ def table() -> Table:
                 tuple(random.values()),
                 "ms",
             ),
-            Order(
-                "at 1.25 x and 1.5 x, random is not slower than in order",
-                ("at random, 1.25 x", "in order, 1.25 x"),
-                (random["1.25"], sequential["1.25"]),
-                "ms",
+            *(
+                Order(
+                    f"{factor} x",
+                    ("at random", "in order"),
+                    (random[factor], sequential[factor]),
+                    "ms",
+                )
+                for factor in ("1.25", "1.5")
             ),
             Order(
-                "advice that keeps pages on the host", ranked, tuple(hints[n] for n in ranked), "ms"
+                "advice at 0.25 x",
+                tuple(hints),
+                tuple(hints.values()),
+                *("ms", hint_reasons["read_mostly, written"]),
             ),
         ),
         left_out={
