@@ -56,6 +56,13 @@ def test_order_is_right_only_when_figures_rise(
     assert harness.Order("claim", ("a", "b", "c")[: len(ours)], ours, "s").right is right
 
 
+def test_order_that_is_not_right_is_explained_by_its_reason(harness: ModuleType) -> None:
+    order = harness.Order("claim", ("a", "b"), (2.0, 1.0), "s", "not modelled")
+
+    assert order.verdict == "explained"
+    assert harness.exit_status(table_of(harness, orders=(order,))) == 0
+
+
 def test_exit_status_of_a_missed_figure_is_1(harness: ModuleType) -> None:
     met = harness.Row("case", "time", "s", 100.0, 100.0)
     missed = harness.Row("case", "time", "s", 100.0, 200.0)
@@ -74,7 +81,7 @@ def test_text_of_a_table_says_simulated_and_why(harness: ModuleType) -> None:
 
     assert text.startswith("Simulated on none (published only)\n")
     assert "explained: another processor" in text
-    assert "WRONG: claim: a (2) < b (1) s" in text
+    assert "order wrong: claim: a (2) < b (1) s" in text
 
 
 def test_result_file_has_table_and_environment(harness: ModuleType, tmp_path: Path) -> None:
