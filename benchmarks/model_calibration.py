@@ -13,9 +13,11 @@ of them together. What was not fitted to is marked.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import _harness
 
@@ -36,7 +38,7 @@ class Figure:
     low: float
     high: float
     model: Callable[[], float]
-    fitted: bool = True
+    fitted: bool = True  # whether constants were fitted to it
 
 
 def machine() -> Simulator:
@@ -180,9 +182,7 @@ FIGURES = (
     Figure("prefetch to the host, host pages warm", "GB/s", 24, 24, to_host),
     Figure("prefetch to the host, host pages cold", "GB/s", 4.6, 4.6, to_host_cold),
     *(
-        Figure(
-            f"prefetch of {blocks} blocks to the device, stream idle", "us", us, us, model, False
-        )
+        Figure(f"prefetch of {blocks} blocks to the device, stream idle", "us", us, us, model)
         for blocks, us, model in (
             (1, 71, lambda: one_call(1)),
             (8, 347, lambda: one_call(8)),
@@ -199,7 +199,12 @@ FIGURES = (
     ),
     *(
         Figure(
-            f"prefetch to the host in calls of {size} MiB", "GB/s", measured, measured, model, False
+            f"prefetch to the host in calls of {size} MiB",
+            "GB/s",
+            measured,
+            measured,
+            model,
+            fitted=False,
         )
         for size, measured, model in (
             (2, 15.9, lambda: in_calls(2 * MIB, None)),
@@ -207,14 +212,19 @@ FIGURES = (
             (64, 23.2, lambda: in_calls(64 * MIB, None)),
         )
     ),
-    Figure("both ways at once, each way", "GB/s", 16, 16, both_ways, False),
+    Figure("both ways at once, each way", "GB/s", 16, 16, both_ways, fitted=False),
     Figure("first touch by a kernel", "ms", 107, 107, first_touch),
     Figure("kernel streaming from the host", "ms", 157, 173, lambda: streaming()[0]),
     Figure("its page faults", "faults", 312_000, 312_000, lambda: float(streaming()[1])),
     Figure("CPU touching 1 GiB of the device", "ms", 171, 171, cpu_touch),
     Figure("kernel reading the host's memory through a mapping", "GB/s", 51, 51, zero_copy),
     Figure(
-        "prefetch of 64 MiB that are there", "us", 30, 30, lambda: resident_call(64 * MIB), False
+        "prefetch of 64 MiB that are there",
+        "us",
+        30,
+        30,
+        lambda: resident_call(64 * MIB),
+        fitted=False,
     ),
     Figure("prefetch of 1 GiB that is there", "us", 450, 450, lambda: resident_call(GIB)),
     Figure("discard", "ms", 6.4, 6.4, discard),
@@ -233,9 +243,9 @@ FIGURES = (
 )
 
 
-def compared() -> list[dict[str, object]]:
+def compared() -> list[dict[str, Any]]:
     """Return every figure: measured, modelled, ratio to the nearest measured value, verdict."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for figure in FIGURES:
         value = figure.model()
         nearest = min(max(value, figure.low), figure.high)
@@ -253,9 +263,32 @@ def compared() -> list[dict[str, object]]:
     return rows
 
 
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "simulator-model.md"
+PLACE = re.compile(r"(<!-- begin: model_calibration.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the comparison as Markdown."""
+    lines = ["| figure | measured | model | ratio | fitted to |\n", "|---|--:|--:|--:|---|\n"]
+    for row in rows:
+        low, high = row["measured"]
+        measured = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        lines.append(
+            f"| {row['figure']} | {measured} {row['unit']} | {row['model']:.4g} | "
+            f"{row['ratio']:.2f} | {'yes' if row['fitted'] else 'no'} |\n"
+        )
+    return "".join(lines)
+
+
+def filled(text: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the document with the table in its place."""
+    return PLACE.sub(lambda found: found[1] + table(rows) + found[2], text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", action="store_true", help="put the table into the document")
     arguments = parser.parse_args()
     rows = compared()
     for row in rows:
@@ -265,6 +298,8 @@ def main() -> int:
             f"{row['figure']:52} {measured:>12} {row['model']:>12g} {row['unit']:6} "
             f"x{row['ratio']:.3f}{'' if row['reached'] else '  TOO FAR OFF'}"
         )
+    if arguments.write:
+        DOCUMENT.write_text(filled(DOCUMENT.read_text(), rows))
     if arguments.json:
         _harness.write_json(
             arguments.json,

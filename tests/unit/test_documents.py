@@ -74,16 +74,6 @@ def test_configuration_names_every_environment_variable_that_is_read() -> None:
     assert [name for name in read if f"`{name}`" not in document("configuration.md")] == []
 
 
-def test_simulator_constants_are_those_of_the_source() -> None:
-    source = (REPOSITORY / "cpp/include/rmm_uvm/sim/cost_model.hpp").read_text()
-    constants = {
-        name: float(value.replace("'", ""))
-        for name, value in re.findall(r"double (\w+)\{([\d'.]+)\}", source)
-    }
-    rows = re.findall(r"\| `(\w+)` \| ([\d .]+?) \|", document("simulator-model.md"))
-    assert {name: float(value.replace(" ", "")) for name, value in rows} == constants
-
-
 def test_cost_of_counting_faults_is_told_alike_wherever_it_is_asked_for() -> None:
     package = Path(rmm_uvm.__file__).parent
     files = ["watch/monitor.py", "integrations/jupyter.py", "cli/top.py", "cli/run.py"]
