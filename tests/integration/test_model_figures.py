@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The model beside an H200: every measured figure, the committed comparison, and the document."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rmm_uvm.mortgage.etl import STAGES
+from rmm_uvm.planner.workload import load_workload
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RESULTS = REPOSITORY / "benchmarks" / "results"
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Iterator[ModuleType]:
+    """The benchmark's module, which imports its neighbours."""
+    folder = REPOSITORY / "benchmarks"
+    spec = importlib.util.spec_from_file_location(
+        "model_calibration", folder / "model_calibration.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["model_calibration"] = module  # where its dataclasses look
+    sys.path.insert(0, str(folder))
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(folder))
+        del sys.modules["model_calibration"]
+
+
+@pytest.fixture(scope="module")
+def rows(calibration: ModuleType) -> list[dict[str, Any]]:
+    return list(calibration.compared())
+
+
+def test_every_measured_figure_is_met_within_15_percent(rows: list[dict[str, Any]]) -> None:
+    assert len(rows) >= 25
+    assert [row["figure"] for row in rows if abs(row["ratio"] - 1) > 0.15] == []
+
+
+def test_committed_comparison_and_document_are_what_the_model_says_now(
+    calibration: ModuleType, rows: list[dict[str, Any]]
+) -> None:
+    assert json.loads((RESULTS / "model_calibration.json").read_text())["figures"] == rows
+    text = calibration.DOCUMENT.read_text()
+    assert calibration.PLACE.search(text)
+    assert calibration.filled(text, rows) == text, "run: model_calibration.py --write"
+
+
+def test_figure_that_is_too_far_off_would_be_seen(calibration: ModuleType) -> None:
+    wrong = calibration.Figure("wrong", "ms", 100, 110, lambda: 130.0)
+    calibration.FIGURES, before = (wrong,), calibration.FIGURES
+    try:
+        (row,) = calibration.compared()
+    finally:
+        calibration.FIGURES = before
+    assert row["ratio"] == pytest.approx(130 / 110, abs=1e-4)
+    assert not row["reached"]
+
+
+def test_committed_speed_has_reached_its_bounds() -> None:
+    found = json.loads((RESULTS / "model_speed.json").read_text())["verdicts"]
+    assert found["block operations a second"]["must_be_at_least"] == 5e6
+    assert found["bytes for each 2 MiB"]["must_be_at_most"] == 200
+    assert all(verdict["reached"] for verdict in found.values())
+
+
+def test_mortgage_as_recorded_on_a_gpu_has_its_stages() -> None:
+    workload = load_workload(REPOSITORY / "tests/data/mortgage-h200.trace.gz", strict=True)
+    assert set(STAGES) <= set(workload.stages)
+    assert workload.touches_assumed  # a GPU does not tell
+    assert workload.device_name == "NVIDIA H200"
+    assert workload.cut_off == ""
+    assert workload.peak_live_bytes > 1 << 30
