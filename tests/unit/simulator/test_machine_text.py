@@ -124,8 +124,8 @@ def test_parse_damaged_text_is_a_machine_or_a_data_error(place: int, damage: str
         (broken("measured = true", "measured = 1"), r"machine\.measured is 1: true or false"),
         (broken("measured = true\n", ""), r"machine\.measured is missing"),
         (
-            broken("measured = true", "mesured = true"),
-            r"unknown key of \[machine\] 'mesured'; did you mean 'measured'",
+            broken("measured = true", "mensured = true"),
+            r"unknown key of \[machine\] 'mensured'; did you mean 'measured'",
         ),
         (TEXT[: TEXT.index("[constants.launch_ns]")], "constants are missing: launch_ns$"),
         (TEXT[: TEXT.index("[constants.")], r"there is no table \[constants\]"),
