@@ -93,7 +93,8 @@ cdef class MigrationEvents:
     >>> pointer = mr.allocate(4 << 20)
     >>> device.cpu_touch(pointer, 4 << 20, write=True)
     >>> device.touch(pointer, 4 << 20)
-    >>> events.read()["host_to_device_bytes"]["coherence"]
+    >>> moved = events.read()["host_to_device_bytes"]
+    >>> moved["coherence"] + moved["prefetch"]  # what faulted, and what the driver brought along
     4194304
     >>> [bytes_to_device for _, bytes_to_device, _ in events.busiest(2)]
     [2097152, 2097152]

@@ -110,7 +110,7 @@ def command(*, trace: Path, html: Path | None, json_file: Path | None, **options
     Exit status: 0 done, 1 an error, 2 an argument or a file that cannot be used.
     """
     try:
-        _check_files(html, json_file)
+        _check_files(trace, html, json_file)
         from rmm_uvm.planner import plan
 
         with replay_bar() as show:
@@ -122,17 +122,22 @@ def command(*, trace: Path, html: Path | None, json_file: Path | None, **options
     except (ConfigurationError, DataError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
+    except MemoryError:
+        click.echo(f"Error: {trace} describes more memory than can be replayed here", err=True)
+        sys.exit(2)
     # Names and paths are printed as they are, brackets and colons too.
     Console(markup=False, emoji=False, highlight=False, soft_wrap=True).print(str(made))
 
 
-def _check_files(html: Path | None, json_file: Path | None) -> None:
+def _check_files(trace: Path, html: Path | None, json_file: Path | None) -> None:
     """Refuse what could only fail after all the work."""
     for option, path in (("--html", html), ("--json", json_file)):
         if path is None:
             continue
         if path.is_dir():
             raise ConfigurationError(f"{option} {path} is a folder: name a file")
+        if path.exists() and trace.exists() and path.samefile(trace):
+            raise ConfigurationError(f"{option} {path} is the recording itself: name another file")
         if not path.absolute().parent.is_dir():
             raise ConfigurationError(
                 f"{option} {path}: there is no folder {path.absolute().parent}"

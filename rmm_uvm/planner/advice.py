@@ -236,10 +236,12 @@ def _budget(facts: Facts, advised: Variant) -> tuple[int, str]:
             f"with this much it takes at most {ENOUGH:.2f} times as long as with all; the rest of "
             "the card can serve others"
         )
-    slowdown = "it runs out of memory"
-    if advised.slowdown is not None:
-        slowdown = f"it takes {advised.slowdown:.2f} times as long as if it fitted"
-    return facts.capacity_bytes, f"the whole card: {slowdown}, and more with less"
+    if advised.slowdown is None:
+        return facts.capacity_bytes, "the whole card, and still it runs out of memory"
+    return facts.capacity_bytes, (
+        f"the whole card: it takes {advised.slowdown:.2f} times as long as if it fitted, and more "
+        "with less"
+    )
 
 
 def _prefetch_reason(defaults: Variant, advised: Variant) -> str:
@@ -247,7 +249,7 @@ def _prefetch_reason(defaults: Variant, advised: Variant) -> str:
         return _gain(defaults, advised)
     if defaults.slowdown is not None and defaults.slowdown <= ENOUGH:
         return "the default: it runs as if it fitted"
-    return "the default: replayed, no other is faster"
+    return "the default: replayed and tried, no other is faster by a hundredth"
 
 
 def _gain(defaults: Variant, advised: Variant) -> str:

@@ -106,7 +106,9 @@ class Runs:
         slab_bytes = sum(slab.nbytes for slab in workload.slabs)
         self.fitting_device_bytes = fitting_bytes(max(slab_bytes, workload.peak_live_bytes))
         # Room in host memory as well: what this is compared with must not run out.
-        self.fitting = self._result(self.fitting_device_bytes, DEFAULTS)
+        self.fitting = self._replayed(self.fitting_device_bytes, DEFAULTS, None)
+        if host_bytes is None:
+            self._done[self.fitting_device_bytes, DEFAULTS] = self.fitting
         self.given_seconds = fitting_seconds
         self._beside_seconds = self._find_beside_seconds()
 
@@ -168,17 +170,22 @@ class Runs:
     def _result(self, device_bytes: int, options: Options) -> ReplayResult:
         key = (device_bytes, options)
         if key not in self._done:
-            self._done[key] = self._replay(
-                self.workload,
-                self._machine,
-                device_bytes=device_bytes,
-                prefetch=options.prefetch,
-                driver=self._driver_settings(options.driver_prefetch_threshold),
-                policy=options.policy,
-                host_bytes=self._host_bytes,
-                progress=self._shown(device_bytes, options),
-            )
+            self._done[key] = self._replayed(device_bytes, options, self._host_bytes)
         return self._done[key]
+
+    def _replayed(
+        self, device_bytes: int, options: Options, host_bytes: int | None
+    ) -> ReplayResult:
+        return self._replay(
+            self.workload,
+            self._machine,
+            device_bytes=device_bytes,
+            prefetch=options.prefetch,
+            driver=self._driver_settings(options.driver_prefetch_threshold),
+            policy=options.policy,
+            host_bytes=host_bytes,
+            progress=self._shown(device_bytes, options),
+        )
 
     def _shown(self, device_bytes: int, options: Options) -> Progress | None:
         progress = self._progress

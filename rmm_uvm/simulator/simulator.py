@@ -24,6 +24,7 @@ _BLOCK_BYTES = 2 << 20
 _FIRST_ADDRESS = 1 << 40
 _MOST_GPUS = 8
 _HOST = -1
+_MOST_SECONDS = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Access:
 
     Parameters
     ----------
-    address, nbytes : int
+    address, nbytes : int, or str for the bytes
         The range, inside one managed allocation.
     pattern : Pattern
         In what order.
@@ -41,9 +42,15 @@ class Access:
     """
 
     address: int
-    nbytes: int
+    nbytes: int | str
     pattern: Pattern = field(default_factory=sequential)
     write: bool = False
+
+
+def _checked_seconds(seconds: float, name: str) -> float:
+    if not 0 <= seconds < _MOST_SECONDS:
+        raise ConfigurationError(f"{name}={seconds!r}: use seconds, 0 or more")
+    return seconds
 
 
 class Simulator:
@@ -102,6 +109,8 @@ class Simulator:
         links: Sequence[int] | None = None,
         peers: bool = True,
     ) -> None:
+        if not isinstance(machine, Machine):
+            raise ConfigurationError(f"machine={machine!r}: use load_machine({str(machine)!r})")
         size_bytes = machine.device_bytes // _BLOCK_BYTES * _BLOCK_BYTES
         if device_bytes is not None:
             size_bytes = parse_bytes(device_bytes, name="device_bytes")
@@ -179,12 +188,14 @@ class Simulator:
             raise ConfigurationError(f"{address:#x} is no device memory of this simulator")
         self._model.free_device(*self._device.pop(address))
 
-    def prefetch(self, address: int, nbytes: int, *, gpu: int | None = 0, stream: int = 0) -> None:
+    def prefetch(
+        self, address: int, nbytes: int | str, *, gpu: int | None = 0, stream: int = 0
+    ) -> None:
         """Move pages as cuMemPrefetchAsync does.
 
         Parameters
         ----------
-        address, nbytes : int
+        address, nbytes : int, or str for the bytes
             Inside one managed allocation.
         gpu : int or None
             To where; None is the host.
@@ -195,26 +206,28 @@ class Simulator:
         ------
         MemoryError
             If the pages have no room anywhere; what was moved before stays moved.
-        DriverError
+        ConfigurationError
             If the range is not inside one managed allocation.
         """
-        self._model.prefetch(address, nbytes, self._place(gpu), stream)
+        size_bytes = self._inside(address, nbytes)
+        self._model.prefetch(address, size_bytes, self._place(gpu), stream)
 
-    def discard(self, address: int, nbytes: int, *, unmap: bool = True) -> None:
+    def discard(self, address: int, nbytes: int | str, *, unmap: bool = True) -> None:
         """Drop the contents of whole pages, as cuMemDiscardBatchAsync does.
 
         `unmap` False keeps the mappings, which the kernel driver can do and CUDA does not ask for.
         Errors as in `prefetch`.
         """
-        self._model.discard(address, nbytes, unmap)
+        self._model.discard(address, self._inside(address, nbytes), unmap)
 
     def discard_and_prefetch(
-        self, address: int, nbytes: int, *, gpu: int | None = 0, stream: int = 0
+        self, address: int, nbytes: int | str, *, gpu: int | None = 0, stream: int = 0
     ) -> None:
         """Drop contents and make the pages usable there, uncopied. Errors as in `prefetch`."""
-        self._model.discard_and_prefetch(address, nbytes, self._place(gpu), stream)
+        size_bytes = self._inside(address, nbytes)
+        self._model.discard_and_prefetch(address, size_bytes, self._place(gpu), stream)
 
-    def advise(self, address: int, nbytes: int, advice: str, *, gpu: int | None = 0) -> None:
+    def advise(self, address: int, nbytes: int | str, advice: str, *, gpu: int | None = 0) -> None:
         """Advise as cuMemAdvise does; holds for the blocks of 2 MiB that have any of the range.
 
         Parameters
@@ -227,13 +240,11 @@ class Simulator:
         Raises
         ------
         ConfigurationError
-            If there is no such advice.
-        DriverError
-            If the range is not inside one managed allocation.
+            If there is no such advice, or the range is not inside one managed allocation.
         """
         if advice not in ADVICE:
             raise ConfigurationError(f"advice={advice!r}: use {', '.join(ADVICE)}")
-        self._model.advise(address, nbytes, advice, self._place(gpu))
+        self._model.advise(address, self._inside(address, nbytes), advice, self._place(gpu))
 
     def kernel(
         self,
@@ -261,23 +272,25 @@ class Simulator:
         ------
         MemoryError
             If neither device nor host can hold the pages: on a GPU the process would die.
-        DriverError
-            If a range is not inside one managed allocation.
         ConfigurationError
-            If a recorded page is not in the range.
+            If a range is not inside one managed allocation, a recorded page not in its range, or a
+            time below 0.
         """
         listed = [self._listed(access) for access in accesses]
+        compute_ns = _checked_seconds(compute_seconds, "compute_seconds") * 1e9
+        if outstanding_faults is not None and outstanding_faults < 1:
+            raise ConfigurationError(f"outstanding_faults={outstanding_faults!r}: use 1 or more")
         self._model.launch(
-            listed, compute_seconds * 1e9, self._known_gpu(gpu), stream, outstanding_faults or 0
+            listed, compute_ns, self._known_gpu(gpu), stream, outstanding_faults or 0
         )
 
-    def cpu_touch(self, address: int, nbytes: int, *, write: bool = False) -> None:
+    def cpu_touch(self, address: int, nbytes: int | str, *, write: bool = False) -> None:
         """Let the CPU read, or read and write, a range, upwards. Errors as in `kernel`."""
-        self._model.cpu_touch(address, nbytes, write)
+        self._model.cpu_touch(address, self._inside(address, nbytes), write)
 
     def host_work(self, seconds: float) -> None:
         """Let the host do something else for so long."""
-        self._model.host_work(seconds * 1e9)
+        self._model.host_work(_checked_seconds(seconds, "seconds") * 1e9)
 
     def synchronize(self, stream: int | None = None) -> None:
         """Let the host wait for a stream, or for everything."""
@@ -292,9 +305,10 @@ class Simulator:
         """Return all counts and levels now."""
         return Counters(**self._model.counters())
 
-    def resident_bytes(self, address: int, nbytes: int, *, gpu: int | None = 0) -> int:
+    def resident_bytes(self, address: int, nbytes: int | str, *, gpu: int | None = 0) -> int:
         """Return how many bytes of a range lie on a GPU, or with None on the host."""
-        return self._model.resident_bytes(address, nbytes, self._place(gpu))
+        size_bytes = self._inside(address, nbytes)
+        return self._model.resident_bytes(address, size_bytes, self._place(gpu))
 
     def free_bytes(self, *, gpu: int = 0) -> int:
         """Return how much memory of a GPU nobody holds."""
@@ -312,6 +326,19 @@ class Simulator:
         self._next_address += -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
         return address
 
+    def _inside(self, address: int, nbytes: int | str) -> int:
+        """Return the bytes of a range; it must lie inside one managed allocation."""
+        size_bytes = parse_bytes(nbytes, name="nbytes")
+        begin = max((known for known in self._sizes_bytes if known <= address), default=None)
+        if begin is None or address + size_bytes > begin + self._sizes_bytes[begin]:
+            raise ConfigurationError(
+                f"{size_bytes} bytes at {address:#x} do not lie inside one managed allocation "
+                "of this simulator"
+            )
+        if size_bytes == 0:
+            raise ConfigurationError("nbytes is 0: a range has at least one byte")
+        return size_bytes
+
     def _known_gpu(self, gpu: int) -> int:
         if not 0 <= gpu < self.gpus:
             raise ConfigurationError(f"gpu={gpu!r}: this simulator has {self.gpus}, from 0")
@@ -324,14 +351,15 @@ class Simulator:
         self, access: Access
     ) -> tuple[int, int, bool, str, int, int, float, int, tuple[int, ...] | None]:
         pattern = access.pattern
-        page_count = -(-(access.address % PAGE_BYTES + access.nbytes) // PAGE_BYTES)
+        size_bytes = self._inside(access.address, access.nbytes)
+        page_count = -(-(access.address % PAGE_BYTES + size_bytes) // PAGE_BYTES)
         if pattern.pages and max(pattern.pages) >= page_count:
             raise ConfigurationError(
                 f"recorded page {max(pattern.pages)} is not in a range of {page_count} pages"
             )
         return (
             access.address,
-            access.nbytes,
+            size_bytes,
             access.write,
             pattern.kind,
             pattern.count,

@@ -289,12 +289,14 @@ def test_attribution_tells_causes_that_add_up(make: Make, device: SimulatedDevic
     assert before.causes is not None
     assert window.causes is not None
     assert before.causes["host_to_device_bytes"]["user"] == 16 * MIB
-    assert window.causes["device_to_host_bytes"]["coherence"] == 4 * MIB
+    left = window.causes["device_to_host_bytes"]
+    assert 0 < left["coherence"] < left["prefetch"]  # what faulted, and what came along with it
+    assert left["coherence"] + left["prefetch"] == 4 * MIB
     assert window.causes["host_to_device_bytes"]["user"] == 0
     recording = m.recording()
     assert recording.causes is not None
     last = dict(zip(recording.causes["columns"], recording.causes["rows"][-1], strict=True))
-    assert last["device_to_host_coherence_bytes"] == 20 * MIB
+    assert 0 < last["device_to_host_coherence_bytes"] < 4 * MIB
     assert sum(moved for _, *moved in recording.busiest for moved in moved) > 0
     mr.deallocate(pointer, 16 * MIB)
 

@@ -25,17 +25,14 @@ constexpr stream_handle stream = nullptr;
   return std::min(std::size_t{256} << 20U, device_bytes / 8);
 }
 
-[[nodiscard]] slab_map take_slabs(prefetcher& chain,
-                                  std::span<memory_range const> recorded,
-                                  prefetch_mode mode)
+[[nodiscard]] slab_map addresses_for(uvm_driver& driver, std::span<memory_range const> recorded)
 {
   slab_map slabs;
   for (auto const& slab : recorded) {
     slabs.check(slab);
     std::uintptr_t address = 0;
-    if (!chain.driver().allocate_managed(slab.bytes, address).ok()) { throw std::bad_alloc{}; }
+    if (!driver.allocate_managed(slab.bytes, address).ok()) { throw std::bad_alloc{}; }
     slabs.add(slab, address);
-    chain.on_slab({address, slab.bytes}, stream, mode);
   }
   return slabs;
 }
@@ -48,7 +45,8 @@ replayer::replayer(std::shared_ptr<sim::simulated_device> device,
   : device_{std::move(device)},
     prefetcher_{device_, make_epoch_source(*device_)},
     settings_{settings},
-    slabs_{take_slabs(prefetcher_, slabs, settings.mode)},
+    slabs_{addresses_for(*device_, slabs)},
+    taken_(slabs_.size(), false),
     live_{slabs_.block_count()},
     timeline_{settings.last_time_ns},
     stages_(settings.stage_count)
@@ -76,6 +74,11 @@ void replayer::replay(replay_event const& event)
   time_ns_ = std::max(time_ns_, event.time_ns);
   if (timeline_.due(time_ns_)) { add_point(time_ns_); }
   if (event.stage != stage_) { enter_stage(event.stage); }
+  // The pool had the slab by then, and as far as the recording says, no sooner.
+  if (!taken_[where->slab]) {
+    taken_[where->slab] = true;
+    prefetcher_.on_slab(slabs_.slab_range(where->slab), stream, settings_.mode);
+  }
   switch (event.kind) {
     case event_kind::allocate:
       if (!live_.allocate(where->first_block, where->range)) {

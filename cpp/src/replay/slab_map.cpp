@@ -46,7 +46,8 @@ std::optional<located_range> slab_map::locate(memory_range recorded) const noexc
     return std::nullopt;
   }
   return located_range{{found.address + offset, recorded.bytes},
-                       found.first_block + offset / va_block_bytes};
+                       found.first_block + offset / va_block_bytes,
+                       static_cast<std::size_t>(std::prev(after) - slabs_.begin())};
 }
 
 std::uintptr_t slab_map::address_of(std::size_t block) const noexcept

@@ -21,9 +21,9 @@ void timeline::begin(double ns) noexcept
   copied_ns_ = driver_ns_;
 }
 
-double timeline::run(engine& own, engine const* other, double ns) const noexcept
+double timeline::run(engine& own, engine const* other, double begin_ns, double ns) const noexcept
 {
-  auto const begin = std::max(driver_ns_, own.free_ns);
+  auto const begin = std::max(begin_ns, own.free_ns);
   if (begin > own.free_ns) { own.begun_ns = begin; }
   auto end = begin + ns;
   if (other != nullptr && machine_.duplex_fraction < 1.0) {
@@ -45,23 +45,24 @@ void timeline::copy(direction way, unsigned gpu, std::size_t bytes, std::size_t 
   auto const ns = static_cast<double>(bytes) / rate + static_cast<double>(runs) * machine_.copy_ns;
   auto& own     = outward ? to_host_[link] : to_device_[link];
   auto& other   = outward ? to_device_[link] : to_host_[link];
-  copied_ns_    = std::max(copied_ns_, run(own, &other, ns));
+  auto const begin = outward ? driver_ns_ : std::max(driver_ns_, std::exchange(held_ns_, 0));
+  copied_ns_       = std::max(copied_ns_, run(own, &other, begin, ns));
 }
 
-void timeline::copy_between(unsigned from,
-                            unsigned to,
-                            std::size_t bytes,
-                            std::size_t runs) noexcept
+void timeline::copy_between(
+  unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool peers) noexcept
 {
   if (bytes == 0) { return; }
-  if (machine_.peer_bytes_per_ns <= 0) {  // by way of the host
+  if (!peers || machine_.peer_bytes_per_ns <= 0) {  // by way of the host
     copy(direction::to_host, from, bytes, runs);
+    hold_next_copy();
     copy(direction::to_device, to, bytes, runs);
     return;
   }
   auto const ns = static_cast<double>(bytes) / machine_.peer_bytes_per_ns +
                   static_cast<double>(runs) * machine_.copy_ns;
-  copied_ns_ = std::max(copied_ns_, run(from_peer_[to], nullptr, ns));
+  auto const begin = std::max(driver_ns_, std::exchange(held_ns_, 0));
+  copied_ns_       = std::max(copied_ns_, run(from_peer_[to], nullptr, begin, ns));
 }
 
 void timeline::wait_for_copies() noexcept { driver_ns_ = std::max(driver_ns_, copied_ns_); }

@@ -153,7 +153,14 @@ status uvm_model::advise(memory_range range, advice what, int where)
     auto policy = blocks_.policy(block);
     switch (what) {
       case advice::read_mostly: policy.read_mostly = true; break;
-      case advice::unset_read_mostly: policy.read_mostly = false; break;
+      case advice::unset_read_mostly:
+        policy.read_mostly = false;
+        // Copies are for reading only: one stays, on a GPU if one has it.
+        for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
+          auto const here = blocks_.on_gpu(block, gpu);
+          if (here.any()) { leave_others(block, here, static_cast<int>(gpu)); }
+        }
+        break;
       case advice::preferred_location: policy.preferred = static_cast<std::int8_t>(where); break;
       case advice::unset_preferred_location: policy.preferred = block_policy::nowhere; break;
       case advice::accessed_by: policy.accessed_by |= bit; break;

@@ -76,7 +76,10 @@ page_set uvm_model::missing_for(std::uint32_t block,
     }
   }
   auto const mapped = ((policy.accessed_by >> gpu) & 1U) != 0;
-  if (missing.none() || (!mapped && policy.preferred == block_policy::nowhere)) { return missing; }
+  if (missing.none() || (!mapped && policy.preferred == block_policy::nowhere) ||
+      (policy.read_mostly && !write)) {
+    return missing;
+  }
   auto const reach = [&](int place) {
     return mapped ? policy.preferred != static_cast<int>(gpu) : policy.preferred == place;
   };
@@ -116,6 +119,8 @@ status uvm_model::serve_block(faults const& asked, unsigned gpu)
       !(policy.read_mostly && !asked.write)) {
     // The page belongs elsewhere: it goes there, and this GPU reads it through a mapping.
     if (policy.preferred == host) {
+      counters_.remote_bytes += faulted.bytes();
+      timeline_.spend(static_cast<double>(faulted.bytes()) / machine.remote_bytes_per_ns);
       return to_host(block, faulted, faulted, migration_cause::coherence, false);
     }
     if (config_.peers && machine.peer_bytes_per_ns > 0) {
@@ -131,7 +136,8 @@ status uvm_model::serve_block(faults const& asked, unsigned gpu)
   auto const live = faulted - bare;
   auto coming     = faulted;
   if (live.any()) {
-    auto const all = policy.preferred == static_cast<int>(gpu) && populated.none()
+    auto const all = config_.driver.prefetch && live.count() >= config_.driver.min_faults &&
+                         policy.preferred == static_cast<int>(gpu) && populated.none()
                        ? blocks_.whole(block)
                        : prefetched_with(here, live, blocks_.page_count(block), config_.driver);
     coming |= all - dead;
@@ -149,7 +155,8 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
 {
   auto const& machine = config_.machine;
   auto const most =
-    static_cast<std::size_t>(machine.batch_faults / (1 + machine.duplicate_fraction));
+    std::max(std::size_t{1},
+             static_cast<std::size_t>(machine.batch_faults / (1 + machine.duplicate_fraction)));
   // What does not fit into a batch is dropped by the driver and raised again.
   std::size_t distinct = 0;
   std::size_t served   = 0;

@@ -79,12 +79,13 @@ status uvm_model::evict(std::uint32_t block, unsigned gpu)
 {
   ++counters_.block_operations;
   ++counters_.evicted_blocks;
-  auto const leaving = blocks_.on_gpu(block, gpu);
+  // Discarded pages go to the host too, wherever they are not: as pages without contents.
+  auto const discarded = blocks_.discarded(block);
+  auto const leaving   = blocks_.on_gpu(block, gpu) | discarded;
   if (leaving.any()) {
     // Written back whether dirty or not; not copied: pages that the host has, and discarded ones.
-    auto const on_host   = blocks_.on_host(block);
-    auto const discarded = blocks_.discarded(block);
-    auto const copied    = leaving - on_host - discarded;
+    auto const on_host = blocks_.on_host(block);
+    auto const copied  = leaving - on_host - discarded;
     if (!take_host_pages(block, leaving)) {
       // As the kernel driver: no other victim is tried, the next request begins with another one.
       gpus_[gpu].chunks.move_to(block, chunk_list_id::used);
@@ -93,6 +94,7 @@ status uvm_model::evict(std::uint32_t block, unsigned gpu)
     }
     timeline_.spend(part_of(config_.machine.block_to_host_ns, leaving));
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
+    timeline_.hold_next_copy();
     report(direction::to_host, migration_cause::eviction, block, copied.bytes());
     counters_.evicted_bytes += copied.bytes();
     counters_.dropped_bytes += (leaving & discarded).bytes();
@@ -129,6 +131,7 @@ status uvm_model::to_device(std::uint32_t block,
     auto const bytes = blocks_.chunk_bytes(block);
     if (auto const room = make_room(gpu, bytes); !room.ok()) { return room; }
     set_resident_bytes(gpu, gpus_[gpu].resident_bytes + bytes);
+    chunks.move_to(block, chunk_list_id::used);
   }
   auto const called = cause == migration_cause::user;
   auto const here   = blocks_.on_gpu(block, gpu);
@@ -148,7 +151,7 @@ status uvm_model::to_device(std::uint32_t block,
       if (peer == gpu) { continue; }
       auto const from = (filled & blocks_.on_gpu(block, peer)) - dead;
       if (from.none()) { continue; }
-      timeline_.copy_between(peer, gpu, from.bytes(), from.runs());
+      timeline_.copy_between(peer, gpu, from.bytes(), from.runs(), config_.peers);
       counters_.peer_bytes += from.bytes();
       filled -= from;
     }

@@ -187,7 +187,7 @@ TEST_F(Replay, WithoutAStageIsRefused)
   EXPECT_THROW(run(64, 32, {}, {.stage_count = 0}), std::invalid_argument);
 }
 
-TEST_F(Replay, TimelineBeginsWithTheSlabsAndEndsWithTheRecording)
+TEST_F(Replay, TimelineBeginsWithNothingAndEndsWithTheRecording)
 {
   recording what;
   what.pause(1'000).allocate(0, 4).write(0, 4).pause(5'000).free(0, 4);
@@ -196,9 +196,26 @@ TEST_F(Replay, TimelineBeginsWithTheSlabsAndEndsWithTheRecording)
   ASSERT_EQ(points.size(), 4U);  // 0, an empty first step, 1 us, 6 us
   EXPECT_EQ(points.front().time_ns, 0U);
   EXPECT_EQ(points.front().live_bytes, 0U);
-  EXPECT_EQ(points.front().resident_bytes, blocks(8));
+  EXPECT_EQ(points.front().resident_bytes, 0U);
+  EXPECT_EQ(points[2].resident_bytes, blocks(8));  // the slab, once something lies in it
   EXPECT_EQ(points[2].live_bytes, blocks(4));
   EXPECT_EQ(points.back().time_ns, 6'000U);
+}
+
+TEST_F(Replay, TakesASlabWhenTheFirstEventLiesInIt)
+{
+  // The upper slab comes first, and fills the device; the lower one is taken when it is used.
+  recording what;
+  what.allocate(8, 4).write(8, 4).allocate(0, 4).write(0, 4);
+  std::vector<memory_range> const slabs{{recorded_slab, blocks(4)},
+                                        {recorded_slab + blocks(8), blocks(4)}};
+  replay_settings settings;
+  settings.mode = prefetch_mode::always;
+  class replayer taken{make_device(4), slabs, settings};
+  taken.feed(what.events);
+  taken.finish();
+  EXPECT_EQ(taken.statistics().evicted_blocks, 4U);  // of the upper slab, for the lower one
+  EXPECT_EQ(taken.statistics().host_to_device_bytes, 0U);
 }
 
 }  // namespace

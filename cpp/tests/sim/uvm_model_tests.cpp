@@ -84,6 +84,17 @@ TEST(FaultBatches, AreCutAtTheDriversLimit)
   EXPECT_EQ(given.counters().fault_batches, 2U);  // of 400 pages 256, then the rest and 112 more
 }
 
+TEST(FaultBatches, OfOnePageAtATimeComeToAnEnd)
+{
+  model_config config;
+  config.machine.batch_faults       = 1;
+  config.machine.duplicate_fraction = 0.5;
+  config.driver.prefetch            = false;
+  modelled given{1, 1, 1, config};
+  given.touch(given.block(0));
+  EXPECT_EQ(given.counters().fault_batches, pages_per_block);
+}
+
 TEST(FaultBatches, ServeBlocksInTheOrderOfAddresses)
 {
   modelled given{1, 3};  // room for one block
@@ -212,7 +223,77 @@ TEST(Advice, WritingWhatIsReadMostlyTakesTheOtherCopiesAway)
   EXPECT_EQ(given.model.resident_bytes(given.range, 0), blocks(2));
 }
 
+TEST(Advice, TakenBackLeavesOneCopyThatIsWrittenBack)
+{
+  modelled given{2, 4};
+  ASSERT_TRUE(given.model.cpu_touch(given.block(0, 2), true).ok());
+  ASSERT_TRUE(given.model.advise(given.range, advice::read_mostly, -1).ok());
+  given.touch(given.block(0, 2), false);
+  EXPECT_EQ(given.model.resident_bytes(given.block(0, 2), -1), blocks(2));
+  ASSERT_TRUE(given.model.advise(given.range, advice::unset_read_mostly, -1).ok());
+  EXPECT_EQ(given.model.resident_bytes(given.block(0, 2), -1), 0U);
+  given.touch(given.block(0, 2), true);
+  given.touch(given.block(2, 2), true);
+  EXPECT_EQ(given.counters().to_host_bytes, blocks(2));
+}
+
+TEST(Advice, ReadMostlyCopiesEvenWhatBelongsElsewhere)
+{
+  for (auto const other : {advice::preferred_location, advice::accessed_by}) {
+    modelled given{4, 2};
+    ASSERT_TRUE(given.model.cpu_touch(given.range, true).ok());
+    ASSERT_TRUE(given.model.advise(given.range, advice::read_mostly, -1).ok());
+    ASSERT_TRUE(given.model.advise(given.range, other, other == advice::accessed_by ? 0 : -1).ok());
+    given.touch(given.range, false);
+    EXPECT_EQ(given.counters().remote_bytes, 0U);
+    EXPECT_EQ(given.counters().to_device_bytes, blocks(2));
+  }
+}
+
+TEST(Advice, PreferredLocationWithoutTheDriversPrefetcherBringsWhatFaulted)
+{
+  model_config config;
+  config.driver.prefetch = false;
+  modelled given{4, 4, 1, config};
+  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, 0).ok());
+  given.pages(given.range, {3});
+  EXPECT_EQ(given.model.resident_bytes(given.block(0), 0), page_bytes);
+}
+
+TEST(Advice, FirstAccessOfWhatBelongsToTheHostIsRemoteToo)
+{
+  modelled given{4, 2};
+  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, -1).ok());
+  given.touch(given.range);  // populated on the host
+  EXPECT_EQ(given.counters().remote_bytes, blocks(2));
+  given.touch(given.range);
+  EXPECT_EQ(given.counters().remote_bytes, blocks(4));
+}
+
 // Discard
+
+TEST(DiscardUnmapping, EvictedPagesTakeHostMemoryAndNoCopy)
+{
+  modelled given{1, 2};
+  given.touch(given.block(0));
+  ASSERT_TRUE(given.model.discard(given.block(0), true).ok());
+  given.touch(given.block(1));
+  EXPECT_EQ(given.counters().to_host_bytes, 0U);
+  EXPECT_EQ(given.counters().dropped_bytes, blocks(1));
+  EXPECT_EQ(given.counters().host_page_bytes, blocks(1));
+  EXPECT_EQ(given.model.resident_bytes(given.block(0), -1), blocks(1));
+}
+
+TEST(DiscardUnmapping, WithoutHostMemoryCannotBeEvicted)
+{
+  model_config config;
+  config.host_bytes = page_bytes;
+  modelled given{1, 2, 1, config};
+  given.touch(given.block(0));
+  ASSERT_TRUE(given.model.discard(given.block(0), true).ok());
+  kernel_access const access{given.block(1), {}, true};
+  EXPECT_EQ(given.model.launch({.accesses = {&access, 1}}).code, status_code::out_of_memory);
+}
 
 TEST(DiscardKeepingMappings, GoesBeforeUsedAfterUnusedAndIsNotCopied)
 {
@@ -271,6 +352,22 @@ TEST(Peers, PrefetchWithoutPeerAccessDoesNothing)
   ASSERT_TRUE(given.model.prefetch(given.range, 1, 0).ok());
   EXPECT_EQ(given.model.resident_bytes(given.block(0, 2), 0), blocks(2));
   EXPECT_EQ(given.model.resident_bytes(given.block(2, 2), 1), blocks(2));
+}
+
+TEST(Peers, WithoutPeerAccessFaultsGoByWayOfTheHost)
+{
+  auto const nanoseconds = [](bool peers) {
+    model_config config;
+    config.peers = peers;
+    modelled given{4, 4, 2, config};
+    given.touch(given.range, true, 0);
+    given.model.synchronize();
+    auto const begin = given.model.now_ns();
+    given.touch(given.range, false, 1);
+    given.model.synchronize();
+    return given.model.now_ns() - begin;
+  };
+  EXPECT_GT(nanoseconds(false), nanoseconds(true));
 }
 
 TEST(Peers, AccessedByReadsThePeersMemory)
@@ -332,6 +429,27 @@ TEST(Links, ThatAreSharedTakeTheSumOfTheTimes)
     return given.model.now_ns() - begin;
   };
   EXPECT_GE(seconds({0, 0}), seconds({0, 1}));
+}
+
+TEST(Evictions, AreFilledAgainAfterTheyWereCopied)
+{
+  // A batch of one block: its copy waits for the one that makes room. Both go over slow links.
+  auto const nanoseconds = [](bool full) {
+    model_config config;
+    config.machine.to_device_bytes_per_ns = 2;
+    config.machine.to_host_bytes_per_ns   = 2;
+    config.machine.host_page_ns           = 0;
+    config.driver.prefetch_threshold      = 0;
+    modelled given{full ? 1U : 2U, 2, 1, config};
+    EXPECT_TRUE(given.model.cpu_touch(given.block(1), true).ok());
+    given.touch(given.block(0));
+    given.model.synchronize();
+    auto const begin = given.model.now_ns();
+    given.touch(given.block(1), false);
+    given.model.synchronize();
+    return given.model.now_ns() - begin;
+  };
+  EXPECT_GT(nanoseconds(true) - nanoseconds(false), static_cast<double>(va_block_bytes) / 2);
 }
 
 TEST(OtherProcesses, CudaMallocMemoryIsNeverEvictedAndEvicts)

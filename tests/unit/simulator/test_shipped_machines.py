@@ -139,7 +139,7 @@ def test_defaults_of_the_compiled_model_are_the_h200s() -> None:
     found = {
         name: float(value.replace("'", "")) * 2 ** int(shift or 0)
         for name, value, shift in re.findall(
-            rf"^  (?:double|std::\w+) (\w+)\{{{number}\}};", HEADER.read_text(), re.MULTILINE
+            rf"^  (?:double|std::\w+) (\w+)\{{\s*{number}\s*\}};", HEADER.read_text(), re.MULTILINE
         )
     }
     assert found == load_machine("h200-pcie5").constants() == default_machine()

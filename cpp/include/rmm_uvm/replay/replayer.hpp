@@ -48,14 +48,13 @@ struct out_of_memory_record {
  *        its pool.
  *
  * The pool's work is in the recording: its allocations have addresses. What the memory resource and
- * the adaptor do around it is done here, through the same prefetcher and ledger. All slabs are
- * taken when the replay begins, in ascending order; a recording does not say when each was taken.
- * Not thread-safe.
+ * the adaptor do around it is done here, through the same prefetcher and ledger. A slab is taken
+ * when the first event lies in it; a recording does not say when the pool took it. Not thread-safe.
  */
 class replayer {
  public:
   /**
-   * @brief Takes the slabs.
+   * @brief Has addresses for the slabs, and takes none of them yet.
    * @param device fresh; for this replay alone
    * @param slabs recorded ones, of whole blocks, ascending and apart
    * @param settings how
@@ -120,6 +119,7 @@ class replayer {
   prefetcher prefetcher_;
   replay_settings settings_;
   slab_map slabs_;
+  std::vector<bool> taken_;  // by slab
   live_blocks live_;
   timeline timeline_;
   std::vector<stage_totals> stages_;

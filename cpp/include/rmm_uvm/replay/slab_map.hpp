@@ -14,6 +14,7 @@ namespace rmm_uvm::replay {
 struct located_range {
   memory_range range;          ///< addresses of the device
   std::size_t first_block{0};  ///< number of the block that holds its first byte
+  std::size_t slab{0};         ///< which one, from 0 upwards
 };
 
 /**
@@ -40,6 +41,14 @@ class slab_map {
 
   /** @brief Where a recorded range lies; nullopt for one that no slab holds as a whole. */
   [[nodiscard]] std::optional<located_range> locate(memory_range recorded) const noexcept;
+
+  /** @brief Slabs that there are. */
+  [[nodiscard]] std::size_t size() const noexcept { return slabs_.size(); }
+  /** @brief The whole of a slab, as it lies on the device. @pre there is such a slab */
+  [[nodiscard]] memory_range slab_range(std::size_t which) const noexcept
+  {
+    return {slabs_[which].address, slabs_[which].recorded.bytes};
+  }
 
   /** @brief Blocks of all slabs. */
   [[nodiscard]] std::size_t block_count() const noexcept { return block_count_; }

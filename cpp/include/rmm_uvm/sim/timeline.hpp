@@ -31,8 +31,18 @@ class timeline {
   void spend(double ns) noexcept { driver_ns_ += ns; }
   /** @brief Hands a copy over a GPU's link to its engine. @param runs stretches of pages */
   void copy(direction way, unsigned gpu, std::size_t bytes, std::size_t runs) noexcept;
-  /** @brief Hands a copy between two GPUs to the engine of the one that receives. */
-  void copy_between(unsigned from, unsigned to, std::size_t bytes, std::size_t runs) noexcept;
+  /**
+   * @brief Hands a copy between two GPUs to the engine of the one that receives.
+   * @param peers false, or a machine without peer access: by way of the host
+   */
+  void copy_between(
+    unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool peers) noexcept;
+  /**
+   * @brief Has the next copy to a device begin after the latest one to the host.
+   *
+   * It goes where that one came from: an evicted chunk is filled again.
+   */
+  void hold_next_copy() noexcept { held_ns_ = copied_ns_; }
   /** @brief Has the driver's thread wait until all copies of this operation are done. */
   void wait_for_copies() noexcept;
   /** @brief When the driver's thread is done with its part. */
@@ -46,7 +56,10 @@ class timeline {
     double free_ns{0};
   };
 
-  [[nodiscard]] double run(engine& own, engine const* other, double ns) const noexcept;
+  [[nodiscard]] double run(engine& own,
+                           engine const* other,
+                           double begin_ns,
+                           double ns) const noexcept;
 
   machine_profile machine_;
   std::vector<unsigned> links_;
@@ -55,6 +68,7 @@ class timeline {
   std::vector<engine> from_peer_;  // by GPU
   double driver_ns_{0};
   double copied_ns_{0};  // end of the operation's last copy
+  double held_ns_{0};    // no sooner does the next copy to a device begin
 };
 
 }  // namespace rmm_uvm::sim

@@ -102,7 +102,8 @@ struct kernel_launch {
  * Deterministic: equal calls, equal results. Operations take effect in the order of the calls;
  * their times follow streams, the driver's one thread, and the copy engines. Rules are those of
  * open-gpu-kernel-modules 580.142; docs/simulator-model.md names them, and what is left out. Not
- * thread-safe. Only what says so throws, std::bad_alloc, and then nothing has changed.
+ * thread-safe. Calls that are not noexcept may throw std::bad_alloc; what they had moved stays
+ * moved.
  */
 class uvm_model {
  public:
