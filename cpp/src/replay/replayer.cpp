@@ -75,10 +75,7 @@ void replayer::replay(replay_event const& event)
   if (timeline_.due(time_ns_)) { add_point(time_ns_); }
   if (event.stage != stage_) { enter_stage(event.stage); }
   // The pool had the slab by then, and as far as the recording says, no sooner.
-  if (!taken_[where->slab]) {
-    taken_[where->slab] = true;
-    prefetcher_.on_slab(slabs_.slab_range(where->slab), stream, settings_.mode);
-  }
+  take(where->slab);
   switch (event.kind) {
     case event_kind::allocate:
       if (!live_.allocate(where->first_block, where->range)) {
@@ -175,8 +172,18 @@ void replayer::add_point(std::uint64_t next_time_ns)
                 next_time_ns);
 }
 
+void replayer::take(std::size_t slab)
+{
+  if (taken_[slab]) { return; }
+  taken_[slab] = true;
+  prefetcher_.on_slab(slabs_.slab_range(slab), stream, settings_.mode);
+}
+
 void replayer::finish()
 {
+  for (std::size_t slab = 0; slab < taken_.size(); ++slab) {
+    take(slab);  // one that nothing ever lay in
+  }
   close_stage();
   add_point(time_ns_);
 }

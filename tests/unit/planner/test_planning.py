@@ -164,7 +164,9 @@ def test_workers_take_the_ipc_pool_from_the_card_and_share_the_host() -> None:
     assert small.capacity_bytes == 8 * GIB - 256 * MIB
     assert small.settings.ipc_pool_bytes == 256 * MIB
     assert small.host_bytes == 4 * small.defaults.result.host_page_bytes > 0
-    assert {call[4] for call in replay.calls} == {16 * GIB}
+    # What the others are compared with has room everywhere.
+    assert [call[4] for call in replay.calls].count(None) == 1
+    assert {call[4] for call in replay.calls} == {None, 16 * GIB}
     alone = planned(workers=1).cards[0]
     assert (alone.capacity_bytes, alone.settings.ipc_pool_bytes) == (8 * GIB, 0)
 

@@ -105,6 +105,7 @@ class replayer {
 
  private:
   void replay(replay_event const& event);
+  void take(std::size_t slab);
   void allocate(located_range const& where);
   void free(located_range const& where);
   void touch(replay_event const& event, located_range const& where);
