@@ -68,7 +68,7 @@ void block_table::give_back(std::uint32_t first, std::uint32_t count) noexcept
       before->second += here->second;
       free_.erase(here);
     }
-  } catch (...) {  // the numbers are lost, and nothing else
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the numbers are lost, and nothing else
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace rmm_uvm::sim {
 
@@ -29,58 +30,60 @@ void uvm_model::end_call(std::uint64_t stream, bool deferred)
   last_ns_    = std::max({last_ns_, ready, host_ns_});
 }
 
+status uvm_model::prefetch_block(std::uint32_t block, page_set pages, int where)
+{
+  auto const duplicate = blocks_.policy(block).read_mostly;
+  auto const to_gpu    = where != host;
+  if (to_gpu && config_.gpus > 1 && !config_.peers) {
+    // Without peer access the driver leaves a peer's pages where they are, and says nothing.
+    for (unsigned peer = 0; peer < config_.gpus; ++peer) {
+      if (std::cmp_not_equal(peer, where)) { pages -= blocks_.on_gpu(block, peer); }
+    }
+    if (pages.none()) { return {}; }
+  }
+  auto const user = migration_cause::user;
+  auto const moved =
+    to_gpu ? to_device(block, static_cast<unsigned>(where), pages, pages, user, duplicate)
+           : to_host(block, pages, pages, user, duplicate);
+  if (moved.ok() && !blocks_.nothing_discarded(block)) {
+    blocks_.set_discarded(block, blocks_.discarded(block) - pages);
+  }
+  return moved;
+}
+
+void uvm_model::finish_deferred(std::size_t to_device_bytes)
+{
+  // The driver's own thread does what a stream deferred, one call at a time and to its end.
+  timeline_.wait_for_copies();
+  if (to_device_bytes == 0) { return; }
+  auto const& machine = config_.machine;
+  auto const count    = static_cast<double>(to_device_bytes) / static_cast<double>(va_block_bytes);
+  timeline_.spend(machine.prefetch_ramp_ns * (1 - std::exp(-count / machine.prefetch_ramp_blocks)));
+}
+
 status uvm_model::prefetch_blocks(block_span const& span, int where, bool deferred)
 {
-  auto const& machine = config_.machine;
-  auto const to_gpu   = where != host;
-  auto const gpu      = static_cast<unsigned>(to_gpu ? where : 0);
   auto const blocks =
     (span.last_page + pages_per_block - 1) / pages_per_block - span.first_page / pages_per_block;
   // To a GPU, a call for more than one block runs twice over the range: when the range does not
   // fit, the second pass moves it all again (uvm_migrate.c, uvm_migrate).
-  auto const passes      = to_gpu && blocks > 1 && config_.driver.two_passes ? 2 : 1;
+  auto const passes      = where != host && blocks > 1 && config_.driver.two_passes ? 2 : 1;
   auto const from_before = counters_.to_device_bytes;
   for (int pass = 0; pass < passes; ++pass) {
-    auto const done = each_block(span, [&](std::uint32_t block, page_set pages) {
-      if (blocks > 1) { timeline_.spend(machine.resident_block_ns); }
-      auto const duplicate = blocks_.policy(block).read_mostly;
-      if (to_gpu && config_.gpus > 1 && !config_.peers) {
-        // Without peer access the driver leaves a peer's pages where they are, and says nothing.
-        for (unsigned peer = 0; peer < config_.gpus; ++peer) {
-          if (peer != gpu) { pages -= blocks_.on_gpu(block, peer); }
-        }
-        if (pages.none()) { return status{}; }
-      }
-      auto const moved = to_gpu
-                           ? to_device(block, gpu, pages, pages, migration_cause::user, duplicate)
-                           : to_host(block, pages, pages, migration_cause::user, duplicate);
-      if (!moved.ok()) { return moved; }
-      if (!blocks_.nothing_discarded(block)) {
-        blocks_.set_discarded(block, blocks_.discarded(block) - pages);
-      }
-      return status{};
+    auto const done = each_block(span, [&](std::uint32_t block, page_set const& pages) {
+      if (blocks > 1) { timeline_.spend(config_.machine.resident_block_ns); }
+      return prefetch_block(block, pages, where);
     });
     if (!done.ok()) { return done; }
   }
-  if (deferred) {
-    // The driver's own thread does what a stream deferred, one call at a time and to its end.
-    timeline_.wait_for_copies();
-    auto const moved = counters_.to_device_bytes - from_before;
-    if (to_gpu && moved > 0) {
-      auto const count = static_cast<double>(moved) / static_cast<double>(va_block_bytes);
-      timeline_.spend(machine.prefetch_ramp_ns *
-                      (1 - std::exp(-count / machine.prefetch_ramp_blocks)));
-    }
-  }
+  if (deferred) { finish_deferred(counters_.to_device_bytes - from_before); }
   return {};
 }
 
 status uvm_model::prefetch(memory_range range, int where, std::uint64_t stream)
 {
   auto const span = find(range, false);
-  if (!span || where >= static_cast<int>(config_.gpus)) {
-    return {status_code::invalid_value, 0, "prefetch"};
-  }
+  if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "prefetch"}; }
   auto const deferred = begin_call(stream);
   auto const done     = prefetch_blocks(*span, where, deferred);
   end_call(stream, deferred);
@@ -131,7 +134,7 @@ status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint6
 {
   auto const whole_pages = find(range, true);
   auto const span        = find(range, false);
-  if (!whole_pages || !span || where >= static_cast<int>(config_.gpus)) {
+  if (!whole_pages || !span || !is_place(where)) {
     return {status_code::invalid_value, 0, "discard_and_prefetch"};
   }
   auto const deferred = begin_call(stream);
@@ -144,9 +147,7 @@ status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint6
 status uvm_model::advise(memory_range range, advice what, int where)
 {
   auto const span = find(range, false);
-  if (!span || where >= static_cast<int>(config_.gpus)) {
-    return {status_code::invalid_value, 0, "advise"};
-  }
+  if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "advise"}; }
   host_ns_ += config_.machine.call_ns;
   auto const bit = static_cast<std::uint8_t>(where < 0 ? 0U : 1U << static_cast<unsigned>(where));
   return each_block(*span, [&](std::uint32_t block, page_set const&) {

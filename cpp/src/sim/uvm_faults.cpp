@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace rmm_uvm::sim {
 namespace {
@@ -81,7 +82,7 @@ page_set uvm_model::missing_for(std::uint32_t block,
     return missing;
   }
   auto const reach = [&](int place) {
-    return mapped ? policy.preferred != static_cast<int>(gpu) : policy.preferred == place;
+    return mapped ? std::cmp_not_equal(policy.preferred, gpu) : policy.preferred == place;
   };
   if (reach(host)) { remote |= missing & blocks_.on_host(block); }
   for (unsigned peer = 0; config_.peers && peer < config_.gpus; ++peer) {
@@ -115,8 +116,9 @@ status uvm_model::serve_block(faults const& asked, unsigned gpu)
   for (unsigned peer = 0; peer < config_.gpus; ++peer) {
     populated |= blocks_.on_gpu(block, peer);
   }
-  if (policy.preferred != block_policy::nowhere && policy.preferred != static_cast<int>(gpu) &&
-      !(policy.read_mostly && !asked.write)) {
+  auto const at_home   = std::cmp_equal(policy.preferred, gpu);
+  auto const duplicate = policy.read_mostly && !asked.write;
+  if (policy.preferred != block_policy::nowhere && !at_home && !duplicate) {
     // The page belongs elsewhere: it goes there, and this GPU reads it through a mapping.
     if (policy.preferred == host) {
       counters_.remote_bytes += faulted.bytes();
@@ -137,12 +139,11 @@ status uvm_model::serve_block(faults const& asked, unsigned gpu)
   auto coming     = faulted;
   if (live.any()) {
     auto const all = config_.driver.prefetch && live.count() >= config_.driver.min_faults &&
-                         policy.preferred == static_cast<int>(gpu) && populated.none()
+                         at_home && populated.none()
                        ? blocks_.whole(block)
                        : prefetched_with(here, live, blocks_.page_count(block), config_.driver);
     coming |= all - dead;
   }
-  auto const duplicate = policy.read_mostly && !asked.write;
   auto const moved = to_device(block, gpu, coming, faulted, migration_cause::coherence, duplicate);
   if (!moved.ok()) { return moved; }
   if (asked.write && dead.any() && !blocks_.keeps_mappings(block)) {
@@ -202,81 +203,107 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
   return {};
 }
 
-status uvm_model::launch(kernel_launch const& kernel)
-{
-  if (kernel.gpu >= config_.gpus) { return {status_code::invalid_value, 0, "launch"}; }
-  auto const& machine = config_.machine;
-  std::size_t outstanding =
-    kernel.outstanding_faults > 0 ? kernel.outstanding_faults : machine.outstanding_faults;
+struct uvm_model::running_kernel {
+  explicit running_kernel(kernel_launch const& launched) : kernel{launched} {}
+
+  kernel_launch const& kernel;
   std::vector<progress> accesses;
+  std::vector<faults> rest;     // of each access: a run that met more faults than may be pending
+  std::vector<faults> waiting;  // for the next batches
+  std::size_t outstanding{0};   // pages that may wait
+  std::size_t pending{0};       // pages that do
+  std::size_t going{0};         // accesses that have not ended
+  std::size_t turn{0};          // whose it is
+  double now_ns{0};
+};
+
+status uvm_model::prepare(running_kernel& running) const
+{
+  auto const& kernel = running.kernel;
+  if (kernel.gpu >= config_.gpus) { return {status_code::invalid_value, 0, "launch"}; }
+  running.outstanding =
+    kernel.outstanding_faults > 0 ? kernel.outstanding_faults : config_.machine.outstanding_faults;
   for (auto const& access : kernel.accesses) {
     auto const span = find(access.range, false);
     if (!span) { return {status_code::invalid_value, 0, "launch"}; }
-    accesses.emplace_back(access, *span);
-    if (access.pattern.kind == pattern_kind::pointer_chase) { outstanding = 1; }
+    running.accesses.emplace_back(access, *span);
+    if (access.pattern.kind == pattern_kind::pointer_chase) { running.outstanding = 1; }
   }
-  auto& ready = streams_[kernel.stream];
-  host_ns_ += machine.launch_ns;
-  auto now_ns          = std::max(ready, host_ns_);
-  auto const most      = accesses.size() > 1 ? pages_per_turn : pages_per_block;
-  auto const peer_rate = machine.peer_remote_bytes_per_ns;
+  running.going = running.accesses.size();
+  running.rest.resize(running.going);
+  return {};
+}
 
-  std::vector<faults> waiting;
-  std::vector<faults> rest(accesses.size());  // of a run that met more faults than may be pending
-  std::size_t pending = 0;
-  auto running        = accesses.size();
-  status result;
-  for (std::size_t turn = 0; running > 0 || pending > 0;) {
-    while (running > 0 && pending < outstanding) {
-      turn        = (turn + 1) % accesses.size();
-      auto& given = rest[turn];
-      if (given.pages.none() && !accesses[turn].next(most, given)) {
-        // Ended accesses are passed over: they give nothing more.
-        if (given.block != chunk_lists::nobody) {
-          given.block = chunk_lists::nobody;
-          --running;
-        }
-        continue;
-      }
-      if (hits(given.block, kernel.gpu)) {
-        now_ns += static_cast<double>(given.pages.bytes()) / machine.memory_bytes_per_ns;
-        ++counters_.block_operations;
-        given.pages = {};
-        continue;
-      }
-      page_set remote;
-      auto const missing = missing_for(given.block, kernel.gpu, given.pages, given.write, remote);
-      auto const asked =
-        missing.count() > outstanding - pending ? missing.first(outstanding - pending) : missing;
-      // Everything up to the last page that it may still ask for is done with, or waits.
-      auto const later = missing - asked;
-      auto const done  = given.pages - later;
-      now_ns += static_cast<double>((done - remote).bytes()) / machine.memory_bytes_per_ns;
-      if (auto const bytes = (remote & done).bytes(); bytes > 0) {
-        auto const on_host = (remote & done & blocks_.on_host(given.block)).bytes();
-        now_ns += static_cast<double>(on_host) / machine.remote_bytes_per_ns +
-                  (peer_rate > 0 ? static_cast<double>(bytes - on_host) / peer_rate : 0.0);
-        counters_.remote_bytes += bytes;
-      }
-      if (asked.any()) {
-        waiting.push_back({given.block, asked, given.write});
-        pending += asked.count();
-      } else {
-        ++counters_.block_operations;
-      }
-      given.pages = later;
-    }
-    if (waiting.empty()) { break; }
-    timeline_.begin(now_ns);
-    result  = serve_batch(waiting, kernel.gpu);
-    now_ns  = std::max(now_ns, timeline_.finish());
-    pending = 0;
-    for (auto const& each : waiting) {
-      pending += each.pages.count();
-    }
-    if (!result.ok()) { break; }
+void uvm_model::access_pages(running_kernel& running, faults& given)
+{
+  auto const gpu = running.kernel.gpu;
+  if (hits(given.block, gpu)) {
+    ++counters_.block_operations;
+    running.now_ns +=
+      static_cast<double>(given.pages.bytes()) / config_.machine.memory_bytes_per_ns;
+    given.pages = {};
+    return;
   }
-  ready    = now_ns + kernel.compute_ns;
+  auto const& machine = config_.machine;
+  page_set remote;
+  auto const missing = missing_for(given.block, gpu, given.pages, given.write, remote);
+  auto const room    = running.outstanding - running.pending;
+  auto const asked   = missing.count() > room ? missing.first(room) : missing;
+  // What may not be asked for yet comes later; all else is done with, or waits.
+  auto const later = missing - asked;
+  auto const done  = given.pages - later;
+  running.now_ns += static_cast<double>((done - remote).bytes()) / machine.memory_bytes_per_ns;
+  if (auto const bytes = (remote & done).bytes(); bytes > 0) {
+    auto const on_host   = (remote & done & blocks_.on_host(given.block)).bytes();
+    auto const peer_rate = machine.peer_remote_bytes_per_ns;
+    running.now_ns += static_cast<double>(on_host) / machine.remote_bytes_per_ns;
+    if (peer_rate > 0) { running.now_ns += static_cast<double>(bytes - on_host) / peer_rate; }
+    counters_.remote_bytes += bytes;
+  }
+  if (asked.any()) {
+    running.waiting.push_back({given.block, asked, given.write});
+    running.pending += asked.count();
+  } else {
+    ++counters_.block_operations;
+  }
+  given.pages = later;
+}
+
+void uvm_model::ask_for_pages(running_kernel& running)
+{
+  auto const most = running.accesses.size() > 1 ? pages_per_turn : pages_per_block;
+  while (running.going > 0 && running.pending < running.outstanding) {
+    running.turn = (running.turn + 1) % running.accesses.size();
+    auto& given  = running.rest[running.turn];
+    if (given.pages.any() || running.accesses[running.turn].next(most, given)) {
+      access_pages(running, given);
+    } else if (given.block != chunk_lists::nobody) {
+      given.block = chunk_lists::nobody;  // ended; it is passed over from now on
+      --running.going;
+    }
+  }
+}
+
+status uvm_model::launch(kernel_launch const& kernel)
+{
+  running_kernel running{kernel};
+  if (auto const ready = prepare(running); !ready.ok()) { return ready; }
+  auto& ready = streams_[kernel.stream];
+  host_ns_ += config_.machine.launch_ns;
+  running.now_ns = std::max(ready, host_ns_);
+  status result;
+  while (result.ok()) {
+    ask_for_pages(running);
+    if (running.waiting.empty()) { break; }
+    timeline_.begin(running.now_ns);
+    result          = serve_batch(running.waiting, kernel.gpu);
+    running.now_ns  = std::max(running.now_ns, timeline_.finish());
+    running.pending = 0;
+    for (auto const& each : running.waiting) {
+      running.pending += each.pages.count();
+    }
+  }
+  ready    = running.now_ns + kernel.compute_ns;
   last_ns_ = std::max(last_ns_, ready);
   return result;
 }

@@ -5,6 +5,7 @@
 #include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace rmm_uvm::sim {
 namespace {
@@ -71,7 +72,7 @@ void uvm_model::leave_others(std::uint32_t block, page_set const& pages, int sta
     blocks_.set_on_host(block, blocks_.on_host(block) - pages);
   }
   for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
-    if (static_cast<int>(gpu) != stays) { leave_gpu(block, gpu, pages); }
+    if (std::cmp_not_equal(gpu, stays)) { leave_gpu(block, gpu, pages); }
   }
 }
 

@@ -87,17 +87,16 @@ class page_set {
   {
     page_set result;
     for (std::size_t index = 0; index < word_count && most > 0; ++index) {
-      auto word            = words_[index];
-      auto const in_word   = static_cast<std::size_t>(std::popcount(word));
-      result.words_[index] = word;
+      auto word          = words_[index];
+      auto const in_word = static_cast<std::size_t>(std::popcount(word));
       if (in_word > most) {
         for (auto surplus = in_word - most; surplus > 0; --surplus) {
-          result.words_[index] &=
-            ~(std::uint64_t{1} << (63U -
-                                   static_cast<unsigned>(std::countl_zero(result.words_[index]))));
+          word ^= std::bit_floor(word);
         }
+        result.words_[index] = word;
         return result;
       }
+      result.words_[index] = word;
       most -= in_word;
     }
     return result;

@@ -188,8 +188,13 @@ class uvm_model {
     page_set pages;
     bool write{false};
   };
-  class progress;  // of a kernel through its accesses
+  class progress;         // of a kernel through one of its accesses
+  struct running_kernel;  // a kernel, and how far it is
 
+  [[nodiscard]] bool is_place(int where) const noexcept
+  {
+    return where < 0 || static_cast<unsigned>(where) < config_.gpus;
+  }
   [[nodiscard]] std::optional<block_span> find(memory_range range, bool inward) const noexcept;
 
   // Where pages are, and moving them; uvm_migration.cpp.
@@ -218,6 +223,8 @@ class uvm_model {
 
   // Commands; uvm_commands.cpp.
   status prefetch_blocks(block_span const& span, int where, bool deferred);
+  status prefetch_block(std::uint32_t block, page_set pages, int where);
+  void finish_deferred(std::size_t to_device_bytes);
   void discard_blocks(block_span const& span, bool unmap, bool with_prefetch);
   [[nodiscard]] bool begin_call(std::uint64_t stream);
   void end_call(std::uint64_t stream, bool deferred);
@@ -230,6 +237,9 @@ class uvm_model {
                                      page_set const& pages,
                                      bool write,
                                      page_set& remote) const noexcept;
+  [[nodiscard]] status prepare(running_kernel& running) const;
+  void ask_for_pages(running_kernel& running);
+  void access_pages(running_kernel& running, faults& given);
   status serve_batch(std::vector<faults>& waiting, unsigned gpu);
   status serve_block(faults const& asked, unsigned gpu);
   status serve_cpu(std::uint32_t block, page_set const& pages, bool write);
