@@ -5,7 +5,7 @@
 # Fuzzes the readers of files and settings with atheris.
 #   ci/fuzz.sh [SECONDS] [TARGET...]     default: 60 seconds, every target of tests/fuzz/targets.py
 # Tests the installed package of PYTHON. Atheris is fetched into build/fuzz if PYTHON has none.
-# Inputs that were found stay in build/fuzz/work/TARGET/found. An hour or more of every target is
+# Inputs that were found stay below build/fuzz, by target. An hour or more of every target is
 # written to benchmarks/results/fuzzing.json, anything less to build/fuzz/fuzzing.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
