@@ -81,6 +81,14 @@ def to_device() -> float:
     return rate(simulator, SIZE_BYTES, lambda: simulator.prefetch(data, SIZE_BYTES))
 
 
+def discarded_to_host() -> float:
+    simulator, data = on_device()
+    simulator.prefetch(data, SIZE_BYTES, gpu=None)
+    simulator.prefetch(data, SIZE_BYTES)
+    simulator.discard(data, SIZE_BYTES)
+    return milliseconds(simulator, lambda: simulator.prefetch(data, SIZE_BYTES, gpu=None))
+
+
 def to_host() -> float:
     simulator, data = on_device()
     return rate(simulator, SIZE_BYTES, lambda: simulator.prefetch(data, SIZE_BYTES, gpu=None))
@@ -228,6 +236,7 @@ FIGURES = (
     ),
     Figure("prefetch of 1 GiB that is there", "us", 450, 450, lambda: resident_call(GIB)),
     Figure("discard", "ms", 6.4, 6.4, discard),
+    Figure("prefetch to the host after a discard", "ms", 71, 71, discarded_to_host),
     Figure("kernel writing after a discard", "ms", 7771, 7771, write_after_discard),
     Figure(
         "discard and prefetch, on the device",

@@ -34,6 +34,7 @@ cdef extern from "rmm_uvm/sim/machine_profile.hpp" namespace "rmm_uvm::sim" nogi
         double deferred_call_ns
         double block_to_device_ns
         double block_to_host_ns
+        double discarded_to_host_ns
         double host_page_ns
         double resident_block_ns
         double populate_block_ns

@@ -116,6 +116,7 @@ _ALL = (
     _time("deferred_call_ns", "a prefetch call behind a busy stream"),
     _time("block_to_device_ns", "migrate a block to the device, beside its copy"),
     _time("block_to_host_ns", "migrate a block to the host, its host pages there, beside its copy"),
+    _time("discarded_to_host_ns", "the same with a block that was discarded: nothing is copied"),
     _time("host_page_ns", "each 4 KiB page of host memory that is taken first"),
     _time("resident_block_ns", "a block that a prefetch finds resident, each pass"),
     _time("populate_block_ns", "fresh device memory without a copy, zeroed"),

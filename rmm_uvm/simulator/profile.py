@@ -87,6 +87,7 @@ class Machine:
     deferred_call_ns: float
     block_to_device_ns: float
     block_to_host_ns: float
+    discarded_to_host_ns: float
     host_page_ns: float
     resident_block_ns: float
     populate_block_ns: float

@@ -56,6 +56,13 @@ bool uvm_model::take_host_pages(std::uint32_t block, page_set const& pages)
   return true;
 }
 
+double uvm_model::to_host_ns(page_set const& pages, page_set const& discarded) const noexcept
+{
+  auto const dead = pages & discarded;
+  return part_of(config_.machine.block_to_host_ns, pages - dead) +
+         part_of(config_.machine.discarded_to_host_ns, dead);
+}
+
 void uvm_model::leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages)
 {
   auto const here = blocks_.on_gpu(block, gpu);
@@ -93,7 +100,7 @@ status uvm_model::evict(std::uint32_t block, unsigned gpu)
       --counters_.evicted_blocks;
       return {status_code::out_of_memory, 0, "evict"};
     }
-    timeline_.spend(part_of(config_.machine.block_to_host_ns, leaving));
+    timeline_.spend(to_host_ns(leaving, discarded));
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
     timeline_.hold_next_copy();
     report(direction::to_host, migration_cause::eviction, block, copied.bytes());
@@ -180,10 +187,9 @@ status uvm_model::to_host(std::uint32_t block,
   auto const on_host = blocks_.on_host(block);
   auto const coming  = pages - on_host;
   if (!take_host_pages(block, coming)) { return {status_code::out_of_memory, 0, "to_host"}; }
-  if (cause == migration_cause::user) {
-    timeline_.spend(part_of(config_.machine.block_to_host_ns, coming));
-  }
-  auto rest = coming - blocks_.discarded(block);
+  auto const discarded = blocks_.discarded(block);
+  if (cause == migration_cause::user) { timeline_.spend(to_host_ns(coming, discarded)); }
+  auto rest = coming - discarded;
   for (unsigned gpu = 0; gpu < config_.gpus && rest.any(); ++gpu) {
     auto const copied = rest & blocks_.on_gpu(block, gpu);
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());

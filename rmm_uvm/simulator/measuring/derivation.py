@@ -222,6 +222,11 @@ def _discards(figures: Figures, known: _Known) -> None:
         "measured: discard of memory on the device, for each block",
     )
     known.set(
+        "discarded_to_host_ns",
+        _when(figures.discarded_to_host, lambda t: t.block_ns - known["resident_block_ns"]),
+        "measured: prefetch to the host of memory that was discarded, for each block",
+    )
+    known.set(
         "refill_block_ns",
         _when(figures.discard_and_prefetch_on_device, lambda t: t.block_ns - passes_ns),
         "measured: discard-and-prefetch of memory on the device, less two passes, for each block",

@@ -76,6 +76,8 @@ class Figures:
         The same of calls that follow one another without a wait: the share of one.
     discard : Timing
         Of memory on the device.
+    discarded_to_host : Timing
+        One prefetch of memory that was discarded on the device, its host pages there.
     discard_and_prefetch_on_device, discard_and_prefetch_on_host : Timing
         To the device, of memory that is there already, and that is not.
     launch : float
@@ -113,6 +115,7 @@ class Figures:
     prefetch_calls: tuple[Timing, ...] = ()
     queued_prefetches: tuple[Timing, ...] = ()
     discard: Timing | None = None
+    discarded_to_host: Timing | None = None
     discard_and_prefetch_on_device: Timing | None = None
     discard_and_prefetch_on_host: Timing | None = None
     launch: float | None = None

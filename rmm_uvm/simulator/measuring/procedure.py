@@ -244,6 +244,8 @@ def _discards(times: _Round, address: int, nbytes: int) -> None:
     bench.prefetch(address, nbytes, "device")
     with times.timed("discard", nbytes):
         bench.discard(address, nbytes)
+    with times.timed("discarded_to_host", nbytes):
+        bench.prefetch(address, nbytes, "host")
     bench.prefetch(address, nbytes, "device")
     with times.timed("discard_and_prefetch_on_device", nbytes):
         bench.discard_and_prefetch(address, nbytes)

@@ -63,7 +63,8 @@ def test_replay_without_a_live_byte_to_keep_copies_nothing_back() -> None:
     assert kept.to_host_bytes > 0
     assert dropped.to_host_bytes == 0
     # No copy, but what leaves takes host memory all the same, for the first time here.
-    assert dropped.migration_seconds == pytest.approx(kept.migration_seconds, rel=0.05)
+    assert dropped.host_page_bytes == kept.host_page_bytes > 0
+    assert dropped.migration_seconds < kept.migration_seconds
 
 
 def test_replay_adds_up_stages_in_their_order() -> None:

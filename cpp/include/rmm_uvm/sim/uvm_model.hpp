@@ -202,6 +202,8 @@ class uvm_model {
   status evict(std::uint32_t block, unsigned gpu);
   void release_chunk(std::uint32_t block, unsigned gpu) noexcept;
   [[nodiscard]] bool take_host_pages(std::uint32_t block, page_set const& pages);
+  /** @brief What pages on their way to the host take of the driver's thread. */
+  [[nodiscard]] double to_host_ns(page_set const& pages, page_set const& discarded) const noexcept;
   void leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages);
   void leave_others(std::uint32_t block, page_set const& pages, int stays);
   status to_device(std::uint32_t block,
