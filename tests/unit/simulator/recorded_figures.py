@@ -39,6 +39,7 @@ H200 = Figures(
         Timing(128 * MIB, 2.636e-3),
     ),
     queued_prefetches=(at(18.7, 2 * MIB), at(26.7, 16 * MIB), at(39.9, 64 * MIB)),
+    discarded_to_host=Timing(2 * GIB, 71e-3),
     discard=Timing(2 * GIB, 6.4e-3),
     discard_and_prefetch_on_device=Timing(2 * GIB, 3.1e-3),
     discard_and_prefetch_on_host=Timing(2 * GIB, 9.9e-3),

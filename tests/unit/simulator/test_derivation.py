@@ -110,6 +110,27 @@ def test_derive_impossible_measurement_is_not_believed() -> None:
     assert derived.source.startswith("taken from h200-pcie5: the measurement gave -87")
 
 
+def refilling(on_device_seconds: float) -> Figures:
+    """Return figures with another time of discard-and-prefetch; two passes are 0.9 ms of it."""
+    timing = Timing(2 * GIB, on_device_seconds)
+    return dataclasses.replace(H200, discard_and_prefetch_on_device=timing)
+
+
+@pytest.mark.parametrize(("milliseconds", "value"), [(3.1, 2148), (0.85, 0.0), (0.7, 0.0)])
+def test_derive_what_is_left_of_two_figures_is_nothing_where_noise_hides_it(
+    milliseconds: float, value: float
+) -> None:
+    derived = derive(refilling(milliseconds / 1e3), SHIPPED)["refill_block_ns"]
+    assert derived.value == pytest.approx(value, rel=0.01)
+    assert derived.source.startswith("measured")
+
+
+def test_derive_what_is_left_of_two_figures_far_below_nothing_is_not_believed() -> None:
+    derived = derive(refilling(0.4e-3), SHIPPED)["refill_block_ns"]
+    assert derived.value == SHIPPED.refill_block_ns
+    assert derived.source.startswith("taken from h200-pcie5: the measurement gave -")
+
+
 def test_derive_duplex_faster_than_either_alone_is_one() -> None:
     figures = dataclasses.replace(H200, duplex=at(60))
     assert derive(figures, SHIPPED)["duplex_fraction"].value == 1.0
