@@ -131,7 +131,7 @@ def test_figures_of_a_device_without_discard_lack_those() -> None:
         figures = take_figures(bench, 256 * MIB, copy_bytes=16 * MIB, rounds=1)
     missing = {name for name, value in figures.to_dict().items() if value is None}
     assert missing == {
-        *("discard", "discard_call", "discarded_write"),
+        *("discard", "discard_call", "discarded_to_host", "discarded_write"),
         *("discard_and_prefetch_on_device", "discard_and_prefetch_on_host"),
     }
     assert driver.statistics()["managed_bytes"] == 0
