@@ -1,0 +1,191 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``rmm-uvm run`` of scripts and modules, in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from .started import SIMULATED, USES_THE_POOL, run, script
+
+
+def test_script_on_a_simulated_device_has_the_pool_and_a_summary(tmp_path: Path) -> None:
+    path = script(tmp_path, USES_THE_POOL)
+    figures, trace = tmp_path / "figures.json", tmp_path / "trace"
+    done = run(tmp_path, *SIMULATED, "--json", figures, "--trace", trace, path)
+    assert done.stdout == "UvmResourceAdaptor\n"
+    assert done.returncode == 0
+    assert "simulated" in done.stderr.splitlines()[0]
+    assert "40.00 MiB" in done.stderr
+    assert json.loads(figures.read_text())["simulated"] is True
+    assert trace.stat().st_size > 0
+
+
+def test_script_without_a_gpu_runs_and_the_first_line_says_so(tmp_path: Path) -> None:
+    path = script(tmp_path, "print(input())")
+    done = run(tmp_path, path, stdin="hello\n", RMM_UVM_DRIVER="cuda", CUDA_VISIBLE_DEVICES="")
+    assert done.stdout == "hello\n"
+    assert done.returncode == 0
+    first = done.stderr.splitlines()[0]
+    assert first.startswith("rmm_uvm: no device was watched, and no managed pool installed: ")
+    assert "driver=" not in done.stderr  # that is for calls; here an option does it
+    reason = first.partition(" installed: ")[2].partition(":")[0]
+    assert done.stderr.count(reason) == 1
+    assert "rmm-uvm doctor` to see" not in done.stderr
+
+
+def test_script_that_fails_has_its_traceback_before_the_summary(tmp_path: Path) -> None:
+    path = script(tmp_path, "def f():\n    raise ValueError('mine')\nf()")
+    done = run(tmp_path, *SIMULATED, path)
+    assert done.returncode == 1
+    traceback, _, summary = done.stderr.partition("ValueError: mine\n")
+    assert traceback.count("File ") == traceback.count(str(path)) == 2
+    assert summary.startswith("rmm_uvm: simulated")
+
+
+def test_script_that_exits_keeps_its_status_and_quiet_prints_nothing(tmp_path: Path) -> None:
+    path = script(tmp_path, "import sys; print('out'); sys.exit(3)")
+    done = run(tmp_path, "--quiet", *SIMULATED, path)
+    assert (done.stdout, done.stderr, done.returncode) == ("out\n", "", 3)
+
+
+def test_script_interrupted_ends_by_the_signal_after_the_summary(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import atexit, os, signal, time
+        atexit.register(lambda: print("theirs at exit", flush=True))
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert done.returncode == -signal.SIGINT
+    assert done.stdout == "theirs at exit\n"
+    assert done.stderr.index("KeyboardInterrupt") < done.stderr.index("rmm_uvm: simulated")
+
+
+@pytest.mark.parametrize("as_command", [False, True])
+def test_script_terminated_ends_by_the_signal_after_files_and_summary(
+    tmp_path: Path, as_command: bool
+) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, signal, time
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+        """,
+    )
+    words = ["--", sys.executable, path] if as_command else [path]
+    done = run(tmp_path, *SIMULATED, "--json", tmp_path / "figures.json", *words)
+    assert done.returncode == (128 + signal.SIGTERM if as_command else -signal.SIGTERM)
+    assert done.stderr.count("rmm_uvm: simulated") == 1
+    assert json.loads((tmp_path / "figures.json").read_text())["simulated"] is True
+
+
+def test_script_that_handles_termination_goes_on(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, signal, sys
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+        os.kill(os.getpid(), signal.SIGTERM)
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert done.returncode == 7
+    assert done.stderr.count("rmm_uvm: simulated") == 1
+
+
+def test_fork_of_the_script_terminated_prints_no_summary(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, signal, time
+        if (pid := os.fork()) == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert (done.stdout, done.returncode) == ("-15\n", 0)
+    assert done.stderr.count("rmm_uvm: simulated") == 1
+
+
+def test_script_that_installs_itself_replaces_ours_and_is_watched(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import rmm, rmm_uvm, time
+        ours = rmm.mr.get_per_device_resource(0)
+        rmm_uvm.reinitialize("8MiB", libraries=())
+        mr = rmm.mr.get_per_device_resource(0)
+        print(mr is not ours, type(mr).__name__)
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert done.stdout == "True UvmResourceAdaptor\n"
+    assert done.returncode == 0
+    assert "simulated" in done.stderr.splitlines()[0]
+
+
+def test_module_runs_and_no_pool_leaves_memory_alone(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    script(tmp_path / "package", "", "__init__.py")
+    script(
+        tmp_path / "package",
+        """
+        import rmm, sys
+        print(sys.argv[1:], __package__)
+        print(type(rmm.mr.get_per_device_resource(0)).__name__)
+        """,
+        "__main__.py",
+    )
+    done = run(tmp_path, "--no-pool", "--quiet", "-m", "package", "--quiet", "x")
+    assert done.stdout == "['--quiet', 'x'] package\nCudaMemoryResource\n"
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_script_that_uses_click_finds_no_context_of_ours(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import click
+        print(click.get_current_context(silent=True))
+        raise click.UsageError("theirs")
+        """,
+    )
+    done = run(tmp_path, "--no-pool", "--quiet", path)
+    assert done.stdout == "None\n"
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+
+
+def test_pool_that_cannot_be_had_stops_before_the_script(tmp_path: Path) -> None:
+    path = script(tmp_path, "print('ran')")
+    done = run(tmp_path, "--device", "simulated:64MiB", "--pool-size", "900PB", path)
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr.startswith("Error: initial_pool_size")
+    assert done.stderr.count("\n") == 1
+
+
+def test_fork_of_the_script_prints_no_summary(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os, sys
+        if os.fork() == 0:
+            sys.exit(0)
+        os.wait()
+        """,
+    )
+    done = run(tmp_path, *SIMULATED, path)
+    assert done.returncode == 0
+    assert done.stderr.count("rmm_uvm: simulated") == 1
