@@ -62,7 +62,7 @@ PYTHON_LAYERS = (
     ("mr",),
     ("planner",),
     ("integrations",),
-    ("install", "installation", "_install_arguments"),
+    ("install", "installation", "_install_arguments", "_install_warnings"),
     ("__init__",),
     ("comm",),
     ("dask",),

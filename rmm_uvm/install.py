@@ -20,6 +20,7 @@ import rmm.rmm as rmm_module
 
 from rmm_uvm._current_device import current_device, ensure_context
 from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_monitor
+from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import (
     AvailabilityError,
@@ -33,7 +34,6 @@ from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
 from rmm_uvm.sizing import PoolRequest, PoolSizes
-from rmm_uvm.units import format_bytes
 
 __all__ = ["current_installation", "reinitialize", "restore"]
 
@@ -194,7 +194,7 @@ def reinitialize(
     _installed.start_monitor()
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
-    _warn_about(_installed)  # last: warnings may be errors
+    warn_about(_installed)  # last: warnings may be errors
     return _installed
 
 
@@ -224,7 +224,7 @@ def restore() -> None:
         return
     _refuse_if_permanent("restore")
     installation, _installed = _installed, None
-    leased = _leased(installation)
+    leased = leases_of(installation)
     refused = installation.stop_monitor()  # first: it sees the pools as they were used
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     for wiring in installation.wirings:
@@ -238,25 +238,11 @@ def restore() -> None:
     del device
     installation.release()
     for device_id in replaced:  # last: warnings may be errors
-        _warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
+        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
     for text in leased:
         warnings.warn(text, CapacityWarning, stacklevel=2)
     if refused is not None:
         raise refused
-
-
-def _leased(installation: Installation) -> list[str]:
-    """Tell which IPC pools stay when they are dropped, and why."""
-    found = []
-    for device in installation.devices:
-        leases = () if device.ipc_mr is None else device.ipc_mr.leases()
-        if leases:
-            buffers = "a buffer" if len(leases) == 1 else f"{len(leases)} buffers"
-            found.append(
-                f"the IPC pool of device {device.info.device_id} keeps its "
-                f"{format_bytes(device.sizes.ipc_bytes)} until other processes let go of {buffers}"
-            )
-    return found
 
 
 def _refuse_if_permanent(what: str) -> None:
@@ -299,7 +285,7 @@ def _retire(
         device_id = each.info.device_id
         previous[device_id] = rmm.mr.get_per_device_resource(device_id)
         if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:
-            _warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
+            warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
     # Frames in an exception's traceback may be the last that hold the old pool.
     gc.collect()
     return previous, {device_id: size for device_id, size in kept.items() if size}
@@ -354,29 +340,6 @@ def _wire_all(
             wiring.undo()
         raise
     return done
-
-
-def _warn_about(installation: Installation) -> None:
-    for device in installation.devices:
-        info = device.info
-        if not info.concurrent_managed_access:
-            warnings.warn(
-                f"device {info.device_id} cannot be oversubscribed, its capacity is the card's "
-                f"{format_bytes(info.total_bytes)}: {info.concurrent_managed_access.reason}",
-                CapacityWarning,
-                stacklevel=3,
-            )
-        if device.sizes.warning:
-            warnings.warn(device.sizes.warning, CapacityWarning, stacklevel=3)
-
-
-def _warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 4) -> None:
-    other = type(rmm.mr.get_per_device_resource(device_id)).__name__
-    warnings.warn(
-        f"rmm_uvm's pool on device {device_id} {what} {other}, {then}",
-        ReplacedResourceWarning,
-        stacklevel=stacklevel,
-    )
 
 
 def _notice_rmm_reinitialize() -> None:

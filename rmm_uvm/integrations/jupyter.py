@@ -18,8 +18,9 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.report import Report, cell
-from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.recording import Recording
+from rmm_uvm.watch.running import running
 
 __all__ = ["load", "unload"]
 

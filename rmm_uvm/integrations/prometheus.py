@@ -20,7 +20,8 @@ from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.collectors import MISSING
-from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.monitor import Monitor
+from rmm_uvm.watch.running import running
 from rmm_uvm.watch.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ is concluded, see `rmm_uvm.watch.policy`.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib
 import os
 import weakref
@@ -24,6 +23,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
 from rmm_uvm.watch.delivery import OnFinding
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import DeviceFacts, Recording
+from rmm_uvm.watch.running import enter, leave, running
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
 from rmm_uvm.watch.snapshot import Snapshot, Window, window_between
@@ -34,24 +34,7 @@ if TYPE_CHECKING:
 
     from rmm_uvm.report import Report
 
-__all__ = ["Monitor", "running"]
-
-# Whoever shows or exports what is watched has to find it: magics, the exporter, forked children. No
-# lock, since garbage collection may stop a monitor in the middle of anything.
-_running: dict[int, weakref.ref[Monitor]] = {}
-
-
-def running() -> tuple[Monitor, ...]:
-    """Return the monitors that run in this process now, the one that was started last at the end.
-
-    Examples
-    --------
-    >>> with Monitor(driver="simulated:64MiB", publish=False) as m:
-    ...     running() == (m,)
-    True
-    """
-    found = (reference() for reference in list(_running.values()))
-    return tuple(monitor for monitor in found if monitor is not None and monitor.running)
+__all__ = ["Monitor"]
 
 
 class Monitor:
@@ -177,8 +160,7 @@ class Monitor:
             self.stop()  # a callback may be at it
             self._session = session = Session(self._settings, self._clock)
             self._finalizer = weakref.finalize(self, session.close_later)
-            _running.pop(id(self), None)  # so that it comes last
-            _running[id(self)] = weakref.ref(self, functools.partial(_forget, id(self)))
+            enter(self)
         return self
 
     def stop(self) -> None:
@@ -190,7 +172,7 @@ class Monitor:
             If a warning was not shown yet, and Python's warning filter makes an error of it.
         """
         session, finalizer = self._session, self._finalizer
-        _running.pop(id(self), None)
+        leave(self)
         try:
             if session is not None:
                 session.close()
@@ -400,22 +382,9 @@ class Monitor:
         """Take a sample and look at it, in this thread; for tests."""
         return self._started().tick()
 
-
-def _forget(identity: int, reference: weakref.ref[Monitor]) -> None:
-    # Another monitor may have taken the place in memory meanwhile.
-    if _running.get(identity) is reference:
-        del _running[identity]
-
-
-def _stop_in_child() -> None:
-    """Make what a child inherited what it is there: a monitor without threads."""
-    for monitor in running():
-        if monitor._finalizer is not None:
-            monitor._finalizer.detach()
-        if monitor._session is not None:
-            monitor._session.abandon()
-    _running.clear()
-
-
-# After the hooks of the compiled sampler, which was imported before.
-os.register_at_fork(after_in_child=_stop_in_child)
+    def _abandon(self) -> None:
+        """Be stopped, in a forked child, where no thread of it is."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        if self._session is not None:
+            self._session.abandon()

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from rmm_uvm.watch.deferring import DeferringDelivery
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.publishing import Publisher
 from rmm_uvm.watch.recording import DeviceFacts, Recording
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
+from rmm_uvm.watch.run_samples import RunSamples, Samples
+from rmm_uvm.watch.sample import Known
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
 from rmm_uvm.watch.sources import WatchedDevice
@@ -44,8 +45,6 @@ __all__ = ["Session"]
 
 _OF_DEVICE = Known.COUNTERS | Known.FAULTS | Known.DEVICE  # what is read of it, and not of a pool
 _PATIENCE_SECONDS = 5.0  # with a callback that blocks, when the interpreter exits
-_MOST_EDGES = 10  # samples at edges of stages, in one interval
-Samples = np.ndarray[Any, np.dtype[np.void]]
 
 
 class Session:
@@ -81,11 +80,6 @@ class Session:
         self.running = False
         self.began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._clock = clock
-        self._samples: Samples = np.empty(0, SAMPLE_DTYPE)
-        self._lost = 0
-        self._sampler: Sampler | None = None
-        self._edges = (0, 0)  # number of the interval, samples at edges of stages in it
-        self._sampler_cost_seconds = 0.0
         self._attribution: Attribution | None = None
         self._publisher: Publisher | None = None
         self._tracing: Tracing | None = None
@@ -117,7 +111,9 @@ class Session:
             settings.history * len(watched),
             self._clock,
         )
-        self._sampler = sampler
+        self._samples = RunSamples(
+            sampler, len(watched), settings.interval_seconds, self.elapsed_seconds
+        )
         self._began_seconds = self._now_seconds()
         sampler.sample_now()  # its time begins with this; stages and traces count from the same
         if settings.trace is not None:  # first of all that has an effect: it may be refused
@@ -167,7 +163,9 @@ class Session:
         self._advisor.start()
         opened.callback(sampler.sample_now)  # the last one, for the last look
         writer = None if self._tracing is None else self._tracing.writer
-        self._stages = stages.StageLog(self.elapsed_seconds, writer=writer, edge=self._sample_edge)
+        self._stages = stages.StageLog(
+            self.elapsed_seconds, writer=writer, edge=self._samples.sample_edge
+        )
         stages.subscribe(self._stages)
         opened.callback(stages.unsubscribe, self._stages)
         self.running = True
@@ -226,12 +224,8 @@ class Session:
         stages.unsubscribe(self._stages)
 
     def _keep(self) -> None:
-        """Take over what the sampler has, and let go of it, the drivers and the chains."""
-        if self._sampler is None:
-            return
-        self._sampler_cost_seconds = self._sampler.cost_seconds
-        self._samples, _, self._lost = self._sampler.samples()
-        self._sampler = None
+        """Keep the samples, and let go of the sampler, the drivers and the chains."""
+        self._samples.keep()
         self._watched = {}
         for chain in self._chains.values():
             chain.forget()
@@ -252,8 +246,8 @@ class Session:
         self._refresh(self._chains)
         if self._attribution is not None:
             self._attribution.look(self.elapsed_seconds())
-        if self._tracing is not None and self._sampler is not None:
-            self._tracing.flush(self._sampler, self.findings)
+        if self._tracing is not None and (sampler := self._samples.sampler) is not None:
+            self._tracing.flush(sampler, self.findings)
         if self._publisher is not None and self._publisher.due:
             self._publisher.publish(
                 interval_seconds=self.settings.interval_seconds,
@@ -277,30 +271,12 @@ class Session:
 
     def tick(self) -> tuple[Finding, ...]:
         """Take a sample and look at it, in this thread; for tests."""
-        if self._sampler is not None:
-            self._sampler.sample_now()
+        self._samples.sample_now()
         return self._advisor.look()
-
-    def _sample_edge(self) -> None:
-        """Take a sample where a stage begins or ends.
-
-        At most `_MOST_EDGES` in an interval: many short stages must not crowd out the history.
-        """
-        sampler = self._sampler
-        interval = int(self.elapsed_seconds() / self.settings.interval_seconds)
-        taken = self._edges[1] if self._edges[0] == interval else 0
-        if sampler is None or taken >= _MOST_EDGES:
-            return
-        self._edges = (interval, taken + 1)
-        sampler.sample_now()
 
     def samples(self, since_sequence: int = 0, /) -> tuple[Samples, int, int]:
         """Return samples from a sequence number on, the next number, and how many were lost."""
-        sampler = self._sampler
-        if sampler is not None:
-            return sampler.samples(since_sequence)
-        kept = self._samples[max(since_sequence - self._lost, 0) :]
-        return kept, self._lost + len(self._samples), max(self._lost - since_sequence, 0)
+        return self._samples.since(since_sequence)
 
     def snapshot(self, device_id: int, *, fresh: bool = True) -> Snapshot:
         """Return totals and levels of a device: of this moment while it runs, else the last.
@@ -315,15 +291,7 @@ class Session:
         return self._newest(self.facts_of(device_id), fresh=fresh)
 
     def _newest(self, facts: DeviceFacts, *, fresh: bool = False) -> Snapshot:
-        sampler = self._sampler
-        if sampler is None:
-            rows = self._samples
-        else:
-            first = sampler.next_sequence
-            if not fresh or not sampler.sample_now():
-                first = max(first - len(self.devices), 0)
-            rows, _, _ = sampler.samples(first)
-        rows = rows[rows["device_id"] == facts.device_id]
+        rows = self._samples.newest(facts.device_id, fresh=fresh)
         if not len(rows):
             raise AvailabilityError(f"device {facts.device_id} has no sample yet")
         attribution = self._attribution
@@ -389,9 +357,7 @@ class Session:
     @property
     def cost_seconds(self) -> float:
         """Processor time that watching took."""
-        sampler = self._sampler
-        sampled = self._sampler_cost_seconds if sampler is None else sampler.cost_seconds
-        return sampled + self._advisor.cost_seconds
+        return self._samples.cost_seconds + self._advisor.cost_seconds
 
     def recording(self) -> Recording:
         """Return everything that was recorded so far, what was just found included."""

@@ -17,7 +17,7 @@ from rmm_uvm.watch.board import read_board
 START = """
 import atexit, gc, multiprocessing, os, sys, threading, time, warnings
 import rmm_uvm
-from rmm_uvm.watch.monitor import running
+from rmm_uvm.watch.running import running
 
 def watch(**keywords):
     return rmm_uvm.monitor(driver="simulated:64MiB", interval_seconds=0.005, **keywords).start()
@@ -172,7 +172,7 @@ def test_exit_shows_the_warning_that_was_not_shown_yet(tmp_path: Path) -> None:
         for _ in range(6):
             for pointer in pointers:
                 device.touch(pointer, 32 << 20, write=True)
-            m._session._sampler.sample_now()
+            m._session._samples.sample_now()
             time.sleep(0.01)
         """,
         tmp_path,

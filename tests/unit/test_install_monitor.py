@@ -15,8 +15,9 @@ import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
 from rmm_uvm.installation import Installation
 from rmm_uvm.watch import monitor as monitor_module
-from rmm_uvm.watch.monitor import Monitor, running
+from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.recording import DeviceFacts
+from rmm_uvm.watch.running import running
 
 
 def install(**keywords: Any) -> Installation:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.watch.monitor import Monitor
@@ -65,11 +64,6 @@ def test_callback_that_blocks_does_not_keep_the_interpreter(tmp_path: Path) -> N
     _run(tmp_path / "a.trace", "threading.Event().wait()")
 
     assert not rmm_uvm.trace.read(tmp_path / "a.trace").truncated
-
-
-@pytest.fixture
-def device() -> SimulatedDevice:
-    return rmm_uvm.simulated_device("64MiB")
 
 
 def _started(device: SimulatedDevice, **keywords: object) -> Monitor:

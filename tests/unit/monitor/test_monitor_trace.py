@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,44 +12,65 @@ import rmm
 
 import rmm_uvm
 import rmm_uvm.trace
-from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm.drivers import SimulatedDevice
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.watch.monitor import Monitor
+from rmm_uvm.watch.running import running
 
-MIB = 1 << 20
-
-
-@pytest.fixture
-def device() -> SimulatedDevice:
-    return rmm_uvm.simulated_device("64MiB")
-
-
-Make = Callable[..., Monitor]
-
-
-@pytest.fixture
-def make(device: SimulatedDevice) -> Iterator[Make]:
-    """Make monitors whose time stands still until their `_clock` is advanced."""
-    made: list[Monitor] = []
-
-    def make_one(**keywords: object) -> Monitor:
-        keywords = {"on_finding": None, "publish": False, "driver": device, **keywords}
-        monitor = Monitor(**keywords)  # type: ignore[arg-type]
-        monitor._clock = FakeClock()
-        made.append(monitor)
-        return monitor
-
-    yield make_one
-    for monitor in made:
-        monitor.stop()
+from .monitors import MIB, Make, advance
 
 
 def _pool(device: SimulatedDevice) -> UvmResourceAdaptor:
     pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
     rmm.mr.set_per_device_resource(0, pool)
     return pool
+
+
+def test_trace_is_written_and_read_back(
+    make: Make, device: SimulatedDevice, tmp_path: Path
+) -> None:
+    import rmm_uvm.trace
+
+    pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    rmm.mr.set_per_device_resource(0, pool)
+    path = tmp_path / "run.trace"
+    with make(trace=path) as m:
+        with rmm_uvm.stage("etl"):
+            pointer = pool.allocate(1 * MIB)
+            pool.deallocate(pointer, 1 * MIB)
+        advance(m)
+        assert m.sources["trace"]
+    pool.deallocate(pool.allocate(1000), 1000)  # not any more
+
+    trace = rmm_uvm.trace.read(path)
+    assert [int(size) for size in trace.events["bytes"]] == [MIB, MIB]
+    assert [stage.name for stage in trace.stages] == ["etl"]
+    assert len(trace.samples) == len(m.samples())
+
+
+def test_trace_that_cannot_be_written_is_refused_before_anything_starts(
+    make: Make, tmp_path: Path
+) -> None:
+    threads = threading.active_count()
+    m = make(trace=tmp_path / "missing" / "run.trace")
+
+    with pytest.raises((DataError, ConfigurationError, AvailabilityError)) as caught:
+        m.start()
+
+    assert len(str(caught.value).splitlines()) == 1
+    assert not m.running
+    assert running() == ()
+    assert threading.active_count() == threads
+
+
+def test_trace_over_an_existing_file_is_refused(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "run.trace"
+    path.write_text("precious")
+
+    with pytest.raises(UvmError):
+        make(trace=path).start()
+
+    assert path.read_text() == "precious"
 
 
 def test_second_trace_is_refused_before_anything_changes(

@@ -1,0 +1,62 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the monitor finds on simulated devices, and to whom it tells it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.mr import ManagedMemoryResource
+from rmm_uvm.watch.finding import Finding
+
+from .monitors import MIB, Make, advance
+
+
+def test_findings_are_recorded_and_delivered(make: Make, device: SimulatedDevice) -> None:
+    told: list[Finding] = []
+    mr = ManagedMemoryResource(device)
+    pointers = [mr.allocate(32 * MIB) for _ in range(3)]
+    with make(on_finding=told.append) as m:
+        for _ in range(6):
+            for pointer in pointers:
+                device.touch(pointer, 32 * MIB, write=True)
+            advance(m)
+        kinds = {finding.kind for finding in m.findings}
+
+    assert "eviction" in kinds or "amplification" in kinds
+    assert [finding.kind for finding in told] == [finding.kind for finding in m.findings]
+    assert m.recording().findings == m.findings
+    for pointer in pointers:
+        mr.deallocate(pointer, 32 * MIB)
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0.001, False), (0.1, True)])
+def test_samples_within_one_burst_are_no_sustained_eviction(
+    make: Make, device: SimulatedDevice, seconds: float, *, found: bool
+) -> None:
+    mr = ManagedMemoryResource(device)
+    pointers = [mr.allocate(32 * MIB) for _ in range(3)]
+    with make() as m:
+        for pointer in pointers:
+            device.touch(pointer, 32 * MIB, write=True)
+        advance(m)
+        for pointer in pointers * 2:  # less than amplification, however often
+            device.touch(pointer, 2 * MIB, write=True)
+            advance(m, seconds)
+        kinds = {finding.kind for finding in m.findings}
+    assert ("eviction" in kinds) == found
+    for pointer in pointers:
+        mr.deallocate(pointer, 32 * MIB)
+
+
+def test_run_that_fits_has_no_finding(make: Make, device: SimulatedDevice) -> None:
+    mr = ManagedMemoryResource(device)
+    pointer = mr.allocate(32 * MIB)
+    with make() as m:
+        for _ in range(10):
+            device.touch(pointer, 32 * MIB, write=True)
+            device.cpu_touch(pointer, 32 * MIB)
+            advance(m)
+        assert m.findings == ()
+    mr.deallocate(pointer, 32 * MIB)
