@@ -46,7 +46,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # name takes one module out of its package.
 PYTHON_LAYERS = (
     ("errors", "messages", "units", "requirements", "output"),
-    ("device_info", "host_memory", "cupti_library"),
+    ("device_info", "host_memory", "cupti_library", "process_facts"),
     ("watch.sample", "watch.finding", "watch.recording"),
     ("_rmm_check",),
     ("_lib", "limits"),

@@ -19,7 +19,7 @@ import numpy as np
 
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import UvmError
-from rmm_uvm.top.processes import descendants
+from rmm_uvm.process_facts import descendants
 from rmm_uvm.top.seams import Counters, DeviceMemory, Seams
 from rmm_uvm.units import format_bytes
 from rmm_uvm.watch.recording import DeviceFacts, Recording

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import UvmError
-from rmm_uvm.top.processes import name_of, user_of
+from rmm_uvm.process_facts import name_of, user_of
 from rmm_uvm.top.seams import Candidate, DeviceMemory, Published, Seams
 from rmm_uvm.watch.board import read_board
 from rmm_uvm.watch.nvml import gpu_memory

@@ -12,7 +12,6 @@ rmm_uvm._lib.cuda.ProcessCounters : what `attach` returns.
 from __future__ import annotations
 
 import dataclasses
-import pwd
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import TypeVar
 from rmm_uvm._lib.cuda import Nvml, ProcessCounters, attachable
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.process_facts import command_of, name_of, user_of
 
 __all__ = ["CudaProcess", "attach", "cuda_processes"]
 
@@ -126,7 +126,7 @@ def cuda_processes(
     for pid in sorted(_pids(proc)):
         if _uses_cuda(proc / str(pid)) or pid in named:
             may = check(pid)
-            found.append(_describe(proc / str(pid), pid, may))
+            found.append(_describe(proc, pid, may))
     return tuple(found)
 
 
@@ -170,28 +170,8 @@ def _without_error(ask: Callable[[], Iterable[_Item]]) -> Iterable[_Item]:
         return ()
 
 
-def _describe(process: Path, pid: int, may: Availability) -> CudaProcess:
+def _describe(proc: Path, pid: int, may: Availability) -> CudaProcess:
     """Return what can be read about a process, which may end at any time."""
-    name = _text(process / "comm").strip()
-    command = _text(process / "cmdline").replace("\0", " ").strip()
-    return CudaProcess(pid, name, command or name, _user(process), may.available, may.reason)
-
-
-def _text(path: Path) -> str:
-    """Return the text of a file of ``/proc``, empty if it cannot be read."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
-
-
-def _user(process: Path) -> str:
-    """Return whose a process is; empty if it has ended."""
-    try:
-        uid = process.stat().st_uid
-    except OSError:
-        return ""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+    name = name_of(pid, proc)
+    command = command_of(pid, proc) or name
+    return CudaProcess(pid, name, command, user_of(pid, proc), may.available, may.reason)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about any process from /proc; what cannot be read is empty."""
+"""Facts about any process from ``/proc``; what cannot be read is empty."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from pathlib import Path
 
 __all__ = ["command_of", "descendants", "is_alive", "name_of", "user_of"]
 
+_PROC = Path("/proc")
 
-def name_of(pid: int) -> str:
+
+def name_of(pid: int, proc: Path = _PROC) -> str:
     """Return the name of a process, at most 15 characters.
+
+    Parameters
+    ----------
+    pid : int
+        The process.
+    proc : Path
+        Where the process file system is.
 
     Examples
     --------
@@ -19,18 +28,18 @@ def name_of(pid: int) -> str:
     >>> name_of(os.getpid()) != ""
     True
     """
-    return _text(f"/proc/{pid}/comm").strip()
+    return _text(proc / str(pid) / "comm").strip()
 
 
-def command_of(pid: int) -> str:
+def command_of(pid: int, proc: Path = _PROC) -> str:
     """Return the command line of a process, with spaces between its words."""
-    return _text(f"/proc/{pid}/cmdline").replace("\0", " ").strip()
+    return _text(proc / str(pid) / "cmdline").replace("\0", " ").strip()
 
 
-def user_of(pid: int) -> str:
+def user_of(pid: int, proc: Path = _PROC) -> str:
     """Return the user who runs a process: the name, or the number where there is none."""
     try:
-        uid = Path(f"/proc/{pid}").stat().st_uid
+        uid = (proc / str(pid)).stat().st_uid
     except OSError:
         return ""
     try:
@@ -47,7 +56,7 @@ def is_alive(pid: int) -> bool:
 def descendants(pid: int) -> set[int]:
     """Return a process and all below it, as far as their parents live."""
     parents = {}
-    for entry in Path("/proc").iterdir():
+    for entry in _PROC.iterdir():
         if entry.name.isdigit():
             parents[int(entry.name)] = _status(int(entry.name))[1]
     found = {pid}
@@ -59,12 +68,12 @@ def descendants(pid: int) -> set[int]:
 def _status(pid: int) -> tuple[str, int]:
     """Return state and parent of a process; "" and 0 if there is none."""
     # The name is in parentheses and may hold any character, parentheses too.
-    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    fields = _text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
     return (fields[0], int(fields[1])) if len(fields) > 1 else ("", 0)
 
 
-def _text(path: str) -> str:
+def _text(path: Path) -> str:
     try:
-        return Path(path).read_text(errors="replace")
+        return path.read_text(errors="replace")
     except OSError:
         return ""
