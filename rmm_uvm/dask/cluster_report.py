@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from distributed import Client
@@ -23,8 +20,8 @@ from rmm_uvm.dask.cluster_advice import cluster_advice, cluster_verdict, sums_of
 from rmm_uvm.dask.cluster_text import summary
 from rmm_uvm.dask.worker_recording import WorkerRecording, gathered
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.output import written_whole
 from rmm_uvm.report.as_dict import as_dict
+from rmm_uvm.saving import Saving
 
 __all__ = ["FORMAT_VERSION", "ClusterReport", "report"]
 
@@ -84,7 +81,7 @@ async def _report(client: Any, timeout_seconds: float) -> ClusterReport:
     return ClusterReport(workers, made, client.scheduler.address)
 
 
-class ClusterReport:
+class ClusterReport(Saving):
     """What the monitors of a cluster's workers saw.
 
     Parameters
@@ -139,18 +136,6 @@ class ClusterReport:
             "workers": [_worker(worker) for worker in self.workers],
         }
 
-    def save_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, whole or not at all.
-
-        Raises
-        ------
-        DataError
-            It cannot be written.
-        """
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
-        with written_whole(Path(path), "the report") as target:
-            target.write_text(text + "\n", encoding="utf-8")
-
     def html(self) -> str:
         """Return the report as one HTML page that needs no other file and no network.
 
@@ -162,20 +147,6 @@ class ClusterReport:
         from rmm_uvm.dask.cluster_page import page
 
         return page(self.workers, self.made, self.scheduler)
-
-    def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write `html` to a file, whole or not at all.
-
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        DataError
-            It cannot be written.
-        """
-        text = self.html()
-        with written_whole(Path(path), "the report") as target:
-            target.write_text(text, encoding="utf-8")
 
 
 def _worker(worker: WorkerRecording) -> dict[str, Any]:

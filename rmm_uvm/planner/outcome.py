@@ -7,16 +7,14 @@ Does not cover finding it out (`rmm_uvm.planner.planning`) and showing it (`text
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from rmm_uvm.output import written_whole
 from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.request import Options
 from rmm_uvm.planner.result import ReplayResult
 from rmm_uvm.planner.working_set import WorkingSet
+from rmm_uvm.saving import Saving
 
 __all__ = ["Answer", "Card", "Helps", "MachineFacts", "Plan", "Settings", "Variant"]
 
@@ -194,7 +192,7 @@ class Helps:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Saving):
     """What a recorded workload would do on other cards. All of it is simulated.
 
     Attributes
@@ -228,6 +226,8 @@ class Plan:
     ``str(plan)`` is the text that the command prints. Immutable, and so thread-safe.
     """
 
+    _called: ClassVar[str] = "the plan"
+
     workload: Workload
     machine: MachineFacts
     workers: int
@@ -256,24 +256,6 @@ class Plan:
 
         return as_dict(self)
 
-    def to_json(self) -> str:
-        """Return `to_dict` as JSON."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
-
-    def save_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, whole or not at all.
-
-        Raises
-        ------
-        DataError
-            It cannot be written.
-        """
-        content = self.to_json() + "\n"
-        with written_whole(Path(path), "the plan") as target:
-            target.write_text(content, encoding="utf-8")
-
     def html(self) -> str:
         """Return the plan as one HTML page that needs no other file and no network.
 
@@ -285,17 +267,3 @@ class Plan:
         from rmm_uvm.planner.page import page
 
         return page(self)
-
-    def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write `html` to a file, whole or not at all.
-
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        DataError
-            It cannot be written.
-        """
-        content = self.html()
-        with written_whole(Path(path), "the plan") as target:
-            target.write_text(content, encoding="utf-8")

@@ -4,20 +4,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-from pathlib import Path
 from typing import Any
 
-from rmm_uvm.output import written_whole
 from rmm_uvm.report.as_dict import as_dict
 from rmm_uvm.report.text import summary
+from rmm_uvm.saving import Saving
 from rmm_uvm.watch.recording import Recording
 
 __all__ = ["Report"]
 
 
-class Report:
+class Report(Saving):
     """What a monitor saw, for people and programs.
 
     Parameters
@@ -56,18 +53,6 @@ class Report:
         """Return the figures as plain values; `None` for what is not known."""
         return as_dict(self.recording)
 
-    def save_json(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_dict` to a file, whole or not at all.
-
-        Raises
-        ------
-        DataError
-            It cannot be written.
-        """
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
-        with written_whole(Path(path), "the report") as target:
-            target.write_text(text + "\n", encoding="utf-8")
-
     def html(self) -> str:
         """Return the report as one HTML page that needs no other file and no network.
 
@@ -79,20 +64,6 @@ class Report:
         from rmm_uvm.report.page import page
 
         return page(self.recording)
-
-    def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Write `html` to a file, whole or not at all.
-
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        DataError
-            It cannot be written.
-        """
-        text = self.html()
-        with written_whole(Path(path), "the report") as target:
-            target.write_text(text, encoding="utf-8")
 
     def inline(self) -> str:
         """Return advice and timeline for a notebook, as HTML that keeps to itself.
