@@ -6,6 +6,7 @@
 #
 #   check_prerequisites       ends the script with one line when something is missing
 #   require_browser           Chromium for the tests of reports; as root on Debian it is installed
+#   make_builder              what compiles the package and the C++ tests, in build/venv-build: sets $builder
 #   make_environment NAME EXTRAS   installs this package into build/venv-NAME, sets $environment
 #
 # PYTHON and CXX choose another python3 and g++.
@@ -51,11 +52,36 @@ require_browser() {
   fi
 }
 
+# make_venv FOLDER: a virtual environment whose pip runs. One that was interrupted, or belongs to a
+# Python that is gone, is made anew.
+make_venv() {
+  "$1/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$1"
+}
+
+# An environment of its own, so that nothing that only building needs hides what the package lacks.
+make_builder() {
+  builder=$repository/build/venv-build
+  echo "installing what it is built with into ${builder#"$repository"/}"
+  make_venv "$builder"
+  "$builder/bin/python" -c '
+import sys, tomllib
+print(*tomllib.load(open(sys.argv[1], "rb"))["build-system"]["requires"], "cmake", "ninja", sep="\n")
+' "$repository/pyproject.toml" >"$builder/requirements.txt"
+  "$builder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$builder/requirements.txt"
+}
+
 make_environment() {
   environment=$repository/build/venv-$1
-  # An environment whose pip does not run was interrupted, or belongs to a Python that is gone.
-  "$environment/bin/python" -m pip --version >/dev/null 2>&1 ||
-    "$python" -m venv --clear "$environment"
+  make_builder
+  make_venv "$environment"
   echo "installing rmm-uvm[$2] into ${environment#"$repository"/}"
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "${repository}[$2]"
+  local wheels
+  wheels=$(mktemp -d)
+  PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
+    --no-build-isolation --no-deps --wheel-dir "$wheels" "$repository"
+  # Twice, since pip leaves what is installed at the same version.
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$(echo "$wheels"/*.whl)[$2]"
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --force-reinstall --no-deps "$wheels"/*.whl
+  rm -r "$wheels"
 }

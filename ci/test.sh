@@ -11,36 +11,50 @@ source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
 step() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 
 check_prerequisites
-make_environment test mortgage,test
-# Tools come from the environment; apt-get, which may install GoogleTest and
-# Chromium, needs the last two.
-export PATH=$environment/bin:$PATH:/usr/sbin:/sbin PYTHON=$environment/bin/python
+export PATH=$PATH:/usr/sbin:/sbin # apt-get needs them, which may install GoogleTest and Chromium
 require_browser
+work=$(mktemp -d)
+# Where one job fails, those beside it end too.
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$work"' EXIT
 
-step "C++ tests under the sanitizers"
-bash "$repository/ci/test_cpp.sh" sanitizers
+# finished JOB NAME: waits for a job that ran beside others, shows what it wrote, returns its status.
+finished() {
+  local status=0
+  wait "$1" || status=$?
+  cat "$work/$2.log"
+  return "$status"
+}
 
-step "style; clang-tidy reads how the C++ tests were built"
-bash "$repository/ci/check_style.sh" --tidy
+step "what to build with"
+make_builder
+
+# Installing waits for the network most of the time.
+step "C++ tests under the sanitizers; meanwhile the package is installed"
+make_environment test mortgage,test >"$work/install.log" 2>&1 &
+installing=$!
+environment=$repository/build/venv-test
+PYTHON=$builder/bin/python bash "$repository/ci/test_cpp.sh" sanitizers
+finished "$installing" install
+export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 
 # The tests are for the installed package. In the repository's root Python would import the sources,
 # which have no compiled part: hence another directory, and -P.
-elsewhere=$(mktemp -d)
-trap 'rm -rf "$elsewhere"' EXIT
-cd "$elsewhere"
+cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
-step "doctests"
-run_pytest --doctest-modules --pyargs rmm_uvm
-
-# Tests of one process at a time leave a core idle: those of whole programs run beside the others.
-step "Python tests and notebooks"
-status=0
+# Tests of whole programs often wait, and leave a core idle: everything else runs beside them.
+step "tests of whole programs and notebooks; meanwhile style, doctests and all other Python tests"
 run_pytest -m "not gpu" "$repository/tests/integration" >integration.log 2>&1 &
 integration=$!
+status=0
+# clang-tidy reads how the C++ tests were built. Tests go first where processors are few.
+nice bash "$repository/ci/check_style.sh" --tidy || status=$?
+step "doctests"
+run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
+step "Python tests"
 run_pytest -m "not gpu" --ignore "$repository/tests/integration" "$repository/tests" || status=$?
-wait "$integration" || status=$?
-cat integration.log
+step "tests of whole programs and notebooks, from above"
+finished "$integration" integration || status=$?
 [ "$status" -eq 0 ] || exit "$status"
 
 step "done"

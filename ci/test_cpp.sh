@@ -10,10 +10,12 @@
 # sanitizers these two: what CI runs, since asan has every test
 # all        all three
 # benchmark  cost of allocate + free; writes benchmarks/results/cpp_allocate_free.json
-# PYTHON names the interpreter beside which librmm is installed; without librmm there, a virtual
-# environment in build/ gets the wheels that pyproject.toml names.
+# PYTHON names the interpreter beside which librmm is installed; without librmm there,
+# build/venv-build gets the wheels that pyproject.toml names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=ci/prerequisites.sh
+source ci/prerequisites.sh
 
 readonly variant=${1:-plain}
 readonly build=build/cpp
@@ -42,18 +44,13 @@ require_packages() {
 
 # Sets PYTHON to an interpreter that has the wheels to build against, and cmake and ninja in PATH.
 require_wheels() {
-  local python=${PYTHON:-python3}
-  if ! "$python" cpp/cmake/wheel_headers.py >/dev/null 2>&1; then
-    say "no librmm beside $python: installing the build requirements into $build/venv"
-    python3 -m venv "$build/venv"
-    python="$build/venv/bin/python"
-    "$python" -c '
-import tomllib
-for one in tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"]: print(one)
-' >"$build/requirements.txt"
-    "$python" -m pip install -q -r "$build/requirements.txt" cmake ninja
+  local wheels_python=$python
+  if ! "$wheels_python" cpp/cmake/wheel_headers.py >/dev/null 2>&1; then
+    say "no librmm beside $wheels_python: installing the build requirements into build/venv-build"
+    make_builder
+    wheels_python=$builder/bin/python
   fi
-  PYTHON=$("$python" -c 'import sys; print(sys.executable)')
+  PYTHON=$("$wheels_python" -c 'import sys; print(sys.executable)')
   PATH="$(dirname "$PYTHON"):$PATH"
   if ! command -v cmake >/dev/null || ! command -v ninja >/dev/null; then
     "$PYTHON" -m pip install -q cmake ninja
