@@ -62,8 +62,8 @@ class Facts(NamedTuple):
         IPC pool beside it; 0 for none.
     workers : int
         Processes of a host.
-    enough_bytes : int
-        Least capacity with which the workload runs as if it fitted.
+    enough_bytes : int or None
+        Least capacity with which the workload runs as if it fitted; None if it does with none.
     splits : bool
         The input is better split.
     host_bytes : int or None
@@ -75,7 +75,7 @@ class Facts(NamedTuple):
     capacity_bytes: int
     ipc_bytes: int
     workers: int
-    enough_bytes: int
+    enough_bytes: int | None
     splits: bool
     host_bytes: int | None = None
 
@@ -231,7 +231,7 @@ def _initial_reason(facts: Facts, initial_bytes: int) -> str:
 
 
 def _budget(facts: Facts, advised: Variant) -> tuple[int, str]:
-    if facts.enough_bytes <= facts.capacity_bytes:
+    if facts.enough_bytes is not None and facts.enough_bytes <= facts.capacity_bytes:
         return facts.enough_bytes, (
             f"with this much it takes at most {ENOUGH:.2f} times as long as with all; the rest of "
             "the card can serve others"

@@ -16,7 +16,7 @@ from rmm_uvm.planner.result import StageResult
 from rmm_uvm.report.words import plain_name
 from rmm_uvm.units import format_bytes
 
-__all__ = ["BEARABLE", "TOLERABLE", "Asked", "more_data", "splitting"]
+__all__ = ["BEARABLE", "TOLERABLE", "Asked", "more_data", "no_card_is_enough", "splitting"]
 
 TOLERABLE = 1.25
 """Slowdown up to which an answer is a plain yes."""
@@ -36,8 +36,9 @@ class Asked(NamedTuple):
         Most bytes allocated at a time.
     advised : Variant
         How the workload runs there with the advised settings.
-    tolerable_bytes : int
-        Least managed capacity with which it takes at most `TOLERABLE` times as long.
+    tolerable_bytes : int or None
+        Least managed capacity with which it takes at most `TOLERABLE` times as long; None if none
+        is enough.
     machine : str
         The machine that is simulated, with its label.
     host_bytes : int or None
@@ -50,7 +51,7 @@ class Asked(NamedTuple):
     capacity_bytes: int
     peak_bytes: int
     advised: Variant
-    tolerable_bytes: int
+    tolerable_bytes: int | None
     machine: str
     host_bytes: int | None
     fullest: StageResult | None = None
@@ -70,6 +71,8 @@ def splitting(asked: Asked) -> Answer:
     if slowdown is None:
         where = f" in {plain_name(failed.stage)}" if failed and failed.stage else ""
         wanted = f", where it asks for {format_bytes(failed.nbytes)}" if failed else ""
+        if parts == 1:
+            in_parts = "The card has room for it: the host needs more memory."
         return Answer(
             question,
             "no",
@@ -107,6 +110,23 @@ def more_data(asked: Asked) -> Answer:
     question = "Can I train on more data?"
     card = _card(asked)
     plain = asked.capacity_bytes / asked.peak_bytes
+    than = f"cudaMalloc memory ends at {plain:.2f} times at the latest"
+    most = ""
+    if asked.fullest is not None and asked.fullest.name:
+        most = (
+            f" The stage that holds most is {plain_name(asked.fullest.name, 60)}, with "
+            f"{format_bytes(asked.fullest.peak_live_bytes)}."
+        )
+    now = "run out of memory"
+    if asked.advised.slowdown is not None:
+        now = f"take {asked.advised.slowdown:.2f} times as long as if they fitted"
+    if asked.tolerable_bytes is None:
+        return Answer(
+            question,
+            "no",
+            f"No: on {card} already these data {now}, and {no_card_is_enough(asked.host_bytes)}; "
+            f"{than}.{most}",
+        )
     managed = asked.capacity_bytes / asked.tolerable_bytes
     limited = ""
     if asked.host_bytes is not None:
@@ -116,20 +136,7 @@ def more_data(asked: Asked) -> Answer:
             managed = max(host, plain)
             limited = f", since the host has {format_bytes(asked.host_bytes)} for them"
     gain = managed / plain - 1
-    most = ""
-    if asked.fullest is not None and asked.fullest.name:
-        most = (
-            f" The stage that holds most is {plain_name(asked.fullest.name, 60)}, with "
-            f"{format_bytes(asked.fullest.peak_live_bytes)}."
-        )
-    than = f"cudaMalloc memory ends at {plain:.2f} times at the latest"
     if managed < 1:
-        slowdown = asked.advised.slowdown
-        now = (
-            "run out of memory"
-            if slowdown is None
-            else f"take {slowdown:.2f} times as long as if they fitted"
-        )
         return Answer(
             question,
             "no",
@@ -152,6 +159,19 @@ def more_data(asked: Asked) -> Answer:
         f"Yes: on {card} {managed:.2f} times these data run within {TOLERABLE:.2f} times the time "
         f"for as many that fit{limited}; {than}, so that is {_more(gain)}.{most}",
     )
+
+
+def no_card_is_enough(host_bytes: int | None) -> str:
+    """Return in words that no card does, as part of a sentence.
+
+    Parameters
+    ----------
+    host_bytes : int or None
+        Host memory for one process; None if it is not limited.
+    """
+    if host_bytes is None:
+        return "no card is enough"
+    return f"no card is enough with {format_bytes(host_bytes)} of host memory for a process"
 
 
 def _more(gain: float) -> str:

@@ -40,6 +40,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
             "working_set_window_seconds": plan.working_set.window_seconds,
         },
         "fitting_seconds": plan.fitting_seconds,
+        "host_bytes": plan.host_bytes,
         "enough_bytes": plan.enough_bytes,
         "tolerable_bytes": plan.tolerable_bytes,
         "curve": [{"capacity_bytes": size, "slowdown": slow} for size, slow in plan.curve],

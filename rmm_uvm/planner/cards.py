@@ -18,7 +18,7 @@ from rmm_uvm.planner.settling import Trial, tried
 from rmm_uvm.planner.working_set import WorkingSet
 from rmm_uvm.sizing import ipc_pool_bytes
 
-__all__ = ["Around", "least_capacity", "planned_card"]
+__all__ = ["Around", "least_capacity", "planned_card", "ways_to_run"]
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,26 @@ class Around:
     staged: bool
 
 
-def planned_card(around: Around, device_bytes: int) -> Card:
-    """Return one card, everything on it replayed and told."""
+def ways_to_run(around: Around, device_bytes: int) -> tuple[Variant, ...]:
+    """Return the workload replayed on a card in all ways that are asked for, the defaults first."""
     runs, request = around.runs, around.request
-    peak_bytes = runs.workload.peak_live_bytes
-    ipc_bytes = ipc_pool_bytes("auto", device_bytes) if request.workers > 1 else 0
-    capacity_bytes = whole_blocks(device_bytes - ipc_bytes)
+    capacity_bytes = whole_blocks(device_bytes - _ipc_bytes(around, device_bytes))
     variants = [runs.variant(capacity_bytes, options) for options in request.options]
     if _moves(variants[0]):
         variants += [runs.variant(capacity_bytes, options) for options in request.alternatives]
+    return tuple(variants)
+
+
+def planned_card(around: Around, device_bytes: int) -> Card:
+    """Return one card, everything on it replayed and told.
+
+    Best after `ways_to_run` of all cards: what is said of one then agrees with the others.
+    """
+    runs, request = around.runs, around.request
+    peak_bytes = runs.workload.peak_live_bytes
+    ipc_bytes = _ipc_bytes(around, device_bytes)
+    capacity_bytes = whole_blocks(device_bytes - ipc_bytes)
+    variants = ways_to_run(around, device_bytes)
     facts = Facts(
         peak_bytes=peak_bytes,
         slab_bytes=sum(slab.nbytes for slab in runs.workload.slabs),
@@ -89,7 +100,7 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         capacity_bytes=capacity_bytes,
         oversubscription_factor=peak_bytes / capacity_bytes,
         working_set_factor=around.touched.nbytes / capacity_bytes,
-        variants=tuple(variants),
+        variants=variants,
         advised=advised,
         host_bytes=variants[0].result.host_page_bytes * request.workers,
         settings=settings(facts, variants[0], advised, sized=sized),
@@ -98,22 +109,37 @@ def planned_card(around: Around, device_bytes: int) -> Card:
     )
 
 
-def least_capacity(runs: Runs, most_slowdown: float, options: Options = DEFAULTS) -> int:
-    """Return the least managed capacity, bytes, at which a slowdown is not passed."""
+def least_capacity(runs: Runs, most_slowdown: float, options: Options = DEFAULTS) -> int | None:
+    """Return the least managed capacity, bytes, at which a slowdown is not passed.
+
+    None if it is passed with room for everything too, which is so where the host has too little
+    memory for what the CPU touches. Contradicts no replay that was done before.
+    """
     return smallest_capacity(
-        lambda size: runs.variant(size, options).slowdown, runs.fitting_device_bytes, most_slowdown
+        lambda size: runs.variant(size, options).slowdown,
+        runs.fitting_device_bytes,
+        most_slowdown,
+        known=runs.capacities(options),
     )
 
 
-def _least_here(runs: Runs, capacity_bytes: int, advised: Variant, most_slowdown: float) -> int:
+def _least_here(
+    runs: Runs, capacity_bytes: int, advised: Variant, most_slowdown: float
+) -> int | None:
     """Return the least capacity, bytes, with the advised options; agrees with what this card does.
 
-    The search knows the curve at some places only, and it need not be monotonous.
+    Where those are not enough even with room for everything, the defaults may be.
     """
     found = least_capacity(runs, most_slowdown, advised.options)
+    if found is None:
+        found = least_capacity(runs, most_slowdown)
     if advised.slowdown is not None and advised.slowdown <= most_slowdown:
-        return min(found, capacity_bytes)
-    return max(found, capacity_bytes + BLOCK_BYTES)
+        return capacity_bytes if found is None else min(found, capacity_bytes)
+    return None if found is None else max(found, capacity_bytes + BLOCK_BYTES)
+
+
+def _ipc_bytes(around: Around, device_bytes: int) -> int:
+    return ipc_pool_bytes("auto", device_bytes) if around.request.workers > 1 else 0
 
 
 def _fullest(runs: Runs) -> StageResult:

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from rmm_uvm.planner.headline import enough_text
 from rmm_uvm.planner.outcome import Card, Plan
 from rmm_uvm.report import axes, style
 from rmm_uvm.report.charts import Chart, Key
@@ -63,12 +64,9 @@ def slowdown_against_capacity(plan: Plan) -> Chart:
     tooltips = [("memory", "@size"), ("times as long", "@y{0.00}")]
     chart.add_tools(HoverTool(tooltips=tooltips, renderers=points))
     ran_out = [size for size, slow in plan.curve if slow is None]
-    caption = (
-        f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted; "
-        f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time."
-    )
+    caption = enough_text(plan)
     if ran_out:
-        caption += f" With {format_bytes(max(ran_out))} it runs out of memory."
+        caption += f" With {_sizes(ran_out)} it runs out of memory."
     legend = tuple(_key(line) for line in (_DEFAULTS, _ADVISED, _FITTING))
     return Chart("slowdown", "Time against capacity", chart, legend, caption, _HEIGHT)
 
@@ -132,6 +130,12 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     )
     legend = (_key(live), _key(resident, area=style.AREA_COLOUR), _key(capacity))
     return Chart(f"memory_{number}", "Memory over time", chart, legend, caption, _HEIGHT)
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    if len(sizes) == 1:
+        return format_bytes(sizes[0])
+    return f"{len(sizes)} sizes, up to {format_bytes(max(sizes))},"
 
 
 def _line(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
 
@@ -18,9 +18,10 @@ def smallest_capacity(
     fitting_bytes: int,
     most_slowdown: float,
     *,
+    known: Iterable[int] = (),
     steps: int = _STEPS,
-) -> int:
-    """Return the least managed capacity, bytes, at which a slowdown is not passed.
+) -> int | None:
+    """Return the least managed capacity, bytes, at which a slowdown is not passed; None if none is.
 
     Parameters
     ----------
@@ -31,8 +32,11 @@ def smallest_capacity(
         Capacity at which everything has room.
     most_slowdown : float
         Bound, >= 1.
+    known : iterable of int
+        Capacities, bytes, whose slowdown costs nothing to ask for. The result is above all of them
+        that pass the bound, so that it contradicts none.
     steps : int
-        Calls of `slowdown` at most; the result is exact to `fitting_bytes` / 2**steps.
+        The result is exact to `fitting_bytes` / 2**steps, or a block.
 
     Notes
     -----
@@ -42,14 +46,26 @@ def smallest_capacity(
     --------
     >>> smallest_capacity(lambda size: 1.0 if size >= 24 << 20 else 2.0, 64 << 20, 1.25) >> 20
     24
+    >>> smallest_capacity(lambda size: None, 64 << 20, 1.25) is None
+    True
     """
-    good, bad = whole_blocks(fitting_bytes), 0
-    for _ in range(steps):
+
+    def is_enough(size: int) -> bool:
+        found = slowdown(size)
+        return found is not None and found <= most_slowdown
+
+    top = whole_blocks(fitting_bytes)
+    if not is_enough(top):
+        return None
+    told = {size: is_enough(size) for size in known if size < top}
+    bad = max((size for size, enough in told.items() if not enough), default=0)
+    good = min((size for size, enough in told.items() if enough and size > bad), default=top)
+    exact = max(top >> steps, BLOCK_BYTES)
+    while good - bad > exact:
         middle = whole_blocks((good + bad) / 2)
-        if middle in (good, bad) or good - bad <= BLOCK_BYTES:
+        if middle in (good, bad):
             break
-        found = slowdown(middle)
-        if found is not None and found <= most_slowdown:
+        if is_enough(middle):
             good = middle
         else:
             bad = middle

@@ -207,8 +207,11 @@ class Plan(Saving):
         Most bytes touched in a window, and its length.
     fitting_seconds : float
         Predicted time with room for everything.
-    enough_bytes, tolerable_bytes : int
-        Least managed capacity with which the workload takes at most 1.05, and 1.25, times that.
+    host_bytes : int or None
+        Host memory for one process; None for as much as it wants.
+    enough_bytes, tolerable_bytes : int or None
+        Least managed capacity with which the workload takes at most 1.05, and 1.25, times that;
+        None if it would not on any card, since the host has too little memory.
     cards : tuple of Card
         In ascending order of size.
     curve : tuple of (int, float or None)
@@ -233,8 +236,9 @@ class Plan(Saving):
     workers: int
     working_set: WorkingSet
     fitting_seconds: float
-    enough_bytes: int
-    tolerable_bytes: int
+    host_bytes: int | None
+    enough_bytes: int | None
+    tolerable_bytes: int | None
     cards: tuple[Card, ...]
     curve: tuple[tuple[int, float | None], ...]
     helps: Helps | None

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Variant
 from rmm_uvm.planner.text import (
     called,
     evicting_stages,
-    helps_text,
     opening,
     options_text,
     setting_rows,

@@ -16,7 +16,7 @@ from rmm_uvm.errors import DataError
 from rmm_uvm.planner.advice import ENOUGH, helps_most
 from rmm_uvm.planner.answers import TOLERABLE
 from rmm_uvm.planner.capacities import card_sizes
-from rmm_uvm.planner.cards import Around, least_capacity, planned_card
+from rmm_uvm.planner.cards import Around, least_capacity, planned_card, ways_to_run
 from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.notes import notes
 from rmm_uvm.planner.outcome import MachineFacts, Plan
@@ -160,6 +160,8 @@ def plan_workload(
     touched = working_set(workload)
     around = Around(runs, trial, request, facts, touched, staged=staged)
     sizes = request.device_bytes or card_sizes(workload.peak_live_bytes)
+    for size in sizes:
+        ways_to_run(around, size)
     cards = tuple(planned_card(around, size) for size in sizes)
     return Plan(
         workload=workload,
@@ -167,6 +169,7 @@ def plan_workload(
         workers=request.workers,
         working_set=touched,
         fitting_seconds=runs.fitting_seconds,
+        host_bytes=request.own_host_bytes,
         enough_bytes=least_capacity(runs, ENOUGH),
         tolerable_bytes=least_capacity(runs, TOLERABLE),
         cards=cards,

@@ -120,11 +120,11 @@ class Runs:
     @property
     def curve(self) -> tuple[tuple[int, float | None], ...]:
         """Capacities, bytes, and slowdowns of all replays with the defaults, in ascending order."""
-        return tuple(
-            (size, self.variant(size).slowdown)
-            for size, options in sorted(self._done)
-            if options == DEFAULTS
-        )
+        return tuple((size, self.variant(size).slowdown) for size in self.capacities(DEFAULTS))
+
+    def capacities(self, options: Options) -> tuple[int, ...]:
+        """Return the capacities, bytes, that were replayed with some options, ascending."""
+        return tuple(size for size, one in sorted(self._done) if one == options)
 
     @property
     def fitting_seconds(self) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Settings, Variant
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.report import words
@@ -15,7 +16,6 @@ from rmm_uvm.units import format_bytes
 __all__ = [
     "called",
     "evicting_stages",
-    "helps_text",
     "opening",
     "options_text",
     "setting_rows",
@@ -60,25 +60,6 @@ def opening(plan: Plan) -> tuple[str, ...]:
         f"{format_bytes(plan.working_set.nbytes)} in "
         f"{words.clock_text(plan.working_set.window_seconds)}; with room for everything "
         f"{words.clock_text(plan.fitting_seconds)}",
-    )
-
-
-def helps_text(plan: Plan) -> str:
-    """Return which step between the cards helps most."""
-    if len(plan.cards) == 1:
-        return _enough(plan)
-    if plan.helps is None:
-        return f"No larger card than {_size(plan.cards[0])} makes it faster. {_enough(plan)}"
-    helps = plan.helps
-    before = (
-        "from running out of memory"
-        if helps.from_slowdown is None
-        else f"from {helps.from_slowdown:.2f}"
-    )
-    return (
-        f"The step that helps most: {format_bytes(helps.from_bytes)} to "
-        f"{format_bytes(helps.to_bytes)}, {before} to {helps.to_slowdown or 1.0:.2f} times the "
-        f"time with room for everything. {_enough(plan)}"
     )
 
 
@@ -184,13 +165,6 @@ def _card(card: Card) -> Iterable[str]:
     yield f"  {called(card.settings)}"
     for name, value, reason in setting_rows(card.settings):
         yield from _wrapped(f"{name} {value}: {reason}", "    ")
-
-
-def _enough(plan: Plan) -> str:
-    return (
-        f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted, and "
-        f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time."
-    )
 
 
 def _readable(settings: Settings) -> Iterable[tuple[str, object]]:

@@ -9,9 +9,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.planner import Plan
+from rmm_uvm.planner.advice import ENOUGH
+from rmm_uvm.planner.answers import TOLERABLE
 from rmm_uvm.planner.curve import smallest_capacity
 from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.planning import plan_workload
@@ -235,9 +239,52 @@ def test_json_has_every_figure_and_no_numpy() -> None:
 
 
 def test_search_ends_at_a_block_and_finds_nothing_below_a_card_that_is_always_too_small() -> None:
-    assert smallest_capacity(lambda size: None, 64 * MIB, 1.25) == 64 * MIB
+    assert smallest_capacity(lambda size: None, 64 * MIB, 1.25) is None
+    assert smallest_capacity(lambda size: 1.3, 64 * MIB, 1.25) is None
     assert smallest_capacity(lambda size: 1.0, 64 * MIB, 1.25, steps=40) == 2 * MIB
     exact = smallest_capacity(
         lambda size: 1.0 if size >= 22 * MIB else 9.0, 64 * MIB, 1.25, steps=40
     )
     assert exact == 22 * MIB
+
+
+def test_search_beside_known_capacities_contradicts_none_of_them() -> None:
+    def uneven(size: int) -> float:
+        return 2.0 if size < 8 * MIB or size == 40 * MIB else 1.0
+
+    assert smallest_capacity(uneven, 64 * MIB, 1.25) == 8 * MIB
+    found = smallest_capacity(uneven, 64 * MIB, 1.25, known=[6 * MIB, 40 * MIB, 56 * MIB])
+    assert found == 42 * MIB
+    assert smallest_capacity(uneven, 64 * MIB, 1.25, known=[6 * MIB, 8 * MIB]) == 8 * MIB
+
+
+def test_host_too_small_for_every_card_is_told_and_no_capacity_is_enough() -> None:
+    short = FakeReplay(host_needed_bytes=4 * GIB)
+    plan = planned(replay=short, host_memory="2GiB")
+    assert plan.enough_bytes is plan.tolerable_bytes is plan.helps is None
+    assert [card.defaults.slowdown for card in plan.cards] == [None, None]
+    for card in plan.cards:
+        assert card.splitting.verdict == card.more_data.verdict == "no"
+        assert "no card is enough with 2.00 GiB of host memory" in card.more_data.text
+        assert card.settings.device_budget_bytes == card.capacity_bytes
+    assert "The card has room for it: the host needs more" in plan.cards[1].splitting.text
+    enough = planned(replay=short, host_memory="4GiB")
+    assert enough.enough_bytes is not None
+    assert "no card is enough" not in enough.cards[1].more_data.text
+    assert json.loads(plan.to_json())["enough_bytes"] is None
+
+
+@given(st.integers(1, 20), st.integers(0, 12), st.floats(0.2, 3.0))
+@settings(max_examples=30, deadline=None)
+def test_any_capacity_that_is_enough_contradicts_no_card(
+    card_gib: int, out_below_gib: int, factor: float
+) -> None:
+    replay = FakeReplay({"never": factor}, runs_out_below_bytes=out_below_gib * GIB)
+    plan = planned(replay=replay, **{DEVICE: [card_gib * GIB, (card_gib + 3) * GIB]})
+    for card in plan.cards:
+        for least, bound in ((plan.enough_bytes, ENOUGH), (plan.tolerable_bytes, TOLERABLE)):
+            slow = card.defaults.slowdown
+            within = slow is not None and slow <= bound
+            assert least is not None
+            assert within or card.capacity_bytes < least
+            assert not within or least <= card.capacity_bytes

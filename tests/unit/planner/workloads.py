@@ -102,6 +102,7 @@ class FakeReplay:
 
     factors: dict[Any, float] = field(default_factory=dict)
     runs_out_below_bytes: int = 0
+    host_needed_bytes: int = 0
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     def __call__(
@@ -135,6 +136,7 @@ class FakeReplay:
             for n, name in enumerate(workload.stages)
         )
         out = device_bytes < self.runs_out_below_bytes
+        out |= host_bytes is not None and host_bytes < self.host_needed_bytes
         return ReplayResult(
             device_bytes=device_bytes,
             recorded_seconds=workload.seconds,

@@ -1,0 +1,74 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a plan says of all its cards together, in sentences that agree with its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rmm_uvm.planner.answers import no_card_is_enough
+from rmm_uvm.planner.outcome import Card, Helps, Plan
+from rmm_uvm.units import format_bytes
+
+__all__ = ["enough_text", "helps_text", "ran_out_text"]
+
+
+def helps_text(plan: Plan) -> str:
+    """Return which step between the cards helps most, where memory ends, and how much is enough."""
+    said = [_step(plan), ran_out_text(plan), enough_text(plan)]
+    return " ".join(one for one in said if one)
+
+
+def enough_text(plan: Plan) -> str:
+    """Return the least capacities for 1.05 and for 1.25 times the time; why there are none."""
+    if plan.enough_bytes is None or plan.tolerable_bytes is None:
+        said = no_card_is_enough(plan.host_bytes)
+        return f"{said[0].upper()}{said[1:]}."
+    return (
+        f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted, and "
+        f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time."
+    )
+
+
+def ran_out_text(plan: Plan) -> str:
+    """Return on which cards it runs out of memory; empty if on none."""
+    always = [card for card in plan.cards if all(one.slowdown is None for one in card.variants)]
+    defaults = [
+        card for card in plan.cards if card.defaults.slowdown is None and card not in always
+    ]
+    said = []
+    if always:
+        ways = " in every way that was replayed" if len(always[0].variants) > 1 else ""
+        on = "every card" if len(always) == len(plan.cards) > 1 else _named(always)
+        said.append(f"It runs out of memory on {on}{ways}.")
+    if defaults:
+        said.append(f"With the default settings it runs out of memory on {_named(defaults)}.")
+    return " ".join(said)
+
+
+def _step(plan: Plan) -> str:
+    if len(plan.cards) == 1:
+        return ""
+    if plan.helps is not None:
+        return _helping(plan.helps)
+    ran = [card for card in plan.cards if card.defaults.slowdown is not None]
+    if not ran:
+        return "" if plan.enough_bytes is not None else "No larger card helps."
+    # Nothing that is larger saves time, and where it is the other way round the table says so.
+    return f"No larger card than {format_bytes(ran[0].device_bytes)} makes it faster."
+
+
+def _helping(helps: Helps) -> str:
+    before = "from running out of memory"
+    if helps.from_slowdown is not None:
+        before = f"from {helps.from_slowdown:.2f}"
+    return (
+        f"The step that helps most: {format_bytes(helps.from_bytes)} to "
+        f"{format_bytes(helps.to_bytes)}, {before} to {helps.to_slowdown or 1.0:.2f} times the "
+        "time with room for everything."
+    )
+
+
+def _named(cards: Sequence[Card]) -> str:
+    names = [format_bytes(card.device_bytes) for card in cards]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

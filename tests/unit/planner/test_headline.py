@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The sentences above the cards: they agree with the table, whoever runs out of memory."""
+
+from __future__ import annotations
+
+from rmm_uvm.planner.headline import enough_text, helps_text, ran_out_text
+
+from .test_planning import DEVICE, planned
+from .workloads import GIB, FakeReplay
+
+SHORT = FakeReplay(host_needed_bytes=4 * GIB)
+
+
+def test_headline_of_cards_that_run_names_the_step_and_what_is_enough() -> None:
+    text = helps_text(planned())
+    assert text.startswith("The step that helps most: 8.00 GiB to 16.00 GiB, from 1.43 to 1.00")
+    assert "are enough to run as if it fitted" in text
+    assert "out of memory" not in text
+
+
+def test_headline_where_all_cards_run_out_names_no_card_that_is_faster() -> None:
+    replay = FakeReplay(runs_out_below_bytes=12 * GIB)
+    plan = planned(replay=replay, **{DEVICE: [8 * GIB, 11 * GIB]})
+    text = helps_text(plan)
+    assert text.startswith("It runs out of memory on every card in every way that was replayed.")
+    assert "makes it faster" not in text
+    # A card that was not asked for would do; with too little host memory none would.
+    assert enough_text(plan) in text
+    text = helps_text(planned(replay=SHORT, host_memory="2GiB"))
+    assert text.startswith("No larger card helps. It runs out of memory on every card")
+    assert text.endswith("No card is enough with 2.00 GiB of host memory for a process.")
+    assert "are enough" not in text
+
+
+def test_headline_where_some_cards_run_out_names_them() -> None:
+    replay = FakeReplay(runs_out_below_bytes=9 * GIB)
+    plan = planned(replay=replay, **{DEVICE: [4 * GIB, 8 * GIB, 16 * GIB, 24 * GIB]})
+    text = helps_text(plan)
+    assert "8.00 GiB to 16.00 GiB, from running out of memory to 1.00 times" in text
+    assert "It runs out of memory on 4.00 GiB and 8.00 GiB in every way" in text
+    equal = planned(replay=replay, **{DEVICE: [16 * GIB, 24 * GIB]})
+    assert helps_text(equal).startswith("No larger card than 16.00 GiB makes it faster. ")
+    assert ran_out_text(equal) == ""
+
+
+def test_headline_of_one_card_that_runs_out_says_so() -> None:
+    (card,) = [8 * GIB]
+    text = helps_text(planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB), **{DEVICE: [card]}))
+    assert text.startswith("It runs out of memory on 8.00 GiB in every way that was replayed.")
+    assert not helps_text(planned(**{DEVICE: [card]})).startswith("It runs out")
+
+
+def test_headline_says_where_only_the_defaults_run_out() -> None:
+    class Modal(FakeReplay):
+        """Runs out of memory with the defaults alone."""
+
+        def __call__(self, *args: object, **how: object) -> object:  # type: ignore[override]
+            self.runs_out_below_bytes = 9 * GIB if how["prefetch"] == "auto" else 0
+            return super().__call__(*args, **how)  # type: ignore[arg-type]
+
+    plan = planned(replay=Modal())
+    assert plan.cards[0].advised.options.prefetch != "auto"
+    text = helps_text(plan)
+    assert "With the default settings it runs out of memory on 8.00 GiB." in text
+    assert "in every way" not in text
