@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rmm_uvm.planner.advice import ENOUGH, Facts, best, settings
+from rmm_uvm.planner.advice import ENOUGH, Facts, best
 from rmm_uvm.planner.answers import TOLERABLE, Asked, more_data, splitting
 from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
 from rmm_uvm.planner.curve import smallest_capacity
 from rmm_uvm.planner.outcome import Card, MachineFacts, Variant
+from rmm_uvm.planner.reasons import settings
 from rmm_uvm.planner.request import DEFAULTS, Options, Request
 from rmm_uvm.planner.result import StageResult
 from rmm_uvm.planner.runs import Runs
@@ -79,7 +80,9 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         splits=False,
         host_bytes=request.own_host_bytes,
     )
-    advised, sized = tried(around.trial, facts, variants[0], best(variants))
+    replayed = best(variants)
+    settled = tried(around.trial, facts, variants[0], replayed)
+    advised = settled.variant
     asked = Asked(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
@@ -103,7 +106,7 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         variants=variants,
         advised=advised,
         host_bytes=variants[0].result.host_page_bytes * request.workers,
-        settings=settings(facts, variants[0], advised, sized=sized),
+        settings=settings(facts, variants[0], settled, replayed),
         splitting=whole,
         more_data=more_data(asked),
     )

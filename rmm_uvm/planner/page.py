@@ -9,11 +9,11 @@ from typing import Any
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Variant
+from rmm_uvm.planner.request import options_text
 from rmm_uvm.planner.text import (
     called,
     evicting_stages,
     opening,
-    options_text,
     setting_rows,
 )
 from rmm_uvm.report import template, words

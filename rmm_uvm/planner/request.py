@@ -13,7 +13,15 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner.capacities import whole_blocks
 from rmm_uvm.units import format_bytes, parse_bytes
 
-__all__ = ["DEFAULTS", "Options", "Policy", "Prefetch", "Request", "checked_request"]
+__all__ = [
+    "DEFAULTS",
+    "Options",
+    "Policy",
+    "Prefetch",
+    "Request",
+    "checked_request",
+    "options_text",
+]
 
 Prefetch = Literal["auto", "always", "never"]
 Policy = Literal["driver", "discard-dead"]
@@ -46,6 +54,18 @@ class Options:
 
 DEFAULTS = Options()
 """What runs where nothing is set."""
+
+
+def options_text(options: Options) -> str:
+    """Return in what a way to run differs from the defaults."""
+    differs = []
+    if options.prefetch != DEFAULTS.prefetch:
+        differs.append(f"prefetch {options.prefetch}")
+    if options.driver_prefetch_threshold != DEFAULTS.driver_prefetch_threshold:
+        differs.append(f"threshold {options.driver_prefetch_threshold} %")
+    if options.policy != DEFAULTS.policy:
+        differs.append(options.policy)
+    return ", ".join(differs) or "defaults"
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from typing import NamedTuple, Protocol
 
 from rmm_uvm.planner.advice import WORTH_SETTING, Facts, default_sizes, pool_sizes
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import Options
 
-__all__ = ["Trial", "tried"]
+__all__ = ["Settled", "Trial", "Tried", "tried"]
 
 
 class Trial(Protocol):
@@ -30,10 +31,44 @@ class Trial(Protocol):
         """Return the modelled seconds of driver work; None for running out of memory."""
 
 
-def tried(
-    trial: Trial | None, facts: Facts, defaults: Variant, advised: Variant
-) -> tuple[Variant, bool]:
-    """Return the variant that stays advised, and whether sizes of the pool do.
+class Tried(NamedTuple):
+    """One way to run, tried with the pool itself.
+
+    Attributes
+    ----------
+    variant : Variant
+        The way.
+    sized : bool
+        With the sizes of `pool_sizes`, and not with those of `default_sizes`.
+    seconds : float or None
+        Modelled time of driver work; None for running out of memory.
+    """
+
+    variant: Variant
+    sized: bool
+    seconds: float | None
+
+
+class Settled(NamedTuple):
+    """What is advised after all.
+
+    Attributes
+    ----------
+    variant : Variant
+        The way to run.
+    sized : bool
+        Whether sizes of the pool are advised too.
+    told : tuple of Tried
+        All that was tried, the defaults first; empty if nothing was.
+    """
+
+    variant: Variant
+    sized: bool
+    told: tuple[Tried, ...] = ()
+
+
+def tried(trial: Trial | None, facts: Facts, defaults: Variant, advised: Variant) -> Settled:
+    """Return what stays advised: the fastest of all, or the defaults if none gains a hundredth.
 
     Parameters
     ----------
@@ -43,30 +78,32 @@ def tried(
         Of workload and card.
     defaults, advised : Variant
         What runs where nothing is set, and what replays speak for.
-
-    Returns
-    -------
-    tuple
-        The fastest of all combinations; the defaults where none is faster by a hundredth.
     """
     if trial is None or not trial.able:
-        return advised, True
+        return Settled(advised, sized=True)
     as_default, as_advised = default_sizes(facts), pool_sizes(facts)
 
-    def seconds(variant: Variant, *, sized: bool) -> float:
+    def run(variant: Variant, *, sized: bool) -> Tried:
         sizes = as_advised if sized else as_default
         found = trial(facts.capacity_bytes, facts.host_bytes, sizes, variant.options)
-        return float("inf") if found is None else found
+        return Tried(variant, sized, found)
 
-    usual = seconds(defaults, sized=False)
+    usual = run(defaults, sized=False)
     # In one slab that holds everything nothing hangs on where the pool puts things. Elsewhere it
     # does, and a program run again is a little faster or slower.
     in_one_slab = as_advised[0] >= facts.peak_bytes
     if in_one_slab and advised is defaults:
-        return defaults, seconds(defaults, sized=True) <= usual
+        sized = run(defaults, sized=True)
+        return Settled(defaults, _seconds(sized) <= _seconds(usual), (usual, sized))
     ways = [(advised, True), (advised, False), (defaults, True)]
     if advised is defaults:
         ways = ways[:1]
-    told = [(seconds(variant, sized=sized), variant, sized) for variant, sized in ways]
-    least, variant, sized = min(told, key=lambda one: one[0])
-    return (variant, sized) if least < usual * WORTH_SETTING else (defaults, False)
+    told = [run(variant, sized=sized) for variant, sized in ways]
+    least = min(told, key=_seconds)
+    if _seconds(least) < _seconds(usual) * WORTH_SETTING:
+        return Settled(least.variant, least.sized, (usual, *told))
+    return Settled(defaults, sized=False, told=(usual, *told))
+
+
+def _seconds(tried: Tried) -> float:
+    return math.inf if tried.seconds is None else tried.seconds

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Settings, Variant
-from rmm_uvm.planner.request import DEFAULTS, Options
+from rmm_uvm.planner.request import options_text
 from rmm_uvm.report import words
 from rmm_uvm.units import format_bytes
 
@@ -17,7 +17,6 @@ __all__ = [
     "called",
     "evicting_stages",
     "opening",
-    "options_text",
     "setting_rows",
     "text",
 ]
@@ -61,18 +60,6 @@ def opening(plan: Plan) -> tuple[str, ...]:
         f"{words.clock_text(plan.working_set.window_seconds)}; with room for everything "
         f"{words.clock_text(plan.fitting_seconds)}",
     )
-
-
-def options_text(options: Options) -> str:
-    """Return in what a way to run differs from the defaults."""
-    differs = []
-    if options.prefetch != DEFAULTS.prefetch:
-        differs.append(f"prefetch {options.prefetch}")
-    if options.driver_prefetch_threshold != DEFAULTS.driver_prefetch_threshold:
-        differs.append(f"threshold {options.driver_prefetch_threshold} %")
-    if options.policy != DEFAULTS.policy:
-        differs.append(options.policy)
-    return ", ".join(differs) or "defaults"
 
 
 def called(settings: Settings) -> str:

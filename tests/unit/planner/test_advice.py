@@ -16,11 +16,12 @@ from rmm_uvm.planner.advice import (
     default_sizes,
     helps_most,
     parts_needed,
-    settings,
 )
-from rmm_uvm.planner.outcome import Variant
+from rmm_uvm.planner.outcome import Settings, Variant
+from rmm_uvm.planner.reasons import settings as settings_of
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.result import OutOfMemory
+from rmm_uvm.planner.settling import Settled, Tried
 
 from .workloads import GIB, FakeReplay, Machine, etl
 
@@ -44,6 +45,11 @@ def variant(seconds: float | None, options: Options = DEFAULTS) -> Variant:
         result = dataclasses.replace(result, out_of_memory=OutOfMemory(1, "join", 5))
         return Variant(options, result, None, None)
     return Variant(options, result, seconds, seconds / 10)
+
+
+def settings(facts: Facts, defaults: Variant, advised: Variant, *, sized: bool = True) -> Settings:
+    """Return the settings that replays alone speak for."""
+    return settings_of(facts, defaults, Settled(advised, sized))
 
 
 def reason(name: str, **changes: int) -> str:
@@ -130,7 +136,7 @@ def test_sizes_that_are_not_advised_are_left_out_of_the_call() -> None:
     found = settings(FACTS, variant(10.0), variant(10.0), sized=False)
     assert found.initial_pool_bytes is found.maximum_pool_bytes is None
     assert found.keywords() == {"prefetch": "auto"}
-    assert "others gain nothing" in dict(found.reasons)["pool sizes"]
+    assert "others gain less than a hundredth" in dict(found.reasons)["pool sizes"]
 
 
 def test_default_sizes_are_half_the_card_and_what_the_host_backs() -> None:
@@ -194,3 +200,60 @@ def test_step_out_of_running_out_of_memory_helps_most() -> None:
 )
 def test_no_step_helps_where_none_saves_time(cards: list[tuple[int, float | None]]) -> None:
     assert helps_most(cards) is None
+
+
+def reasons_of(settled: Settled, defaults: Variant, replayed: Variant) -> dict[str, str]:
+    return dict(settings_of(FACTS, defaults, settled, replayed).reasons)
+
+
+def test_faster_replay_that_the_pool_rejects_is_named_with_its_times() -> None:
+    defaults, faster = variant(15.0), variant(12.0, Options("never", 5))
+    told = (
+        Tried(defaults, False, 2.0),
+        Tried(faster, True, 2.5),
+        Tried(faster, False, 2.25),
+        Tried(defaults, True, 3.0),
+    )
+    why = reasons_of(Settled(defaults, False, told), defaults, faster)
+    assert why["prefetch"] == (
+        "the default: prefetch never, threshold 5 % is faster only when replayed, 1.20 times as "
+        "long as if it fitted, against 1.50 times with the defaults; with the pool itself 2.2 s "
+        "of driver work, against 2.0 s by default"
+    )
+    assert (
+        "11.00 GiB and 31.00 GiB 2.5 s of driver work, with the defaults 2.0 s"
+        in (why["pool sizes"])
+    )
+    stays = reasons_of(Settled(defaults, False, told[::3]), defaults, defaults)
+    assert "only when replayed" not in stays["prefetch"]
+
+
+def test_faster_replay_that_runs_out_of_memory_with_the_pool_says_so() -> None:
+    defaults, faster = variant(15.0), variant(12.0, Options("always"))
+    told = (Tried(defaults, False, 2.0), Tried(faster, True, None), Tried(faster, False, None))
+    why = reasons_of(Settled(defaults, False, told), defaults, faster)
+    assert "with the pool itself running out of memory, against 2.0 s" in why["prefetch"]
+
+
+def test_mode_that_the_pool_confirms_has_the_times_of_both() -> None:
+    defaults, faster = variant(15.0), variant(12.0, Options("always"))
+    told = (Tried(defaults, False, 2.0), Tried(faster, True, 1.5), Tried(faster, False, 1.0))
+    why = reasons_of(Settled(faster, False, told), defaults, faster)
+    assert "with the pool itself 1.0 s of driver work, against 2.0 s" in why["prefetch"]
+    assert "with the defaults 1.0 s" in why["pool sizes"]
+
+
+def test_reasons_where_everything_runs_out_of_memory_name_nothing_as_faster() -> None:
+    defaults = variant(None)
+    told = (Tried(defaults, False, None), Tried(defaults, True, None))
+    why = reasons_of(Settled(defaults, False, told), defaults, defaults)
+    assert why["prefetch"] == "the default: every way that was replayed runs out of memory"
+    assert "runs out of memory with others too" in why["pool sizes"]
+
+
+def test_threshold_says_who_sets_it_and_how() -> None:
+    found = settings(FACTS, variant(15.0), variant(12.0, Options("auto", 5)))
+    why = dict(found.reasons)["uvm_perf_prefetch_threshold"]
+    assert "modprobe nvidia_uvm uvm_perf_prefetch_threshold=5" in why
+    assert "root" in why
+    assert "modprobe" not in str(settings(FACTS, variant(15.0), variant(15.0)).reasons)

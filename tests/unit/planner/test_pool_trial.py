@@ -123,26 +123,36 @@ def test_fastest_way_with_the_pool_is_what_stays_advised(
 ) -> None:
     ways = [("always", True), ("always", False), ("auto", True), ("auto", False)]
     trial = RuledTrial(dict(zip(ways, told, strict=True)))
-    assert tried(trial, FACTS, DEFAULT, OTHER) == expected
+    assert tried(trial, FACTS, DEFAULT, OTHER)[:2] == expected
 
 
 def test_defaults_that_are_advised_stay_without_sizes_where_those_are_slower() -> None:
     slower = RuledTrial({("auto", True): 2.0, ("auto", False): 1.0})
-    assert tried(slower, FACTS, DEFAULT, DEFAULT) == (DEFAULT, False)
+    assert tried(slower, FACTS, DEFAULT, DEFAULT)[:2] == (DEFAULT, False)
     faster = RuledTrial({("auto", True): 1.0, ("auto", False): 1.2})
-    assert tried(faster, FACTS, DEFAULT, DEFAULT) == (DEFAULT, True)
+    assert tried(faster, FACTS, DEFAULT, DEFAULT)[:2] == (DEFAULT, True)
 
 
 def test_one_slab_that_holds_everything_is_advised_where_it_takes_as_long() -> None:
     fits = FACTS._replace(capacity_bytes=256 * MIB)
     alike = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0}, fits)
-    assert tried(alike, fits, DEFAULT, DEFAULT) == (DEFAULT, True)
+    assert tried(alike, fits, DEFAULT, DEFAULT)[:2] == (DEFAULT, True)
     slower = RuledTrial({("auto", True): 1.1, ("auto", False): 1.0}, fits)
-    assert tried(slower, fits, DEFAULT, DEFAULT) == (DEFAULT, False)
+    assert tried(slower, fits, DEFAULT, DEFAULT)[:2] == (DEFAULT, False)
     short = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0})
-    assert tried(short, FACTS, DEFAULT, DEFAULT) == (DEFAULT, False)
+    assert tried(short, FACTS, DEFAULT, DEFAULT)[:2] == (DEFAULT, False)
+
+
+def test_what_was_tried_is_told_with_the_defaults_first() -> None:
+    ways = [("always", True), ("always", False), ("auto", True), ("auto", False)]
+    trial = RuledTrial(dict(zip(ways, (3.0, None, 2.0, 1.0), strict=True)))
+    told = tried(trial, FACTS, DEFAULT, OTHER).told
+    assert told == (
+        (DEFAULT, False, 1.0), (OTHER, True, 3.0), (OTHER, False, None), (DEFAULT, True, 2.0)
+    )  # fmt: skip
+    assert tried(None, FACTS, DEFAULT, OTHER).told == ()
 
 
 def test_without_a_trial_replays_alone_decide() -> None:
-    assert tried(None, FACTS, DEFAULT, OTHER) == (OTHER, True)
+    assert tried(None, FACTS, DEFAULT, OTHER)[:2] == (OTHER, True)
     assert DEFAULT.options == DEFAULTS
