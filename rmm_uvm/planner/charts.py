@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,11 +36,9 @@ def slowdown_against_capacity(plan: Plan) -> Chart:
     chart.xaxis.axis_label = f"device memory for managed data, {unit}"
     chart.xaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     chart.xaxis.ticker = BasicTicker()
-    sizes = [size for size, slow in plan.curve if slow is not None]
-    slows = [slow for _, slow in plan.curve if slow is not None]
     advised = [(card.capacity_bytes, card.advised.slowdown) for card in plan.cards]
-    advised = [(size, slow) for size, slow in advised if slow is not None]
-    chart.y_range.end = max([*slows, *(slow or 0.0 for _, slow in advised), 1.0]) * 1.08
+    slows = [slow for _, slow in (*plan.curve, *advised) if slow is not None]
+    chart.y_range.end = max([*slows, 1.0]) * 1.08
     chart.add_layout(
         Span(
             location=1.0,
@@ -50,12 +49,12 @@ def slowdown_against_capacity(plan: Plan) -> Chart:
         )
     )
     points = []
-    for line, xs, ys, marker in (
-        (_DEFAULTS, sizes, slows, "circle"),
-        (_ADVISED, [size for size, _ in advised], [slow for _, slow in advised], "square"),
-    ):
+    for line, curve, marker in ((_DEFAULTS, plan.curve, "circle"), (_ADVISED, advised, "square")):
         source = _source(
-            x=[size / scale for size in xs], y=ys, size=[format_bytes(size) for size in xs]
+            x=[size / scale for size, _ in curve],
+            # No line is drawn to what runs out of memory, nor over it.
+            y=[math.nan if slow is None else slow for _, slow in curve],
+            size=[format_bytes(size) for size, _ in curve],
         )
         _line(chart.line, line, "x", "y", source)
         points.append(
@@ -66,7 +65,7 @@ def slowdown_against_capacity(plan: Plan) -> Chart:
     ran_out = [size for size, slow in plan.curve if slow is None]
     caption = enough_text(plan)
     if ran_out:
-        caption += f" With {_sizes(ran_out)} it runs out of memory."
+        caption += f" At {_sizes(ran_out)} it runs out of memory."
     legend = tuple(_key(line) for line in (_DEFAULTS, _ADVISED, _FITTING))
     return Chart("slowdown", "Time against capacity", chart, legend, caption, _HEIGHT)
 

@@ -91,7 +91,8 @@ def _card(plan: Plan, card: Card, charts: Any) -> dict[str, Any]:
         "settings": setting_rows(card.settings),
         "variants": [
             (
-                options_text(one.options) + (" (advised)" if one is card.advised else ""),
+                options_text(one.options)
+                + (" (advised)" if one is card.advised and one.slowdown is not None else ""),
                 *_times(one),
                 words.size(one.result.to_device_bytes),
                 words.size(one.result.evicted_bytes),
@@ -104,6 +105,12 @@ def _card(plan: Plan, card: Card, charts: Any) -> dict[str, Any]:
         ],
         "charts": charts,
     }
+
+
+def _way(card: Card, variant: Variant) -> str:
+    # Where everything runs out of memory nothing is advised.
+    advised = variant is card.advised and variant.slowdown is not None
+    return options_text(variant.options) + " (advised)" * advised
 
 
 def _times(variant: Variant) -> tuple[str, str]:

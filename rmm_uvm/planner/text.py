@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Settings, Variant
-from rmm_uvm.planner.request import options_text
+from rmm_uvm.planner.table import table
 from rmm_uvm.report import words
 from rmm_uvm.units import format_bytes
 
@@ -21,20 +21,16 @@ __all__ = [
     "text",
 ]
 
-_WIDTH = 100
+_WIDTH = 80
 _MOST_STAGES = 3
-_HEADERS = (
-    "card", "factor", "working set", "time", "x fitting", "to device", "to host", "evicted",
-    "host memory",
-)  # fmt: skip
 
 
 def text(plan: Plan) -> str:
     """Return the text; its first line says that all of it is simulated, and on which machine."""
     parts = [
-        *opening(plan),
+        *(line for part in opening(plan) for line in _opening_lines(plan, part)),
         "",
-        *_table(plan),
+        *table(plan),
         "",
         *_wrapped(helps_text(plan)),
         *_evictions(plan),
@@ -52,7 +48,8 @@ def opening(plan: Plan) -> tuple[str, ...]:
     return (
         f"Simulated on {words.plain_name(str(machine))}. Nothing of this ran on a GPU.",
         f"machine: {words.plain_name(machine.gpu, 60)}, {words.plain_name(machine.link, 60)}",
-        f"{words.plain_name(str(workload.source), 200)}",
+        _source(plan),
+        *_ends_early(plan),
         f"{workload.allocations:,} allocations in {words.clock_text(workload.seconds)}{each}, "
         f"recorded on: {where}",
         f"peak {format_bytes(workload.peak_live_bytes)}, working set "
@@ -60,6 +57,20 @@ def opening(plan: Plan) -> tuple[str, ...]:
         f"{words.clock_text(plan.working_set.window_seconds)}; with room for everything "
         f"{words.clock_text(plan.fitting_seconds)}",
     )
+
+
+def _opening_lines(plan: Plan, part: str) -> Sequence[str]:
+    # A path stays as it is, with all its spaces.
+    return [part] if part == _source(plan) else _wrapped(part)
+
+
+def _source(plan: Plan) -> str:
+    return words.plain_name(str(plan.workload.source), 200)
+
+
+def _ends_early(plan: Plan) -> Iterable[str]:
+    if plan.workload.cut_off:
+        yield f"The recording ends early: {words.plain_name(plan.workload.cut_off, 200)}."
 
 
 def called(settings: Settings) -> str:
@@ -90,45 +101,6 @@ def evicting_stages(variant: Variant) -> list[tuple[str, int]]:
     return sorted(found, key=lambda row: -row[1])
 
 
-def _table(plan: Plan) -> list[str]:
-    rows: list[tuple[str, ...]] = [_HEADERS]
-    names = [""]
-    for card in plan.cards:
-        for variant in card.variants:
-            first = variant is card.defaults
-            rows.append(_row(card, variant, plan.workers, first=first))
-            chosen = " <- advised" if variant is card.advised else ""
-            names.append(options_text(variant.options) + chosen if len(card.variants) > 1 else "")
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines = []
-    for row, name in zip(rows, names, strict=True):
-        cells = "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        lines.append(f"{cells}  {name}".rstrip())
-    return lines
-
-
-def _row(card: Card, variant: Variant, workers: int, *, first: bool) -> tuple[str, ...]:
-    result = variant.result
-    head = ("", "", "")
-    if first:
-        head = (
-            _size(card),
-            f"{card.oversubscription_factor:.2f}",
-            f"{card.working_set_factor:.2f}",
-        )
-    time = ("no memory", "-")
-    if variant.predicted_seconds is not None and variant.slowdown is not None:
-        time = (words.clock_text(variant.predicted_seconds), f"{variant.slowdown:.2f}")
-    return (
-        *head,
-        *time,
-        format_bytes(result.to_device_bytes),
-        format_bytes(result.to_host_bytes),
-        format_bytes(result.evicted_bytes),
-        format_bytes(result.host_page_bytes * workers),
-    )
-
-
 def _evictions(plan: Plan) -> list[str]:
     kind = "size of allocation" if plan.by_size_class else "stage"
     lines: list[str] = []
@@ -149,9 +121,20 @@ def _card(card: Card) -> Iterable[str]:
     yield f"On {_size(card)}"
     for answer in (card.splitting, card.more_data):
         yield from _wrapped(f"{answer.question} {answer.text}", "  ")
-    yield f"  {called(card.settings)}"
+    yield from _call_lines(card.settings)
     for name, value, reason in setting_rows(card.settings):
         yield from _wrapped(f"{name} {value}: {reason}", "    ")
+
+
+def _call_lines(settings: Settings) -> Iterable[str]:
+    """Yield the call, in several lines where one is too long; Python reads them all the same."""
+    line = f"  {called(settings)}"
+    if len(line) <= _WIDTH:
+        yield line
+        return
+    yield "  rmm_uvm.reinitialize("
+    yield from (f"      {name}={value!r}," for name, value in _readable(settings))
+    yield "  )"
 
 
 def _readable(settings: Settings) -> Iterable[tuple[str, object]]:

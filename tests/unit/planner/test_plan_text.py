@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import AvailabilityError, DataError
+from rmm_uvm.planner import Plan
+from rmm_uvm.planner.table import short_size
 from rmm_uvm.planner.text import called
 
 from .test_planning import planned
-from .workloads import GIB, FakeReplay, Machine, etl
+from .workloads import GIB, MIB, FakeReplay, Machine, etl
 
 
 def test_first_line_says_that_it_is_simulated_and_on_which_machine() -> None:
@@ -30,14 +32,22 @@ def test_machine_that_was_not_measured_is_labelled_wherever_it_is_named() -> Non
     assert "published only" not in str(planned())
 
 
-def test_table_has_a_row_for_every_way_to_run() -> None:
+def test_table_has_a_row_for_every_way_to_run_and_a_star_for_what_is_advised() -> None:
     lines = str(planned(replay=FakeReplay({"never": 0.5}))).splitlines()
-    first = next(place for place, line in enumerate(lines) if "8.00 GiB    1.25" in line)
-    assert [line.split("GiB")[-1].strip() for line in lines[first : first + 3]] == [
-        "defaults",
+    first = next(place for place, line in enumerate(lines) if "8.00 GiB   1.25" in line)
+    assert [line[:26].strip() for line in lines[first + 1 : first + 3]] == [
         "prefetch always",
-        "prefetch never <- advised",
+        "* prefetch never",
     ]
+    assert not lines[first].startswith("*")
+    assert lines[first + 3].startswith("*  16.00 GiB")
+    slower = str(planned(replay=FakeReplay({"never": 2.0, "always": 2.0})))
+    assert "\n*   8.00 GiB   1.25" in slower
+    assert "* prefetch" not in slower
+
+
+def test_table_without_other_ways_has_no_star() -> None:
+    assert "*" not in str(planned(device_memory=[16 * GIB]))
 
 
 def test_evictions_are_told_by_stage_or_by_size() -> None:
@@ -60,24 +70,76 @@ def test_stage_that_holds_most_is_named_where_there_are_stages() -> None:
 
 
 def test_settings_are_a_call_that_python_can_read() -> None:
-    card = planned(workers=2).cards[0]
-    call = called(card.settings)
-    assert call in str(planned(workers=2))
-    assert eval(call.replace("rmm_uvm.reinitialize", "dict"))["prefetch"] == "auto"
+    plan = planned(workers=2)
+    call = called(plan.cards[0].settings)
+    assert "\n" not in call
+    begin = str(plan).index("rmm_uvm.reinitialize(")
+    shown = str(plan)[begin : str(plan).index(")", begin) + 1]
+    assert "\n" in shown
+    told = [eval(one.replace("rmm_uvm.reinitialize", "dict")) for one in (call, shown)]
+    assert told[0] == told[1]
+    assert told[0]["prefetch"] == "auto"
 
 
 def test_card_that_runs_out_of_memory_says_so_in_its_row() -> None:
     text = str(planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB)))
-    assert re.search(r"8\.00 GiB .* no memory +- ", text)
+    assert re.search(r"\n +8\.00 GiB .* out of +memory ", text)
+    assert "*" not in text[: text.index("16.00 GiB")].replace("*  ", "", 1)
     assert "from running out of memory to 1.00 times" in " ".join(text.split())
 
 
-def test_no_line_is_wider_than_a_wide_terminal() -> None:
-    thresholds = {"driver_prefetch_threshold": [51, 5], "policy": ["driver", "discard-dead"]}
-    for plan in (planned(workers=4), planned(**thresholds)):
-        # The call is one line, to be copied.
-        lines = [line for line in str(plan).splitlines() if "reinitialize(" not in line]
-        assert max(map(len, lines)) <= 140
+WAYS = {
+    "driver_prefetch_threshold": [51, 100],
+    "policy": ["driver", "discard-dead"],
+    "prefetch": ["auto", "always", "never"],
+}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        planned(workers=4),
+        planned(**WAYS),
+        planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB), **WAYS),
+        planned(etl(peak_bytes=999 * GIB, seconds=360_000.0), **WAYS, workers=1000),
+        planned(etl(peak_bytes=1023 * MIB), device_memory=["16MiB", "1023MiB"]),
+        planned(etl(cut_off="the trace is damaged: a chunk does not match its checksum")),
+        planned(machine=Machine(name="rtx6000-blackwell-pcie5", gpu="g" * 60, measured=False)),
+    ],
+    ids=["workers", "ways", "out of memory", "large", "small", "cut off", "long names"],
+)
+def test_no_line_is_wider_than_80_columns(plan: Plan) -> None:
+    assert max(map(len, str(plan).splitlines())) <= 80
+
+
+def test_columns_of_the_table_stand_below_each_other() -> None:
+    lines = str(planned(**WAYS)).splitlines()
+    begin = next(
+        place for place, line in enumerate(lines) if line.split()[:2] == ["card", "factor"]
+    )
+    rows = lines[begin : begin + 25]
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert "always 100 % discard-dead" in " ".join(rows)
+    assert lines[begin + 25].startswith("* advised.")
+
+
+def test_sizes_of_the_table_are_short() -> None:
+    sizes = [0, 1, 1023, 1 << 20, (1 << 20) - 1, 99_950 << 10, 1023 << 30, 8 << 50]
+    assert max(len(short_size(size)) for size in sizes) == 8
+    assert short_size(99_950 << 10) == "97.6 MiB"
+
+
+def test_path_of_the_recording_keeps_its_spaces() -> None:
+    path = Path("a folder  with " + "many words " * 8) / "etl.trace"
+    assert str(path) in str(planned(etl(source=path))).splitlines()
+
+
+def test_recording_that_ends_early_is_told_before_the_table() -> None:
+    cut = planned(etl(cut_off="the last line is cut off"))
+    said = "The recording ends early: the last line is cut off."
+    for text, table in ((str(cut), "factor"), (cut.html(), "<table")):
+        assert 0 < text.index(said) < text.index(table)
+    assert "ends early" not in str(planned())
 
 
 def test_names_of_strangers_cannot_move_the_cursor_or_write_html() -> None:

@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The lines of a plan's chart: where a card runs out of memory they are broken."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rmm_uvm.planner import Plan
+from rmm_uvm.planner.charts import slowdown_against_capacity
+from rmm_uvm.planner.result import ReplayResult
+
+from .test_planning import DEVICE, planned
+from .workloads import GIB, FakeReplay
+
+CARDS = [4 * GIB, 6 * GIB, 8 * GIB, 16 * GIB]
+
+
+class InBetween(FakeReplay):
+    """Runs out of memory from 5 to 7 GiB only."""
+
+    def __call__(self, *args: Any, **how: Any) -> ReplayResult:
+        self.runs_out_below_bytes = 7 * GIB if how["device_bytes"] > 5 * GIB else 0
+        return super().__call__(*args, **how)
+
+
+def lines(plan: Plan) -> list[list[float]]:
+    """Return the heights of the two lines, defaults and advised."""
+    chart = slowdown_against_capacity(plan).model
+    sources = [one.data_source for one in chart.renderers if type(one.glyph).__name__ == "Line"]
+    return [list(source.data["y"]) for source in sources]
+
+
+def test_line_of_what_is_advised_is_broken_where_a_card_runs_out_of_memory() -> None:
+    defaults, advised = lines(planned(replay=InBetween({"never": 0.7}), **{DEVICE: CARDS}))
+    assert [math.isnan(height) for height in advised] == [False, True, False, False]
+    assert any(map(math.isnan, defaults))
+
+
+def test_line_of_what_is_advised_is_whole_where_no_card_runs_out_of_memory() -> None:
+    for heights in lines(planned(replay=FakeReplay({"never": 0.7}), **{DEVICE: CARDS})):
+        assert not any(map(math.isnan, heights))
