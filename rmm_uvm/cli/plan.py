@@ -4,26 +4,37 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
+from rmm_uvm.cli.once import OnceCommand
+from rmm_uvm.cli.option_words import in_options
 from rmm_uvm.cli.progress import replay_bar
+from rmm_uvm.cli.standard_input import NAME, piped
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+
+if TYPE_CHECKING:
+    from rmm_uvm.planner import Plan
 
 __all__ = ["command"]
 
 _FILE = click.Path(path_type=Path)
+_PIPE = Path("-")
 
 
 class _List(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
     """Values with commas between them."""
 
     name = "list"
+    takes_commas = True
 
     def __init__(self, *, numbers: bool = False) -> None:
         self._numbers = numbers
@@ -40,13 +51,26 @@ class _List(click.ParamType):  # type: ignore[type-arg] # generic since click 8.
         return tuple(int(part) if part.isascii() and part.isdigit() else part for part in parts)
 
 
-@click.command("plan")
+def _list_option(
+    name: str, metavar: str, meaning: str, default: str | None = None, *, numbers: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return an option that takes values with commas between them."""
+    return click.option(
+        name,
+        type=_List(numbers=numbers),
+        default=default,
+        show_default=default is not None,
+        metavar=f"{metavar},...",
+        help=meaning,
+    )
+
+
+@click.command("plan", cls=OnceCommand)
 @click.argument("trace", type=_FILE)
-@click.option(
+@_list_option(
     "--device-memory",
-    type=_List(),
-    metavar="SIZE,...",
-    help="Card sizes such as 16GiB,24GiB; by default those around the workload's peak.",
+    "SIZE",
+    "Card sizes such as 16GiB,24GiB; by default those around the workload's peak.",
 )
 @click.option(
     "--profile",
@@ -57,27 +81,23 @@ class _List(click.ParamType):  # type: ignore[type-arg] # generic since click 8.
     metavar="NAME",
     help="Machine profile to simulate: a name, or a .toml file.",
 )
-@click.option(
+@_list_option(
     "--prefetch",
-    type=_List(),
-    metavar="MODE,...",
-    help="auto, always, never; by default auto, and the others where it moves data.",
+    "MODE",
+    "auto, always, never; by default auto, and the others where it moves data.",
 )
-@click.option(
+@_list_option(
     "--driver-prefetch-threshold",
-    type=_List(numbers=True),
-    default="51",
-    show_default=True,
-    metavar="PERCENT,...",
-    help="The UVM kernel driver's uvm_perf_prefetch_threshold.",
+    "PERCENT",
+    "The UVM kernel driver's uvm_perf_prefetch_threshold.",
+    "51",
+    numbers=True,
 )
-@click.option(
+@_list_option(
     "--policy",
-    type=_List(),
-    default="driver",
-    show_default=True,
-    metavar="NAME,...",
-    help="driver, discard-dead: what dropping dead data would save.",
+    "NAME",
+    "driver, discard-dead: what dropping dead data would save.",
+    "driver",
 )
 @click.option(
     "--workers",
@@ -97,42 +117,91 @@ class _List(click.ParamType):  # type: ignore[type-arg] # generic since click 8.
 @click.option(
     "--device", type=click.IntRange(0), metavar="N", help="Of a recording of several devices."
 )
-@click.option("--html", type=_FILE, metavar="FILE", help="Write a page with charts.")
-@click.option("--json", "json_file", type=_FILE, metavar="FILE", help="Write all figures.")
-def command(*, trace: Path, html: Path | None, json_file: Path | None, **options: Any) -> None:
+@click.option(
+    "--html", type=_FILE, metavar="FILE", help="Write a page with charts; - is standard output."
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Write all figures; - is standard output.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    trace: Path,
+    html: Path | None,
+    json_file: Path | None,
+    **options: Any,
+) -> None:
     """Tell what a recorded workload would do on other cards, without one.
 
     TRACE is a file of `rmm-uvm run --trace`, or a log of RMM's logging adaptor; either may be
-    gzipped. It is replayed on the simulated device, once for each card and way to run: time
-    against that with room for everything, bytes moved, evictions, host memory, and the settings
-    to use. No GPU is needed.
+    gzipped; - is standard input. It is replayed on the simulated device, once for each card and way
+    to run: time against that with room for everything, bytes moved, evictions, host memory, and the
+    settings to use. No GPU is needed.
 
     Exit status: 0 done, 1 an error, 2 an argument or a file that cannot be used.
     """
+    called = NAME if trace == _PIPE else str(trace)
     try:
         _check_files(trace, html, json_file)
-        from rmm_uvm.planner import plan
-
-        with replay_bar() as show:
-            made = plan(trace, progress=show, **options)
-        if html is not None:
-            made.save_html(html)
-        if json_file is not None:
-            made.save_json(json_file)
+        made = _planned(trace, options)
+        # Last what goes to standard output: that other files cannot be written is told before.
+        for path, save in sorted(
+            ((html, _save_html), (json_file, _save_json)), key=lambda one: one[0] == _PIPE
+        ):
+            if path is not None:
+                save(made, path)
     except (ConfigurationError, DataError) as error:
-        click.echo(f"Error: {error}", err=True)
+        names = (param.name or "" for param in ctx.command.params)
+        click.echo(f"Error: {in_options(str(error), names)}", err=True)
         sys.exit(2)
     except MemoryError:
-        click.echo(f"Error: {trace} describes more memory than can be replayed here", err=True)
+        click.echo(f"Error: {called} describes more memory than can be replayed here", err=True)
         sys.exit(2)
+    if _PIPE in (html, json_file):
+        return
     # Names and paths are printed as they are, brackets and colons too.
     Console(markup=False, emoji=False, highlight=False, soft_wrap=True).print(str(made))
+
+
+def _planned(trace: Path, options: dict[str, Any]) -> Plan:
+    """Return the plan of a file, or of what comes through a pipe."""
+    from rmm_uvm.planner import plan
+
+    with contextlib.ExitStack() as stack:
+        path = stack.enter_context(piped()) if trace == _PIPE else trace
+        show = stack.enter_context(replay_bar())
+        made = plan(path, progress=show, **options)
+    if trace == _PIPE:
+        made = dataclasses.replace(
+            made, workload=dataclasses.replace(made.workload, source=Path(NAME))
+        )
+    return made
+
+
+def _save_html(made: Plan, path: Path) -> None:
+    if path == _PIPE:
+        click.echo(made.html())
+    else:
+        made.save_html(path)
+
+
+def _save_json(made: Plan, path: Path) -> None:
+    if path == _PIPE:
+        click.echo(made.to_json())
+    else:
+        made.save_json(path)
 
 
 def _check_files(trace: Path, html: Path | None, json_file: Path | None) -> None:
     """Refuse what could only fail after all the work."""
     for option, path in (("--html", html), ("--json", json_file)):
-        if path is None:
+        if path is None or path == _PIPE:
             continue
         if path.is_dir():
             raise ConfigurationError(f"{option} {path} is a folder: name a file")

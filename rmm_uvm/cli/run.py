@@ -16,6 +16,7 @@ import click
 
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.numbers import finite
+from rmm_uvm.cli.once import OnceCommand
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.run import outputs, program
 from rmm_uvm.run.program import Program
@@ -69,7 +70,7 @@ def split(words: Sequence[str], valued: frozenset[str]) -> Split:
     return Split(tuple(words), "", ())
 
 
-class _RunCommand(click.Command):
+class _RunCommand(OnceCommand):
     """A command whose options end where the program begins."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

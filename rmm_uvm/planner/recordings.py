@@ -173,6 +173,6 @@ def _chosen(files: list[Path], device: int | None) -> Path:
             return file
     there = ", ".join(str(device_of(file)) for file in files)
     raise DataError(
-        f"there are logs of the devices {there} beside {files[0]}: choose one with device= "
-        f"(--device)" + ("" if device is None else f"; {device} is none of them")
+        f"there are logs of the devices {there} beside {files[0]}: choose one with device="
+        + ("" if device is None else f"; {device} is none of them")
     )

@@ -188,7 +188,7 @@ class _Building:
         if not self._chosen and len(others):
             raise DataError(
                 f"{self._path} is of several devices, {self._device} and {others[0]} among them: "
-                "choose one with device= (--device)"
+                "choose one with device="
             )
         self._others.update(others.tolist())
         return part.events[here], part.numbers[here]

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 import rmm_uvm
 from rmm_uvm.cli.plan import command
 from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.planner import Plan
 
 MIB = 1 << 20
@@ -58,21 +59,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         program(device, uvm.devices[0].managed_mr)
     (found / "etl.trace.gz").write_bytes(gzip.compress(trace.read_bytes()))
     (found / "etl.csv").write_text(LOG)
+    (found / "two.dev0.csv").write_text(LOG)
+    (found / "two.dev1.csv").write_text(LOG)
     (found / "empty.trace").write_bytes(b"")
     with rmm_uvm.monitor(driver="simulated:64MiB", trace=found / "nothing.trace", on_finding=None):
         pass
     return found
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command there."""
-    return subprocess.run(
+def run(
+    folder: Path, *arguments: str, stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command there, with the contents of a file there coming through a pipe."""
+    result = subprocess.run(
         [sys.executable, "-P", "-c", MAIN, "plan", *arguments],
         capture_output=True,
-        text=True,
+        input=None if stdin is None else (folder / stdin).read_bytes(),
         cwd=folder,
         timeout=100,
         check=False,
+    )
+    return subprocess.CompletedProcess(
+        result.args, result.returncode, result.stdout.decode(), result.stderr.decode()
     )
 
 
@@ -197,17 +205,29 @@ def test_file_that_is_missing_is_one_line_of_the_whole_program_too(folder: Path)
         (["."], "."),
         (["etl.trace", "--profile", "gtx1080"], "there is no machine 'gtx1080'"),
         (["etl.trace", "--profile", "nowhere.toml"], "nowhere.toml"),
-        (["etl.trace", "--device-memory", "0"], "device_memory='0': a size must be greater"),
-        (["etl.trace", "--device-memory", "16GiB,"], "device_memory='': expected"),
-        (["etl.trace", "--device-memory", "large"], "device_memory='large': expected"),
-        (["etl.trace", "--device-memory", "1GiB,1024MiB"], "has 1.00 GiB twice"),
-        (["etl.trace", "--driver-prefetch-threshold", "101"], "threshold=101"),
-        (["etl.trace", "--driver-prefetch-threshold", "-5"], "threshold='-5'"),
-        (["etl.trace", "--prefetch", "often"], "prefetch='often': use auto, always, never"),
-        (["etl.trace", "--policy", "lru"], "policy='lru'"),
-        (["etl.trace", "--workers", "0"], "workers=0"),
-        (["etl.trace", "--host-memory", "-1"], "host_memory='-1'"),
+        (["etl.trace", "--device-memory", "0"], "--device-memory 0: a size must be greater"),
+        (["etl.trace", "--device-memory", "16GiB,"], "--device-memory '': expected"),
+        (["etl.trace", "--device-memory", "large"], "--device-memory large: expected"),
+        (["etl.trace", "--device-memory", "1GiB,1024MiB"], "--device-memory has 1.00 GiB twice"),
+        (
+            ["etl.trace", "--driver-prefetch-threshold", "101"],
+            "-prefetch-threshold 101: a whole",
+        ),
+        (
+            ["etl.trace", "--driver-prefetch-threshold", "-5"],
+            "-prefetch-threshold -5: a whole",
+        ),
+        (["etl.trace", "--prefetch", "often"], "--prefetch often: use auto, always, never"),
+        (["etl.trace", "--policy", "lru"], "--policy lru: use"),
+        (["etl.trace", "--workers", "0"], "--workers 0: a number"),
+        (["etl.trace", "--host-memory", "-1"], "--host-memory -1: expected"),
         (["etl.trace", "--device", "3"], "device"),
+        (["etl.trace", "--device-memory", "24"], "--device-memory 24: a card has 16.00 MiB at"),
+        (["etl.trace", "--fitting-seconds", "nan"], "--fitting-seconds nan: a time"),
+        (["etl.trace", "--prefetch", "auto,auto"], "--prefetch has auto twice"),
+        (["etl.trace", "--policy", "driver,driver"], "--policy has driver twice"),
+        (["etl.trace", "--driver-prefetch-threshold", "5,05"], "threshold has 5 twice"),
+        (["two.csv"], "choose one with --device"),
         (["etl.trace", "--html", "."], "--html . is a folder"),
         (["etl.trace", "--json", "no/where.json"], "there is no folder"),
         (["etl.trace", "--json", "a", "--html", "a"], "name the same file"),
@@ -222,3 +242,77 @@ def test_what_cannot_be_used_is_one_line_and_status_2(
     assert message in result.stderr
     assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        ("--profile", "a100-pcie4", "--profile", "h200-pcie5"),
+        ("--profile", "a100-pcie4", "--machine", "h200-pcie5"),
+        ("--workers", "2", "--workers=2"),
+        ("--device-memory", "64MiB", "--device-memory", "96MiB"),
+        ("--json", "a", "--json", "b"),
+    ],
+)
+def test_option_that_is_given_twice_is_refused(
+    folder: Path, twice: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(command, ["etl.trace", *twice])
+    assert (result.exit_code, result.stdout) == (2, "")
+    first = "--profile (or --machine)" if "--profile" in twice else twice[0]
+    assert f"{first} is given twice: give it once" in result.stderr
+    assert ("with commas" in result.stderr) == (twice[0] == "--device-memory")
+    assert not (folder / "b").exists()
+
+
+def test_json_on_standard_output_is_all_that_is_printed(folder: Path) -> None:
+    result = run(folder, "etl.trace", "--device-memory", "96MiB", "--json", "-")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert json.loads(result.stdout)["cards"][0]["device_bytes"] == 96 * MIB
+    assert not (folder / "-").exists()
+    page = run(folder, "etl.trace", "--device-memory", "96MiB", "--html", "-", "--json", "p.json")
+    assert page.stdout.startswith("<!DOCTYPE html>")
+    assert json.loads((folder / "p.json").read_text())["cards"]
+    both = run(folder, "etl.trace", "--html", "-", "--json", "-")
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "--html and --json name the same file" in both.stderr
+
+
+@pytest.mark.parametrize("name", ["etl.trace", "etl.trace.gz", "etl.csv"])
+def test_recording_through_a_pipe_is_planned_as_from_a_file(folder: Path, name: str) -> None:
+    piped = run(folder, "-", "--device-memory", "96MiB", stdin=name)
+    assert (piped.returncode, piped.stderr) == (0, "")
+    from_file = run(folder, name, "--device-memory", "96MiB")
+    assert piped.stdout == from_file.stdout.replace(f"\n{name}\n", "\nstandard input\n")
+
+
+def test_broken_recording_through_a_pipe_names_standard_input(folder: Path) -> None:
+    result = run(folder, "-", stdin="nothing.trace")
+    assert result.returncode == 2
+    assert result.stderr.startswith("Error: standard input has no allocation")
+
+
+def test_standard_input_that_is_a_terminal_is_refused_with_a_hint(folder: Path) -> None:
+    ours, theirs = os.openpty()
+    try:
+        result = subprocess.run(
+            [sys.executable, "-P", "-c", MAIN, "plan", "-"],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert result.returncode == 2
+    assert "which is a terminal: pipe one, or name a file" in result.stderr
+
+
+def test_message_of_python_names_the_argument(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^device_memory='24': a card"):
+        rmm_uvm.plan(folder / "etl.trace", "24")
+    with pytest.raises(DataError, match=r"choose one with device=$"):
+        rmm_uvm.plan(folder / "two.csv")
