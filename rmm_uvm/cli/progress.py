@@ -89,17 +89,20 @@ def comparison_bar(titles: Sequence[str]) -> Iterator[Callable[[int, PipelinePro
 
 @contextlib.contextmanager
 def replay_bar() -> Iterator[Callable[[PlanProgress], None]]:
-    """Show what of a plan is being read or replayed."""
+    """Show what of a plan is being read, replayed or tried: the bar is that of the step.
+
+    How many steps there will be depends on what they find, and so is not shown. A step of unknown
+    length has a bar that only moves.
+    """
     with _bar() as bar:
         task = bar.add_task("planning", total=None, what="")
 
         def show(progress: PlanProgress) -> None:
-            replays = f"replay {progress.replays}: " if progress.replays else ""
-            bar.update(
-                task,
-                completed=progress.done,
-                total=progress.total or None,
-                what=f"{replays}{progress.what}",
-            )
+            step = f"replay {progress.replays}" if progress.replays else "planning"
+            step = f"pool trial {progress.trials}" if progress.trials else step
+            # update() takes None for "as before".
+            for one in bar.tasks:
+                one.total = progress.total or None
+            bar.update(task, description=step, completed=progress.done, what=progress.what)
 
         yield show

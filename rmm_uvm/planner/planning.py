@@ -120,7 +120,7 @@ def plan(
         request,
         replay=replay,
         driver_settings=driver_settings,
-        trial=PoolTrial(workload, machine, driver_settings),
+        trial=PoolTrial(workload, machine, driver_settings, progress),
         progress=progress,
     )
 

@@ -19,14 +19,18 @@ from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm._lib.residency import ManagedAccount
 from rmm_uvm.drivers import SimulatedDevice
-from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Workload
+from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
 from rmm_uvm.planner.request import Options, Prefetch
+from rmm_uvm.planner.runs import PlanProgress, ShowProgress
 from rmm_uvm.planner.simulated_card import simulated_card
+from rmm_uvm.units import format_bytes
 
 __all__ = ["MOST_EVENTS", "PoolSettings", "PoolTrial", "pool_seconds"]
 
 MOST_EVENTS = 200_000
 """Events of a recording that is tried; about half a second each time."""
+
+_CHUNK_EVENTS = 8192  # between two looks at the progress bar
 
 
 class PoolSettings(NamedTuple):
@@ -38,7 +42,10 @@ class PoolSettings(NamedTuple):
 
 
 def pool_seconds(
-    workload: Workload, device: SimulatedDevice, settings: PoolSettings
+    workload: Workload,
+    device: SimulatedDevice,
+    settings: PoolSettings,
+    progress: Progress | None = None,
 ) -> float | None:
     """Return the modelled time of all driver work; None if the workload runs out of memory.
 
@@ -50,6 +57,8 @@ def pool_seconds(
         A fresh one.
     settings : PoolSettings
         Of the pool.
+    progress : callable, optional
+        Called with the events that are done and all events, every few thousand events.
 
     Notes
     -----
@@ -67,7 +76,7 @@ def pool_seconds(
             pool = rmm.mr.PoolMemoryResource(
                 upstream, settings.initial_bytes, settings.maximum_bytes
             )
-        _run(workload, device, UvmResourceAdaptor(pool, prefetch=settings.prefetch))
+        _run(workload, device, UvmResourceAdaptor(pool, prefetch=settings.prefetch), progress)
     except MemoryError:
         return None
     finally:
@@ -75,14 +84,16 @@ def pool_seconds(
     return float(device.statistics()["modelled_ns"]) / 1e9
 
 
-def _run(workload: Workload, device: SimulatedDevice, mr: Any) -> None:
+def _run(workload: Workload, device: SimulatedDevice, mr: Any, progress: Progress | None) -> None:
     """Make the workload's allocations, touches and frees; free what is left."""
     events = workload.events
     columns = (events[name].tolist() for name in ("kind", "flags", "address", "nbytes"))
     live: dict[int, tuple[int, int]] = {}  # by recorded address: address and bytes now
     begins: list[int] = []  # recorded addresses in order: touches may be inside an allocation
     try:
-        for kind, flags, address, nbytes in zip(*columns, strict=True):
+        for number, (kind, flags, address, nbytes) in enumerate(zip(*columns, strict=True)):
+            if progress is not None and number % _CHUNK_EVENTS == 0:
+                progress(number, len(events))
             if kind == ALLOCATE:
                 live[address] = (mr.allocate(nbytes), nbytes)
                 insort(begins, address)
@@ -112,11 +123,19 @@ class PoolTrial:
         Of the simulated card.
     driver_settings : callable
         Makes the driver's settings of a threshold, percent.
+    progress : callable, optional
+        Told how far it is.
     """
 
     def __init__(
-        self, workload: Workload, machine: Any, driver_settings: Callable[[int], Any]
+        self,
+        workload: Workload,
+        machine: Any,
+        driver_settings: Callable[[int], Any],
+        progress: ShowProgress | None = None,
     ) -> None:
+        self._progress = progress
+        self._count = 0
         self._workload = workload
         self._machine = machine
         self._driver_settings = driver_settings
@@ -136,4 +155,14 @@ class PoolTrial:
             capacity_bytes,
             host_bytes,
         )
-        return pool_seconds(self._workload, device, PoolSettings(*sizes, options.prefetch))
+        settings = PoolSettings(*sizes, options.prefetch)
+        return pool_seconds(self._workload, device, settings, self._shown(capacity_bytes, settings))
+
+    def _shown(self, capacity_bytes: int, settings: PoolSettings) -> Progress | None:
+        progress = self._progress
+        if progress is None:
+            return None
+        self._count += 1
+        number = self._count
+        what = f"{format_bytes(capacity_bytes)}, prefetch {settings.prefetch}"
+        return lambda done, total: progress(PlanProgress(what, done, total, 0, number))

@@ -12,17 +12,16 @@ says what that means.
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
 from typing import Literal
 
 import numpy as np
 
 from rmm_uvm._lib.replay import Replayer
-from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.planner.capacities import BLOCK_BYTES
 from rmm_uvm.planner.events import REPLAY_DTYPE, Progress, Workload
 from rmm_uvm.planner.result import OutOfMemory, ReplayResult, StageResult, Timeline
+from rmm_uvm.planner.simulated_card import simulated_card
 from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.units import parse_bytes
 
@@ -32,9 +31,6 @@ PrefetchMode = Literal["auto", "always", "never"]
 Policy = Literal["driver", "discard-dead"]
 
 _DEFAULT_DRIVER = DriverSettings()
-_BLOCK_BYTES = 2 << 20
-# The kernels' own time is in the recording: here only what the driver does takes any.
-_KERNELS_TAKE_NO_TIME = {"memory_bytes_per_ns": math.inf, "launch_ns": 0.0}
 # Events between two looks at Python: the progress bar, and Ctrl-C.
 _CHUNK_EVENTS = 8192
 _POINT_DTYPE = np.dtype(
@@ -109,7 +105,16 @@ def replay(
     events = workload.events
     if events.dtype != REPLAY_DTYPE:
         raise DataError(f"{workload.source}: events are of {events.dtype}, not of REPLAY_DTYPE")
-    device = _device(machine, driver, device_bytes, host_bytes)
+    capacity_bytes = parse_bytes(device_bytes, name="device_bytes")
+    if capacity_bytes < BLOCK_BYTES:
+        raise ConfigurationError(f"device_bytes is {device_bytes!r}: a card has at least 2 MiB")
+    device = simulated_card(
+        machine,
+        driver,
+        capacity_bytes,
+        None if host_bytes is None else parse_bytes(host_bytes, name="host_bytes"),
+        kernels_take_time=False,
+    )
     try:
         replayer = Replayer(
             device,
@@ -123,25 +128,6 @@ def replay(
     except ValueError as error:
         raise DataError(f"{workload.source}: {error}") from error
     return _result(replayer, workload, device.info.total_bytes)
-
-
-def _device(
-    machine: Machine,
-    driver: DriverSettings,
-    device_bytes: int | str,
-    host_bytes: int | str | None,
-) -> SimulatedDevice:
-    """Make the card."""
-    capacity_bytes = parse_bytes(device_bytes, name="device_bytes")
-    blocks = capacity_bytes // _BLOCK_BYTES
-    if blocks == 0:
-        raise ConfigurationError(f"device_bytes is {device_bytes!r}: a card has at least 2 MiB")
-    return SimulatedDevice(
-        blocks * _BLOCK_BYTES,
-        host_bytes=None if host_bytes is None else parse_bytes(host_bytes, name="host_bytes"),
-        machine={**machine.constants(), **_KERNELS_TAKE_NO_TIME},
-        driver=asdict(driver),
-    )
 
 
 def _feed(replayer: Replayer, workload: Workload, progress: Progress | None) -> None:

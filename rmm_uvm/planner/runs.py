@@ -29,15 +29,19 @@ class PlanProgress(NamedTuple):
     what : str
         What runs now.
     done, total : int
-        Events of the replay that runs; of a file that is read, bytes.
+        Events of the replay or trial that runs; of a file that is read, bytes. How many replays
+        and trials there will be is not known before.
     replays : int
         Replays begun so far.
+    trials : int
+        Trials with the pool begun so far, where one runs; 0 in a replay.
     """
 
     what: str
     done: int
     total: int
     replays: int
+    trials: int = 0
 
 
 ShowProgress: TypeAlias = Callable[[PlanProgress], None]
@@ -103,6 +107,8 @@ class Runs:
         self._host_bytes = host_bytes
         self._progress = progress
         self._done: dict[tuple[int, Options], ReplayResult] = {}
+        self.count = 0
+        """Replays begun."""
         slab_bytes = sum(slab.nbytes for slab in workload.slabs)
         self.fitting_device_bytes = fitting_bytes(max(slab_bytes, workload.peak_live_bytes))
         # Room in host memory as well: what this is compared with must not run out.
@@ -111,11 +117,6 @@ class Runs:
             self._done[self.fitting_device_bytes, DEFAULTS] = self.fitting
         self.given_seconds = fitting_seconds
         self._beside_seconds = self._find_beside_seconds()
-
-    @property
-    def count(self) -> int:
-        """Replays done."""
-        return len(self._done)
 
     @property
     def curve(self) -> tuple[tuple[int, float | None], ...]:
@@ -176,6 +177,7 @@ class Runs:
     def _replayed(
         self, device_bytes: int, options: Options, host_bytes: int | None
     ) -> ReplayResult:
+        self.count += 1
         return self._replay(
             self.workload,
             self._machine,
@@ -192,7 +194,7 @@ class Runs:
         if progress is None:
             return None
         what = f"{format_bytes(device_bytes)}, prefetch {options.prefetch}"
-        number = len(self._done) + 1
+        number = self.count
         return lambda done, total: progress(PlanProgress(what, done, total, number))
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from rmm_uvm.drivers import SimulatedDevice
@@ -13,8 +14,17 @@ from rmm_uvm.planner.capacities import whole_blocks
 __all__ = ["simulated_card"]
 
 
+# A recording has the kernels' own time: beside it only what the driver does takes any.
+_KERNELS_TAKE_NO_TIME = {"memory_bytes_per_ns": math.inf, "launch_ns": 0.0}
+
+
 def simulated_card(
-    machine: Any, driver: Any, device_bytes: int, host_bytes: int | None
+    machine: Any,
+    driver: Any,
+    device_bytes: int,
+    host_bytes: int | None,
+    *,
+    kernels_take_time: bool = True,
 ) -> SimulatedDevice:
     """Return a fresh device.
 
@@ -28,10 +38,12 @@ def simulated_card(
         Its memory; rounded down to blocks of 2 MiB.
     host_bytes : int or None
         Host memory for its pages; None for as much as is wanted.
+    kernels_take_time : bool
+        Touches of resident pages take the time that the machine's memory does.
     """
     return SimulatedDevice(
         whole_blocks(device_bytes),
         host_bytes=host_bytes,
-        machine=machine.constants(),
+        machine={**machine.constants(), **({} if kernels_take_time else _KERNELS_TAKE_NO_TIME)},
         driver=dataclasses.asdict(driver),
     )

@@ -14,7 +14,9 @@ from rmm_uvm.planner.advice import Facts, default_sizes, pool_sizes
 from rmm_uvm.planner.events import BY_THE_CPU, WRITES
 from rmm_uvm.planner.pool_trial import MOST_EVENTS, PoolSettings, PoolTrial, pool_seconds
 from rmm_uvm.planner.request import DEFAULTS, Options
+from rmm_uvm.planner.runs import PlanProgress
 from rmm_uvm.planner.settling import tried
+from rmm_uvm.simulator import DriverSettings, load_machine
 
 from .test_advice import variant
 from .workloads import MIB, Machine, etl, event, workload
@@ -156,3 +158,22 @@ def test_what_was_tried_is_told_with_the_defaults_first() -> None:
 def test_without_a_trial_replays_alone_decide() -> None:
     assert tried(None, FACTS, DEFAULT, OTHER)[:2] == (OTHER, True)
     assert DEFAULT.options == DEFAULTS
+
+
+def test_progress_of_a_trial_counts_its_events_and_trials() -> None:
+    shown: list[PlanProgress] = []
+    recorded = workload(
+        [event("allocate", 0, 2 * MIB, 0.0), *[event("touch", 0, MIB, 0.1)] * 9000],
+        peak_bytes=2 * MIB,
+    )
+    machine = load_machine("h200-pcie5")
+    trial = PoolTrial(recorded, machine, lambda threshold: DriverSettings(), shown.append)
+    for _ in range(2):
+        assert trial(64 * MIB, None, (16 * MIB, 64 * MIB), DEFAULTS) is not None
+    assert [(one.trials, one.done, one.total, one.replays) for one in shown] == [
+        (1, 0, 9001, 0), (1, 8192, 9001, 0), (2, 0, 9001, 0), (2, 8192, 9001, 0)
+    ]  # fmt: skip
+    assert shown[0].what == "64.00 MiB, prefetch auto"
+    silent = PoolTrial(recorded, machine, lambda threshold: DriverSettings())
+    assert silent(64 * MIB, None, (16 * MIB, 64 * MIB), DEFAULTS) is not None
+    assert len(shown) == 4
