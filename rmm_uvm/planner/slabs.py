@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from rmm_uvm.errors import DataError
 from rmm_uvm.planner.events import Slab
 
-__all__ = ["LARGEST_SLABS_BYTES", "MOST_SLABS", "CoveredBlocks"]
+__all__ = ["LARGEST_SLABS_BYTES", "MOST_SLABS", "CoverageError", "CoveredBlocks"]
 
 _BLOCK_BYTES = 2 << 20
 LARGEST_SLABS_BYTES = 16 << 40
@@ -20,6 +21,23 @@ LARGEST_SLABS_BYTES = 16 << 40
 MOST_SLABS = 1 << 20
 
 _Blocks: TypeAlias = NDArray[np.int64]
+
+
+class CoverageError(DataError):
+    """All ranges together are larger, or more regions, than a replay can hold.
+
+    Attributes
+    ----------
+    place : int
+        Of the range that was too much, among those that were added last.
+    """
+
+    def __init__(self, place: int, regions: int, covered_bytes: int) -> None:
+        super().__init__(
+            f"its addresses lie in {regions} regions of {covered_bytes >> 30} GiB in all, and at "
+            f"most {MOST_SLABS} regions of {LARGEST_SLABS_BYTES >> 30} GiB can be replayed"
+        )
+        self.place = place
 
 
 class CoveredBlocks:
@@ -47,23 +65,24 @@ class CoveredBlocks:
 
         Raises
         ------
-        DataError
+        CoverageError
             If all together are larger, or more regions, than a replay can hold.
         """
         begins = (addresses // _BLOCK_BYTES).astype(np.int64)
         ends = ((addresses + nbytes - np.uint64(1)) // _BLOCK_BYTES).astype(np.int64) + 1
         if self._inside(begins, ends):
             return
-        self._begins, self._ends = _merged(
-            np.concatenate((self._begins, begins)), np.concatenate((self._ends, ends))
-        )
-        covered_bytes = int((self._ends - self._begins).sum()) * _BLOCK_BYTES
-        if covered_bytes > LARGEST_SLABS_BYTES or len(self._begins) > MOST_SLABS:
-            raise DataError(
-                f"its addresses lie in {len(self._begins)} regions of {covered_bytes >> 30} GiB in "
-                f"all, and at most {MOST_SLABS} regions of {LARGEST_SLABS_BYTES >> 30} GiB can be "
-                "replayed"
+        merged = self._with(begins, ends)
+        if _too_large(merged):
+            # With more ranges it only gets larger: the first that is too much is found by halving.
+            place = bisect_left(
+                range(len(begins)),
+                True,  # noqa: FBT003 - what is looked for
+                key=lambda last: _too_large(self._with(begins[: last + 1], ends[: last + 1])),
             )
+            at_fault = self._with(begins[: place + 1], ends[: place + 1])
+            raise CoverageError(place, len(at_fault[0]), _covered_bytes(at_fault))
+        self._begins, self._ends = merged
 
     def slabs(self) -> tuple[Slab, ...]:
         """Return the regions in ascending order."""
@@ -71,12 +90,23 @@ class CoveredBlocks:
         sizes = ((self._ends - self._begins) * _BLOCK_BYTES).tolist()
         return tuple(map(Slab, addresses, sizes))
 
+    def _with(self, begins: _Blocks, ends: _Blocks) -> tuple[_Blocks, _Blocks]:
+        return _merged(np.concatenate((self._begins, begins)), np.concatenate((self._ends, ends)))
+
     def _inside(self, begins: _Blocks, ends: _Blocks) -> bool:
         """Whether nothing is new, which after the first seconds of a recording is the rule."""
         if not len(self._begins):
             return not len(begins)
         region = np.searchsorted(self._begins, begins, side="right") - 1
         return bool(((region >= 0) & (ends <= self._ends[region])).all())
+
+
+def _covered_bytes(regions: tuple[_Blocks, _Blocks]) -> int:
+    return int((regions[1] - regions[0]).sum()) * _BLOCK_BYTES
+
+
+def _too_large(regions: tuple[_Blocks, _Blocks]) -> bool:
+    return _covered_bytes(regions) > LARGEST_SLABS_BYTES or len(regions[0]) > MOST_SLABS
 
 
 def _merged(begins: _Blocks, ends: _Blocks) -> tuple[_Blocks, _Blocks]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmm_uvm.planner.events import BY_THE_CPU, TOUCH, Workload
 
@@ -14,7 +15,7 @@ __all__ = ["WorkingSet", "working_set"]
 
 _WINDOWS = 20
 _LONGEST_SECONDS = 10.0
-# A window's number and an address share 64 bits.
+# A window's number and a place in the slabs, which hold far less than all addresses, share 64 bits.
 _ADDRESS_BITS = 48
 _MOST_WINDOWS = 1 << 15
 
@@ -52,7 +53,7 @@ def working_set(workload: Workload, window_seconds: float | None = None) -> Work
         return WorkingSet(0, window_seconds)
     window = (events["time_ns"] / (window_seconds * 1e9)).astype(np.uint64)
     window = np.minimum(window, np.uint64(_MOST_WINDOWS)) << np.uint64(_ADDRESS_BITS)
-    begin = window + (events["address"] - events["address"].min())
+    begin = window + _side_by_side(workload, events["address"])
     order = np.argsort(begin, kind="stable")
     begin, end, window = begin[order], (begin + events["nbytes"])[order], window[order]
     # Ranges of one window, side by side on one line: what reaches past all before it is new.
@@ -61,3 +62,13 @@ def working_set(workload: Workload, window_seconds: float | None = None) -> Work
     new = end - np.minimum(np.maximum(begin, before), end)
     starts = np.flatnonzero(np.concatenate(([True], window[1:] != window[:-1])))
     return WorkingSet(int(np.add.reduceat(new, starts).max()), window_seconds)
+
+
+def _side_by_side(workload: Workload, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return addresses as if the slabs lay one after the other from 0: they may be far apart."""
+    begins = np.array([slab.address for slab in workload.slabs], np.uint64)
+    ends = np.cumsum(np.array([slab.nbytes for slab in workload.slabs], np.uint64))
+    slab = np.searchsorted(begins, addresses, side="right") - 1
+    before = np.concatenate((np.zeros(1, np.uint64), ends[:-1]))
+    moved: NDArray[np.uint64] = addresses - begins[slab] + before[slab]
+    return moved

@@ -9,6 +9,7 @@ is live; not that of the file.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,7 +31,7 @@ from rmm_uvm.planner.events import (
 )
 from rmm_uvm.planner.recordings import RecordedPart, RecordingReader, open_recording
 from rmm_uvm.planner.sifting import Sieve
-from rmm_uvm.planner.slabs import CoveredBlocks
+from rmm_uvm.planner.slabs import CoverageError, CoveredBlocks
 from rmm_uvm.planner.stage_numbers import StageNumbers
 from rmm_uvm.trace.events import EventKind
 from rmm_uvm.trace.facts import as_texts, devices_of
@@ -146,7 +147,7 @@ class _Building:
         rows["stage"] = stages[kept]
         rows["address"], rows["nbytes"] = events["address"], events["bytes"]
         rows["time_ns"] = times_ns[kept] - np.uint64(self._begin_ns or 0)
-        self._count(rows)
+        self._count(rows, numbers[kept])
         self._append(rows)
 
     def finished(self, *, strict: bool) -> Workload:
@@ -155,7 +156,7 @@ class _Building:
         if strict and (self._reader.cut_off or remarks):
             raise DataError(f"{self._path}: {self._reader.cut_off or remarks[0]}")
         if not self._allocations:
-            raise DataError(self._why_empty())
+            raise DataError(self._why_empty(remarks))
         name, device_bytes = self._machine()
         latest_ns = max(self._sieve.latest_ns, self._marks_ns) - (self._begin_ns or 0)
         return Workload(
@@ -193,7 +194,7 @@ class _Building:
         self._others.update(others.tolist())
         return part.events[here], part.numbers[here]
 
-    def _count(self, rows: NDArray[np.void]) -> None:
+    def _count(self, rows: NDArray[np.void], numbers: NDArray[np.int64]) -> None:
         """Add up what is allocated; ranges are small enough for a part's sums."""
         allocated, freed = rows["kind"] == ALLOCATE, rows["kind"] == FREE
         sizes = rows["nbytes"].astype(np.int64)
@@ -205,8 +206,9 @@ class _Building:
         self._allocations += int(allocated.sum())
         try:
             self._covered.add(rows["address"], rows["nbytes"])
-        except DataError as error:
-            raise DataError(f"{self._path} cannot be replayed: {error}") from None
+        except CoverageError as error:
+            at = f"{self._reader.unit} {numbers[error.place]}"
+            raise DataError(f"{self._path} cannot be replayed: as of {at} {error}") from None
 
     def _append(self, rows: NDArray[np.void]) -> None:
         if self._touches_assumed and (rows["kind"] == TOUCH).any():
@@ -225,8 +227,9 @@ class _Building:
                 return one.name, one.total_bytes or None
         return "", None
 
-    def _why_empty(self) -> str:
-        reason = f" ({self._reader.cut_off})" if self._reader.cut_off else ""
+    def _why_empty(self, remarks: Sequence[str]) -> str:
+        why = "; ".join([*([self._reader.cut_off] if self._reader.cut_off else []), *remarks])
+        reason = f" ({why})" if why else ""
         if self._others:
             there = ", ".join(map(str, sorted(self._others)))
             return (

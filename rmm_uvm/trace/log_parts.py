@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rmm_uvm._lib.trace import LiveRanges
 from rmm_uvm.errors import DataError
+from rmm_uvm.trace.bad_line import why_bad
 from rmm_uvm.trace.chunks import open_regular
 from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.events import EVENT_DTYPE
@@ -73,6 +74,7 @@ class LogParts:
         self.times_set_back = 0
         self._latest_ns = self._day_ns = 0
         self._bad = self._first_bad = 0
+        self._why_bad = ""
         self._device_id = device_of(path)
         self._live = LiveRanges()
         begin = file.read(len(HEADER) + 2)
@@ -91,7 +93,7 @@ class LogParts:
             # Of a line that is too long the begin suffices to see that it makes no sense.
             self._rest = rest[: _LONGEST_LINE_BYTES + 1]
             lines = parse_lines(whole + feed)
-            self._count_bad(lines.bad + begin)
+            self._count_bad(lines.bad, begin, whole)
             yield self._part(lines, begin)
             begin += lines.total
         if self._rest:
@@ -103,9 +105,10 @@ class LogParts:
     @property
     def bad_lines(self) -> str:
         """Which lines were not understood and passed over; empty if none."""
+        first = f"line {self._first_bad}"
         if self._bad > 1:
-            return f"{self._bad} lines were not understood, the first is line {self._first_bad}"
-        return f"line {self._first_bad} was not understood" if self._bad else ""
+            return f"{self._bad} lines were not understood, the first is {first} ({self._why_bad})"
+        return f"{first} was not understood ({self._why_bad})" if self._bad else ""
 
     @property
     def packing_wrong(self) -> str:
@@ -144,9 +147,11 @@ class LogParts:
         self._latest_ns = int(latest[-1])
         return latest[1:]
 
-    def _count_bad(self, lines: NDArray[np.int64]) -> None:
+    def _count_bad(self, lines: NDArray[np.int64], begin: int, text: bytes) -> None:
         if len(lines) and not self._bad:
-            self._first_bad = int(lines[0])
+            self._first_bad = int(lines[0]) + begin
+            line = text.split(b"\n")[lines[0]]
+            self._why_bad = why_bad(line[:_LONGEST_LINE_BYTES])
         self._bad += len(lines)
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.planner.events import BY_THE_CPU
+from rmm_uvm.planner.events import BY_THE_CPU, TOUCH, Slab
 from rmm_uvm.planner.working_set import working_set
 
-from .workloads import MIB, etl, event, workload
+from .workloads import BASE, MIB, etl, event, workload
 
 
 def test_bytes_touched_twice_in_a_window_count_once() -> None:
@@ -47,6 +47,21 @@ def test_windows_are_never_more_than_their_numbers_hold() -> None:
     found = working_set(recorded, 1e-6)
     assert found.window_seconds == 1e6 / 32768
     assert found.nbytes == recorded.peak_live_bytes // 2
+
+
+def test_slabs_further_apart_than_an_address_has_bits_are_told_apart() -> None:
+    far = [BASE + (number << 49) for number in range(100)]
+    touched = [
+        (TOUCH, 0, 0, 0, address, 3 * MIB, number * 10**8) for number, address in enumerate(far)
+    ]
+    recorded = workload(
+        touched,
+        peak_bytes=300 * MIB,
+        touches_assumed=False,
+        slabs=tuple(Slab(address, 4 * MIB) for address in far),
+    )
+    assert working_set(recorded, 1.0).nbytes == 10 * 3 * MIB
+    assert working_set(recorded, 10.0).nbytes == 100 * 3 * MIB
 
 
 touches = st.lists(

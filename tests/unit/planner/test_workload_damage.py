@@ -142,7 +142,7 @@ def test_lines_and_allocations_that_failed_are_remarks(tmp_path: Path) -> None:
     assert workload.allocations == 1
     assert workload.cut_off == "the last line is cut off"
     assert workload.remarks == (
-        "line 3 was not understood",
+        "line 3 was not understood (1 field and not 6)",
         "allocations that failed when it was recorded: 1 (the first is line 4)",
     )
 
@@ -203,11 +203,37 @@ def test_addresses_of_more_memory_than_can_be_replayed_are_refused(
     for number in range(3):
         records.allocate(BASE + (number << 43), 8 << 40)
     path = made(tmp_path, (EVENTS, records.bytes), WHOLE)
-    assert "1 regions of 24576 GiB in all" in refused(path)
+    assert "as of record 3 its addresses lie in 1 regions of 24576 GiB in all" in refused(path)
 
     monkeypatch.setattr(slabs, "MOST_SLABS", 2)
     few = payload().allocate(BASE, 1).allocate(BASE + 8 * MIB, 1).allocate(BASE + 64 * MIB, 1)
-    assert "in 3 regions of 0 GiB" in refused(made(tmp_path, (EVENTS, few.bytes), WHOLE))
+    assert "as of record 3 its addresses lie in 3 regions of 0 GiB" in refused(
+        made(tmp_path, (EVENTS, few.bytes), WHOLE)
+    )
+
+
+@pytest.mark.parametrize("before", [0, 1, 5, 300])
+def test_first_record_that_is_too_much_is_named(tmp_path: Path, before: int) -> None:
+    records = payload()
+    for number in range(before):
+        records.allocate(BASE + number * 256, 256)
+    for number in range(1, 5):
+        records.allocate(BASE + (number << 43), 8 << 40)
+    # Twice 8 TiB are just allowed, if nothing is beside them.
+    too_much = before + (2 if before else 3)
+    message = refused(made(tmp_path, (EVENTS, records.bytes), WHOLE))
+    assert f"cannot be replayed: as of record {too_much} its addresses" in message
+
+
+def test_log_of_lines_that_make_no_sense_says_which_is_the_first_and_why(tmp_path: Path) -> None:
+    steal = LINE.replace("allocate", "steal")
+    message = refused(logged(tmp_path, "\n", steal, "rubbish\n", steal))
+    assert "has no allocation (3 lines were not understood, the first is line 3" in message
+    assert "its action is 'steal' and not allocate, free" in message
+    only_frees = refused(logged(tmp_path, LINE.replace("allocate", "free")))
+    assert "has no allocation (frees of memory that was not live" in only_frees
+    assert "the first is line 2" in only_frees
+    assert "(" not in refused(logged(tmp_path)).replace(str(tmp_path), "")
 
 
 def test_more_events_than_memory_are_refused(

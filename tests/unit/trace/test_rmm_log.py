@@ -17,6 +17,7 @@ from rmm.pylibrmm.memory_resource import _memory_resource
 import rmm_uvm
 from rmm_uvm.errors import DataError
 from rmm_uvm.trace import EventKind, read, read_rmm_log
+from rmm_uvm.trace.bad_line import why_bad
 
 HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
 LINE = "8298,13:16:52.923440,allocate,0x7fce86600000,1000,0\n"
@@ -108,10 +109,32 @@ def test_line_that_makes_no_sense_is_counted_and_passed_over(tmp_path: Path, lin
     trace = read_rmm_log(write(tmp_path / "rmm.csv", LINE, line + "\n", LINE, line + "\n"))
 
     assert len(trace.events) == 2
-    assert trace.damaged == "rmm.csv: 2 lines were not understood, the first is line 3"
+    why = why_bad(line.encode()[:512])
+    assert trace.damaged == f"rmm.csv: 2 lines were not understood, the first is line 3 ({why})"
 
     trace = read_rmm_log(write(tmp_path / "rmm.csv", LINE, line + "\n", LINE))
-    assert trace.damaged == "rmm.csv: line 3 was not understood"
+    assert trace.damaged == f"rmm.csv: line 3 was not understood ({why})"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("garbage", "1 field and not 6"),
+        ("1,10:00:00.000001,allocate,0x100,8", "5 fields and not 6"),
+        ("x,10:00:00.000001,allocate,0x100,8,0", "its thread is 'x' and not a number"),
+        ("1,10:00:00,allocate,0x100,8,0", "its time is '10:00:00' and not a time as"),
+        ("1,10:00:00.000001,steal,0x100,8,0", "its action is 'steal' and not allocate, free"),
+        ("1,10:00:00.000001,allocate,100g,8,0", "its pointer is '100g' and not an address"),
+        ("1,10:00:00.000001,allocate,0x100,-8,0", "its size is '-8' and not a number of bytes"),
+        ("1,10:00:00.000001,allocate,0x100,8,\x1b[2J", "its stream is '\\x1b[2J' and not an"),
+        ("1,10:00:00.000001,allocate,0x100," + "9" * 400 + ",0", "its size is '9999999999"),
+    ],
+)
+def test_first_line_that_makes_no_sense_is_told_with_its_reason(line: str, why: str) -> None:
+    said = why_bad(line.encode())
+    assert said.startswith(why)
+    assert "\n" not in said
+    assert len(said) < 100
 
 
 @pytest.mark.parametrize("read_it", [read, read_rmm_log])
