@@ -70,7 +70,8 @@ def verdict(recording: Recording) -> str:
     figures = [of_device(recording, device) for device in recording.devices]
     if all(_blind(one) for one in figures):
         return "no advice: no memory could be watched"
-    if all(one.peak_footprint_bytes == 0 and not _moved(one) for one in figures):
+    unseen = recording.settings.get("peak_live_bytes", "0") == "0"  # between two samples
+    if unseen and all(one.peak_footprint_bytes == 0 and not _moved(one) for one in figures):
         return "nothing to do: nothing was allocated"
     if all(
         _fitted(one, d.capacity_bytes) for one, d in zip(figures, recording.devices, strict=True)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.run.request import Request
 
-__all__ = ["check", "write"]
+__all__ = ["check", "drop_empty_trace", "write"]
 
 
 def check(request: Request) -> None:
@@ -56,6 +56,26 @@ def write(request: Request, report: Any) -> list[str]:
         except OSError as error:
             problems.append(f"{path} cannot be written: {error.strerror or error}")
     return problems
+
+
+def drop_empty_trace(request: Request) -> list[str]:
+    """Remove a finished trace in which nothing was allocated; return a line that says so.
+
+    Without a pool of ours no allocation is seen, and the trace stays for its samples.
+    """
+    if request.trace is None or not request.pool:
+        return []
+    from rmm_uvm.trace.parts import open_parts
+
+    path = Path(request.trace)
+    try:
+        with open_parts(path) as parts:
+            if any(len(part.events) or len(part.marks) for part in parts) or parts.damaged:
+                return []
+        path.unlink()
+    except (DataError, OSError):
+        return []  # it could not be written, which is told elsewhere
+    return [f"no trace was left at {path}: the program allocated nothing from the pool"]
 
 
 def _files(request: Request) -> Iterator[tuple[str, str]]:

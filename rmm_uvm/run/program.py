@@ -24,7 +24,7 @@ import pkgutil
 import stat
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -86,10 +86,18 @@ def check(program: Program) -> None:
         raise ConfigurationError(f"no __main__.py in the directory {program.target!r}")
 
 
-def run_as_main(program: Program) -> None:
+def run_as_main(program: Program, failed: Callable[[BaseException], object] | None = None) -> None:
     """Run the program and end as the interpreter would end after it.
 
     Call it last, outside any handler of exceptions, in the main thread.
+
+    Parameters
+    ----------
+    program : Program
+        What to run.
+    failed : callable, optional
+        Called with an exception that the program did not catch, after its traceback was printed;
+        not for `SystemExit`.
 
     Raises
     ------
@@ -105,6 +113,8 @@ def run_as_main(program: Program) -> None:
     if isinstance(error, SystemExit):
         raise error
     _show(error)
+    if failed is not None:
+        failed(error)
     if isinstance(error, KeyboardInterrupt):
         sys.excepthook = lambda *_: None  # it has been shown, without our frames
         raise KeyboardInterrupt

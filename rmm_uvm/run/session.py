@@ -22,9 +22,16 @@ from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
-from rmm_uvm.run.summary import about_watching, compose, unwatched, without_reason
+from rmm_uvm.run.simulated_hint import hint
+from rmm_uvm.run.summary import (
+    about_watching,
+    compose,
+    most_allocated,
+    unwatched,
+    without_reason,
+)
 from rmm_uvm.run.termination import tell_before
-from rmm_uvm.run.watching import Watch
+from rmm_uvm.run.watching import Watch, say
 from rmm_uvm.top.seams import Seams
 
 __all__ = ["prepare", "watch_command"]
@@ -53,10 +60,19 @@ def prepare(request: Request, program: Program) -> Callable[[], None]:
 
 def _run(program: Program, interrupted: list[bool]) -> None:
     try:
-        run_as_main(program)
+        run_as_main(program, _say_hint)
     except KeyboardInterrupt:
         interrupted.append(True)
         raise
+
+
+def _say_hint(error: BaseException) -> None:
+    # What was asked for on the command line stands there too.
+    if not os.environ.get("RMM_UVM_DRIVER", "").strip().startswith("simulated"):
+        return
+    line = hint(error)
+    if line is not None:
+        say(line)
 
 
 def _end_by_interrupt(interrupted: list[bool]) -> None:
@@ -138,8 +154,9 @@ def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> 
         try:
             from rmm_uvm.report import Report
 
-            problems = outputs.write(request, Report(recording))
-            body = str(Report(without_reason(recording, reason)))
+            problems = outputs.drop_empty_trace(request)
+            problems += outputs.write(request, Report(recording))
+            body = str(Report(without_reason(recording, reason))) + most_allocated(recording)
         except UvmError as error:
             problems.append(str(error))
         except Exception as error:

@@ -8,15 +8,19 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from rmm_uvm.units import format_bytes
 from rmm_uvm.watch.sample import Known
 
 if TYPE_CHECKING:
     from rmm_uvm.watch.recording import Recording
 
-__all__ = ["about_watching", "compose", "unwatched", "without_reason"]
+__all__ = ["about_watching", "compose", "most_allocated", "unwatched", "without_reason"]
 
 NO_POOL = "no managed pool"
 """What a note about an installation begins with."""
+
+PEAK = "peak_live_bytes"
+"""Setting of a recording: most bytes that the pool had allocated at a time, exact."""
 
 # How errors name the way without a GPU, which is for calls, and what this command has for it.
 _IN_CALLS, _HERE = 'driver="simulated:16GiB"', "--device simulated:16GiB"
@@ -45,6 +49,22 @@ def compose(notes: Sequence[str], body: str, problems: Iterable[str] = ()) -> st
         lines.append(body.rstrip())
     lines += [f"rmm_uvm: {' '.join(problem.split())}" for problem in problems]
     return "\n".join(lines)
+
+
+def most_allocated(recording: Recording) -> str:
+    """Return a line, after a line feed, with the peak of live bytes; empty if it is not known.
+
+    The report's footprint is sampled, and may miss what comes and goes between two samples.
+
+    Parameters
+    ----------
+    recording : Recording
+        What was watched.
+    """
+    peak = str(recording.settings.get(PEAK, ""))
+    if not peak.isdecimal():
+        return ""
+    return f"\nmost allocated at a time: {format_bytes(int(peak))} (peak of live bytes, exact)"
 
 
 def unwatched(recording: Recording) -> str | None:

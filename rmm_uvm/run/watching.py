@@ -9,6 +9,7 @@ command. Whatever of it cannot be had becomes a note in the summary; the program
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sys
 import warnings
@@ -23,9 +24,10 @@ from rmm_uvm.errors import (
     UvmError,
 )
 from rmm_uvm.run.request import Request
-from rmm_uvm.run.summary import NO_POOL
+from rmm_uvm.run.summary import NO_POOL, PEAK
 
 if TYPE_CHECKING:
+    from rmm_uvm.mr import UvmResourceAdaptor
     from rmm_uvm.watch.monitor import Monitor
     from rmm_uvm.watch.recording import Recording
 
@@ -56,6 +58,7 @@ class Watch:
     request: Request
     notes: list[str] = field(default_factory=list)
     _monitor: Monitor | None = field(default=None, repr=False)
+    _adaptor: UvmResourceAdaptor | None = field(default=None, repr=False)
 
     def begin(self) -> None:
         """Install the pool and start watching.
@@ -85,6 +88,7 @@ class Watch:
     def recording(self) -> Recording | None:
         """Stop watching; return what was recorded. Never raises."""
         monitor, self._monitor = self._monitor, None
+        peak_bytes = 0 if self._adaptor is None else self._adaptor.peak_bytes
         if monitor is None:
             return None
         try:
@@ -93,6 +97,9 @@ class Watch:
                 warnings.simplefilter("ignore", FindingWarning)
                 monitor.stop()
             recorded: Recording = monitor.recording()
+            if peak_bytes:  # samples may have missed all of it
+                settings = {**recorded.settings, PEAK: str(peak_bytes)}
+                recorded = dataclasses.replace(recorded, settings=settings)
         except Exception as error:
             self.notes.append(f"no report: {type(error).__name__}: {error}")
             return None
@@ -112,7 +119,8 @@ class Watch:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                rmm_uvm.reinitialize(request.pool_size, request.maximum, **options)
+                installed = rmm_uvm.reinitialize(request.pool_size, request.maximum, **options)
+                self._adaptor = installed.managed_mr
         except (DriverError, AvailabilityError) as error:
             if request.device is not None:
                 raise
