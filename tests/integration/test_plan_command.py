@@ -182,6 +182,19 @@ def test_plan_without_sizes_looks_at_those_around_the_peak(folder: Path) -> None
     assert [card.device_bytes // MIB for card in made.cards] == [48, 64, 96, 128, 192]
 
 
+def test_example_of_the_document_is_what_the_command_prints(folder: Path) -> None:
+    root = Path(__file__).parents[2]
+    document = (root / "docs" / "planner.md").read_text()
+    example = document.partition("## An example")[2].partition("\n## ")[0]
+    call, *lines = [line[4:] for line in example.splitlines() if line.startswith("    ")]
+    _, command_name, trace = call.split()
+    assert command_name == "plan"
+    result = run(folder, str(root / trace))
+    printed = [line.rstrip() for line in result.stdout.splitlines()]
+    assert len(lines) > 10
+    assert [line for line in lines if line != "..." and line not in printed] == []
+
+
 def test_document_names_every_option() -> None:
     document = (Path(__file__).parents[2] / "docs" / "planner.md").read_text()
     options = [name for parameter in command.params for name in parameter.opts if name[:2] == "--"]
