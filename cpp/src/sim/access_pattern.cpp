@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/sim/access_pattern.hpp>
+#include <rmm_uvm/sim/portable_math.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -35,6 +36,10 @@ access_cursor::access_cursor(access_pattern const& pattern, std::uint64_t range_
                    range_pages)}
 {
   pattern_.stride_pages = std::clamp<std::uint64_t>(pattern_.stride_pages, 1, range_pages);
+  if (pattern_.kind == pattern_kind::zipf) {
+    log_end_   = natural_log(static_cast<double>(range_pages_) + 1);
+    end_power_ = exponential((1 - pattern_.exponent) * log_end_);
+  }
   // A cycle through all pages: start and step both from the seed.
   if (pattern_.kind == pattern_kind::pointer_chase) {
     place_  = below(range_pages_);
@@ -59,12 +64,12 @@ std::uint64_t access_cursor::below(std::uint64_t bound) noexcept
 std::uint64_t access_cursor::zipf_rank() noexcept
 {
   // The continuous distribution x^-exponent on [1, pages + 1), inverted.
-  auto const n = static_cast<double>(range_pages_) + 1;
-  auto const u = static_cast<double>(draw() >> 11U) * 0x1p-53;
-  auto const s = 1 - pattern_.exponent;
-  auto const x =
-    std::abs(s) < 1e-9 ? std::pow(n, u) : std::pow(1 + u * (std::pow(n, s) - 1), 1 / s);
-  return std::min(static_cast<std::uint64_t>(x) - 1, range_pages_ - 1);
+  auto const u    = static_cast<double>(draw() >> 11U) * 0x1p-53;
+  auto const s    = 1 - pattern_.exponent;
+  auto const x    = std::abs(s) < 1e-9 ? exponential(u * log_end_)
+                                       : exponential(natural_log(1 + u * (end_power_ - 1)) / s);
+  auto const last = static_cast<double>(range_pages_);
+  return static_cast<std::uint64_t>(std::clamp(x, 1.0, last)) - 1;
 }
 
 bool access_cursor::next(std::uint64_t most, page_run& run) noexcept

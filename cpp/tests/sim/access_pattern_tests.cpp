@@ -129,5 +129,19 @@ TEST(AccessPattern, OfOnePageIsThatPage)
   }
 }
 
+TEST(AccessPattern, ZipfIsTheSameOnEveryMachineWhateverItsExponent)
+{
+  std::uint64_t folded = 0;
+  for (auto const exponent : {1e-9, 0.5, 1.0, 1.1, 3.0, 99.0}) {
+    for (auto const page :
+         pages_of({.kind = pattern_kind::zipf, .count = 1000, .exponent = exponent, .seed = 5},
+                  1'000'003)) {
+      ASSERT_LT(page, 1'000'003U);
+      folded = folded * 31 + page;
+    }
+  }
+  EXPECT_EQ(folded, 1'774'048'652'828'111'702U);
+}
+
 }  // namespace
 }  // namespace rmm_uvm::sim

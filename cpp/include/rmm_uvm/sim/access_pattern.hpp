@@ -56,6 +56,8 @@ class access_cursor {
   std::uint64_t done_{0};    // accesses so far
   std::uint64_t place_{0};   // page, or position on the cycle
   std::uint64_t state_;      // of the generator
+  double log_end_{0};        // of zipf: the logarithm of one more than there are pages
+  double end_power_{1};      // of zipf: that number to the power of 1 - exponent
   std::uint64_t spread_{1};  // coprime to range_pages_: scatters ranks over the range
 };
 
