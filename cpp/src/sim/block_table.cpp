@@ -37,7 +37,7 @@ std::uint32_t block_table::take(std::uint64_t pages, std::uintptr_t address)
     fresh.number = static_cast<std::uint32_t>((address >> 21U) + index);
   }
   if (auto const rest = pages % pages_per_block; rest != 0) {
-    blocks_[first + count - 1].page_count = static_cast<std::uint16_t>(rest);
+    blocks_[first + count - 1].page_count = static_cast<std::uint16_t>(rest) & 0x3FFFU;
   }
   return first;
 }
@@ -49,6 +49,7 @@ void block_table::give_back(std::uint32_t first, std::uint32_t count) noexcept
     sets_.release(gone.on_host);
     sets_.release(gone.host_pages);
     sets_.release(gone.discarded);
+    sets_.release(gone.read_only);
     gone = {};
     for (unsigned gpu = 0; gpu < gpus_; ++gpu) {
       sets_.release(on_gpus_[index(number, gpu)]);
@@ -70,21 +71,6 @@ void block_table::give_back(std::uint32_t first, std::uint32_t count) noexcept
     }
   } catch (...) {  // NOLINT(bugprone-empty-catch): the numbers are lost, and nothing else
   }
-}
-
-void block_table::set_policy(std::uint32_t block, block_policy const& policy)
-{
-  auto const equal = [&](block_policy const& other) {
-    return other.preferred == policy.preferred && other.accessed_by == policy.accessed_by &&
-           other.read_mostly == policy.read_mostly;
-  };
-  auto found = std::find_if(policies_.begin(), policies_.end(), equal);
-  if (found == policies_.end()) {
-    if (policies_.size() > 0xFF) { throw std::bad_alloc{}; }
-    policies_.push_back(policy);
-    found = std::prev(policies_.end());
-  }
-  blocks_[block].policy = static_cast<std::uint8_t>(found - policies_.begin());
 }
 
 std::size_t block_table::bytes() const noexcept

@@ -58,15 +58,15 @@ class part_counts {
 
 }  // namespace
 
-page_set prefetched_with(page_set const& resident,
-                         page_set const& faulted,
-                         std::size_t page_count,
-                         driver_settings const& settings) noexcept
+page_set served_with(page_set const& resident,
+                     page_set const& faulted,
+                     std::size_t page_count,
+                     driver_settings const& settings) noexcept
 {
-  if (!settings.prefetch || faulted.count() < settings.min_faults) { return faulted - resident; }
+  if (!settings.prefetch || faulted.count() < settings.min_faults) { return faulted; }
   auto const whole = page_set::range(0, page_count);
   // A region is never more than full, so at 100 nothing is added, not even the big page.
-  if (settings.prefetch_threshold >= 100) { return faulted - resident; }
+  if (settings.prefetch_threshold >= 100) { return faulted; }
   auto const asked = (resident | grown(faulted)) & whole;
   part_counts const counts{asked};
   page_set added;
@@ -86,7 +86,15 @@ page_set prefetched_with(page_set const& resident,
     added |= part;
     rest -= part;
   }
-  return (added | faulted) - resident;
+  return added | faulted;
+}
+
+page_set prefetched_with(page_set const& resident,
+                         page_set const& faulted,
+                         std::size_t page_count,
+                         driver_settings const& settings) noexcept
+{
+  return served_with(resident, faulted, page_count, settings) - resident;
 }
 
 }  // namespace rmm_uvm::sim

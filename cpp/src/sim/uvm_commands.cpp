@@ -3,10 +3,10 @@
 // What programs ask of the kernel driver: prefetch, discard, advice (uvm_migrate.c, uvm_policy.c).
 #include "block_spans.hpp"
 
+#include <rmm_uvm/sim/portable_math.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace rmm_uvm::sim {
@@ -45,10 +45,12 @@ status uvm_model::prefetch_block(std::uint32_t block, page_set pages, int where)
   auto const moved =
     to_gpu ? to_device(block, static_cast<unsigned>(where), pages, pages, user, duplicate)
            : to_host(block, pages, pages, user, duplicate);
-  if (moved.ok() && !blocks_.nothing_discarded(block)) {
+  if (!moved.ok()) { return moved; }
+  if (!blocks_.nothing_discarded(block)) {
     blocks_.set_discarded(block, blocks_.discarded(block) - pages);
   }
-  return moved;
+  if (duplicate) { blocks_.set_read_only(block, blocks_.read_only(block) | pages); }
+  return {};
 }
 
 void uvm_model::finish_deferred(std::size_t to_device_bytes)
@@ -58,7 +60,8 @@ void uvm_model::finish_deferred(std::size_t to_device_bytes)
   if (to_device_bytes == 0) { return; }
   auto const& machine = config_.machine;
   auto const count    = static_cast<double>(to_device_bytes) / static_cast<double>(va_block_bytes);
-  timeline_.spend(machine.prefetch_ramp_ns * (1 - std::exp(-count / machine.prefetch_ramp_blocks)));
+  timeline_.spend(machine.prefetch_ramp_ns *
+                  (1 - exponential(-count / machine.prefetch_ramp_blocks)));
 }
 
 status uvm_model::prefetch_blocks(block_span const& span, int where, bool deferred)
@@ -105,6 +108,7 @@ void uvm_model::discard_blocks(block_span const& span, bool unmap, bool with_pre
     blocks_.set_discarded(block, discarded);
     blocks_.set_keeps_mappings(block, !unmap);
     if (unmap) {
+      blocks_.set_read_only(block, blocks_.read_only(block) - pages);
       leave_others(block, pages, -2);
       return status{};
     }
@@ -144,6 +148,23 @@ status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint6
   return done;
 }
 
+void uvm_model::leave_one_copy(std::uint32_t block)
+{
+  // Where it belongs if it is there, then on the host, then on the first GPU that has it
+  // (va_block_unset_read_duplication_locked).
+  auto const stay = [&](int place) {
+    auto const here =
+      place == host ? blocks_.on_host(block) : blocks_.on_gpu(block, static_cast<unsigned>(place));
+    if (here.any()) { leave_others(block, here, place); }
+  };
+  auto const preferred = blocks_.policy(block).preferred;
+  if (preferred != block_policy::nowhere) { stay(preferred); }
+  for (int place = host; std::cmp_less(place, config_.gpus); ++place) {
+    stay(place);
+  }
+  blocks_.set_read_only(block, {});
+}
+
 status uvm_model::advise(memory_range range, advice what, int where)
 {
   auto const span = find(range, false);
@@ -153,14 +174,13 @@ status uvm_model::advise(memory_range range, advice what, int where)
   return each_block(*span, [&](std::uint32_t block, page_set const&) {
     auto policy = blocks_.policy(block);
     switch (what) {
-      case advice::read_mostly: policy.read_mostly = true; break;
+      case advice::read_mostly:
+        policy.read_mostly = true;
+        blocks_.set_read_only(block, resident_anywhere(block));
+        break;
       case advice::unset_read_mostly:
         policy.read_mostly = false;
-        // Copies are for reading only: one stays, on a GPU if one has it.
-        for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
-          auto const here = blocks_.on_gpu(block, gpu);
-          if (here.any()) { leave_others(block, here, static_cast<int>(gpu)); }
-        }
+        leave_one_copy(block);
         break;
       case advice::preferred_location: policy.preferred = static_cast<std::int8_t>(where); break;
       case advice::unset_preferred_location: policy.preferred = block_policy::nowhere; break;

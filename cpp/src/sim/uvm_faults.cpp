@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// Kernels and their page faults (uvm_gpu_replayable_faults.c), faults of the CPU, and where a
+// Page faults of GPUs, batch by batch (uvm_gpu_replayable_faults.c), those of the CPU, and where a
 // faulting page goes (block_select_processor_residency in uvm_va_block.c).
 #include "block_spans.hpp"
 
@@ -12,47 +12,6 @@
 #include <utility>
 
 namespace rmm_uvm::sim {
-namespace {
-
-/** @brief Pages that a kernel with several accesses reads of one before it turns to the next. */
-constexpr std::uint64_t pages_per_turn = pages_per_big_page;
-
-}  // namespace
-
-/** @brief How far a kernel is in one of its accesses: its cursor, and pages that it waits with. */
-class uvm_model::progress {
- public:
-  progress(kernel_access const& access, block_span const& span)
-    : span_{span}, cursor_{access.pattern, span.last_page - span.first_page}, write_{access.write}
-  {
-  }
-
-  /** @brief The pages of one block that come next. @return false at the end */
-  bool next(std::uint64_t most, faults& found)
-  {
-    if (run_.count == 0 && !cursor_.next(most, run_)) { return false; }
-    auto const page  = span_.first_page + run_.first;
-    auto const begin = page % pages_per_block;
-    auto const count = std::min<std::uint64_t>(run_.count, pages_per_block - begin);
-    found            = {span_.base_block + static_cast<std::uint32_t>(page / pages_per_block),
-                        page_set::range(begin, begin + count),
-                        write_};
-    run_             = {run_.first + count, run_.count - count};
-    return true;
-  }
-
- private:
-  block_span span_;
-  access_cursor cursor_;
-  page_run run_;
-  bool write_;
-};
-
-bool uvm_model::hits(std::uint32_t block, unsigned gpu) const noexcept
-{
-  return blocks_.all_on_gpu(block, gpu) && blocks_.nothing_discarded(block) &&
-         !blocks_.policy(block).read_mostly;
-}
 
 page_set uvm_model::missing_for(std::uint32_t block,
                                 unsigned gpu,
@@ -60,17 +19,11 @@ page_set uvm_model::missing_for(std::uint32_t block,
                                 bool write,
                                 page_set& remote) const noexcept
 {
-  auto const& policy = blocks_.policy(block);
-  auto const here    = blocks_.on_gpu(block, gpu);
-  auto missing       = pages - here;
+  auto const policy = blocks_.policy(block);
+  auto const here   = blocks_.on_gpu(block, gpu);
+  auto missing      = pages - here;
   if (write) {
-    if (policy.read_mostly) {  // copies elsewhere have to go first
-      auto copies = blocks_.on_host(block);
-      for (unsigned peer = 0; peer < config_.gpus; ++peer) {
-        if (peer != gpu) { copies |= blocks_.on_gpu(block, peer); }
-      }
-      missing |= pages & here & copies;
-    }
+    if (policy.read_mostly) { missing |= pages & here & blocks_.read_only(block); }
     // What a read brought back after a discard is mapped for reading only.
     if (!blocks_.nothing_discarded(block) && !blocks_.keeps_mappings(block)) {
       missing |= pages & here & blocks_.discarded(block);
@@ -78,7 +31,7 @@ page_set uvm_model::missing_for(std::uint32_t block,
   }
   auto const mapped = ((policy.accessed_by >> gpu) & 1U) != 0;
   if (missing.none() || (!mapped && policy.preferred == block_policy::nowhere) ||
-      (policy.read_mostly && !write)) {
+      policy.read_mostly) {  // which the accessing GPU always gets a copy of
     return missing;
   }
   auto const reach = [&](int place) {
@@ -93,14 +46,71 @@ page_set uvm_model::missing_for(std::uint32_t block,
   return missing - remote;
 }
 
-status uvm_model::serve_block(faults const& asked, unsigned gpu)
+page_set uvm_model::missing_of(block_faults const& asked,
+                               unsigned gpu,
+                               page_set& writes) const noexcept
+{
+  page_set remote;
+  writes =
+    asked.writes.any() ? missing_for(asked.block, gpu, asked.writes, true, remote) : page_set{};
+  auto missing = writes;
+  if (asked.reads.any()) {
+    auto const reads = asked.reads - asked.writes;  // the stronger access counts
+    missing |= missing_for(asked.block, gpu, reads, false, remote);
+  }
+  return missing;
+}
+
+void uvm_model::spend_on_unmapping(std::uint32_t block,
+                                   unsigned gpu,
+                                   page_set const& coming,
+                                   page_set const& writes) noexcept
+{
+  // Who has the pages mapped loses them, or the right to write them: for each a change of its page
+  // table, which its memory accesses have to wait for.
+  auto const shared = blocks_.policy(block).read_mostly;
+  auto const leave  = shared ? (coming - blocks_.read_only(block)) | writes : coming;
+  auto others       = (leave & blocks_.on_host(block)).any() ? 1 : 0;
+  for (unsigned peer = 0; (shared || config_.gpus > 1) && peer < config_.gpus; ++peer) {
+    // What this GPU wrote before and gets again beside a fault, it may read from now on.
+    auto const gone = peer != gpu ? leave : shared ? leave - writes : page_set{};
+    if ((gone & blocks_.on_gpu(block, peer)).any()) { ++others; }
+  }
+  timeline_.spend(others * config_.machine.unmap_ns);
+}
+
+status uvm_model::share(std::uint32_t block,
+                        unsigned gpu,
+                        page_set const& coming,
+                        page_set const& faulted,
+                        page_set const& writes)
+{
+  // Of what is read mostly, pages that are written go to who writes. All others that are served
+  // with them are copied for reading, even if they were there to be written: the driver's
+  // prefetcher does not leave out what is there (uvm_va_block_get_prefetch_hint), and what enters
+  // read duplication loses the right to write (block_prep_read_duplicate_mapping).
+  auto const cause  = migration_cause::coherence;
+  auto const copied = coming - writes;
+  if (copied.any()) {
+    auto const done = to_device(block, gpu, copied, faulted, cause, true);
+    if (!done.ok()) { return done; }
+  }
+  if (writes.any()) {
+    auto const done = to_device(block, gpu, writes, faulted, cause, false);
+    if (!done.ok()) { return done; }
+  }
+  blocks_.set_read_only(block, (blocks_.read_only(block) | copied) - writes);
+  return {};
+}
+
+status uvm_model::serve_block(block_faults const& asked, unsigned gpu)
 {
   auto const block = asked.block;
-  page_set remote;
-  auto const faulted = missing_for(block, gpu, asked.pages, asked.write, remote);
+  page_set writes;
+  auto const faulted = missing_of(asked, gpu, writes);
   if (faulted.none()) { return {}; }  // an earlier service of the batch brought them along
   auto const& machine = config_.machine;
-  auto const& policy  = blocks_.policy(block);
+  auto const policy   = blocks_.policy(block);
   auto const dead     = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
   auto const here     = blocks_.on_gpu(block, gpu);
   // Discarded pages fault one by one, and the driver's prefetcher leaves them alone.
@@ -111,14 +121,8 @@ status uvm_model::serve_block(faults const& asked, unsigned gpu)
     counters_.fault_services += bare.count() - (bare == faulted ? 1 : 0);
     timeline_.spend(static_cast<double>(bare.count()) * machine.discarded_fault_ns);
   }
-  auto const on_host = blocks_.on_host(block);
-  auto populated     = here | on_host;
-  for (unsigned peer = 0; peer < config_.gpus; ++peer) {
-    populated |= blocks_.on_gpu(block, peer);
-  }
-  auto const at_home   = std::cmp_equal(policy.preferred, gpu);
-  auto const duplicate = policy.read_mostly && !asked.write;
-  if (policy.preferred != block_policy::nowhere && !at_home && !duplicate) {
+  auto const at_home = std::cmp_equal(policy.preferred, gpu);
+  if (policy.preferred != block_policy::nowhere && !at_home && !policy.read_mostly) {
     // The page belongs elsewhere: it goes there, and this GPU reads it through a mapping.
     if (policy.preferred == host) {
       counters_.remote_bytes += faulted.bytes();
@@ -134,22 +138,36 @@ status uvm_model::serve_block(faults const& asked, unsigned gpu)
                        false);
     }
   }
-  if ((faulted & on_host).any()) { timeline_.spend(machine.unmap_ns); }
   auto const live = faulted - bare;
   auto coming     = faulted;
   if (live.any()) {
-    auto const all = config_.driver.prefetch && live.count() >= config_.driver.min_faults &&
-                         at_home && populated.none()
-                       ? blocks_.whole(block)
-                       : prefetched_with(here, live, blocks_.page_count(block), config_.driver);
-    coming |= all - dead;
+    auto const whole = config_.driver.prefetch && live.count() >= config_.driver.min_faults &&
+                       at_home && resident_anywhere(block).none();
+    auto const all = whole ? blocks_.whole(block)
+                           : served_with(here, live, blocks_.page_count(block), config_.driver);
+    coming |= (policy.read_mostly ? all : all - here) - dead;
   }
-  auto const moved = to_device(block, gpu, coming, faulted, migration_cause::coherence, duplicate);
+  spend_on_unmapping(block, gpu, coming, writes);
+  auto const cause = migration_cause::coherence;
+  auto const moved = policy.read_mostly ? share(block, gpu, coming, faulted, writes)
+                                        : to_device(block, gpu, coming, faulted, cause, false);
   if (!moved.ok()) { return moved; }
-  if (asked.write && dead.any() && !blocks_.keeps_mappings(block)) {
-    blocks_.set_discarded(block, dead - faulted);
+  if (writes.any() && dead.any() && !blocks_.keeps_mappings(block)) {
+    blocks_.set_discarded(block, dead - writes);
   }
   return {};
+}
+
+void uvm_model::ask_again(unsigned gpu, std::vector<faults>& waiting) const
+{
+  // What a later block of the batch pushed out before the replay faults again. The last one stays,
+  // so that every batch finishes something.
+  page_set writes;
+  for (auto const& each : served_) {
+    auto const reads = missing_of(each, gpu, writes) - writes;
+    if (reads.any()) { waiting.push_back({each.block, reads, false}); }
+    if (writes.any()) { waiting.push_back({each.block, writes, true}); }
+  }
 }
 
 status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
@@ -172,9 +190,8 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
     distinct = most;
   }
   auto const end = waiting.begin() + static_cast<std::ptrdiff_t>(served);
-  std::sort(waiting.begin(), end, [](faults const& a, faults const& b) {
-    return a.block != b.block ? a.block < b.block : a.write && !b.write;
-  });
+  std::sort(
+    waiting.begin(), end, [](faults const& a, faults const& b) { return a.block < b.block; });
   auto const entries =
     std::lround(static_cast<double>(distinct) * (1 + machine.duplicate_fraction));
   ++counters_.fault_batches;
@@ -182,143 +199,28 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
   timeline_.spend(machine.batch_ns + static_cast<double>(entries) * machine.fault_ns);
   auto const evicted_before = counters_.evicted_blocks;
   served_.clear();
+  // A block is served once for all of its faults, whatever they are (service_fault_batch_block).
   for (auto it = waiting.begin(); it != end;) {
-    auto together = *it;
-    for (++it; it != end && it->block == together.block && it->write == together.write; ++it) {
-      together.pages |= it->pages;
+    block_faults together{it->block, {}, {}};
+    for (; it != end && it->block == together.block; ++it) {
+      (it->write ? together.writes : together.reads) |= it->pages;
     }
     if (auto const done = serve_block(together, gpu); !done.ok()) { return done; }
     served_.push_back(together);
   }
   timeline_.wait_for_copies();  // the replay comes after them
   waiting.erase(waiting.begin(), end);
-  if (counters_.evicted_blocks == evicted_before) { return {}; }
-  // What a later block of the batch pushed out before the replay faults again. The last one stays,
-  // so that every batch finishes something.
-  for (auto& each : served_) {
-    page_set remote;
-    each.pages = missing_for(each.block, gpu, each.pages, each.write, remote);
-    if (each.pages.any()) { waiting.push_back(each); }
-  }
+  if (counters_.evicted_blocks != evicted_before) { ask_again(gpu, waiting); }
   return {};
-}
-
-struct uvm_model::running_kernel {
-  explicit running_kernel(kernel_launch const& launched) : kernel{launched} {}
-
-  kernel_launch const& kernel;
-  std::vector<progress> accesses;
-  std::vector<faults> rest;     // of each access: a run that met more faults than may be pending
-  std::vector<faults> waiting;  // for the next batches
-  std::size_t outstanding{0};   // pages that may wait
-  std::size_t pending{0};       // pages that do
-  std::size_t going{0};         // accesses that have not ended
-  std::size_t turn{0};          // whose it is
-  double now_ns{0};
-};
-
-status uvm_model::prepare(running_kernel& running) const
-{
-  auto const& kernel = running.kernel;
-  if (kernel.gpu >= config_.gpus) { return {status_code::invalid_value, 0, "launch"}; }
-  running.outstanding =
-    kernel.outstanding_faults > 0 ? kernel.outstanding_faults : config_.machine.outstanding_faults;
-  for (auto const& access : kernel.accesses) {
-    auto const span = find(access.range, false);
-    if (!span) { return {status_code::invalid_value, 0, "launch"}; }
-    running.accesses.emplace_back(access, *span);
-    if (access.pattern.kind == pattern_kind::pointer_chase) { running.outstanding = 1; }
-  }
-  running.going = running.accesses.size();
-  running.rest.resize(running.going);
-  return {};
-}
-
-void uvm_model::access_pages(running_kernel& running, faults& given)
-{
-  auto const gpu = running.kernel.gpu;
-  if (hits(given.block, gpu)) {
-    ++counters_.block_operations;
-    running.now_ns +=
-      static_cast<double>(given.pages.bytes()) / config_.machine.memory_bytes_per_ns;
-    given.pages = {};
-    return;
-  }
-  auto const& machine = config_.machine;
-  page_set remote;
-  auto const missing = missing_for(given.block, gpu, given.pages, given.write, remote);
-  auto const room    = running.outstanding - running.pending;
-  auto const asked   = missing.count() > room ? missing.first(room) : missing;
-  // What may not be asked for yet comes later; all else is done with, or waits.
-  auto const later = missing - asked;
-  auto const done  = given.pages - later;
-  running.now_ns += static_cast<double>((done - remote).bytes()) / machine.memory_bytes_per_ns;
-  if (auto const bytes = (remote & done).bytes(); bytes > 0) {
-    auto const on_host   = (remote & done & blocks_.on_host(given.block)).bytes();
-    auto const peer_rate = machine.peer_remote_bytes_per_ns;
-    running.now_ns += static_cast<double>(on_host) / machine.remote_bytes_per_ns;
-    if (peer_rate > 0) { running.now_ns += static_cast<double>(bytes - on_host) / peer_rate; }
-    counters_.remote_bytes += bytes;
-  }
-  if (asked.any()) {
-    running.waiting.push_back({given.block, asked, given.write});
-    running.pending += asked.count();
-  } else {
-    ++counters_.block_operations;
-  }
-  given.pages = later;
-}
-
-void uvm_model::ask_for_pages(running_kernel& running)
-{
-  auto const most = running.accesses.size() > 1 ? pages_per_turn : pages_per_block;
-  while (running.going > 0 && running.pending < running.outstanding) {
-    running.turn = (running.turn + 1) % running.accesses.size();
-    auto& given  = running.rest[running.turn];
-    if (given.pages.any() || running.accesses[running.turn].next(most, given)) {
-      access_pages(running, given);
-    } else if (given.block != chunk_lists::nobody) {
-      given.block = chunk_lists::nobody;  // ended; it is passed over from now on
-      --running.going;
-    }
-  }
-}
-
-status uvm_model::launch(kernel_launch const& kernel)
-{
-  running_kernel running{kernel};
-  if (auto const ready = prepare(running); !ready.ok()) { return ready; }
-  auto& ready = streams_[kernel.stream];
-  host_ns_ += config_.machine.launch_ns;
-  running.now_ns = std::max(ready, host_ns_);
-  status result;
-  while (result.ok()) {
-    ask_for_pages(running);
-    if (running.waiting.empty()) { break; }
-    timeline_.begin(running.now_ns);
-    result          = serve_batch(running.waiting, kernel.gpu);
-    running.now_ns  = std::max(running.now_ns, timeline_.finish());
-    running.pending = 0;
-    for (auto const& each : running.waiting) {
-      running.pending += each.pages.count();
-    }
-  }
-  ready    = running.now_ns + kernel.compute_ns;
-  last_ns_ = std::max(last_ns_, ready);
-  return result;
 }
 
 status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool write)
 {
-  auto const& machine  = config_.machine;
-  auto const& policy   = blocks_.policy(block);
-  auto const duplicate = policy.read_mostly && !write;
-  auto wanted          = pages - blocks_.on_host(block);
-  if (write && policy.read_mostly) {
-    for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
-      wanted |= pages & blocks_.on_gpu(block, gpu);
-    }
-  }
+  auto const& machine = config_.machine;
+  auto const cause    = migration_cause::coherence;
+  auto const shared   = blocks_.policy(block).read_mostly;
+  auto wanted         = pages - blocks_.on_host(block);
+  if (write && shared) { wanted |= pages & blocks_.read_only(block); }
   while (wanted.any()) {  // one fault at a time
     auto const first   = wanted.next(0);
     auto const fault   = page_set::range(first, first + 1);
@@ -327,10 +229,15 @@ status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool wri
       fault | prefetched_with(on_host, fault, blocks_.page_count(block), config_.driver);
     ++counters_.cpu_faults;
     timeline_.spend(machine.cpu_fault_ns);
-    auto const moved = to_host(block, coming, fault, migration_cause::coherence, duplicate);
-    if (!moved.ok()) { return moved; }
+    // What is read mostly is written page by page: see `share`.
+    auto const copied = !shared ? page_set{} : write ? coming - fault : coming;
+    auto const moved  = coming - copied;
+    auto done         = to_host(block, moved, fault, cause, false);
+    if (done.ok() && copied.any()) { done = to_host(block, copied, fault, cause, true); }
+    if (!done.ok()) { return done; }
+    if (shared) { blocks_.set_read_only(block, (blocks_.read_only(block) | copied) - moved); }
     timeline_.wait_for_copies();
-    wanted -= coming;
+    wanted -= write && shared ? fault : coming;
   }
   if (write && !blocks_.nothing_discarded(block) && !blocks_.keeps_mappings(block)) {
     blocks_.set_discarded(block, blocks_.discarded(block) - pages);

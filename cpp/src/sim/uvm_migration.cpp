@@ -73,6 +73,15 @@ void uvm_model::leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pag
   if (left.none()) { gpus_[gpu].chunks.move_to(block, chunk_list_id::unused); }
 }
 
+page_set uvm_model::resident_anywhere(std::uint32_t block) const noexcept
+{
+  auto pages = blocks_.on_host(block);
+  for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
+    pages |= blocks_.on_gpu(block, gpu);
+  }
+  return pages;
+}
+
 void uvm_model::leave_others(std::uint32_t block, page_set const& pages, int stays)
 {
   if (stays != host && !blocks_.none_on_host(block)) {
@@ -124,6 +133,24 @@ status uvm_model::make_room(unsigned gpu, std::size_t bytes)
   return {};
 }
 
+bool uvm_model::copy_from_gpus(std::uint32_t block, unsigned gpu, page_set& rest, bool duplicate)
+{
+  auto const staged = !has_peer_copies();
+  for (unsigned peer = 0; peer < config_.gpus && rest.any(); ++peer) {
+    if (peer == gpu) { continue; }
+    auto const from = rest & blocks_.on_gpu(block, peer);
+    if (from.none()) { continue; }
+    if (staged) {  // by way of pages of the host; a copy of what is read mostly stays in them
+      if (!take_host_pages(block, from)) { return false; }
+      if (duplicate) { blocks_.set_on_host(block, blocks_.on_host(block) | from); }
+    }
+    timeline_.copy_between(peer, gpu, from.bytes(), from.runs(), config_.peers);
+    counters_.peer_bytes += from.bytes();
+    rest -= from;
+  }
+  return true;
+}
+
 status uvm_model::to_device(std::uint32_t block,
                             unsigned gpu,
                             page_set const& pages,
@@ -145,24 +172,23 @@ status uvm_model::to_device(std::uint32_t block,
   auto const here   = blocks_.on_gpu(block, gpu);
   auto missing      = pages - here;
   if (missing.any()) {
-    auto const dead   = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
-    auto const copied = (missing & blocks_.on_host(block)) - dead;
-    auto filled       = missing - copied;
+    auto const dead = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
+    auto rest       = missing - dead;
+    // From where it is closest: another GPU comes before the host, if it can be reached.
+    if (has_peer_copies()) { static_cast<void>(copy_from_gpus(block, gpu, rest, duplicate)); }
+    auto const copied = rest & blocks_.on_host(block);
     if (copied.any()) {
       if (called) { timeline_.spend(part_of(machine.block_to_device_ns, copied)); }
       timeline_.copy(direction::to_device, gpu, copied.bytes(), copied.runs());
       auto const wanted = (copied & asked).bytes();
       report(direction::to_device, cause, block, wanted);
       report(direction::to_device, migration_cause::prefetch, block, copied.bytes() - wanted);
+      rest -= copied;
     }
-    for (unsigned peer = 0; config_.gpus > 1 && peer < config_.gpus; ++peer) {
-      if (peer == gpu) { continue; }
-      auto const from = (filled & blocks_.on_gpu(block, peer)) - dead;
-      if (from.none()) { continue; }
-      timeline_.copy_between(peer, gpu, from.bytes(), from.runs(), config_.peers);
-      counters_.peer_bytes += from.bytes();
-      filled -= from;
+    if (config_.gpus > 1 && !copy_from_gpus(block, gpu, rest, duplicate)) {
+      return {status_code::out_of_memory, 0, "to_device"};
     }
+    auto const filled = rest | (missing & dead);
     if (filled.any()) {
       counters_.filled_bytes += filled.bytes();
       if (called) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <stdexcept>
 
 namespace rmm_uvm::sim {
 namespace {
@@ -30,8 +31,24 @@ uvm_model::uvm_model(model_config const& config)
 {
 }
 
+bool uvm_model::is_free(memory_range range) const noexcept
+{
+  // Numbers of blocks in the address space have 32 bits.
+  constexpr auto end = std::uintptr_t{1} << 53U;
+  if (range.bytes == 0 || range.address % va_block_bytes != 0 || range.address >= end ||
+      range.bytes > end - range.address) {
+    return false;
+  }
+  auto const next = ranges_.lower_bound(range.address);
+  if (next != ranges_.end() && next->first - range.address < range.bytes) { return false; }
+  if (next == ranges_.begin()) { return true; }
+  auto const& before = *std::prev(next);
+  return range.address - before.first >= before.second.bytes;
+}
+
 void uvm_model::add_range(memory_range range)
 {
+  if (!is_free(range)) { throw std::invalid_argument{"no free range of whole blocks"}; }
   auto const pages = (range.bytes + page_bytes - 1) / page_bytes;
   auto const first = blocks_.take(pages, range.address);
   auto const count = static_cast<std::uint32_t>((pages + pages_per_block - 1) / pages_per_block);
@@ -69,6 +86,7 @@ bool uvm_model::remove_range(std::uintptr_t address) noexcept
 
 status uvm_model::allocate_device(unsigned gpu, std::size_t bytes)
 {
+  if (gpu >= config_.gpus) { return {status_code::invalid_value, 0, "allocate_device"}; }
   // Nothing is evicted for what cannot fit.
   if (bytes > config_.device_bytes) { return {status_code::out_of_memory, 0, "allocate_device"}; }
   timeline_.begin(host_ns_);
@@ -84,6 +102,7 @@ status uvm_model::allocate_device(unsigned gpu, std::size_t bytes)
 
 void uvm_model::free_device(unsigned gpu, std::size_t bytes) noexcept
 {
+  if (gpu >= config_.gpus || bytes > gpus_[gpu].device_bytes) { return; }
   gpus_[gpu].device_bytes -= bytes;
   counters_.device_bytes -= bytes;
   host_ns_ += config_.machine.free_device_ns;
@@ -142,7 +161,7 @@ bool uvm_model::for_each_block(
 std::size_t uvm_model::resident_bytes(memory_range range, int where) const noexcept
 {
   auto const span = find(range, false);
-  if (!span) { return 0; }
+  if (!span || !is_place(where)) { return 0; }
   std::size_t sum = 0;
   static_cast<void>(each_block(*span, [&](std::uint32_t block, page_set const& pages) {
     auto const there =

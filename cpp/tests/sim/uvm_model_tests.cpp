@@ -1,276 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// The model's rules beyond those that the simulated device's tests cover: fault batches, advice,
-// peers, discard with mappings kept, streams, other processes. Figures are worked out from
-// open-gpu-kernel-modules 580.142.
-#include "../support/blocks.hpp"
-
-#include <rmm_uvm/sim/uvm_model.hpp>
+// Discard with and without mappings, streams, links, other processes, ranges.
+// Figures are worked out from open-gpu-kernel-modules 580.142.
+#include "../support/modelled.hpp"
 
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 namespace rmm_uvm::sim {
 namespace {
 
-using tests::block_range;
 using tests::blocks;
-
-/** @brief A model with GPUs of `capacity` blocks, and one managed range. */
-struct modelled {
-  explicit modelled(std::size_t capacity,
-                    std::size_t managed,
-                    unsigned gpus       = 1,
-                    model_config config = {})
-    : model{sized(std::move(config), capacity, gpus)}
-  {
-    model.add_range(range = {std::uintptr_t{1} << 40U, blocks(managed)});
-  }
-  [[nodiscard]] static model_config sized(model_config config, std::size_t capacity, unsigned gpus)
-  {
-    config.device_bytes = blocks(capacity);
-    config.gpus         = gpus;
-    return config;
-  }
-  [[nodiscard]] memory_range block(std::size_t first, std::size_t count = 1) const
-  {
-    return block_range(range.address, first, count);
-  }
-  void kernel(std::vector<kernel_access> const& accesses, kernel_launch launch = {})
-  {
-    launch.accesses = accesses;
-    ASSERT_TRUE(model.launch(launch).ok());
-  }
-  void touch(memory_range what, bool write = true, unsigned gpu = 0)
-  {
-    kernel({{what, {}, write}}, {.gpu = gpu});
-  }
-  void pages(memory_range what, std::vector<std::uint64_t> listed, bool write = true)
-  {
-    access_pattern pattern{.kind = pattern_kind::recorded};
-    pattern.pages = std::make_shared<std::vector<std::uint64_t> const>(std::move(listed));
-    kernel({{what, pattern, write}});
-  }
-  [[nodiscard]] model_counters const& counters() const { return model.counters(); }
-
-  uvm_model model;
-  memory_range range;
-};
-
-// Fault batches
-
-TEST(FaultBatches, TakeAsManyPagesAsMayBeOutstanding)
-{
-  modelled given{8, 1};
-  given.touch(given.block(0));
-  // 100 pages: 128 by density; 100 more: 256; 100 more: the rest.
-  EXPECT_EQ(given.counters().fault_batches, 3U);
-  EXPECT_EQ(given.counters().fault_services, 3U);
-  EXPECT_EQ(given.counters().gpu_faults, 306U);  // 2 % of them twice
-}
-
-TEST(FaultBatches, AreCutAtTheDriversLimit)
-{
-  model_config config;
-  config.machine.outstanding_faults = 400;
-  config.machine.duplicate_fraction = 0;
-  config.driver.prefetch            = false;
-  modelled given{8, 1, 1, config};
-  given.touch(given.block(0));
-  EXPECT_EQ(given.counters().gpu_faults, 512U);
-  EXPECT_EQ(given.counters().fault_batches, 2U);  // of 400 pages 256, then the rest and 112 more
-}
-
-TEST(FaultBatches, OfOnePageAtATimeComeToAnEnd)
-{
-  model_config config;
-  config.machine.batch_faults       = 1;
-  config.machine.duplicate_fraction = 0.5;
-  config.driver.prefetch            = false;
-  modelled given{1, 1, 1, config};
-  given.touch(given.block(0));
-  EXPECT_EQ(given.counters().fault_batches, pages_per_block);
-}
-
-TEST(FaultBatches, ServeBlocksInTheOrderOfAddresses)
-{
-  modelled given{1, 3};  // room for one block
-  given.pages(given.range, {1024, 512, 0});
-  // Served 0, 512, 1024: the last one stays; the others are pushed out before the replay and fault
-  // again, so that the order of the second batch is 0, 512.
-  EXPECT_GT(given.counters().fault_batches, 1U);
-  EXPECT_EQ(given.model.resident_bytes(given.block(0), 0), 65'536U);
-}
-
-TEST(FaultBatches, PagesPushedOutByTheirOwnBatchFaultAgain)
-{
-  modelled given{2, 8};
-  std::vector<std::uint64_t> listed;
-  for (std::uint64_t block = 0; block < 8; ++block) {
-    listed.push_back(block * pages_per_block);
-  }
-  given.pages(given.range, listed);
-  modelled roomy{8, 8};
-  roomy.pages(roomy.range, listed);
-  EXPECT_EQ(roomy.counters().fault_batches, 1U);
-  EXPECT_GT(given.counters().fault_batches, 1U);
-  EXPECT_GT(given.counters().gpu_faults, roomy.counters().gpu_faults);
-}
-
-TEST(FaultBatches, PointerChaseHasOneFaultOutstanding)
-{
-  modelled given{64, 64};
-  given.kernel({{given.range, {.kind = pattern_kind::pointer_chase, .count = 50}, false}});
-  EXPECT_EQ(given.counters().fault_batches, given.counters().fault_services);
-  EXPECT_GE(given.counters().fault_batches, 40U);
-}
-
-TEST(FaultBatches, SparseFaultsBring64KiBEach)
-{
-  modelled given{64, 64};
-  given.pages(given.range, {0, 512, 1024, 1536});
-  EXPECT_EQ(given.counters().filled_bytes, 4 * 65'536U);
-  EXPECT_EQ(given.counters().fault_batches, 1U);
-  EXPECT_EQ(given.counters().fault_services, 4U);
-}
-
-TEST(Kernels, AccessesGoForwardTogether)
-{
-  // Two ranges that fit one by one, not together, and are read in step: each stays only a little.
-  modelled given{4, 6};
-  given.kernel({{given.block(0, 3), {}, false}, {given.block(3, 3), {}, true}});
-  EXPECT_EQ(given.counters().evicted_blocks, 2U);
-}
-
-TEST(Kernels, WithoutRoomAnywhereFail)
-{
-  model_config config;
-  config.host_bytes = 0;
-  modelled given{1, 2, 1, config};
-  kernel_access const access{given.range, {}, true};
-  EXPECT_EQ(given.model.launch({.accesses = {&access, 1}}).code, status_code::out_of_memory);
-}
-
-TEST(Kernels, OutsideOfManagedMemoryAreRefused)
-{
-  modelled given{1, 2};
-  kernel_access const access{{given.range.address, given.range.bytes + 1}, {}, true};
-  EXPECT_EQ(given.model.launch({.accesses = {&access, 1}}).code, status_code::invalid_value);
-  EXPECT_EQ(given.model.launch({.gpu = 1}).code, status_code::invalid_value);
-}
-
-// Advice
-
-TEST(Advice, PreferredHostIsReadThroughAMapping)
-{
-  modelled given{4, 4};
-  ASSERT_TRUE(given.model.cpu_touch(given.range, true).ok());
-  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, -1).ok());
-  given.touch(given.range, false);
-  EXPECT_EQ(given.counters().to_device_bytes, 0U);
-  EXPECT_EQ(given.counters().remote_bytes, blocks(4));
-  ASSERT_TRUE(given.model.prefetch(given.range, 0, 0).ok());  // a call migrates all the same
-  EXPECT_EQ(given.counters().to_device_bytes, blocks(4));
-}
-
-TEST(Advice, AccessedByReadsFromTheHostAndEvictedPagesDoNotComeBack)
-{
-  modelled given{2, 4};
-  ASSERT_TRUE(given.model.advise(given.range, advice::accessed_by, 0).ok());
-  given.touch(given.range);  // populated where they are first touched
-  EXPECT_EQ(given.counters().evicted_blocks, 2U);
-  auto const before = given.counters().to_device_bytes;
-  given.touch(given.block(0, 2), false);
-  EXPECT_EQ(given.counters().to_device_bytes, before);
-  EXPECT_EQ(given.counters().remote_bytes, blocks(2));
-  ASSERT_TRUE(given.model.advise(given.range, advice::unset_accessed_by, 0).ok());
-  given.touch(given.block(0, 2), false);
-  EXPECT_GT(given.counters().to_device_bytes, before);
-}
-
-TEST(Advice, FirstTouchAtThePreferredLocationPopulatesTheWholeBlock)
-{
-  modelled given{4, 4};
-  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, 0).ok());
-  given.pages(given.range, {3});
-  EXPECT_EQ(given.model.resident_bytes(given.block(0), 0), blocks(1));
-}
-
-TEST(Advice, ReadMostlyIsCopiedAndEvictedWithoutACopy)
-{
-  modelled given{2, 4};
-  ASSERT_TRUE(given.model.cpu_touch(given.range, true).ok());
-  ASSERT_TRUE(given.model.advise(given.range, advice::read_mostly, -1).ok());
-  given.touch(given.range, false);
-  EXPECT_EQ(given.counters().evicted_blocks, 2U);
-  EXPECT_EQ(given.counters().to_host_bytes, 0U);
-  EXPECT_EQ(given.model.resident_bytes(given.range, -1), blocks(4));
-}
-
-TEST(Advice, WritingWhatIsReadMostlyTakesTheOtherCopiesAway)
-{
-  modelled given{4, 2};
-  ASSERT_TRUE(given.model.cpu_touch(given.range, true).ok());
-  ASSERT_TRUE(given.model.advise(given.range, advice::read_mostly, -1).ok());
-  given.touch(given.range, false);
-  auto const faults = given.counters().gpu_faults;
-  given.touch(given.range, true);
-  EXPECT_GT(given.counters().gpu_faults, faults);
-  EXPECT_EQ(given.model.resident_bytes(given.range, -1), 0U);
-  EXPECT_EQ(given.model.resident_bytes(given.range, 0), blocks(2));
-}
-
-TEST(Advice, TakenBackLeavesOneCopyThatIsWrittenBack)
-{
-  modelled given{2, 4};
-  ASSERT_TRUE(given.model.cpu_touch(given.block(0, 2), true).ok());
-  ASSERT_TRUE(given.model.advise(given.range, advice::read_mostly, -1).ok());
-  given.touch(given.block(0, 2), false);
-  EXPECT_EQ(given.model.resident_bytes(given.block(0, 2), -1), blocks(2));
-  ASSERT_TRUE(given.model.advise(given.range, advice::unset_read_mostly, -1).ok());
-  EXPECT_EQ(given.model.resident_bytes(given.block(0, 2), -1), 0U);
-  given.touch(given.block(0, 2), true);
-  given.touch(given.block(2, 2), true);
-  EXPECT_EQ(given.counters().to_host_bytes, blocks(2));
-}
-
-TEST(Advice, ReadMostlyCopiesEvenWhatBelongsElsewhere)
-{
-  for (auto const other : {advice::preferred_location, advice::accessed_by}) {
-    modelled given{4, 2};
-    ASSERT_TRUE(given.model.cpu_touch(given.range, true).ok());
-    ASSERT_TRUE(given.model.advise(given.range, advice::read_mostly, -1).ok());
-    ASSERT_TRUE(given.model.advise(given.range, other, other == advice::accessed_by ? 0 : -1).ok());
-    given.touch(given.range, false);
-    EXPECT_EQ(given.counters().remote_bytes, 0U);
-    EXPECT_EQ(given.counters().to_device_bytes, blocks(2));
-  }
-}
-
-TEST(Advice, PreferredLocationWithoutTheDriversPrefetcherBringsWhatFaulted)
-{
-  model_config config;
-  config.driver.prefetch = false;
-  modelled given{4, 4, 1, config};
-  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, 0).ok());
-  given.pages(given.range, {3});
-  EXPECT_EQ(given.model.resident_bytes(given.block(0), 0), page_bytes);
-}
-
-TEST(Advice, FirstAccessOfWhatBelongsToTheHostIsRemoteToo)
-{
-  modelled given{4, 2};
-  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, -1).ok());
-  given.touch(given.range);  // populated on the host
-  EXPECT_EQ(given.counters().remote_bytes, blocks(2));
-  given.touch(given.range);
-  EXPECT_EQ(given.counters().remote_bytes, blocks(4));
-}
-
-// Discard
+using tests::modelled;
 
 TEST(DiscardUnmapping, EvictedPagesTakeHostMemoryAndNoCopy)
 {
@@ -320,68 +67,6 @@ TEST(DiscardKeepingMappings, IsNotUndoneByAWriteButByAPrefetch)
     EXPECT_EQ(given.counters().to_host_bytes, prefetched ? blocks(1) : 0U);
   }
 }
-
-// Several GPUs
-
-TEST(Peers, PagesMoveBetweenGpusAndTheEmptyChunkStays)
-{
-  modelled given{4, 4, 2};
-  given.touch(given.range, true, 0);
-  given.touch(given.range, false, 1);
-  EXPECT_EQ(given.counters().peer_bytes, blocks(4));
-  EXPECT_EQ(given.counters().to_host_bytes, 0U);
-  EXPECT_EQ(given.model.resident_bytes(given.range, 0), 0U);
-  EXPECT_EQ(given.model.resident_bytes(given.range, 1), blocks(4));
-  EXPECT_EQ(given.model.free_bytes(0), 0U);  // reclaimed when somebody asks
-}
-
-TEST(Peers, EvictionGoesToTheHostEvenWhenAPeerIsIdle)
-{
-  modelled given{2, 4, 2};
-  given.touch(given.range, true, 0);
-  EXPECT_EQ(given.counters().to_host_bytes, blocks(2));
-  EXPECT_EQ(given.counters().peer_bytes, 0U);
-}
-
-TEST(Peers, PrefetchWithoutPeerAccessDoesNothing)
-{
-  model_config config;
-  config.peers = false;
-  modelled given{4, 4, 2, config};
-  given.touch(given.block(0, 2), true, 0);
-  ASSERT_TRUE(given.model.prefetch(given.range, 1, 0).ok());
-  EXPECT_EQ(given.model.resident_bytes(given.block(0, 2), 0), blocks(2));
-  EXPECT_EQ(given.model.resident_bytes(given.block(2, 2), 1), blocks(2));
-}
-
-TEST(Peers, WithoutPeerAccessFaultsGoByWayOfTheHost)
-{
-  auto const nanoseconds = [](bool peers) {
-    model_config config;
-    config.peers = peers;
-    modelled given{4, 4, 2, config};
-    given.touch(given.range, true, 0);
-    given.model.synchronize();
-    auto const begin = given.model.now_ns();
-    given.touch(given.range, false, 1);
-    given.model.synchronize();
-    return given.model.now_ns() - begin;
-  };
-  EXPECT_GT(nanoseconds(false), nanoseconds(true));
-}
-
-TEST(Peers, AccessedByReadsThePeersMemory)
-{
-  modelled given{4, 4, 2};
-  given.touch(given.range, true, 0);
-  ASSERT_TRUE(given.model.advise(given.range, advice::preferred_location, 0).ok());
-  ASSERT_TRUE(given.model.advise(given.range, advice::accessed_by, 1).ok());
-  given.touch(given.range, false, 1);
-  EXPECT_EQ(given.counters().remote_bytes, blocks(4));
-  EXPECT_EQ(given.model.resident_bytes(given.range, 0), blocks(4));
-}
-
-// Time
 
 TEST(Streams, PrefetchRunsBesideAKernelThatDoesNotFault)
 {
@@ -490,6 +175,70 @@ TEST(Ranges, NumbersOfBlocksAreUsedAgain)
   EXPECT_FALSE(given.model.remove_range(std::uintptr_t{1} << 41U));
   EXPECT_LT(given.model.footprint_bytes(), before + 4096);
   EXPECT_EQ(given.counters().managed_bytes, blocks(1));
+}
+
+TEST(Ranges, ThatCannotBeAreRefused)
+{
+  modelled given{4, 2};
+  auto const block       = std::uintptr_t{1} << 21U;
+  constexpr auto largest = std::numeric_limits<std::size_t>::max();
+  for (auto const& range : std::vector<memory_range>{
+         {given.range.address + blocks(8), 0},
+         {given.range.address + blocks(8) + page_bytes, blocks(1)},
+         {given.range.address + blocks(8), largest},
+         {given.range.address + blocks(8), largest - page_bytes + 2},
+         {std::uintptr_t{1} << 53U, blocks(1)},
+         {(std::uintptr_t{1} << 53U) - block, blocks(2)},
+         {given.range.address, blocks(1)},
+         {given.range.address + block, blocks(1)},
+         {given.range.address - block, blocks(2)},
+       }) {
+    EXPECT_THROW(given.model.add_range(range), std::invalid_argument) << range.address;
+  }
+  EXPECT_EQ(given.counters().managed_bytes, blocks(2));
+  given.model.add_range({given.range.address - block, blocks(1)});
+  given.model.add_range({(std::uintptr_t{1} << 53U) - block, blocks(1)});
+  EXPECT_EQ(given.counters().managed_bytes, blocks(4));
+}
+
+TEST(Places, ThatAreNoneAreRefused)
+{
+  modelled given{4, 2, 2};
+  given.touch(given.range);
+  for (auto const where : {-2, -128, 2, 256}) {
+    EXPECT_EQ(given.model.prefetch(given.range, where, 0).code, status_code::invalid_value);
+    EXPECT_EQ(given.model.discard_and_prefetch(given.range, where, 0).code,
+              status_code::invalid_value);
+    EXPECT_EQ(given.model.advise(given.range, advice::preferred_location, where).code,
+              status_code::invalid_value);
+    EXPECT_EQ(given.model.resident_bytes(given.range, where), 0U);
+  }
+  EXPECT_EQ(given.model.allocate_device(2, 512).code, status_code::invalid_value);
+  EXPECT_EQ(given.model.free_bytes(2), 0U);
+  given.model.free_device(0, 512);  // was never taken
+  EXPECT_EQ(given.counters().device_bytes, 0U);
+  EXPECT_EQ(given.model.resident_bytes(given.range, 0), blocks(2));
+}
+
+TEST(Policies, OfManyBlocksMayAllDiffer)
+{
+  // Each block is accessed by another set of GPUs: 256 sets, with two places to belong to.
+  modelled given{4, 512, 8};
+  for (std::size_t number = 0; number < 512; ++number) {
+    auto const block = given.block(number);
+    for (int gpu = 0; gpu < 8; ++gpu) {
+      if (((number >> static_cast<unsigned>(gpu)) & 1U) == 0) { continue; }
+      ASSERT_TRUE(given.model.advise(block, advice::accessed_by, gpu).ok());
+    }
+    auto const home = number < 256 ? 0 : -1;
+    ASSERT_TRUE(given.model.advise(block, advice::preferred_location, home).ok());
+  }
+  ASSERT_TRUE(given.model.cpu_touch(given.range, true).ok());
+  given.touch(given.block(511), false, 7);  // accessed by all
+  EXPECT_EQ(given.counters().remote_bytes, blocks(1));
+  given.touch(given.block(0), false, 0);  // accessed by none
+  EXPECT_EQ(given.counters().remote_bytes, blocks(1));
+  EXPECT_EQ(given.counters().to_device_bytes, blocks(1));
 }
 
 }  // namespace

@@ -90,6 +90,15 @@ class block_table {
   {
     sets_.store(blocks_[block].host_pages, pages, whole(block));
   }
+  /** @brief Mapped for reading only, wherever they are: of blocks that are read mostly. */
+  [[nodiscard]] page_set read_only(std::uint32_t block) const noexcept
+  {
+    return sets_.load(blocks_[block].read_only, whole(block));
+  }
+  void set_read_only(std::uint32_t block, page_set const& pages)
+  {
+    sets_.store(blocks_[block].read_only, pages, whole(block));
+  }
   void set_discarded(std::uint32_t block, page_set const& pages)
   {
     sets_.store(blocks_[block].discarded, pages, whole(block));
@@ -112,20 +121,26 @@ class block_table {
   }
 
   // What was advised, and how it was discarded.
-  [[nodiscard]] block_policy const& policy(std::uint32_t block) const noexcept
+  [[nodiscard]] block_policy policy(std::uint32_t block) const noexcept
   {
-    return policies_[blocks_[block].policy];
+    auto const& from = blocks_[block];
+    return {from.preferred, from.accessed_by, from.read_mostly != 0};
   }
-  /** @throws std::bad_alloc */
-  void set_policy(std::uint32_t block, block_policy const& policy);
+  void set_policy(std::uint32_t block, block_policy const& policy) noexcept
+  {
+    auto& to       = blocks_[block];
+    to.preferred   = policy.preferred;
+    to.accessed_by = policy.accessed_by;
+    to.read_mostly = policy.read_mostly ? 1 : 0;
+  }
   /** @brief Whether the latest discard kept the mappings: writes then do not clear the mark. */
   [[nodiscard]] bool keeps_mappings(std::uint32_t block) const noexcept
   {
-    return blocks_[block].keeps_mappings;
+    return blocks_[block].keeps_mappings != 0;
   }
   void set_keeps_mappings(std::uint32_t block, bool keeps) noexcept
   {
-    blocks_[block].keeps_mappings = keeps;
+    blocks_[block].keeps_mappings = keeps ? 1 : 0;
   }
 
   /** @brief Bytes that it takes. */
@@ -136,11 +151,15 @@ class block_table {
     page_set_store::handle on_host{page_set_store::empty};
     page_set_store::handle host_pages{page_set_store::empty};
     page_set_store::handle discarded{page_set_store::empty};
+    page_set_store::handle read_only{page_set_store::empty};
     std::uint32_t number{0};  // of its 2 MiB in the address space
-    std::uint16_t page_count{pages_per_block};
-    std::uint8_t policy{0};
-    bool keeps_mappings{false};
+    std::uint16_t page_count     : 14 {pages_per_block};
+    std::uint16_t read_mostly    : 1 {0};
+    std::uint16_t keeps_mappings : 1 {0};
+    std::int8_t preferred{block_policy::nowhere};
+    std::uint8_t accessed_by{0};  // a bit for each GPU
   };
+  static_assert(sizeof(entry) == 24);  // there are millions of them
 
   [[nodiscard]] std::size_t index(std::uint32_t number, unsigned gpu) const noexcept
   {
@@ -151,7 +170,6 @@ class block_table {
   std::vector<entry> blocks_;
   std::vector<page_set_store::handle> on_gpus_;  // for each block one of each GPU
   page_set_store sets_;
-  std::vector<block_policy> policies_{block_policy{}};
   std::map<std::uint32_t, std::uint32_t> free_;  // first number and count of what was given back
 };
 

@@ -94,6 +94,9 @@ struct kernel_launch {
   unsigned gpu{0};                      ///< where it runs
   std::uint64_t stream{0};              ///< waits for what was issued there before
   std::uint32_t outstanding_faults{0};  ///< pages it faults on before it stalls; 0: the machine's
+  /// Asked every few thousand accesses: true ends the kernel there, with `driver_error`.
+  bool (*shall_stop)(void* asker){nullptr};
+  void* asker{nullptr};  ///< what it is asked with
 };
 
 /**
@@ -113,13 +116,17 @@ class uvm_model {
   explicit uvm_model(model_config const& config);
 
   // Memory.
-  /** @brief Managed memory at `range`, whose address is a multiple of 2 MiB. @throws */
+  /**
+   * @brief Managed memory at `range`, whose address is a multiple of 2 MiB.
+   * @throws std::invalid_argument if it is not, or the range is empty, ends past 2^53, or overlaps
+   * another
+   */
   void add_range(memory_range range);
   /** @brief Gives a managed range back. @return false if none begins there */
   bool remove_range(std::uintptr_t address) noexcept;
   /** @brief Takes cudaMalloc memory, of whichever process; evicts for it. */
   status allocate_device(unsigned gpu, std::size_t bytes);
-  /** @brief Gives as much back. */
+  /** @brief Gives as much back; nothing if it was not taken. */
   void free_device(unsigned gpu, std::size_t bytes) noexcept;
 
   // Commands.
@@ -152,6 +159,7 @@ class uvm_model {
   /** @brief Device memory that nobody holds. */
   [[nodiscard]] std::size_t free_bytes(unsigned gpu) const noexcept
   {
+    if (gpu >= config_.gpus) { return 0; }
     return config_.device_bytes - gpus_[gpu].device_bytes - gpus_[gpu].resident_bytes;
   }
   /** @brief Bytes of a range that reside on a GPU, or on the host. */
@@ -183,17 +191,28 @@ class uvm_model {
     std::size_t device_bytes{0};    // cudaMalloc
     std::size_t resident_bytes{0};  // chunks
   };
-  struct faults {  // of one block
+  struct faults {  // of one access, on one block
     std::uint32_t block{0};
     page_set pages;
     bool write{false};
   };
+  struct block_faults {  // all of a batch on one block
+    std::uint32_t block{0};
+    page_set reads;
+    page_set writes;
+  };
   class progress;         // of a kernel through one of its accesses
   struct running_kernel;  // a kernel, and how far it is
 
+  [[nodiscard]] bool is_free(memory_range range) const noexcept;
   [[nodiscard]] bool is_place(int where) const noexcept
   {
-    return where < 0 || static_cast<unsigned>(where) < config_.gpus;
+    return where == host || (where >= 0 && static_cast<unsigned>(where) < config_.gpus);
+  }
+  // Whether GPUs copy from each other without the host between.
+  [[nodiscard]] bool has_peer_copies() const noexcept
+  {
+    return config_.gpus > 1 && config_.peers && config_.machine.peer_bytes_per_ns > 0;
   }
   [[nodiscard]] std::optional<block_span> find(memory_range range, bool inward) const noexcept;
 
@@ -206,6 +225,12 @@ class uvm_model {
   [[nodiscard]] double to_host_ns(page_set const& pages, page_set const& discarded) const noexcept;
   void leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages);
   void leave_others(std::uint32_t block, page_set const& pages, int stays);
+  void leave_one_copy(std::uint32_t block);
+  [[nodiscard]] page_set resident_anywhere(std::uint32_t block) const noexcept;
+  [[nodiscard]] bool copy_from_gpus(std::uint32_t block,
+                                    unsigned gpu,
+                                    page_set& rest,
+                                    bool duplicate);
   status to_device(std::uint32_t block,
                    unsigned gpu,
                    page_set const& pages,
@@ -243,7 +268,20 @@ class uvm_model {
   void ask_for_pages(running_kernel& running);
   void access_pages(running_kernel& running, faults& given);
   status serve_batch(std::vector<faults>& waiting, unsigned gpu);
-  status serve_block(faults const& asked, unsigned gpu);
+  status serve_block(block_faults const& asked, unsigned gpu);
+  [[nodiscard]] page_set missing_of(block_faults const& asked,
+                                    unsigned gpu,
+                                    page_set& writes) const noexcept;
+  void ask_again(unsigned gpu, std::vector<faults>& waiting) const;
+  void spend_on_unmapping(std::uint32_t block,
+                          unsigned gpu,
+                          page_set const& coming,
+                          page_set const& writes) noexcept;
+  status share(std::uint32_t block,
+               unsigned gpu,
+               page_set const& coming,
+               page_set const& faulted,
+               page_set const& writes);
   status serve_cpu(std::uint32_t block, page_set const& pages, bool write);
 
   model_config config_;
@@ -252,7 +290,7 @@ class uvm_model {
   std::vector<gpu_state> gpus_;
   std::map<std::uintptr_t, managed_range> ranges_;
   std::map<std::uint64_t, double> streams_;  // when what was issued there is done
-  std::vector<faults> served_;               // of the present batch
+  std::vector<block_faults> served_;         // of the present batch
   model_counters counters_;
   double host_ns_{0};
   double last_ns_{0};  // when everything is done

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Kernels: what they access, in which order, and where they stall on page faults.
+#include <rmm_uvm/sim/density_prefetcher.hpp>
+#include <rmm_uvm/sim/uvm_model.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm::sim {
+namespace {
+
+/** @brief Pages that a kernel with several accesses reads of one before it turns to the next. */
+constexpr std::uint64_t pages_per_turn = pages_per_big_page;
+
+/** @brief Accesses after which a kernel asks whether it shall stop: a fraction of a millisecond. */
+constexpr std::uint32_t accesses_per_question = 4096;
+
+}  // namespace
+
+/** @brief How far a kernel is in one of its accesses: its cursor, and pages that it waits with. */
+class uvm_model::progress {
+ public:
+  progress(kernel_access const& access, block_span const& span)
+    : span_{span}, cursor_{access.pattern, span.last_page - span.first_page}, write_{access.write}
+  {
+  }
+
+  /** @brief The pages of one block that come next. @return false at the end */
+  bool next(std::uint64_t most, faults& found)
+  {
+    if (run_.count == 0 && !cursor_.next(most, run_)) { return false; }
+    auto const page  = span_.first_page + run_.first;
+    auto const begin = page % pages_per_block;
+    auto const count = std::min<std::uint64_t>(run_.count, pages_per_block - begin);
+    found            = {span_.base_block + static_cast<std::uint32_t>(page / pages_per_block),
+                        page_set::range(begin, begin + count),
+                        write_};
+    run_             = {run_.first + count, run_.count - count};
+    return true;
+  }
+
+ private:
+  block_span span_;
+  access_cursor cursor_;
+  page_run run_;
+  bool write_;
+};
+
+bool uvm_model::hits(std::uint32_t block, unsigned gpu) const noexcept
+{
+  return blocks_.all_on_gpu(block, gpu) && blocks_.nothing_discarded(block) &&
+         !blocks_.policy(block).read_mostly;
+}
+
+struct uvm_model::running_kernel {
+  explicit running_kernel(kernel_launch const& launched) : kernel{launched} {}
+
+  kernel_launch const& kernel;
+  std::vector<progress> accesses;
+  std::vector<faults> rest;     // of each access: a run that met more faults than may be pending
+  std::vector<faults> waiting;  // for the next batches
+  std::size_t outstanding{0};   // pages that may wait
+  std::size_t pending{0};       // pages that do
+  std::size_t going{0};         // accesses that have not ended
+  std::size_t turn{0};          // whose it is
+  std::uint32_t unasked{0};     // accesses since it was asked whether it shall stop
+  bool stopped{false};
+  double now_ns{0};
+};
+
+status uvm_model::prepare(running_kernel& running) const
+{
+  auto const& kernel = running.kernel;
+  if (kernel.gpu >= config_.gpus) { return {status_code::invalid_value, 0, "launch"}; }
+  running.outstanding =
+    kernel.outstanding_faults > 0 ? kernel.outstanding_faults : config_.machine.outstanding_faults;
+  for (auto const& access : kernel.accesses) {
+    auto const span = find(access.range, false);
+    if (!span) { return {status_code::invalid_value, 0, "launch"}; }
+    running.accesses.emplace_back(access, *span);
+    if (access.pattern.kind == pattern_kind::pointer_chase) { running.outstanding = 1; }
+  }
+  running.going = running.accesses.size();
+  running.rest.resize(running.going);
+  return {};
+}
+
+void uvm_model::access_pages(running_kernel& running, faults& given)
+{
+  auto const gpu = running.kernel.gpu;
+  if (hits(given.block, gpu)) {
+    ++counters_.block_operations;
+    running.now_ns +=
+      static_cast<double>(given.pages.bytes()) / config_.machine.memory_bytes_per_ns;
+    given.pages = {};
+    return;
+  }
+  auto const& machine = config_.machine;
+  page_set remote;
+  auto const missing = missing_for(given.block, gpu, given.pages, given.write, remote);
+  auto const room    = running.outstanding - running.pending;
+  auto const asked   = missing.count() > room ? missing.first(room) : missing;
+  // What may not be asked for yet comes later; all else is done with, or waits.
+  auto const later = missing - asked;
+  auto const done  = given.pages - later;
+  running.now_ns += static_cast<double>((done - remote).bytes()) / machine.memory_bytes_per_ns;
+  if (auto const bytes = (remote & done).bytes(); bytes > 0) {
+    auto const on_host   = (remote & done & blocks_.on_host(given.block)).bytes();
+    auto const peer_rate = machine.peer_remote_bytes_per_ns;
+    running.now_ns += static_cast<double>(on_host) / machine.remote_bytes_per_ns;
+    if (peer_rate > 0) { running.now_ns += static_cast<double>(bytes - on_host) / peer_rate; }
+    counters_.remote_bytes += bytes;
+  }
+  if (asked.any()) {
+    running.waiting.push_back({given.block, asked, given.write});
+    running.pending += asked.count();
+  } else {
+    ++counters_.block_operations;
+  }
+  given.pages = later;
+}
+
+void uvm_model::ask_for_pages(running_kernel& running)
+{
+  auto const most = running.accesses.size() > 1 ? pages_per_turn : pages_per_block;
+  while (running.going > 0 && running.pending < running.outstanding) {
+    if (++running.unasked >= accesses_per_question) {
+      running.unasked    = 0;
+      auto const& kernel = running.kernel;
+      running.stopped    = kernel.shall_stop != nullptr && kernel.shall_stop(kernel.asker);
+      if (running.stopped) { return; }
+    }
+    running.turn = (running.turn + 1) % running.accesses.size();
+    auto& given  = running.rest[running.turn];
+    if (given.pages.any() || running.accesses[running.turn].next(most, given)) {
+      access_pages(running, given);
+    } else if (given.block != chunk_lists::nobody) {
+      given.block = chunk_lists::nobody;  // ended; it is passed over from now on
+      --running.going;
+    }
+  }
+}
+
+status uvm_model::launch(kernel_launch const& kernel)
+{
+  running_kernel running{kernel};
+  if (auto const ready = prepare(running); !ready.ok()) { return ready; }
+  auto& ready = streams_[kernel.stream];
+  host_ns_ += config_.machine.launch_ns;
+  running.now_ns = std::max(ready, host_ns_);
+  status result;
+  while (result.ok()) {
+    ask_for_pages(running);
+    if (running.stopped) { result = {status_code::driver_error, 0, "launch: stopped"}; }
+    if (running.stopped || running.waiting.empty()) { break; }
+    timeline_.begin(running.now_ns);
+    result          = serve_batch(running.waiting, kernel.gpu);
+    running.now_ns  = std::max(running.now_ns, timeline_.finish());
+    running.pending = 0;
+    for (auto const& each : running.waiting) {
+      running.pending += each.pages.count();
+    }
+  }
+  ready    = running.now_ns + kernel.compute_ns;
+  last_ns_ = std::max(last_ns_, ready);
+  return result;
+}
+}  // namespace rmm_uvm::sim
