@@ -95,6 +95,8 @@ cdef extern from "rmm_uvm/sim/uvm_model.hpp" namespace "rmm_uvm::sim" nogil:
         unsigned gpu
         uint64_t stream
         uint32_t outstanding_faults
+        bool (*shall_stop)(void*) noexcept nogil
+        void* asker
 
     cdef cppclass uvm_model:
         uvm_model(const model_config&) except +

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 ADVICE: tuple[str, ...]
+PATTERN_KINDS: tuple[str, ...]
 
 Access = tuple[int, int, bool, str, int, int, float, int, Sequence[int] | None]
 

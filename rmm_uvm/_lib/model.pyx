@@ -4,12 +4,14 @@
 
 import threading
 
+from cpython.exc cimport PyErr_CheckSignals
 from cython.operator cimport dereference
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport make_shared, make_unique
 from libcpp.vector cimport vector
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from rmm_uvm._lib.driver cimport check, memory_range, status
 from rmm_uvm._lib.model cimport (
@@ -45,6 +47,10 @@ _ADVICE = {
 }
 
 ADVICE = tuple(_ADVICE)
+PATTERN_KINDS = tuple(_KINDS)
+
+# Ctrl-C is answered after so long at most; taking the GIL so seldom costs nothing that shows.
+cdef double _SECONDS_BETWEEN_SIGNALS = 0.02
 
 
 cdef memory_range _range(uintptr_t address, size_t nbytes) noexcept nogil:
@@ -52,6 +58,32 @@ cdef memory_range _range(uintptr_t address, size_t nbytes) noexcept nogil:
     result.address = address
     result.bytes = nbytes
     return result
+
+
+cdef double _seconds() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec + now.tv_nsec * 1e-9
+
+
+cdef struct Asking:  # of a kernel in the main thread, the only one where Python handles signals
+    double next_seconds
+    void* errors  # a list, which keeps what a signal's handler raised
+
+
+cdef bool _is_interrupted(void* asker) noexcept nogil:
+    cdef Asking* asking = <Asking*>asker
+    cdef double now = _seconds()
+    if now < asking.next_seconds:
+        return False
+    asking.next_seconds = now + _SECONDS_BETWEEN_SIGNALS
+    with gil:
+        try:
+            PyErr_CheckSignals()
+        except BaseException as error:
+            (<list>asking.errors).append(error)
+            return True
+    return False
 
 
 cdef class UvmModel:
@@ -130,12 +162,19 @@ cdef class UvmModel:
         ----------
         accesses : sequence of tuple
             Address, bytes, whether it writes, kind, count, stride in pages, exponent, seed, pages.
+
+        Raises
+        ------
+        KeyboardInterrupt, or what a signal's handler raises
+            In the main thread, while it goes on; what was moved stays moved.
         """
         cdef vector[kernel_access] made
         cdef kernel_access access
         cdef vector[uint64_t] listed
         cdef kernel_launch kernel
         cdef status result
+        cdef Asking asking
+        errors = []
         for address, nbytes, write, kind, count, stride, exponent, seed, pages in accesses:
             access.range = _range(address, nbytes)
             access.write = write
@@ -154,8 +193,15 @@ cdef class UvmModel:
         kernel.gpu = gpu
         kernel.stream = stream
         kernel.outstanding_faults = outstanding_faults
+        if threading.current_thread() is threading.main_thread():
+            asking.next_seconds = _seconds() + _SECONDS_BETWEEN_SIGNALS
+            asking.errors = <void*>errors
+            kernel.shall_stop = _is_interrupted
+            kernel.asker = &asking
         with self.guard, nogil:
             result = dereference(self.model).launch(kernel)
+        if errors:
+            raise errors[0]
         check(result, "a simulated kernel")
 
     def cpu_touch(self, uintptr_t address, size_t nbytes, bool write):

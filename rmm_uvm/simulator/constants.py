@@ -9,8 +9,6 @@ Covers what a value of each may be. Does not cover the values, which are in
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,9 +17,17 @@ from rmm_uvm.messages import shown
 
 __all__ = ["CONSTANTS", "Constant"]
 
-# Sizes and counts travel through C as unsigned 64-bit and 32-bit integers.
+# Sizes travel through C as unsigned 64-bit integers.
 _MAXIMUM_BYTES = 2**63 - 1
-_MAXIMUM_COUNT = 2**32 - 1
+
+# Wide bounds, which leave room for machines to come and for what-ifs. Past them a file is wrong,
+# and times would sum up to infinity, or millions of pages would wait.
+_SLOWEST_BYTES_PER_NS, _FASTEST_BYTES_PER_NS = 1e-3, 1e9  # 1 MB/s; as good as no time
+_LONGEST_NS = 1e9  # a second for one operation
+_FEWEST_BLOCKS, _MOST_BLOCKS = 1e-3, 1e6
+_LEAST_DUPLEX_FRACTION = 0.01
+_MOST_DUPLICATES_FRACTION = 100.0
+_MAXIMUM_COUNT = 2**20
 
 
 @dataclass(frozen=True)
@@ -38,18 +44,19 @@ class Constant:
         One line.
     is_whole : bool
         The value is an integer.
+    minimum, maximum : float
+        Smallest and largest value.
     may_be_zero : bool
-        0 is a value: something takes no time, or does not exist.
-    maximum : float
-        Largest value.
+        0 is a value, too: something takes no time, or does not exist.
     """
 
     name: str
     unit: str
     meaning: str
+    minimum: float
+    maximum: float
     is_whole: bool = False
     may_be_zero: bool = False
-    maximum: float = math.inf
 
     def problem(self, value: object) -> str:
         """Return why `value` cannot be this constant's; "" if it can."""
@@ -57,8 +64,8 @@ class Constant:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return f"{shown(value)} is not a number: expected {wanted}"
         # Written so that NaN, which compares false with everything, is refused too.
-        is_within = value >= 0 if self.may_be_zero else value > 0
-        if not is_within or value > min(self.maximum, sys.float_info.max):
+        is_within = self.minimum <= value <= self.maximum or (self.may_be_zero and value == 0)
+        if not is_within:
             return f"{shown(value)}: expected {wanted}"
         if self.is_whole and value != int(value):
             return f"{shown(value)}: expected {wanted}"
@@ -70,30 +77,28 @@ class Constant:
 
     def _wanted(self) -> str:
         kind = "a whole number" if self.is_whole else "a number"
-        least = ">= 0" if self.may_be_zero else "> 0"
-        most = "" if math.isinf(self.maximum) else f" and <= {self.maximum:g}"
-        return f"{kind} {least}{most}, in {self.unit}"
+        zero = "0 or " if self.may_be_zero and self.minimum > 0 else ""
+        return f"{zero}{kind} >= {self.minimum:g} and <= {self.maximum:g}, in {self.unit}"
 
 
 def _rate(name: str, meaning: str, *, may_be_zero: bool = False) -> Constant:
-    return Constant(name, "bytes/ns", meaning, may_be_zero=may_be_zero)
+    bounds = (_SLOWEST_BYTES_PER_NS, _FASTEST_BYTES_PER_NS)
+    return Constant(name, "bytes/ns", meaning, *bounds, may_be_zero=may_be_zero)
 
 
 def _time(name: str, meaning: str) -> Constant:
-    return Constant(name, "ns", meaning, may_be_zero=True)
+    return Constant(name, "ns", meaning, 0.0, _LONGEST_NS)
 
 
 def _count(name: str, unit: str, meaning: str) -> Constant:
-    return Constant(name, unit, meaning, is_whole=True, maximum=_MAXIMUM_COUNT)
+    return Constant(name, unit, meaning, 1, _MAXIMUM_COUNT, is_whole=True)
 
 
 _ALL = (
     Constant(
-        "device_bytes",
-        "bytes",
-        "device memory for programs",
+        *("device_bytes", "bytes", "device memory for programs"),
+        *(1, _MAXIMUM_BYTES),
         is_whole=True,
-        maximum=_MAXIMUM_BYTES,
     ),
     _rate("memory_bytes_per_ns", "kernel reading resident memory"),
     _rate("to_device_bytes_per_ns", "copy engine, host to device, one large copy"),
@@ -103,7 +108,7 @@ _ALL = (
         "duplex_fraction",
         "fraction",
         "rate of a direction while the other is busy too, of its rate alone",
-        maximum=1.0,
+        *(_LEAST_DUPLEX_FRACTION, 1.0),
     ),
     _rate("remote_bytes_per_ns", "kernel reading host memory through a mapping"),
     _rate("peer_bytes_per_ns", "migration between two GPUs; 0: no peer access", may_be_zero=True),
@@ -124,7 +129,10 @@ _ALL = (
     _time("discard_block_ns", "a block of a discard"),
     _time("discarded_block_ns", "a block on the host that one call discards and prefetches"),
     _time("prefetch_ramp_ns", "what a call to the device takes more than its blocks, at most"),
-    Constant("prefetch_ramp_blocks", "blocks", "blocks after which 63 % of that are reached"),
+    Constant(
+        *("prefetch_ramp_blocks", "blocks", "blocks after which 63 % of that are reached"),
+        *(_FEWEST_BLOCKS, _MOST_BLOCKS),
+    ),
     _time("batch_ns", "a batch of GPU faults: interrupt, fetch, replay"),
     _time("fault_ns", "each fault of a batch, duplicates too"),
     _time("fault_block_ns", "each block that a batch touches"),
@@ -133,7 +141,7 @@ _ALL = (
         "duplicate_fraction",
         "fraction",
         "faults reported again, of the distinct ones",
-        may_be_zero=True,
+        *(0.0, _MOST_DUPLICATES_FRACTION),
     ),
     _count("outstanding_faults", "pages", "distinct pages that a kernel faults on, then it stalls"),
     _count("batch_faults", "faults", "entries of a batch at most"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.simulator.checks import checked_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,5 @@ class DriverSettings:
     two_passes: bool = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.prefetch_threshold <= 100:
-            raise ConfigurationError(
-                f"prefetch_threshold={self.prefetch_threshold!r}: use percent, 0 to 100"
-            )
-        if not 1 <= self.min_faults <= 20:
-            raise ConfigurationError(f"min_faults={self.min_faults!r}: use 1 to 20")
+        checked_whole(self.prefetch_threshold, "prefetch_threshold", 0, 100)
+        checked_whole(self.min_faults, "min_faults", 1, 20)

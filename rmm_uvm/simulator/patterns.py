@@ -14,13 +14,18 @@ Pattern(kind='zipf', count=1000000, stride_bytes=4096, exponent=1.2, seed=7)
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rmm_uvm._lib.model import PATTERN_KINDS
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
+from rmm_uvm.simulator.checks import LARGEST_NUMBER, checked_number, checked_whole
 from rmm_uvm.units import parse_bytes
 
 PAGE_BYTES = 4096
+_MOST_ACCESSES = 2**62 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +35,22 @@ class Pattern:
     Attributes
     ----------
     kind : str
-        Which one.
+        Which one: the name of a function, or "random".
     count : int
-        Accesses of one page each; 0 where the range decides.
+        Accesses of one page each, 0 to 2^62 - 1; 0 where the range decides.
     stride_bytes : int
-        Of `strided`.
+        Of `strided`: a multiple of 4 KiB, > 0.
     exponent : float
-        Of `zipf`.
+        Of `zipf`: above 0 and below 100.
     seed : int
-        Of those that are random.
+        Of those that are random: 0 to 2^64 - 1.
     pages : tuple of int
-        Of `recorded`.
+        Of `recorded`: numbers from 0.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such kind, or a value is out of its bounds.
     """
 
     kind: str
@@ -49,6 +59,20 @@ class Pattern:
     exponent: float = 1.1
     seed: int = 0
     pages: tuple[int, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in PATTERN_KINDS:
+            raise ConfigurationError(f"pattern {shown(self.kind)}: use {', '.join(PATTERN_KINDS)}")
+        keep = object.__setattr__
+        keep(self, "count", checked_whole(self.count, "count", 0, _MOST_ACCESSES))
+        keep(self, "seed", checked_whole(self.seed, "seed", 0, LARGEST_NUMBER))
+        keep(self, "exponent", checked_number(self.exponent, "exponent", 0, 100, "1.1"))
+        stride_bytes = checked_whole(self.stride_bytes, "stride_bytes", 1, 2**63 - 1)
+        if stride_bytes % PAGE_BYTES:
+            raise ConfigurationError(
+                f"stride_bytes={stride_bytes}: use a multiple of 4 KiB, the unit of page faults"
+            )
+        keep(self, "pages", _listed(self.pages))
 
 
 def sequential() -> Pattern:
@@ -70,17 +94,12 @@ def strided(stride_bytes: int | str) -> Pattern:
     ConfigurationError
         If it is none.
     """
-    parsed_bytes = parse_bytes(stride_bytes, name="stride_bytes")
-    if parsed_bytes <= 0 or parsed_bytes % PAGE_BYTES:
-        raise ConfigurationError(
-            f"stride_bytes={stride_bytes!r}: use a multiple of 4 KiB, the unit of page faults"
-        )
-    return Pattern("strided", stride_bytes=parsed_bytes)
+    return Pattern("strided", stride_bytes=parse_bytes(stride_bytes, name="stride_bytes"))
 
 
 def random_pages(count: int, *, seed: int = 0) -> Pattern:
     """`count` pages, each as likely as any other."""
-    return Pattern("random", _counted(count), seed=_seeded(seed))
+    return Pattern("random", count, seed=seed)
 
 
 def zipf(count: int, *, exponent: float = 1.1, seed: int = 0) -> Pattern:
@@ -93,7 +112,7 @@ def zipf(count: int, *, exponent: float = 1.1, seed: int = 0) -> Pattern:
     count : int
         Accesses, >= 0.
     exponent : float
-        > 0.
+        Above 0 and below 100.
     seed : int
         0 to 2^64 - 1.
 
@@ -102,9 +121,7 @@ def zipf(count: int, *, exponent: float = 1.1, seed: int = 0) -> Pattern:
     ConfigurationError
         If a value is out of its bounds.
     """
-    if not 0 < exponent < 100:
-        raise ConfigurationError(f"exponent={exponent!r}: use a number above 0, such as 1.1")
-    return Pattern("zipf", _counted(count), exponent=float(exponent), seed=_seeded(seed))
+    return Pattern("zipf", count, exponent=exponent, seed=seed)
 
 
 def pointer_chase(count: int, *, seed: int = 0) -> Pattern:
@@ -112,7 +129,7 @@ def pointer_chase(count: int, *, seed: int = 0) -> Pattern:
 
     Such a kernel has one fault outstanding.
     """
-    return Pattern("pointer_chase", _counted(count), seed=_seeded(seed))
+    return Pattern("pointer_chase", count, seed=seed)
 
 
 def hash_join_probe(count: int, *, seed: int = 0) -> Pattern:
@@ -120,7 +137,7 @@ def hash_join_probe(count: int, *, seed: int = 0) -> Pattern:
 
     The rows that are probed with are another access of the kernel, sequential.
     """
-    return Pattern("hash_join_probe", _counted(count), seed=_seeded(seed))
+    return Pattern("hash_join_probe", count, seed=seed)
 
 
 def recorded(pages: Iterable[int]) -> Pattern:
@@ -131,19 +148,16 @@ def recorded(pages: Iterable[int]) -> Pattern:
     pages : iterable of int
         Page numbers within the range, from 0. Those past its end are refused by the kernel.
     """
-    listed = tuple(int(page) for page in pages)
-    if any(page < 0 for page in listed):
-        raise ConfigurationError(f"page {min(listed)}: pages are numbered from 0")
+    listed = tuple(pages)
     return Pattern("recorded", len(listed), pages=listed)
 
 
-def _counted(count: int) -> int:
-    if not 0 <= count < 1 << 62:
-        raise ConfigurationError(f"count={count!r}: use a number of accesses, 0 or more")
-    return int(count)
-
-
-def _seeded(seed: int) -> int:
-    if not 0 <= seed < 1 << 64:
-        raise ConfigurationError(f"seed={seed!r}: use a number from 0 to 2^64 - 1")
-    return int(seed)
+def _listed(pages: Iterable[int]) -> tuple[int, ...]:
+    # There may be millions: checked together.
+    try:
+        listed = tuple(map(operator.index, pages))
+    except TypeError:
+        raise ConfigurationError(f"pages={shown(pages)}: list whole numbers of pages") from None
+    if listed and min(listed) < 0:
+        raise ConfigurationError(f"page {min(listed)}: pages are numbered from 0")
+    return listed

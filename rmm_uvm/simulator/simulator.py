@@ -14,17 +14,27 @@ from dataclasses import asdict, dataclass, field
 
 from rmm_uvm._lib.model import ADVICE, UvmModel
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
+from rmm_uvm.simulator.checks import (
+    LARGEST_NUMBER,
+    checked_seconds,
+    checked_stream,
+    checked_whole,
+    shown_address,
+)
 from rmm_uvm.simulator.counters import Counters
 from rmm_uvm.simulator.driver_settings import DriverSettings
 from rmm_uvm.simulator.patterns import PAGE_BYTES, Pattern, sequential
 from rmm_uvm.simulator.profile import Machine
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import format_bytes, parse_bytes
 
 _BLOCK_BYTES = 2 << 20
-_FIRST_ADDRESS = 1 << 40
+_FIRST_ADDRESS, _LAST_ADDRESS = 1 << 40, 1 << 53
 _MOST_GPUS = 8
 _HOST = -1
-_MOST_SECONDS = 1e9
+_MOST_FAULTS = 2**20
+# The model takes some 40 bytes for each 2 MiB: a slip of the pen shall not take all memory.
+_MOST_MANAGED_BYTES = 16 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +55,6 @@ class Access:
     nbytes: int | str
     pattern: Pattern = field(default_factory=sequential)
     write: bool = False
-
-
-def _checked_seconds(seconds: float, name: str) -> float:
-    if not 0 <= seconds < _MOST_SECONDS:
-        raise ConfigurationError(f"{name}={seconds!r}: use seconds, 0 or more")
-    return seconds
 
 
 class Simulator:
@@ -110,7 +114,8 @@ class Simulator:
         peers: bool = True,
     ) -> None:
         if not isinstance(machine, Machine):
-            raise ConfigurationError(f"machine={machine!r}: use load_machine({str(machine)!r})")
+            named = machine if isinstance(machine, str) else "h200-pcie5"
+            raise ConfigurationError(f"machine={shown(machine)}: use load_machine({shown(named)})")
         size_bytes = machine.device_bytes // _BLOCK_BYTES * _BLOCK_BYTES
         if device_bytes is not None:
             size_bytes = parse_bytes(device_bytes, name="device_bytes")
@@ -118,14 +123,14 @@ class Simulator:
             raise ConfigurationError(
                 f"device_bytes is {size_bytes}: a simulated GPU has a multiple of 2 MiB"
             )
-        if not 1 <= gpus <= _MOST_GPUS:
-            raise ConfigurationError(f"gpus={gpus!r}: use 1 to {_MOST_GPUS}")
-        if links is not None and (
-            len(links) != gpus or not all(0 <= link < gpus for link in links)
-        ):
+        gpus = checked_whole(gpus, "gpus", 1, _MOST_GPUS)
+        listed = [] if links is None else [checked_whole(n, "link", 0, gpus - 1) for n in links]
+        if links is not None and len(listed) != gpus:
             raise ConfigurationError(
-                f"links={list(links)}: name for each of {gpus} GPUs a link, 0 to {gpus - 1}"
+                f"links={shown(listed)}: name for each of {gpus} GPUs a link, 0 to {gpus - 1}"
             )
+        if driver is not None and not isinstance(driver, DriverSettings):
+            raise ConfigurationError(f"driver={shown(driver)}: use DriverSettings(...)")
         self.machine = machine
         self.device_bytes = size_bytes
         self.gpus = gpus
@@ -135,8 +140,8 @@ class Simulator:
             size_bytes,
             host_bytes=None if host_bytes is None else parse_bytes(host_bytes, name="host_bytes"),
             gpus=gpus,
-            links=list(links or ()),
-            peers=peers,
+            links=listed,
+            peers=bool(peers),
         )
         self._next_address = _FIRST_ADDRESS
         self._sizes_bytes: dict[int, int] = {}
@@ -148,9 +153,17 @@ class Simulator:
         Raises
         ------
         ConfigurationError
-            If `nbytes` is not above 0.
+            If `nbytes` is not above 0, or all managed memory would be more than 16 TiB: the model
+            keeps account of every 2 MiB.
         """
         size_bytes = parse_bytes(nbytes, name="nbytes")
+        managed_bytes = self._model.counters()["managed_bytes"]
+        if size_bytes > _MOST_MANAGED_BYTES - managed_bytes:
+            raise ConfigurationError(
+                f"{format_bytes(size_bytes)} of managed memory beside "
+                f"{format_bytes(managed_bytes)}: a simulator has at most "
+                f"{format_bytes(_MOST_MANAGED_BYTES)}"
+            )
         address = self._take_address(size_bytes)
         self._model.add_range(address, size_bytes)
         self._sizes_bytes[address] = size_bytes
@@ -164,8 +177,11 @@ class Simulator:
         ConfigurationError
             If `allocate_managed` did not return this address, or it was freed.
         """
-        if not self._model.remove_range(address):
-            raise ConfigurationError(f"{address:#x} is no managed memory of this simulator")
+        if address not in self._sizes_bytes:
+            raise ConfigurationError(
+                f"{shown_address(address)} is no managed memory of this simulator"
+            )
+        self._model.remove_range(address)
         del self._sizes_bytes[address]
 
     def allocate_device(self, nbytes: int | str, *, gpu: int = 0) -> int:
@@ -185,7 +201,9 @@ class Simulator:
     def free_device(self, address: int) -> None:
         """Give device memory back."""
         if address not in self._device:
-            raise ConfigurationError(f"{address:#x} is no device memory of this simulator")
+            raise ConfigurationError(
+                f"{shown_address(address)} is no device memory of this simulator"
+            )
         self._model.free_device(*self._device.pop(address))
 
     def prefetch(
@@ -210,7 +228,7 @@ class Simulator:
             If the range is not inside one managed allocation.
         """
         size_bytes = self._inside(address, nbytes)
-        self._model.prefetch(address, size_bytes, self._place(gpu), stream)
+        self._model.prefetch(address, size_bytes, self._place(gpu), checked_stream(stream))
 
     def discard(self, address: int, nbytes: int | str, *, unmap: bool = True) -> None:
         """Drop the contents of whole pages, as cuMemDiscardBatchAsync does.
@@ -225,7 +243,8 @@ class Simulator:
     ) -> None:
         """Drop contents and make the pages usable there, uncopied. Errors as in `prefetch`."""
         size_bytes = self._inside(address, nbytes)
-        self._model.discard_and_prefetch(address, size_bytes, self._place(gpu), stream)
+        place, order = self._place(gpu), checked_stream(stream)
+        self._model.discard_and_prefetch(address, size_bytes, place, order)
 
     def advise(self, address: int, nbytes: int | str, advice: str, *, gpu: int | None = 0) -> None:
         """Advise as cuMemAdvise does; holds for the blocks of 2 MiB that have any of the range.
@@ -243,7 +262,7 @@ class Simulator:
             If there is no such advice, or the range is not inside one managed allocation.
         """
         if advice not in ADVICE:
-            raise ConfigurationError(f"advice={advice!r}: use {', '.join(ADVICE)}")
+            raise ConfigurationError(f"advice={shown(advice)}: use {', '.join(ADVICE)}")
         self._model.advise(address, self._inside(address, nbytes), advice, self._place(gpu))
 
     def kernel(
@@ -266,7 +285,7 @@ class Simulator:
         gpu, stream : int
             Where; it waits for what was issued to the stream before.
         outstanding_faults : int, optional
-            Pages on which it faults before all of it stalls; by default the machine's.
+            Pages on which it faults before all of it stalls, 1 to 2^20; by default the machine's.
 
         Raises
         ------
@@ -275,14 +294,18 @@ class Simulator:
         ConfigurationError
             If a range is not inside one managed allocation, a recorded page not in its range, or a
             time below 0.
+
+        Notes
+        -----
+        Ctrl-C is answered in the main thread while the kernel goes on: it ends there, and what it
+        moved stays moved.
         """
         listed = [self._listed(access) for access in accesses]
-        compute_ns = _checked_seconds(compute_seconds, "compute_seconds") * 1e9
-        if outstanding_faults is not None and outstanding_faults < 1:
-            raise ConfigurationError(f"outstanding_faults={outstanding_faults!r}: use 1 or more")
-        self._model.launch(
-            listed, compute_ns, self._known_gpu(gpu), stream, outstanding_faults or 0
-        )
+        compute_ns = checked_seconds(compute_seconds, "compute_seconds") * 1e9
+        faults = 0
+        if outstanding_faults is not None:
+            faults = checked_whole(outstanding_faults, "outstanding_faults", 1, _MOST_FAULTS)
+        self._model.launch(listed, compute_ns, self._known_gpu(gpu), checked_stream(stream), faults)
 
     def cpu_touch(self, address: int, nbytes: int | str, *, write: bool = False) -> None:
         """Let the CPU read, or read and write, a range, upwards. Errors as in `kernel`."""
@@ -290,11 +313,11 @@ class Simulator:
 
     def host_work(self, seconds: float) -> None:
         """Let the host do something else for so long."""
-        self._model.host_work(_checked_seconds(seconds, "seconds") * 1e9)
+        self._model.host_work(checked_seconds(seconds, "seconds") * 1e9)
 
     def synchronize(self, stream: int | None = None) -> None:
         """Let the host wait for a stream, or for everything."""
-        self._model.synchronize(stream)
+        self._model.synchronize(None if stream is None else checked_stream(stream))
 
     @property
     def seconds(self) -> float:
@@ -323,12 +346,17 @@ class Simulator:
         if size_bytes <= 0:
             raise ConfigurationError("nbytes is 0: allocate at least one byte")
         address = self._next_address
+        if size_bytes > _LAST_ADDRESS - address:
+            raise ConfigurationError(
+                "the addresses of this simulator are used up: make a new one, or free less often"
+            )
         self._next_address += -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
         return address
 
     def _inside(self, address: int, nbytes: int | str) -> int:
         """Return the bytes of a range; it must lie inside one managed allocation."""
         size_bytes = parse_bytes(nbytes, name="nbytes")
+        address = checked_whole(address, "address", 0, LARGEST_NUMBER)
         begin = max((known for known in self._sizes_bytes if known <= address), default=None)
         if begin is None or address + size_bytes > begin + self._sizes_bytes[begin]:
             raise ConfigurationError(
@@ -340,9 +368,7 @@ class Simulator:
         return size_bytes
 
     def _known_gpu(self, gpu: int) -> int:
-        if not 0 <= gpu < self.gpus:
-            raise ConfigurationError(f"gpu={gpu!r}: this simulator has {self.gpus}, from 0")
-        return gpu
+        return checked_whole(gpu, "gpu", 0, self.gpus - 1)
 
     def _place(self, gpu: int | None) -> int:
         return _HOST if gpu is None else self._known_gpu(gpu)
@@ -350,6 +376,10 @@ class Simulator:
     def _listed(
         self, access: Access
     ) -> tuple[int, int, bool, str, int, int, float, int, tuple[int, ...] | None]:
+        if not isinstance(access, Access) or not isinstance(access.pattern, Pattern):
+            raise ConfigurationError(
+                f"access {shown(access)}: use Access(address, nbytes, pattern)"
+            )
         pattern = access.pattern
         size_bytes = self._inside(access.address, access.nbytes)
         page_count = -(-(access.address % PAGE_BYTES + size_bytes) // PAGE_BYTES)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.simulator import Access, Simulator
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import (
     Machine,
@@ -91,6 +92,19 @@ def test_replace_by_the_same_value_changes_nothing() -> None:
         ({"batch_faults": 2**32}, "batch_faults"),
         ({"device_bytes": 2**63}, "device_bytes"),
         ({"memory_bytes_per_ns": 10**400}, "memory_bytes_per_ns"),
+        ({"memory_bytes_per_ns": 1e10}, "memory_bytes_per_ns=1.*: expected a number >= 0.001 and"),
+        ({"to_host_bytes_per_ns": 1e-300}, "to_host_bytes_per_ns=1e-300"),
+        (
+            {"peer_bytes_per_ns": 1e-4},
+            "peer_bytes_per_ns=0.0001: expected 0 or a number >= 0.001",
+        ),
+        ({"copy_ns": 1.1e9}, r"copy_ns=1.*: expected a number >= 0 and <= 1e\+09, in ns"),
+        ({"fault_ns": 1e308}, "fault_ns"),
+        ({"duplex_fraction": 1e-9}, "duplex_fraction=1e-09: expected a number >= 0.01 and <= 1,"),
+        ({"duplicate_fraction": 101}, "duplicate_fraction=101: expected a number >= 0 and <= 100,"),
+        ({"prefetch_ramp_blocks": 1e7}, "prefetch_ramp_blocks"),
+        ({"outstanding_faults": 2**20 + 1}, "outstanding_faults"),
+        ({"batch_faults": 2**20 + 1}, "batch_faults=1048577: expected a whole number >= 1 and <="),
         ({"name": "../h200"}, "name"),
         ({"name": ""}, "name"),
         ({"speed": 1}, "speed"),
@@ -103,7 +117,11 @@ def test_replace_impossible_value_names_it(changes: dict[str, Any], named: str) 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"copy_ns": 0}, {"peer_bytes_per_ns": 0}, {"duplex_fraction": 1}, {"batch_faults": 1}],
+    [
+        *({"copy_ns": 0}, {"peer_bytes_per_ns": 0}, {"duplex_fraction": 1}, {"batch_faults": 1}),
+        *({"copy_ns": 1e9}, {"peer_bytes_per_ns": 0.001}, {"duplex_fraction": 0.01}),
+        *({"batch_faults": 2**20}, {"memory_bytes_per_ns": 1e9}, {"duplicate_fraction": 100}),
+    ],
 )
 def test_replace_bound_itself_is_accepted(changes: dict[str, Any]) -> None:
     machine = load_machine(H200).replace(**changes)
@@ -222,3 +240,28 @@ def test_save_onto_a_folder_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be written"):
         save_machine(load_machine(H200), tmp_path / "mine.toml")
     assert list(tmp_path.iterdir()) == [tmp_path / "mine.toml"]
+
+
+# --- the model with values at their bounds -----------------------------------------------------
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_model_with_every_constant_at_a_bound_comes_to_an_end_in_finite_time(
+    largest: bool,
+) -> None:
+    bounds = {
+        name: one.maximum if largest else one.minimum
+        for name, one in CONSTANTS.items()
+        if name != "device_bytes"
+    }
+    machine = load_machine(H200).replace(**bounds)
+    simulator = Simulator(machine, device_bytes="4MiB", gpus=2)
+    data = simulator.allocate_managed("8MiB")
+    simulator.cpu_touch(data, "8MiB", write=True)
+    for gpu in (0, 1):
+        simulator.kernel([Access(data, "8MiB", write=True)], gpu=gpu)
+    simulator.prefetch(data, "8MiB", stream=1)
+    simulator.prefetch(data, "8MiB", gpu=None, stream=2)
+    simulator.synchronize()
+    assert 0 < simulator.seconds < 1e9
+    assert simulator.counters().gpu_faults >= 2 * 4  # GPUs, blocks
