@@ -12,7 +12,8 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.messages import shown
 from rmm_uvm.planner.advice import ENOUGH, helps_most
 from rmm_uvm.planner.answers import TOLERABLE
 from rmm_uvm.planner.capacities import card_sizes
@@ -102,10 +103,14 @@ def plan(
     from rmm_uvm.planner.pool_trial import PoolTrial
     from rmm_uvm.planner.replaying import replay
     from rmm_uvm.planner.workload import load_workload
-    from rmm_uvm.simulator import DriverSettings, load_machine
+    from rmm_uvm.simulator import DriverSettings, Machine, load_machine
 
     if isinstance(machine, str | os.PathLike):
         machine = load_machine(machine)
+    if not isinstance(machine, Machine):
+        raise ConfigurationError(
+            f"machine={shown(machine)}: a name such as 'h200-pcie5', a path, or a Machine"
+        )
     if isinstance(trace, Workload):
         workload = trace
     else:

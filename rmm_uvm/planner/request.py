@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 from rmm_uvm.planner.capacities import whole_blocks
 from rmm_uvm.units import format_bytes, parse_bytes
 
@@ -129,8 +130,10 @@ def checked_request(
     others = () if modes else _combined(_PREFETCH, thresholds, policies)
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 4096:
         raise ConfigurationError(f"workers={workers!r}: a number of processes, from 1")
-    if fitting_seconds is not None and not 0 < fitting_seconds < math.inf:
-        raise ConfigurationError(f"fitting_seconds={fitting_seconds!r}: a time in seconds, above 0")
+    if fitting_seconds is not None and not _is_time(fitting_seconds):
+        raise ConfigurationError(
+            f"fitting_seconds={shown(fitting_seconds)}: a time in seconds, above 0"
+        )
     return Request(
         device_bytes=() if device_memory is None else _cards(device_memory),
         options=(DEFAULTS, *(one for one in asked if one != DEFAULTS)),
@@ -139,6 +142,11 @@ def checked_request(
         host_bytes=None if host_memory is None else parse_bytes(host_memory, "host_memory"),
         fitting_seconds=fitting_seconds,
     )
+
+
+def _is_time(seconds: object) -> bool:
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return is_number and 0 < cast(float, seconds) < math.inf
 
 
 def _combined(

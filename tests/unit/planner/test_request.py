@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import rmm_uvm
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner.capacities import card_sizes, fitting_bytes, whole_blocks
 from rmm_uvm.planner.request import DEFAULTS, Options, Request, checked_request
@@ -73,6 +74,8 @@ def test_modes_that_are_asked_for_run_on_every_card() -> None:
         ({"fitting_seconds": 0.0}, "fitting_seconds=0.0"),
         ({"fitting_seconds": float("nan")}, "fitting_seconds=nan"),
         ({"fitting_seconds": float("inf")}, "fitting_seconds=inf"),
+        ({"fitting_seconds": "abc"}, "fitting_seconds='abc': a time in seconds"),
+        ({"fitting_seconds": True}, "fitting_seconds=True"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_one_line(changes: dict[str, Any], message: str) -> None:
@@ -97,3 +100,9 @@ def test_peak_above_all_cards_leaves_the_largest() -> None:
 def test_room_for_everything_is_more_than_the_slabs_and_what_is_left_free() -> None:
     for slab_bytes in (2 * MIB, 100 * MIB, 40 * GIB):
         assert fitting_bytes(slab_bytes) > slab_bytes + 128 * MIB
+
+
+@pytest.mark.parametrize("machine", [5, None, {"name": "h200-pcie5"}])
+def test_plan_for_no_machine_says_what_to_give(machine: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"machine=.*: a name such as 'h200-pcie5'"):
+        rmm_uvm.plan("no-such-recording", machine=machine)
