@@ -73,7 +73,8 @@ class Figures:
     prefetch_calls : tuple of Timing
         Prefetches to the device of one call each, on an idle stream, from small to large.
     queued_prefetches : tuple of Timing
-        The same of calls that follow one another without a wait: the share of one.
+        The same of calls that follow one another without a wait: the share of one. Only of sizes
+        with which a call finds the stream busy with the last one.
     discard : Timing
         Of memory on the device.
     discarded_to_host : Timing
