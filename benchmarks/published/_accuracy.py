@@ -34,18 +34,31 @@ def computed_part(tables: Sequence[Mapping[str, Any]]) -> str:
 
 def _summary(tables: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        "| table | machine | figures | within 15 % | explained | orders right |",
-        "|---|---|--:|--:|--:|--:|",
+        "| table | machine | figures | within 15 % | explained | orders right "
+        "| by construction: figures, orders |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
-    for table in tables:
-        verdicts = table["verdicts"]
-        orders = len(table["orders"])
-        lines.append(
-            f"| [{table['name']}](#{table['name'].replace(' ', '-')}) | {table['machine']} "
-            f"| {len(table['rows'])} | {verdicts['within 15 %']} | {verdicts['explained']} "
-            f"| {verdicts['orders right']} of {orders} |"
-        )
-    return "\n".join(lines)
+    lines += [
+        f"| [{table['name']}](#{table['name'].replace(' ', '-')}) | {table['machine']} "
+        f"| {_counts(table['verdicts'])} |"
+        for table in tables
+    ]
+    total = {
+        verdict: sum(table["verdicts"][verdict] for table in tables)
+        for verdict in tables[0]["verdicts"]
+    }
+    return "\n".join([*lines, f"| **all** | | {_counts(total)} |"])
+
+
+def _counts(verdicts: Mapping[str, int]) -> str:
+    """Return what counts as evidence, and last what does not."""
+    figures = sum(verdicts[name] for name in ("within 15 %", "explained", "missed"))
+    orders = sum(verdicts[f"orders {name}"] for name in ("right", "explained", "wrong"))
+    return (
+        f"{figures} | {verdicts['within 15 %']} | {verdicts['explained']} "
+        f"| {verdicts['orders right']} of {orders} "
+        f"| {verdicts['by construction']}, {verdicts['orders by construction']}"
+    )
 
 
 def _section(table: Mapping[str, Any]) -> str:
@@ -64,6 +77,8 @@ def _section(table: Mapping[str, Any]) -> str:
         mark = ""
         if row["verdict"] == "explained":
             mark = f" ({reasons.setdefault(row['reason'], len(reasons) + 1)})"
+        elif row["verdict"] == "by construction":
+            mark = " (c)"
         figure = ", ".join(part for part in (row["quantity"], row["unit"]) if part)
         ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
         lines.append(
@@ -72,6 +87,8 @@ def _section(table: Mapping[str, Any]) -> str:
         )
     lines.append("")
     lines += [f"({number}) {reason}.  " for reason, number in reasons.items()]
+    if table["verdicts"]["by construction"]:
+        lines.append("(c) by construction: no evidence for the model.  ")
     for order in table["orders"]:
         ranking = " < ".join(order["names"])
         why = f" {order['reason']}." if order["verdict"] == "explained" else ""

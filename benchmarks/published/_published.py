@@ -43,6 +43,8 @@ class Row:
         The published figure and the simulator's.
     reason
         Which assumption fails, where the two are further apart than 15 %.
+    by_construction
+        Ours is made of the published figure, or could be nothing else: no evidence for the model.
     """
 
     case: str
@@ -51,6 +53,7 @@ class Row:
     theirs: float
     ours: float
     reason: str = ""
+    by_construction: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -66,9 +69,9 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """One of "within 15 %", "explained" and "missed"."""
+        """One of "within 15 %", "by construction", "explained" and "missed"."""
         if self.met:
-            return "within 15 %"
+            return "by construction" if self.by_construction else "within 15 %"
         return "explained" if self.reason else "missed"
 
 
@@ -76,7 +79,8 @@ class Row:
 class Order:
     """A published ranking: `names` from the least to the most, and our figure of each.
 
-    `reason` says which assumption fails, where ours is another one.
+    `reason` says which assumption fails, where ours is another one; `by_construction` that ours
+    could be no other.
     """
 
     claim: str
@@ -84,12 +88,13 @@ class Order:
     ours: tuple[float, ...]
     unit: str
     reason: str = ""
+    by_construction: bool = False
 
     @property
     def verdict(self) -> str:
-        """One of "right", "explained" and "wrong"."""
+        """One of "right", "by construction", "explained" and "wrong"."""
         if self.right:
-            return "right"
+            return "by construction" if self.by_construction else "right"
         return "explained" if self.reason else "wrong"
 
     @property
@@ -131,10 +136,10 @@ class Table:
     @property
     def verdicts(self) -> dict[str, int]:
         """How many rows and orders there are of each verdict."""
-        count = {"within 15 %": 0, "explained": 0, "missed": 0}
+        count = dict.fromkeys(("within 15 %", "by construction", "explained", "missed"), 0)
         for row in self.rows:
             count[row.verdict] += 1
-        for verdict in ("right", "explained", "wrong"):
+        for verdict in ("right", "by construction", "explained", "wrong"):
             count[f"orders {verdict}"] = sum(order.verdict == verdict for order in self.orders)
         return count
 
@@ -205,7 +210,9 @@ def text_of(table: Table) -> str:
             (
                 *(row.case, f"{row.quantity}, {row.unit}", _figure(row.theirs), _figure(row.ours)),
                 "-" if row.ratio is None else f"{row.ratio:.2f}",
-                "" if row.met else row.verdict + (f": {row.reason}" if row.reason else ""),
+                ""
+                if row.verdict == "within 15 %"
+                else row.verdict + (f": {row.reason}" if row.reason and not row.met else ""),
             )
             for row in table.rows
         ],

@@ -94,8 +94,12 @@ def table() -> Table:
             ours = _samples_per_second(fits, batch)
             case = f"{model}, {precision}, batch {fits[1]} -> {batch}"
             rows.append(Row(case, "samples a second", "1/s", theirs, ours, _LAYERS_REASON))
+            # A step computes for as long as it takes in the column that fits: it cannot be faster.
             orders.append(
-                Order(case, ("oversubscribed", "fits"), (ours, fits[0]), "samples a second")
+                Order(
+                    *(case, ("oversubscribed", "fits"), (ours, fits[0]), "samples a second"),
+                    by_construction=True,
+                )
             )
     machine = load_machine(data["machine"])
     return Table(

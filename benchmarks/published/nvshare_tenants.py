@@ -109,6 +109,8 @@ def table() -> Table:
                 "the rate count manifold"
                 if float(quantum) <= 10
                 else "",
+                # A turn is longer than a job: both times alone, one after the other.
+                by_construction=float(quantum) >= data["solo_seconds"][_MIX],
             )
             for quantum, seconds in turns.items()
         ),

@@ -153,12 +153,19 @@ def table() -> Table:
                         Row(
                             *(case, "time", "ms", theirs[f"{what}_ms"][number]),
                             *(result.seconds * 1e3, reason),
+                            by_construction=percent == 0,
                         )
                     )
                     for way, value in (("htod", result.htod_gb), ("dtoh", result.dtoh_gb)):
                         if f"{what}_{way}_gb" in theirs and not _is_input(program, what, percent):
                             figure = theirs[f"{what}_{way}_gb"][number]
-                            rows.append(Row(case, way, "GB", figure, value, reason))
+                            rows.append(
+                                Row(
+                                    *(case, way, "GB", figure, value, reason),
+                                    # The input comes in, and where all fits, nothing leaves.
+                                    by_construction=percent == 0,
+                                )
+                            )
             orders += [
                 Order(
                     f"{program}, {link}, {percent} %",

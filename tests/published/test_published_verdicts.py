@@ -56,6 +56,44 @@ def test_order_is_right_only_when_figures_rise(
     assert harness.Order("claim", ("a", "b", "c")[: len(ours)], ours, "s").right is right
 
 
+def test_figure_by_construction_is_no_evidence_and_hides_nothing(harness: ModuleType) -> None:
+    met = harness.Row("case", "time", "s", 100.0, 100.0, by_construction=True)
+    missed = harness.Row("case", "time", "s", 100.0, 200.0, by_construction=True)
+    right = harness.Order("claim", ("a", "b"), (1.0, 2.0), "s", by_construction=True)
+    wrong = harness.Order("claim", ("a", "b"), (2.0, 1.0), "s", by_construction=True)
+
+    assert [one.verdict for one in (met, missed)] == ["by construction", "missed"]
+    assert [one.verdict for one in (right, wrong)] == ["by construction", "wrong"]
+    counted = table_of(harness, met, orders=(right,)).verdicts
+    assert {name: number for name, number in counted.items() if number} == {
+        "by construction": 1,
+        "orders by construction": 1,
+    }
+    assert harness.exit_status(table_of(harness, missed)) == 1
+    assert harness.exit_status(table_of(harness, orders=(wrong,))) == 1
+
+
+def test_summary_counts_evidence_and_what_is_none_apart(
+    harness: ModuleType, script: Script
+) -> None:
+    rows = (
+        harness.Row("case", "time", "s", 100.0, 100.0),
+        harness.Row("case", "time", "s", 100.0, 100.0, by_construction=True),
+        harness.Row("case", "time", "s", 100.0, 200.0, "why"),
+    )
+    orders = (
+        harness.Order("claim", ("a", "b"), (1.0, 2.0), "s"),
+        harness.Order("other", ("a", "b"), (1.0, 2.0), "s", by_construction=True),
+    )
+    table = table_of(harness, *rows, orders=orders).to_json()
+
+    text = script("_accuracy").computed_part([table, table])
+
+    assert "| [made_up](#made_up) | none (published only) | 2 | 1 | 1 | 1 of 1 | 1, 1 |" in text
+    assert "| **all** | | 4 | 2 | 2 | 2 of 2 | 2, 2 |" in text
+    assert "| 1.00 (c) |" in text
+
+
 def test_order_that_is_not_right_is_explained_by_its_reason(harness: ModuleType) -> None:
     order = harness.Order("claim", ("a", "b"), (2.0, 1.0), "s", "not modelled")
 
