@@ -22,7 +22,7 @@ _LONGEST_SHOWN = 24
 
 
 def why_bad(line: bytes) -> str:
-    r"""Return what is wrong with a line that `parse_lines` did not understand.
+    """Return what is wrong with a line that `parse_lines` did not understand.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def why_bad(line: bytes) -> str:
     --------
     >>> why_bad(b"1,10:00:00.000000,allocate,0x100")
     '4 fields and not 6'
-    >>> why_bad(b"1,10 o\'clock,allocate,0x100,64,0x0")
-    "its time is '10 o\'clock' and not a time as 11:36:33.123456"
+    >>> why_bad(b"1,10:00:00.000000,steal,0x100,64,0x0")
+    "its action is 'steal' and not allocate, free or allocate failure"
     """
     fields = line.rstrip(b"\r").split(b",")
     if len(fields) != len(_GOOD):
