@@ -51,14 +51,12 @@ page_set uvm_model::missing_of(block_faults const& asked,
                                page_set& writes) const noexcept
 {
   page_set remote;
-  writes =
-    asked.writes.any() ? missing_for(asked.block, gpu, asked.writes, true, remote) : page_set{};
-  auto missing = writes;
-  if (asked.reads.any()) {
-    auto const reads = asked.reads - asked.writes;  // the stronger access counts
-    missing |= missing_for(asked.block, gpu, reads, false, remote);
-  }
-  return missing;
+  writes = {};
+  if (asked.writes.none()) { return missing_for(asked.block, gpu, asked.reads, false, remote); }
+  writes = missing_for(asked.block, gpu, asked.writes, true, remote);
+  if (asked.reads.none()) { return writes; }
+  auto const reads = asked.reads - asked.writes;  // the stronger access counts
+  return writes | missing_for(asked.block, gpu, reads, false, remote);
 }
 
 void uvm_model::spend_on_unmapping(std::uint32_t block,
@@ -69,9 +67,13 @@ void uvm_model::spend_on_unmapping(std::uint32_t block,
   // Who has the pages mapped loses them, or the right to write them: for each a change of its page
   // table, which its memory accesses have to wait for.
   auto const shared = blocks_.policy(block).read_mostly;
-  auto const leave  = shared ? (coming - blocks_.read_only(block)) | writes : coming;
-  auto others       = (leave & blocks_.on_host(block)).any() ? 1 : 0;
-  for (unsigned peer = 0; (shared || config_.gpus > 1) && peer < config_.gpus; ++peer) {
+  if (!shared && config_.gpus == 1) {  // the usual case
+    if ((coming & blocks_.on_host(block)).any()) { timeline_.spend(config_.machine.unmap_ns); }
+    return;
+  }
+  auto const leave = shared ? (coming - blocks_.read_only(block)) | writes : coming;
+  auto others      = (leave & blocks_.on_host(block)).any() ? 1 : 0;
+  for (unsigned peer = 0; peer < config_.gpus; ++peer) {
     // What this GPU wrote before and gets again beside a fault, it may read from now on.
     auto const gone = peer != gpu ? leave : shared ? leave - writes : page_set{};
     if ((gone & blocks_.on_gpu(block, peer)).any()) { ++others; }
@@ -201,12 +203,12 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
   served_.clear();
   // A block is served once for all of its faults, whatever they are (service_fault_batch_block).
   for (auto it = waiting.begin(); it != end;) {
-    block_faults together{it->block, {}, {}};
+    auto& together = served_.emplace_back();
+    together.block = it->block;
     for (; it != end && it->block == together.block; ++it) {
       (it->write ? together.writes : together.reads) |= it->pages;
     }
     if (auto const done = serve_block(together, gpu); !done.ok()) { return done; }
-    served_.push_back(together);
   }
   timeline_.wait_for_copies();  // the replay comes after them
   waiting.erase(waiting.begin(), end);
