@@ -41,6 +41,9 @@ def checked_whole(value: object, name: str, least: int, most: int) -> int:
     >>> checked_whole(2, "gpus", 1, 8)
     2
     """
+    if type(value) is int and least <= value <= most:  # the usual case, in every call
+        return value
+    # Not asked first: an `isinstance` of a protocol takes as long as the model does for a call.
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         number = operator.index(value)
         if least <= number <= most:
