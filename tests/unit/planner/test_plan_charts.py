@@ -17,7 +17,7 @@ from .workloads import GIB, FakeReplay
 CARDS = [4 * GIB, 6 * GIB, 8 * GIB, 16 * GIB]
 
 
-class InBetween(FakeReplay):
+class Halfway(FakeReplay):
     """Runs out of memory from 5 to 7 GiB only."""
 
     def __call__(self, *args: Any, **how: Any) -> ReplayResult:
@@ -33,7 +33,7 @@ def lines(plan: Plan) -> list[list[float]]:
 
 
 def test_line_of_what_is_advised_is_broken_where_a_card_runs_out_of_memory() -> None:
-    defaults, advised = lines(planned(replay=InBetween({"never": 0.7}), **{DEVICE: CARDS}))
+    defaults, advised = lines(planned(replay=Halfway({"never": 0.7}), **{DEVICE: CARDS}))
     assert [math.isnan(height) for height in advised] == [False, True, False, False]
     assert any(map(math.isnan, defaults))
 
