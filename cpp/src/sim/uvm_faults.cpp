@@ -75,7 +75,8 @@ void uvm_model::spend_on_unmapping(std::uint32_t block,
   auto others      = (leave & blocks_.on_host(block)).any() ? 1 : 0;
   for (unsigned peer = 0; peer < config_.gpus; ++peer) {
     // What this GPU wrote before and gets again beside a fault, it may read from now on.
-    auto const gone = peer != gpu ? leave : shared ? leave - writes : page_set{};
+    auto gone = leave;
+    if (peer == gpu) { gone = shared ? leave - writes : page_set{}; }
     if ((gone & blocks_.on_gpu(block, peer)).any()) { ++others; }
   }
   timeline_.spend(others * config_.machine.unmap_ns);
@@ -232,9 +233,10 @@ status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool wri
     ++counters_.cpu_faults;
     timeline_.spend(machine.cpu_fault_ns);
     // What is read mostly is written page by page: see `share`.
-    auto const copied = !shared ? page_set{} : write ? coming - fault : coming;
-    auto const moved  = coming - copied;
-    auto done         = to_host(block, moved, fault, cause, false);
+    auto copied = page_set{};
+    if (shared) { copied = write ? coming - fault : coming; }
+    auto const moved = coming - copied;
+    auto done        = to_host(block, moved, fault, cause, false);
     if (done.ok() && copied.any()) { done = to_host(block, copied, fault, cause, true); }
     if (!done.ok()) { return done; }
     if (shared) { blocks_.set_read_only(block, (blocks_.read_only(block) | copied) - moved); }
