@@ -127,7 +127,11 @@ cuda_driver::~cuda_driver()
   context_guard const guard{api_, context_};
   if (before_ != nullptr) { static_cast<void>(api_.event_destroy(before_)); }
   if (after_ != nullptr) { static_cast<void>(api_.event_destroy(after_)); }
+  if (between_ != nullptr) { static_cast<void>(api_.event_destroy(between_)); }
   if (side_stream_ != nullptr) { static_cast<void>(api_.stream_destroy(side_stream_)); }
+  for (auto* const stream : own_streams_) {
+    if (stream != nullptr) { static_cast<void>(api_.stream_destroy(stream)); }
+  }
 }
 
 status cuda_driver::memory(device_memory& memory) noexcept
@@ -252,6 +256,40 @@ try {
   return noted(is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream)), ranges);
 } catch (...) {
   return {status_code::out_of_memory, 0, "cuMemDiscardAndPrefetchBatchAsync"};
+}
+
+status cuda_driver::order(stream_handle later, stream_handle earlier) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  // One event serves all: it may be recorded anew as soon as a wait for it is issued.
+  std::lock_guard const lock{own_mutex_};
+  if (between_ == nullptr) {
+    if (auto const result = api_.event_create(&between_, CU_EVENT_DISABLE_TIMING);
+        result != CUDA_SUCCESS) {
+      return as_status(result, "cuEventCreate");
+    }
+  }
+  if (auto const result = api_.event_record(between_, as_cuda(earlier)); result != CUDA_SUCCESS) {
+    return as_status(result, "cuEventRecord");
+  }
+  return as_status(api_.stream_wait_event(as_cuda(later), between_, 0), "cuStreamWaitEvent");
+}
+
+status cuda_driver::own_stream(own_stream_use which, stream_handle& stream) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  std::lock_guard const lock{own_mutex_};
+  auto& own = own_streams_[static_cast<std::size_t>(which)];
+  if (own == nullptr) {
+    if (auto const result = api_.stream_create(&own, CU_STREAM_NON_BLOCKING);
+        result != CUDA_SUCCESS) {
+      return as_status(result, "cuStreamCreate");
+    }
+  }
+  stream = own;
+  return {};
 }
 
 capture_state cuda_driver::capturing(stream_handle stream) noexcept

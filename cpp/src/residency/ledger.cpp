@@ -37,7 +37,7 @@ void residency_ledger::add_slab(memory_range slab)
   if (slab.bytes == 0) { return; }
   std::lock_guard const lock{mutex_};
   auto const blocks = count_blocks(slab);
-  slabs_.emplace(slab.address, slab_record{slab, std::vector<epoch_number>(blocks, 0)});
+  slabs_.emplace(slab.address, slab_record{slab, std::vector<block_record>(blocks)});
   block_count_ += blocks;
   slab_bytes_ += slab.bytes;
   settled_epoch_.store(0, std::memory_order_release);
@@ -48,12 +48,14 @@ void residency_ledger::remove_slab(std::uintptr_t address) noexcept
   std::lock_guard const lock{mutex_};
   auto const it = slabs_.find(address);
   if (it == slabs_.end()) { return; }
-  auto const& marks = it->second.on_device_as_of;
-  block_count_ -= marks.size();
+  auto const& blocks = it->second.blocks;
+  block_count_ -= blocks.size();
   slab_bytes_ -= it->second.range.bytes;
   if (counted_epoch_ != 0) {
     marked_count_ -=
-      static_cast<std::size_t>(std::count(marks.begin(), marks.end(), counted_epoch_));
+      static_cast<std::size_t>(std::count_if(blocks.begin(), blocks.end(), [this](auto const& one) {
+        return one.on_device_as_of == counted_epoch_;
+      }));
     settle(counted_epoch_);
   }
   slabs_.erase(it);
@@ -95,9 +97,9 @@ void residency_ledger::mark_on_device(memory_range range, epoch_number epoch)
   }
   auto const first =
     range.address == slab.address ? 0 : block_index(slab, va_block_ceil(range.address));
-  auto const last = end == slab.end() ? record.on_device_as_of.size() : block_index(slab, end);
+  auto const last = end == slab.end() ? record.blocks.size() : block_index(slab, end);
   for (auto block = first; block < last; ++block) {
-    auto& mark = record.on_device_as_of[block];
+    auto& mark = record.blocks[block].on_device_as_of;
     if (mark >= epoch) { continue; }
     mark = epoch;
     if (epoch == counted_epoch_) { ++marked_count_; }
@@ -115,7 +117,7 @@ void residency_ledger::doubt(memory_range range) noexcept
   auto const slab = record.range;
   auto const last = block_index(slab, std::min(range.end(), slab.end()) - 1) + 1;
   for (auto block = block_index(slab, range.address); block < last; ++block) {
-    auto& mark = record.on_device_as_of[block];
+    auto& mark = record.blocks[block].on_device_as_of;
     if (mark != 0 && mark == counted_epoch_) { --marked_count_; }
     mark = 0;
   }
@@ -135,12 +137,12 @@ std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,
   auto const last    = block_index(slab, std::min(range.end(), slab.end()) - 1) + 1;
   auto block         = block_index(slab, range.address);
   while (block < last) {
-    if (record.on_device_as_of[block] >= epoch) {
+    if (record.blocks[block].on_device_as_of >= epoch) {
       ++block;
       continue;
     }
     auto const first = block;
-    while (block < last && record.on_device_as_of[block] < epoch) {
+    while (block < last && record.blocks[block].on_device_as_of < epoch) {
       ++block;
     }
     runs.push_back(block_addresses(slab, first, block));

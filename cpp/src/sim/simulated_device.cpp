@@ -121,6 +121,22 @@ void simulated_device::set_capture_state(stream_handle stream, capture_state sta
   capture_states_.insert_or_assign(stream, state);
 }
 
+status simulated_device::order(stream_handle, stream_handle) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  // Everything happens in call order: what was issued is done.
+  return injected("order").value_or(status{});
+}
+
+status simulated_device::own_stream(own_stream_use which, stream_handle& stream) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  if (auto const failure = injected("own_stream")) { return *failure; }
+  // A name that no stream of a program has.
+  stream = &own_streams_[static_cast<std::size_t>(which)];
+  return {};
+}
+
 capture_state simulated_device::capturing(stream_handle stream) noexcept
 {
   std::lock_guard const lock{mutex_};

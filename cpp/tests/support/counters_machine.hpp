@@ -63,6 +63,8 @@ class moving_driver final : public uvm_driver {
   {
     return {};
   }
+  status order(stream_handle, stream_handle) noexcept override { return {}; }
+  status own_stream(own_stream_use, stream_handle&) noexcept override { return {}; }
   [[nodiscard]] capture_state capturing(stream_handle) noexcept override { return {}; }
   status synchronize(stream_handle) noexcept override { return {}; }
 

@@ -75,6 +75,7 @@ class recording_driver final : public uvm_driver {
   device_memory level{};                       ///< what `memory` answers
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
+  std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
   std::map<std::string, status> answers;       ///< by call; success where there is none
   std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
 
@@ -121,6 +122,22 @@ class recording_driver final : public uvm_driver {
     return noted(
       record({"discard_and_prefetch", {ranges.begin(), ranges.end()}, stream, where.device_id}),
       ranges);
+  }
+  status order(stream_handle later, stream_handle earlier) noexcept override
+  {
+    orders.emplace_back(later, earlier);
+    return record({"order", {}, later});
+  }
+  status own_stream(own_stream_use which, stream_handle& stream) noexcept override
+  {
+    stream = own(which);
+    return record({"own_stream", {}});
+  }
+  /** @brief What `own_stream` answers. */
+  [[nodiscard]] static stream_handle own(own_stream_use which) noexcept
+  {
+    return reinterpret_cast<stream_handle>(std::uintptr_t{0xA000} +
+                                           static_cast<std::uintptr_t>(which));
   }
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override
   {

@@ -7,6 +7,7 @@
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 
+#include <array>
 #include <memory>
 #include <mutex>
 
@@ -51,6 +52,8 @@ class cuda_driver final : public uvm_driver {
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
                               stream_handle stream) noexcept override;
+  status order(stream_handle later, stream_handle earlier) noexcept override;
+  status own_stream(own_stream_use which, stream_handle& stream) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
@@ -72,6 +75,9 @@ class cuda_driver final : public uvm_driver {
   CUcontext context_;
   device_info info_;
   std::unique_ptr<migration_counters> counters_;
+  std::mutex own_mutex_;
+  std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
+  CUevent between_{nullptr};                              // for `order`
   std::mutex side_mutex_;
   CUstream side_stream_{nullptr};  // made at the first batch call on the legacy stream
   CUevent before_{nullptr};

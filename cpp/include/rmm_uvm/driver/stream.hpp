@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace rmm_uvm {
@@ -20,5 +21,13 @@ enum class capture_state : std::uint8_t {
   capturing,  ///< the stream records a graph; driver calls would end or spoil the capture
   unknown     ///< it cannot be known (legacy stream while a blocking stream captures)
 };
+
+/** @brief What a driver's own streams are for: work for one does not wait for another's. */
+enum class own_stream_use : std::uint8_t {
+  evictions,  ///< migrations to the host
+  discards,   ///< behind every free of what is discarded
+  arrivals    ///< what is fetched before anybody waits for it
+};
+inline constexpr std::size_t own_stream_count = 3;  ///< number of `own_stream_use` values
 
 }  // namespace rmm_uvm

@@ -84,6 +84,18 @@ class uvm_driver {
                                       location where,
                                       stream_handle stream) noexcept = 0;
 
+  /**
+   * @brief Makes work that is issued to `later` from now on wait for what was issued to `earlier`.
+   * @pre neither is being captured
+   */
+  virtual status order(stream_handle later, stream_handle earlier) noexcept = 0;
+
+  /**
+   * @brief A stream of the driver's own, for work that no user's stream shall wait for.
+   * @param[out] stream set on success; lives as long as the driver
+   */
+  virtual status own_stream(own_stream_use which, stream_handle& stream) noexcept = 0;
+
   /** @brief Whether `stream` is being captured; `unknown` when the driver cannot say. */
   [[nodiscard]] virtual capture_state capturing(stream_handle stream) noexcept = 0;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/residency/block_record.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
 
 #include <atomic>
@@ -11,16 +12,19 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm {
 
 /**
- * @brief Remembers, for each VA block of each slab, as of which epoch it was put on the device.
+ * @brief Remembers what is known of each VA block of each slab: one `block_record`.
  *
  * A slab is the region that one managed allocation took from the driver. Slabs begin and end
  * anywhere; blocks are the 2 MiB windows of the address space, cut off at the slab's ends.
- * Thread-safe: one mutex, except for `all_on_device` and `slab_bytes`, which are loads.
+ * Thread-safe: one mutex, except for `all_on_device` and `slab_bytes`, which are loads. Who needs
+ * several steps at once opens a `ledger_view`.
  */
 class residency_ledger {
  public:
@@ -63,9 +67,11 @@ class residency_ledger {
   }
 
  private:
+  friend class ledger_view;
+
   struct slab_record {
     memory_range range;
-    std::vector<epoch_number> on_device_as_of;  // one a block; 0 = in doubt
+    std::vector<block_record> blocks;
   };
   using slab_map = std::map<std::uintptr_t, slab_record>;
 
@@ -79,6 +85,66 @@ class residency_ledger {
   epoch_number counted_epoch_{0};  // the epoch that marked_count_ counts for
   std::size_t marked_count_{0};    // blocks marked with counted_epoch_
   std::atomic<epoch_number> settled_epoch_{0};
+};
+
+/** @brief A block in a `ledger_view`: its record, and the addresses that the slab has of it. */
+struct viewed_block {
+  block_record* record{nullptr};
+  memory_range range;  ///< clipped to the slab
+};
+
+/**
+ * @brief The ledger, locked: several steps that belong together.
+ *
+ * Records may be changed, except for `on_device_as_of`. Pointers to them are valid as long as the
+ * view's slabs are; whoever unlocks in between marks what it holds on to as `busy`.
+ */
+class ledger_view {
+ public:
+  /** @brief Locks `ledger`, which must outlive this object. */
+  explicit ledger_view(residency_ledger& ledger) : ledger_{ledger}, lock_{ledger.mutex_} {}
+
+  /** @brief The lock, for condition variables, and to let go in between. */
+  [[nodiscard]] std::unique_lock<std::mutex>& lock() noexcept { return lock_; }
+
+  /**
+   * @brief Calls `visit(block_record&, memory_range block)` for each block that `range` touches.
+   *
+   * Ascending; nothing outside of all slabs. A range lies in one slab.
+   */
+  template <typename Visit>
+  void each(memory_range range, Visit&& visit)
+  {
+    auto const found = ledger_.find(range.address);
+    if (found == ledger_.slabs_.end() || range.bytes == 0) { return; }
+    visit_blocks(ledger_.slabs_.find(found->first)->second, range, visit);
+  }
+
+  /** @brief The same for every block of every slab. */
+  template <typename Visit>
+  void each(Visit&& visit)
+  {
+    for (auto& [address, slab] : ledger_.slabs_) {
+      visit_blocks(slab, slab.range, visit);
+    }
+  }
+
+ private:
+  template <typename Visit>
+  static void visit_blocks(residency_ledger::slab_record& slab, memory_range range, Visit& visit)
+  {
+    auto const base = va_block_floor(slab.range.address);
+    auto const end  = range.end() < slab.range.end() ? range.end() : slab.range.end();
+    for (auto window = va_block_floor(range.address); window < end; window += va_block_bytes) {
+      auto const first = window < slab.range.address ? slab.range.address : window;
+      auto const last =
+        window + va_block_bytes < slab.range.end() ? window + va_block_bytes : slab.range.end();
+      visit(slab.blocks[(window - base) / va_block_bytes], memory_range{first, last - first});
+    }
+  }
+
+  residency_ledger& ledger_;
+  std::unique_lock<std::mutex> lock_;
 };
 
 }  // namespace rmm_uvm

@@ -12,6 +12,7 @@
 #include <rmm_uvm/sim/machine_profile.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +87,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
                               stream_handle stream) noexcept override;
+  status order(stream_handle later, stream_handle earlier) noexcept override;
+  status own_stream(own_stream_use which, stream_handle& stream) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
@@ -180,6 +183,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   std::vector<planned_failure> failures_;
   std::vector<migration_tally*> tallies_;
   std::map<stream_handle, capture_state> capture_states_;
+  std::array<char, own_stream_count> own_streams_{};  // their addresses are names
   // Read without the mutex: counters are memory loads.
   std::atomic<std::uint64_t> host_to_device_bytes_{0};
   std::atomic<std::uint64_t> device_to_host_bytes_{0};

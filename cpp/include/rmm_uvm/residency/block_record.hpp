@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/residency/epoch_source.hpp>
+
+#include <cstdint>
+
+namespace rmm_uvm {
+
+/** @brief A moment on the clock of uses: it ticks once for every allocation and every touch. */
+using use_tick = std::uint32_t;
+
+inline constexpr use_tick never_used = 0;  ///< before the first tick
+inline constexpr use_tick no_use     = 0xFFFFFFFFU;  ///< no use is foreseen
+
+/** @brief Where a block was last put, as far as our own calls and what we were told go. */
+enum class block_place : std::uint8_t {
+  nowhere,  ///< not touched yet, or discarded: nothing to keep
+  device,   ///< on the device; see `on_device_as_of` for how certain
+  host      ///< evicted to host memory
+};
+
+/**
+ * @brief What is known of one VA block of a slab.
+ *
+ * A plain value of 40 bytes. "Live" bytes belong to allocations that a pool has handed out; a block
+ * without any is dead: its contents are nobody's.
+ */
+struct block_record {
+  epoch_number on_device_as_of{0};  ///< 0: in doubt
+  std::uint32_t live_bytes{0};      ///< of allocations in it, at most 2 MiB
+  std::uint32_t owner{0};           ///< number of the allocation that was made in it last
+  use_tick arrived{never_used};     ///< when it was last put on the device
+  use_tick allocated{never_used};   ///< when memory in it was last handed out
+  use_tick touched{never_used};     ///< when a program last announced a use
+  use_tick prefetched{never_used};  ///< when it was last asked to the device
+  use_tick next_use{no_use};        ///< when it is expected to be used next
+  std::uint16_t pins{0};            ///< > 0: stays where it is
+  block_place place{block_place::nowhere};
+  bool discarded{false};  ///< its contents were dropped, and nobody has been handed it since
+  bool busy{false};       ///< a call about it is under way: whoever wants it waits
+  bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
+
+  /** @brief True when no live byte is in it. */
+  [[nodiscard]] bool dead() const noexcept { return live_bytes == 0; }
+};
+
+static_assert(sizeof(block_record) <= 64, "the ledger promises 64 bytes a block");
+
+}  // namespace rmm_uvm

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/residency/use_predictor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace rmm_uvm {
+
+/**
+ * @brief Expects the last iteration again: what followed the same uses then follows now.
+ *
+ * Uses are told apart by what they are, not by address: kind, size, and how many uses ago the same
+ * allocation was used before. So an iteration is recognised although a pool hands out other
+ * addresses. Of a program that repeats exactly, it knows every next use: evicting what is used last
+ * is then Belady's rule.
+ */
+class repeat_predictor final : public use_predictor {
+ public:
+  static constexpr std::size_t context_events = 4;  ///< uses that must agree to find the place again
+
+  /** @param most_events uses that are remembered at least, twice as many at most; > 0 */
+  explicit repeat_predictor(std::size_t most_events = std::size_t{1} << 16U);
+
+  use_tick observe(use_event const& event) override;
+  void forget(std::uintptr_t owner) override;
+  [[nodiscard]] std::vector<expected_use> upcoming(std::size_t bytes) const override;
+  [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
+
+ private:
+  static constexpr std::size_t none = ~std::size_t{0};
+
+  struct entry {
+    std::uint64_t identity{0};
+    use_event event;
+    std::size_t before{none};  // position of the allocation's use before this one
+    std::size_t after{none};   // and of the next
+    bool freed{false};         // the allocation was gone before it was used again
+  };
+
+  [[nodiscard]] std::uint64_t context() const noexcept;
+  [[nodiscard]] std::optional<memory_range> range_now(std::size_t position,
+                                                      std::size_t period) const;
+  void drop_oldest();
+
+  std::size_t most_events_;
+  std::vector<entry> history_;
+  std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
+  std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
+  std::size_t cursor_{none};  // where, before, what was seen last was seen
+  score_keeper score_;
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/residency/eviction_policy.hpp>
+#include <rmm_uvm/residency/ledger.hpp>
+#include <rmm_uvm/residency/residency_settings.hpp>
+#include <rmm_uvm/residency/residency_statistics.hpp>
+#include <rmm_uvm/residency/use_predictor.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace rmm_uvm {
+
+/**
+ * @brief Keeps the managed memory of one device under a budget: the enactor of eviction policies.
+ *
+ * Blocks leave dead ones first, which are discarded and cost no copy, then live ones in the order
+ * of the policy. What a program allocates, or announces to use, is brought in; with a predictor,
+ * also what it is expected to use next. A thread evicts from the high watermark to the low one and
+ * fetches ahead; a request that finds no room evicts by itself.
+ *
+ * **Migrating is always coherent, discarding never is.** A block is discarded only if no live byte
+ * is in it, and every free in it was fenced: the stream of discards waits for the freeing stream.
+ * An allocation in a discarded block makes its stream wait for the discards. While a call about a
+ * block is under way, the block is `busy`, and whoever wants it waits. Streams of users are used at
+ * once and never kept.
+ *
+ * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
+ * told, and pages that fault in come on top.
+ *
+ * Thread-safe. Never throws: what could not be done is counted, and pages come by fault.
+ */
+class residency_manager {
+ public:
+  /**
+   * @param driver what is commanded
+   * @param ledger of the slabs of that driver, which nobody else marks; outlives this object
+   * @param settings checked by the caller
+   */
+  residency_manager(std::shared_ptr<uvm_driver> driver,
+                    residency_ledger& ledger,
+                    residency_settings settings);
+  residency_manager(residency_manager const&)            = delete;
+  residency_manager& operator=(residency_manager const&) = delete;
+  residency_manager(residency_manager&&)                 = delete;
+  residency_manager& operator=(residency_manager&&)      = delete;
+  /** @brief Stops the thread; a call under way is finished. */
+  ~residency_manager();
+
+  /** @brief Makes a new allocation usable on the device, in the order of `stream`. */
+  void on_allocate(memory_range allocation, stream_handle stream) noexcept;
+  /** @brief Takes note of a free. @pre called before the memory can be handed out again */
+  void on_free(memory_range allocation, stream_handle stream) noexcept;
+  /** @brief Lets go of a slab that is about to be given back: waits for calls about it. */
+  void on_slab_free(memory_range slab) noexcept;
+
+  // What users know and blocks do not show.
+  /**
+   * @brief A use is about to be issued to `stream`: brings in what is away, and learns.
+   * @param owner first byte of the allocation that `range` is of
+   */
+  void on_touch(memory_range range, std::uintptr_t owner, stream_handle stream) noexcept;
+  /** @brief Brings a range in, in the order of `stream`; nothing is learnt from it. */
+  void prefetch(memory_range range, stream_handle stream) noexcept;
+  /**
+   * @brief Moves the blocks that lie wholly in `range` to the host, unless they are pinned.
+   * @return bytes that left
+   */
+  std::size_t evict(memory_range range) noexcept;
+  /** @brief Keeps the blocks that `range` touches where they are until `unpin`; counted. */
+  void pin(memory_range range) noexcept;
+  /** @brief Takes one `pin` of the same range back. */
+  void unpin(memory_range range) noexcept;
+
+  /** @brief Evicts to the low watermark and fetches ahead, in the caller's thread; see `flush`. */
+  void run_pending() noexcept;
+  /** @brief Waits until the thread has nothing to do and no call is under way. */
+  void flush() noexcept;
+
+  /** @brief Counts and levels now. */
+  [[nodiscard]] residency_statistics statistics() const noexcept;
+  /** @brief How it was set. */
+  [[nodiscard]] residency_settings const& settings() const noexcept { return settings_; }
+
+ private:
+  enum class reason : std::uint8_t { allocation, use, ahead };
+  struct claimed_block {
+    block_record* record;
+    memory_range range;
+    bool keeps;    // live contents: they must come with it
+    bool ordered;  // was discarded: the stream must wait for that
+    bool counted;  // was on the device, as of an epoch that has ended
+  };
+
+  using claims  = std::vector<claimed_block>;
+  using victims = std::vector<viewed_block>;
+
+  // residency_manager.cpp
+  [[nodiscard]] epoch_number epoch() noexcept;
+  void learn(ledger_view& view, use_event const& event);
+  void wait_until_free(ledger_view& view, memory_range range);
+  [[nodiscard]] claims claim(ledger_view& view, memory_range range, memory_range allocation);
+  void bring(memory_range range, memory_range allocation, stream_handle stream, reason why);
+  void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
+  void count_failure(status failure) noexcept;
+
+  // residency_room.cpp
+  [[nodiscard]] std::vector<victims> choose(ledger_view& view, std::size_t bytes) const;
+  void make_room(ledger_view& view, std::size_t target_bytes);
+  [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
+  [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
+  void settle(victims const& blocks, status result);
+  [[nodiscard]] bool under_pressure() const noexcept;
+
+  // migration_thread.cpp
+  void run();
+  [[nodiscard]] bool work_once();
+  [[nodiscard]] expected_use expected_next(ledger_view& view) const;
+  [[nodiscard]] bool fetch_ahead();
+  void wake() noexcept;
+
+  std::shared_ptr<uvm_driver> driver_;
+  residency_ledger& ledger_;
+  residency_settings settings_;
+  std::mutex room_;  // one at a time makes room; taken before the ledger's lock
+
+  // Under the ledger's lock.
+  std::unique_ptr<use_predictor> predictor_;
+  prediction_switch prediction_;
+  use_tick now_{never_used};
+  std::uint32_t owners_{0};
+  std::size_t leaving_bytes_{0};
+  epoch_number epoch_{1};             // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};      // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};    // seen to leave beyond that
+  bool short_of_room_{false};         // a request had to make room since the thread last did
+  std::condition_variable changed_;  // a block is not busy any more, or the thread went idle
+  std::condition_variable wanted_;   // there may be something to do
+  residency_statistics counts_;
+  bool woken_{false};
+  bool working_{false};
+  bool stopping_{false};
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/residency/eviction_policy.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace rmm_uvm {
+
+/** @brief How a `residency_manager` keeps its budget. */
+struct residency_settings {
+  std::size_t budget_bytes{0};  ///< most managed bytes on the device, > 0
+  std::size_t low_bytes{0};     ///< the thread evicts down to this once a request was short of room
+
+  /**
+   * One call of an eviction, and of what is fetched ahead. A prefetch call holds a lock of libcuda
+   * that every launch needs: calls of 2 MiB cost a running kernel 4 %, one of 2 GiB makes each
+   * launch wait (measured on an H200).
+   */
+  std::size_t piece_bytes{2 * va_block_bytes};
+  std::size_t fetch_bytes{32 * va_block_bytes};  ///< one call for what a program waits for
+  eviction_policy policy{eviction_policy::repeat};
+  bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too
+  bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
+  bool ahead{true};         ///< fetch what is expected next, as far as it is foreseen
+  bool background{true};    ///< a thread evicts and fetches ahead; false: only `run_pending` does
+
+  /** @brief The usual settings for a budget: the low watermark 1/32 below it. */
+  [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept
+  {
+    residency_settings settings;
+    settings.budget_bytes = budget_bytes;
+    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 32, std::size_t{512} << 20U);
+    return settings;
+  }
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/correlation_predictor.hpp>
+#include <rmm_uvm/residency/eviction_policy.hpp>
+#include <rmm_uvm/residency/repeat_predictor.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm {
+namespace {
+
+constexpr std::uint64_t above_all = std::uint64_t{1} << 33U;  // more than any number of ticks
+
+[[nodiscard]] std::uint64_t since(use_tick then, use_tick now) noexcept
+{
+  return now > then ? now - then : 0;
+}
+
+[[nodiscard]] bool is_expected(block_record const& block, use_tick now) noexcept
+{
+  return block.next_use != no_use && block.next_use >= now;
+}
+
+[[nodiscard]] std::uint64_t unused_for(block_record const& block, use_tick now) noexcept
+{
+  return since(std::max({block.allocated, block.touched, block.prefetched}), now);
+}
+
+}  // namespace
+
+std::uint64_t leaving_key(eviction_policy policy,
+                          block_record const& block,
+                          use_tick now,
+                          bool foresees) noexcept
+{
+  if (policy == eviction_policy::fifo) { return since(block.arrived, now); }
+  if (policy == eviction_policy::lru || !foresees) { return unused_for(block, now); }
+  if (policy == eviction_policy::correlation) {
+    return is_expected(block, now) ? since(block.arrived, now)
+                                   : above_all + since(block.arrived, now);
+  }
+  if (block.next_use == no_use) { return above_all + unused_for(block, now); }
+  return block.next_use >= now ? block.next_use - now : unused_for(block, now);
+}
+
+std::unique_ptr<use_predictor> make_predictor(eviction_policy policy)
+{
+  switch (policy) {
+    case eviction_policy::repeat: return std::make_unique<repeat_predictor>();
+    case eviction_policy::correlation: return std::make_unique<correlation_predictor>();
+    case eviction_policy::fifo:
+    case eviction_policy::lru: break;
+  }
+  return nullptr;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/repeat_predictor.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm {
+namespace {
+
+[[nodiscard]] std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept
+{
+  hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
+  hash *= 0xBF58476D1CE4E5B9ULL;
+  return hash ^ (hash >> 29U);
+}
+
+}  // namespace
+
+repeat_predictor::repeat_predictor(std::size_t most_events)
+  : most_events_{std::max(most_events, 2 * context_events)}
+{
+}
+
+std::uint64_t repeat_predictor::context() const noexcept
+{
+  std::uint64_t hash = 0;
+  auto const first   = history_.size() - std::min(history_.size(), context_events);
+  for (auto position = first; position < history_.size(); ++position) {
+    hash = mixed(hash, history_[position].identity);
+  }
+  return hash;
+}
+
+use_tick repeat_predictor::observe(use_event const& event)
+{
+  if (history_.size() >= 2 * most_events_) { drop_oldest(); }
+  auto const here = history_.size();
+  entry now;
+  now.event = event;
+  // A fresh allocation has no past, whatever lay at its address.
+  auto const known = last_use_.find(event.owner);
+  if (event.kind != use_kind::allocate && known != last_use_.end()) { now.before = known->second; }
+  auto const ago = now.before == none ? 0 : here - now.before;
+  now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
+                       mixed(event.range.address - event.owner, ago));
+  if (now.before != none) { history_[now.before].after = here; }
+  last_use_[event.owner] = here;
+
+  auto const expected = cursor_ == none ? none : cursor_ + 1;
+  bool const came     = expected != none && history_[expected].identity == now.identity;
+  score_.enter(came);
+  history_.push_back(now);
+  cursor_          = came ? expected : none;
+  auto const place = context();
+  if (!came && history_.size() >= context_events) {
+    auto const found = last_position_.find(place);
+    if (found != last_position_.end()) { cursor_ = found->second; }
+  }
+  if (history_.size() >= context_events) { last_position_[place] = here; }
+
+  if (cursor_ == none) { return no_use; }
+  auto const& then = history_[cursor_];
+  if (then.freed || then.after == none) { return no_use; }
+  return static_cast<use_tick>(then.after - cursor_);
+}
+
+void repeat_predictor::forget(std::uintptr_t owner)
+{
+  auto const found = last_use_.find(owner);
+  if (found == last_use_.end()) { return; }
+  history_[found->second].freed = true;
+  last_use_.erase(found);
+}
+
+std::optional<memory_range> repeat_predictor::range_now(std::size_t position,
+                                                        std::size_t period) const
+{
+  auto const& then = history_[position];
+  if (then.event.kind == use_kind::allocate || then.before == none) { return std::nullopt; }
+  // An earlier use of the same allocation has its counterpart in this iteration.
+  auto earlier = then.before;
+  while (earlier != none && earlier + period >= history_.size()) {
+    if (history_[earlier].event.kind == use_kind::allocate) { return std::nullopt; }  // to come
+    earlier = history_[earlier].before;
+  }
+  if (earlier == none) { return std::nullopt; }
+  auto const& now = history_[earlier + period];
+  if (now.freed) { return std::nullopt; }
+  return memory_range{now.event.owner + (then.event.range.address - then.event.owner),
+                      then.event.range.bytes};
+}
+
+std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
+{
+  std::vector<expected_use> found;
+  if (cursor_ == none) { return found; }
+  auto const period   = history_.size() - 1 - cursor_;
+  std::size_t together = 0;
+  // Once around: after the end of what is known, the iteration begins again.
+  for (std::size_t ahead = 1; ahead <= period && together < bytes; ++ahead) {
+    if (auto const range = range_now(cursor_ + ahead, period)) {
+      found.push_back({*range, static_cast<use_tick>(ahead)});
+      together += range->bytes;
+    }
+  }
+  return found;
+}
+
+void repeat_predictor::drop_oldest()
+{
+  auto const dropped = history_.size() - most_events_;
+  auto const moved   = [dropped](std::size_t position) {
+    return position == none || position < dropped ? none : position - dropped;
+  };
+  history_.erase(history_.begin(), history_.begin() + static_cast<std::ptrdiff_t>(dropped));
+  for (auto& each : history_) {
+    each.before = moved(each.before);
+    each.after  = moved(each.after);
+  }
+  cursor_ = moved(cursor_);
+  auto const shift = [&moved](auto& positions) {
+    for (auto& [key, position] : positions) {
+      position = moved(position);
+    }
+    std::erase_if(positions, [](auto const& one) { return one.second == none; });
+  };
+  shift(last_position_);
+  shift(last_use_);
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// How room is made: dead blocks are dropped, then live ones leave in the order of the policy.
+#include <rmm_uvm/residency/residency_manager.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace rmm_uvm {
+namespace {
+
+/** @brief A live block that may leave. */
+struct candidate {
+  std::uint64_t key;
+  viewed_block block;
+};
+
+/** @brief Neighbouring blocks in pieces of at most `most` bytes, ascending. */
+[[nodiscard]] std::vector<memory_range> pieces(std::vector<viewed_block> blocks, std::size_t most)
+{
+  std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
+    return a.range.address < b.range.address;
+  });
+  std::vector<memory_range> found;
+  for (auto const& each : blocks) {
+    if (!found.empty() && found.back().end() == each.range.address &&
+        found.back().bytes + each.range.bytes <= most) {
+      found.back().bytes += each.range.bytes;
+    } else {
+      found.push_back(each.range);
+    }
+  }
+  return found;
+}
+
+[[nodiscard]] std::size_t bytes_of(std::vector<viewed_block> const& blocks) noexcept
+{
+  std::size_t bytes = 0;
+  for (auto const& each : blocks) {
+    bytes += each.range.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool residency_manager::under_pressure() const noexcept
+{
+  return ledger_.slab_bytes() > settings_.budget_bytes;
+}
+
+/** @return what to drop, then what to copy; each may be empty, both are when nothing can leave */
+std::vector<residency_manager::victims> residency_manager::choose(ledger_view& view,
+                                                                  std::size_t bytes) const
+{
+  std::vector<victims> found(2);
+  std::size_t chosen = 0;
+  std::vector<candidate> live;
+  bool const drops = settings_.discard_dead && driver_->info().discard.available;
+  bool const foresees = prediction_.on();
+  view.each([&](block_record& block, memory_range range) {
+    if (block.place != block_place::device || block.busy || block.pins > 0) { return; }
+    if (drops && block.dead() && !block.unfenced) {
+      if (chosen < bytes) {
+        found[0].push_back({&block, range});
+        chosen += range.bytes;
+      }
+      return;
+    }
+    // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
+    auto const key = drops && block.dead()
+                       ? ~std::uint64_t{0}
+                       : leaving_key(settings_.policy, block, now_, foresees);
+    live.push_back({key, {&block, range}});
+  });
+  if (chosen >= bytes) { return found; }
+  auto const wanted =
+    std::min(live.size(), (bytes - chosen + va_block_bytes - 1) / va_block_bytes + 1);
+  std::partial_sort(live.begin(),
+                    live.begin() + static_cast<std::ptrdiff_t>(wanted),
+                    live.end(),
+                    [](candidate const& a, candidate const& b) {
+                      // By address where the policy does not care: runs are cheaper than pieces.
+                      return a.key != b.key ? a.key > b.key
+                                            : a.block.range.address < b.block.range.address;
+                    });
+  for (auto const& each : live) {
+    if (chosen >= bytes) { break; }
+    found[1].push_back(each.block);
+    chosen += each.block.range.bytes;
+  }
+  return found;
+}
+
+void residency_manager::make_room(ledger_view& view, std::size_t target_bytes)
+{
+  while (counts_.resident_bytes > target_bytes) {
+    if (counts_.resident_bytes - leaving_bytes_ <= target_bytes) {
+      changed_.wait(view.lock());  // others are at it
+      continue;
+    }
+    auto const leaving =
+      choose(view, counts_.resident_bytes - leaving_bytes_ - target_bytes);
+    if (leaving[0].empty() && leaving[1].empty()) {
+      if (leaving_bytes_ > 0) {
+        changed_.wait(view.lock());
+        continue;
+      }
+      ++counts_.over_budget;
+      return;
+    }
+    if (!drop(view, leaving[0]) || !leave(view, leaving[1])) { return; }
+  }
+}
+
+bool residency_manager::drop(ledger_view& view, victims const& blocks)
+{
+  if (blocks.empty()) { return true; }
+  auto const ranges = pieces(blocks, ~std::size_t{0});
+  for (auto const& each : blocks) {
+    each.record->busy      = true;
+    each.record->discarded = true;  // also where the call fails: some may have been by then
+  }
+  leaving_bytes_ += bytes_of(blocks);
+  view.lock().unlock();
+  stream_handle discards = nullptr;
+  auto result            = driver_->own_stream(own_stream_use::discards, discards);
+  if (result.ok()) { result = driver_->discard(ranges, discards); }
+  view.lock().lock();
+  settle(blocks, result);
+  if (result.ok()) { counts_.dropped_bytes += bytes_of(blocks); }
+  return result.ok();
+}
+
+bool residency_manager::leave(ledger_view& view, victims const& blocks)
+{
+  if (blocks.empty()) { return true; }
+  auto const ranges = pieces(blocks, settings_.piece_bytes);
+  for (auto const& each : blocks) {
+    each.record->busy = true;
+  }
+  leaving_bytes_ += bytes_of(blocks);
+  asked_bytes_ += bytes_of(blocks);  // before the call: counters rise while it runs
+  view.lock().unlock();
+  stream_handle evictions = nullptr;
+  auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
+  for (auto const& range : ranges) {
+    if (!result.ok()) { break; }
+    result = driver_->prefetch(range, location::host(), evictions);
+  }
+  view.lock().lock();
+  settle(blocks, result);
+  counts_.eviction_calls += ranges.size();
+  if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }
+  return result.ok();
+}
+
+void residency_manager::settle(victims const& blocks, status result)
+{
+  for (auto const& each : blocks) {
+    each.record->busy = false;
+    if (result.ok()) {
+      each.record->place = each.record->discarded ? block_place::nowhere : block_place::host;
+      counts_.resident_bytes -= each.range.bytes;
+    }
+  }
+  leaving_bytes_ -= bytes_of(blocks);
+  if (!result.ok()) { count_failure(result); }
+  changed_.notify_all();
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What the predictors learn from programs that repeat, and from such that do not.
+#include "../support/blocks.hpp"
+
+#include <rmm_uvm/residency/correlation_predictor.hpp>
+#include <rmm_uvm/residency/repeat_predictor.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::blocks;
+using tests::slab_address;
+
+[[nodiscard]] memory_range at(std::size_t block, std::size_t count = 1)
+{
+  return {slab_address + blocks(block), blocks(count)};
+}
+
+[[nodiscard]] use_event allocation(std::size_t block, std::size_t count = 1)
+{
+  return {use_kind::allocate, at(block, count), at(block).address};
+}
+
+[[nodiscard]] use_event use(std::size_t block, std::size_t count = 1)
+{
+  return {use_kind::touch, at(block, count), at(block).address};
+}
+
+/** @brief One iteration over five allocations, the first kept for good, the last two at `where`. */
+template <typename Predictor>
+std::vector<use_tick> iterate(Predictor& predictor, std::size_t where = 20)
+{
+  std::vector<use_tick> found;
+  for (std::size_t base = 0; base < 4; ++base) {
+    found.push_back(predictor.observe(use(base * 4, 4)));
+  }
+  found.push_back(predictor.observe(allocation(where, 3)));
+  found.push_back(predictor.observe(use(where, 3)));
+  found.push_back(predictor.observe(use(4, 4)));
+  found.push_back(predictor.observe(use(where, 3)));
+  predictor.forget(at(where).address);
+  return found;
+}
+
+template <typename Predictor>
+void load(Predictor& predictor)
+{
+  for (std::size_t base = 0; base < 4; ++base) {
+    static_cast<void>(predictor.observe(allocation(base * 4, 4)));
+  }
+}
+
+TEST(RepeatPredictor, ThirdIterationIsForeseenToTheUse)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  iterate(predictor);
+  iterate(predictor);
+  // Each is used again one iteration later, but the second in this one, and what is freed never.
+  EXPECT_EQ(iterate(predictor), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, no_use}));
+  EXPECT_EQ(predictor.score().predicted, 8U);
+}
+
+TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  iterate(predictor, 20);
+  iterate(predictor, 40);
+  EXPECT_EQ(iterate(predictor, 60), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, no_use}));
+  auto const next = predictor.upcoming(blocks(1000));
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next.front().range, at(0, 4));
+  EXPECT_EQ(next.front().ahead, 1U);
+}
+
+TEST(RepeatPredictor, UpcomingIsWhatComesWithoutWhatIsNotMadeYet)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  iterate(predictor);
+  iterate(predictor);
+  static_cast<void>(predictor.observe(use(0, 4)));
+  std::vector<memory_range> ranges;
+  for (auto const& each : predictor.upcoming(blocks(1000))) {
+    ranges.push_back(each.range);
+  }
+  ASSERT_GE(ranges.size(), 4U);
+  EXPECT_EQ(ranges[0], at(4, 4));
+  EXPECT_EQ(ranges[1], at(8, 4));
+  EXPECT_EQ(ranges[2], at(12, 4));
+  EXPECT_EQ(ranges[3], at(4, 4));  // the two uses of what is still to be allocated are left out
+}
+
+TEST(RepeatPredictor, UpcomingEndsWhereEnoughBytesAreTogether)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  iterate(predictor);
+  iterate(predictor);
+  EXPECT_EQ(predictor.upcoming(blocks(5)).size(), 2U);
+  EXPECT_TRUE(predictor.upcoming(0).empty());
+}
+
+TEST(RepeatPredictor, ProgramWithoutRepetitionIsNotForeseen)
+{
+  repeat_predictor predictor;
+  std::mt19937 random{7};
+  for (int i = 0; i < 2000; ++i) {
+    static_cast<void>(predictor.observe(use(random() % 1000, 1 + random() % 50)));
+  }
+  EXPECT_LT(predictor.score().hit_rate(), 0.05);
+}
+
+TEST(RepeatPredictor, HistoryIsBoundedAndGoesOnForeseeing)
+{
+  repeat_predictor predictor{32};
+  load(predictor);
+  for (int i = 0; i < 200; ++i) {
+    iterate(predictor);
+  }
+  EXPECT_GT(predictor.score().hit_rate(), 0.8);
+  EXPECT_FALSE(predictor.upcoming(blocks(4)).empty());
+}
+
+TEST(CorrelationPredictor, RepetitionIsForeseenAlongTheChain)
+{
+  correlation_predictor predictor;
+  load(predictor);
+  for (int i = 0; i < 3; ++i) {
+    iterate(predictor);
+  }
+  auto const next = predictor.upcoming(blocks(8));
+  ASSERT_EQ(next.size(), 2U);
+  EXPECT_EQ(next[0].range, at(0, 4));
+  EXPECT_EQ(next[1].range, at(4, 4));
+  EXPECT_EQ(predictor.observe(use(0, 4)), 8U);
+}
+
+TEST(CorrelationPredictor, FreedMemoryIsNotExpectedUntilItIsAllocatedAgain)
+{
+  correlation_predictor predictor;
+  load(predictor);
+  for (int i = 0; i < 3; ++i) {
+    iterate(predictor);
+  }
+  for (auto const& each : predictor.upcoming(blocks(1000))) {
+    EXPECT_NE(each.range.address, at(20).address);
+  }
+  for (std::size_t base = 0; base < 4; ++base) {
+    static_cast<void>(predictor.observe(use(base * 4, 4)));
+  }
+  static_cast<void>(predictor.observe(allocation(20, 3)));
+  auto const next = predictor.upcoming(blocks(1));
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].range, at(20, 3));
+}
+
+TEST(CorrelationPredictor, ProgramWithoutRepetitionIsNotForeseen)
+{
+  correlation_predictor predictor;
+  std::mt19937 random{7};
+  for (int i = 0; i < 2000; ++i) {
+    static_cast<void>(predictor.observe(use(random() % 1000, 1 + random() % 50)));
+  }
+  EXPECT_LT(predictor.score().hit_rate(), 0.05);
+}
+
+}  // namespace
+}  // namespace rmm_uvm
