@@ -8,7 +8,12 @@ from rmm.pylibrmm.stream import Stream
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import LevelSource, MemoryObserver, UvmDriver
-from rmm_uvm._lib.residency import ManagedAccount, Prefetcher, PrefetchStatistics
+from rmm_uvm._lib.residency import (
+    ManagedAccount,
+    Prefetcher,
+    PrefetchStatistics,
+    _Budget,
+)
 from rmm_uvm._lib.sim import SimulatedDevice
 
 @disjoint_base
@@ -19,6 +24,7 @@ class ManagedMemoryResource(DeviceMemoryResource):
         *,
         prefetch: Literal["auto", "always", "never"] = "auto",
         account: ManagedAccount | None = None,
+        budget: _Budget | None = None,
     ) -> Self: ...
     @property
     def driver(self) -> UvmDriver: ...

@@ -104,6 +104,8 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     account : ManagedAccount, optional
         The cap to count against; by default the one of the process, which follows the environment
         variable ``RMM_UVM_MANAGED_LIMIT``.
+    budget : rmm_uvm.residency.Budget, optional
+        How much of the device its memory may take; by default all of it, left to the kernel driver.
 
     Notes
     -----
@@ -126,14 +128,16 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     cdef readonly Prefetcher prefetcher
     cdef readonly ManagedAccount account
 
-    def __cinit__(self, UvmDriver driver not None, *, prefetch="auto", account=None):
+    def __cinit__(
+        self, UvmDriver driver not None, *, prefetch="auto", account=None, budget=None
+    ):
         cdef prefetch_mode mode = as_mode(prefetch)
         if account is None:
             from rmm_uvm.limits import process_account
 
             account = process_account()
         self.driver = driver
-        self.prefetcher = Prefetcher(driver)
+        self.prefetcher = Prefetcher(driver, budget)
         self.account = account
         self.resource.reset(
             new managed_memory_resource(self.prefetcher.handle, self.account.handle, mode)

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.optional cimport optional
 from libcpp.memory cimport shared_ptr, unique_ptr
 
 from rmm_uvm._lib.driver cimport UvmDriver, memory_range, status, uvm_driver
@@ -48,6 +50,65 @@ cdef extern from "rmm_uvm/residency/prefetch_statistics.hpp" namespace "rmm_uvm"
 cdef extern from "rmm_uvm/residency/ledger.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_ledger:
         size_t slab_bytes() except +
+        optional[memory_range] slab_of(uintptr_t) except +
+
+cdef extern from "rmm_uvm/residency/eviction_policy.hpp" namespace "rmm_uvm" nogil:
+    cpdef enum class eviction_policy(uint8_t):
+        fifo
+        lru
+        repeat
+        correlation
+
+cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass residency_settings:
+        size_t budget_bytes
+        size_t low_bytes
+        size_t piece_bytes
+        size_t fetch_bytes
+        eviction_policy policy
+        bool discard_dead
+        bool fetch
+        bool ahead
+        bool background
+
+cdef extern from "rmm_uvm/residency/use_predictor.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass prediction_score:
+        uint64_t predicted
+        uint64_t seen
+        double hit_rate() noexcept
+
+cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass residency_statistics:
+        size_t budget_bytes
+        size_t resident_bytes
+        size_t peak_resident_bytes
+        size_t pinned_bytes
+        uint64_t evicted_bytes
+        uint64_t dropped_bytes
+        uint64_t fetched_bytes
+        uint64_t renewed_bytes
+        uint64_t fetched_ahead_bytes
+        uint64_t ahead_used_bytes
+        uint64_t wanted_bytes
+        uint64_t present_bytes
+        uint64_t eviction_calls
+        uint64_t waits
+        uint64_t over_budget
+        uint64_t too_large
+        uint64_t unfenced_frees
+        uint64_t failed_calls
+        status last_failure
+        prediction_score prediction
+        bool foresees
+        uint64_t switched_off
+
+cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass residency_manager:
+        void pin(memory_range) noexcept
+        void unpin(memory_range) noexcept
+        void run_pending() noexcept
+        void flush() noexcept
+        residency_statistics statistics() noexcept
 
 cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass prefetcher:
@@ -55,6 +116,11 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
         prefetch_statistics statistics() noexcept
         const residency_ledger& ledger() noexcept
         uint32_t current_epoch() noexcept
+        void keep_budget(const residency_settings&) except +
+        residency_manager* manager() noexcept
+        void on_touch(memory_range, uintptr_t, void*) noexcept
+        void bring(memory_range, void*) noexcept
+        size_t evict(memory_range, void*) noexcept
 
 
 cdef prefetch_mode as_mode(name) except *

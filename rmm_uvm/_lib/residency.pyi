@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from enum import IntEnum
-from typing import TypedDict, type_check_only
+from typing import Protocol, TypedDict, type_check_only
 
 from typing_extensions import disjoint_base
 
@@ -17,6 +17,53 @@ class PrefetchStatistics(TypedDict):
     failed_calls: int
     last_failure: str
     skipped: dict[str, int]
+
+@type_check_only
+class ResidencyStatistics(TypedDict):
+    budget_bytes: int
+    resident_bytes: int
+    peak_resident_bytes: int
+    pinned_bytes: int
+    evicted_bytes: int
+    dropped_bytes: int
+    fetched_bytes: int
+    renewed_bytes: int
+    fetched_ahead_bytes: int
+    ahead_used_bytes: int
+    wanted_bytes: int
+    present_bytes: int
+    eviction_calls: int
+    waits: int
+    over_budget: int
+    too_large: int
+    unfenced_frees: int
+    failed_calls: int
+    last_failure: str
+    predicted: int
+    predictions: int
+    foresees: bool
+    switched_off: int
+
+@type_check_only
+class _Budget(Protocol):
+    @property
+    def budget_bytes(self) -> int: ...
+    @property
+    def low_bytes(self) -> int: ...
+    @property
+    def piece_bytes(self) -> int: ...
+    @property
+    def fetch_bytes(self) -> int: ...
+    @property
+    def policy(self) -> str: ...
+    @property
+    def discard_dead(self) -> bool: ...
+    @property
+    def fetch(self) -> bool: ...
+    @property
+    def ahead(self) -> bool: ...
+    @property
+    def background(self) -> bool: ...
 
 class prefetch_mode(IntEnum):  # noqa: N801 - the name in C++
     automatic = ...
@@ -35,11 +82,22 @@ class ManagedAccount:
 
 @disjoint_base
 class Prefetcher:
-    def __init__(self, driver: UvmDriver) -> None: ...
+    def __init__(self, driver: UvmDriver, budget: _Budget | None = None) -> None: ...
     @property
     def driver(self) -> UvmDriver: ...
     @property
     def epoch(self) -> int: ...
     @property
     def slab_bytes(self) -> int: ...
+    def holds(self, address: int) -> bool: ...
+    def touch(self, address: int, nbytes: int, owner: int, stream: int = 0) -> None: ...
+    def bring(self, address: int, nbytes: int, stream: int = 0) -> None: ...
+    def evict(self, address: int, nbytes: int, stream: int = 0) -> int: ...
+    def pin(self, address: int, nbytes: int) -> None: ...
+    def unpin(self, address: int, nbytes: int) -> None: ...
+    @property
+    def keeps_budget(self) -> bool: ...
+    def flush(self) -> None: ...
+    def run_pending(self) -> None: ...
+    def residency(self) -> ResidencyStatistics | None: ...
     def statistics(self) -> PrefetchStatistics: ...

@@ -14,6 +14,13 @@ _MODES = {
     "never": prefetch_mode.never,
 }
 
+_POLICIES = {
+    "fifo": eviction_policy.fifo,
+    "lru": eviction_policy.lru,
+    "repeat": eviction_policy.repeat,
+    "correlation": eviction_policy.correlation,
+}
+
 cdef size_t _UNLIMITED = <size_t>-1
 
 
@@ -54,13 +61,33 @@ cdef class ManagedAccount:
 
 
 cdef class Prefetcher:
-    """What one managed memory resource and the adaptors above it share. Thread-safe."""
+    """What one managed memory resource and the adaptors above it share. Thread-safe.
 
-    def __init__(self, UvmDriver driver not None):
+    Parameters
+    ----------
+    driver : UvmDriver
+        What is commanded.
+    budget : rmm_uvm.residency.Budget, optional
+        How much of the device managed memory may take, and how it is kept.
+    """
+
+    def __init__(self, UvmDriver driver not None, budget=None):
+        cdef residency_settings settings
         self.driver = driver
         self.handle = make_shared[prefetcher](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
+        if budget is not None:
+            settings.budget_bytes = budget.budget_bytes
+            settings.low_bytes = budget.low_bytes
+            settings.piece_bytes = budget.piece_bytes
+            settings.fetch_bytes = budget.fetch_bytes
+            settings.policy = _POLICIES[budget.policy]
+            settings.discard_dead = budget.discard_dead
+            settings.fetch = budget.fetch
+            settings.ahead = budget.ahead
+            settings.background = budget.background
+            dereference(self.handle).keep_budget(settings)
 
     @property
     def epoch(self):
@@ -71,6 +98,107 @@ cdef class Prefetcher:
     def slab_bytes(self):
         """Managed bytes taken from the driver and not given back."""
         return dereference(self.handle).ledger().slab_bytes()
+
+    def holds(self, uintptr_t address):
+        """Whether an address lies in a slab."""
+        return dereference(self.handle).ledger().slab_of(address).has_value()
+
+    def touch(self, uintptr_t address, size_t nbytes, uintptr_t owner, uintptr_t stream=0):
+        """Announce a use of live memory that is issued to a stream next; brings it in."""
+        cdef memory_range where
+        where.address, where.bytes = address, nbytes
+        with nogil:
+            dereference(self.handle).on_touch(where, owner, <void*>stream)
+
+    def bring(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):
+        """Bring live memory to the device, in the order of a stream."""
+        cdef memory_range where
+        where.address, where.bytes = address, nbytes
+        with nogil:
+            dereference(self.handle).bring(where, <void*>stream)
+
+    def evict(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):
+        """Send the blocks that lie wholly in a range to the host; return how many bytes went."""
+        cdef memory_range where
+        cdef size_t sent
+        where.address, where.bytes = address, nbytes
+        with nogil:
+            sent = dereference(self.handle).evict(where, <void*>stream)
+        return sent
+
+    def pin(self, uintptr_t address, size_t nbytes):
+        """Keep the blocks of a range where they are; nothing without a budget."""
+        cdef memory_range where
+        where.address, where.bytes = address, nbytes
+        if dereference(self.handle).manager() != NULL:
+            dereference(self.handle).manager().pin(where)
+
+    def unpin(self, uintptr_t address, size_t nbytes):
+        """Take back one `pin` of the same range."""
+        cdef memory_range where
+        where.address, where.bytes = address, nbytes
+        if dereference(self.handle).manager() != NULL:
+            dereference(self.handle).manager().unpin(where)
+
+    @property
+    def keeps_budget(self):
+        """Whether there is a budget."""
+        return dereference(self.handle).manager() != NULL
+
+    def flush(self):
+        """Wait until the migration thread has nothing to do; nothing without a budget."""
+        cdef residency_manager* manager = dereference(self.handle).manager()
+        if manager != NULL:
+            with nogil:
+                manager.flush()
+
+    def run_pending(self):
+        """Do now what the migration thread would do; nothing without a budget."""
+        cdef residency_manager* manager = dereference(self.handle).manager()
+        if manager != NULL:
+            with nogil:
+                manager.run_pending()
+
+    def residency(self):
+        """Counts and levels of the budget.
+
+        Returns
+        -------
+        dict or None
+            See `rmm_uvm.residency.ResidencyStatistics`; None without a budget.
+        """
+        cdef residency_manager* manager = dereference(self.handle).manager()
+        if manager == NULL:
+            return None
+        cdef residency_statistics s = manager.statistics()
+        failure = ""
+        if not s.last_failure.ok():
+            failure = f"{s.last_failure.call.decode()}: {status_text(s.last_failure.code).decode()}"
+        return {
+            "budget_bytes": s.budget_bytes,
+            "resident_bytes": s.resident_bytes,
+            "peak_resident_bytes": s.peak_resident_bytes,
+            "pinned_bytes": s.pinned_bytes,
+            "evicted_bytes": s.evicted_bytes,
+            "dropped_bytes": s.dropped_bytes,
+            "fetched_bytes": s.fetched_bytes,
+            "renewed_bytes": s.renewed_bytes,
+            "fetched_ahead_bytes": s.fetched_ahead_bytes,
+            "ahead_used_bytes": s.ahead_used_bytes,
+            "wanted_bytes": s.wanted_bytes,
+            "present_bytes": s.present_bytes,
+            "eviction_calls": s.eviction_calls,
+            "waits": s.waits,
+            "over_budget": s.over_budget,
+            "too_large": s.too_large,
+            "unfenced_frees": s.unfenced_frees,
+            "failed_calls": s.failed_calls,
+            "last_failure": failure,
+            "predicted": s.prediction.predicted,
+            "predictions": s.prediction.seen,
+            "foresees": s.foresees,
+            "switched_off": s.switched_off,
+        }
 
     def statistics(self):
         """What was prefetched, discarded and skipped, and why.

@@ -107,6 +107,7 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
                     {reinterpret_cast<std::uintptr_t>(ptr), bytes},
                     stream.get());
   }
+  prefetcher_->on_free({reinterpret_cast<std::uintptr_t>(ptr), bytes}, stream.get());
   upstream_.deallocate(stream, ptr, bytes, alignment);
   return true;
 }

@@ -26,6 +26,11 @@ prefetcher::prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch
 {
 }
 
+void prefetcher::keep_budget(residency_settings const& settings)
+{
+  manager_ = std::make_unique<residency_manager>(driver_, ledger_, settings);
+}
+
 bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
 {
   if (!driver_->info().concurrent_managed_access.available) {
@@ -61,6 +66,7 @@ bool prefetcher::issue_prefetch(memory_range range, stream_handle stream) noexce
 void prefetcher::on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept
 try {
   ledger_.add_slab(slab);
+  if (manager_ != nullptr) { return; }  // blocks come as allocations need them
   if (mode == prefetch_mode::never) {
     counts_.add_skip(skip_reason::mode_never);
     return;
@@ -90,13 +96,23 @@ try {
   counts_.add_failure({status_code::out_of_memory, 0, "residency_ledger"});
 }
 
-void prefetcher::on_slab_free(std::uintptr_t address) noexcept { ledger_.remove_slab(address); }
+void prefetcher::on_slab_free(std::uintptr_t address) noexcept
+{
+  if (manager_ != nullptr) {
+    if (auto const slab = ledger_.slab_of(address)) { manager_->on_slab_free(*slab); }
+  }
+  ledger_.remove_slab(address);
+}
 
 bool prefetcher::on_allocate(memory_range allocation,
                              stream_handle stream,
                              prefetch_mode mode) noexcept
 try {
   if (allocation.bytes == 0) { return false; }
+  if (manager_ != nullptr) {
+    manager_->on_allocate(allocation, stream);
+    return true;
+  }
   if (mode == prefetch_mode::never) {
     counts_.add_skip(skip_reason::mode_never);
     return false;
@@ -134,6 +150,50 @@ bool prefetcher::on_dead(std::span<memory_range const> blocks, stream_handle str
   }
   counts_.add_discard(discarded_bytes);
   return true;
+}
+
+void prefetcher::on_touch(memory_range range, std::uintptr_t owner, stream_handle stream) noexcept
+{
+  if (manager_ != nullptr) {
+    manager_->on_touch(range, owner, stream);
+  } else {
+    bring(range, stream);
+  }
+}
+
+void prefetcher::bring(memory_range range, stream_handle stream) noexcept
+try {
+  if (manager_ != nullptr) {
+    manager_->prefetch(range, stream);
+    return;
+  }
+  auto const epoch = epochs_->current();
+  auto const runs  = ledger_.doubtful_runs(range, epoch);
+  if (runs.empty()) {
+    counts_.add_skip(skip_reason::resident);
+    return;
+  }
+  if (!may_issue(range, stream)) { return; }
+  for (auto const& run : runs) {
+    if (issue_prefetch(run, stream)) { ledger_.mark_on_device(run, epoch); }
+  }
+} catch (...) {  // a list of ranges could not be built: the pages come by fault
+  counts_.add_failure({status_code::out_of_memory, 0, "bring"});
+}
+
+std::size_t prefetcher::evict(memory_range range, stream_handle stream) noexcept
+{
+  if (manager_ != nullptr) { return manager_->evict(range); }
+  auto const begin = va_block_ceil(range.address);
+  auto const end   = va_block_floor(range.end());
+  if (begin >= end || !may_issue({begin, 0}, stream)) { return 0; }
+  memory_range const whole{begin, end - begin};
+  ledger_.doubt(whole);
+  if (auto const result = driver_->prefetch(whole, location::host(), stream); !result.ok()) {
+    counts_.add_failure(result);
+    return 0;
+  }
+  return whole.bytes;
 }
 
 bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch)

@@ -7,6 +7,7 @@
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/prefetch_policy.hpp>
 #include <rmm_uvm/residency/prefetch_statistics.hpp>
+#include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,14 @@ class prefetcher {
   prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch_source> epochs);
 
   /**
+   * @brief Keeps a budget from now on: a `residency_manager` decides what is on the device.
+   * @pre called once, and before the first slab
+   */
+  void keep_budget(residency_settings const& settings);
+  /** @brief What keeps the budget; null without one. */
+  [[nodiscard]] residency_manager* manager() noexcept { return manager_.get(); }
+
+  /**
    * @brief Takes note of a slab and prefetches as much of it as free device memory holds.
    * @param mode `never` leaves the slab where it is
    */
@@ -43,6 +52,25 @@ class prefetcher {
    * @return true when anything was issued to `stream`
    */
   bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
+
+  /** @brief Takes note of a free, before the memory can be handed out again. */
+  void on_free(memory_range allocation, stream_handle stream) noexcept
+  {
+    if (manager_ != nullptr) { manager_->on_free(allocation, stream); }
+  }
+
+  /**
+   * @brief A use of live memory is about to be issued to `stream`: brings in what may be away.
+   * @param owner first byte of the allocation that `range` is of
+   */
+  void on_touch(memory_range range, std::uintptr_t owner, stream_handle stream) noexcept;
+  /** @brief Brings live memory to the device in the order of `stream`. */
+  void bring(memory_range range, stream_handle stream) noexcept;
+  /**
+   * @brief Moves the blocks that lie wholly in `range` to the host.
+   * @return bytes that were sent
+   */
+  std::size_t evict(memory_range range, stream_handle stream) noexcept;
 
   /**
    * @brief Drops the contents of blocks that hold no live byte, so that evicting them copies
@@ -88,6 +116,7 @@ class prefetcher {
   std::unique_ptr<epoch_source> epochs_;
   residency_ledger ledger_;
   prefetch_counts counts_;
+  std::unique_ptr<residency_manager> manager_;  // last: its thread uses the rest
 };
 
 }  // namespace rmm_uvm

@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A budget: how much of a device managed memory may take, and how that is kept.
+
+Covers the settings and their bounds. Does not cover keeping it, which is C++
+(``cpp/include/rmm_uvm/residency/residency_manager.hpp``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
+from rmm_uvm.units import format_bytes, parse_size
+
+__all__ = ["DEFAULT_POLICY", "POLICIES", "Budget", "budget_for"]
+
+POLICIES: Final = ("fifo", "lru", "repeat", "correlation")
+"""Which live blocks leave first: the oldest, the least recently used, what the last iteration used
+last, or what correlation tables do not expect."""
+
+DEFAULT_POLICY: Final = "repeat"
+
+_BLOCK_BYTES = 2 << 20
+_LEAST_BLOCKS = 4
+# Below the budget, so that the next request finds room; small, since it comes off the working set.
+_LOW_FRACTION = 1 / 32
+_MOST_LOW_BYTES = 512 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """How much of a device managed memory may take, and how that is kept.
+
+    Parameters
+    ----------
+    budget_bytes : int
+        Most managed bytes on the device, >= 8 MiB.
+    policy : {"repeat", "lru", "fifo", "correlation"}
+        Which live blocks leave first. "repeat" and "correlation" learn a program's repetition, and
+        are "lru" while they foresee little.
+    discard_dead : bool
+        Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
+    fetch : bool
+        Bring in what is allocated or announced; False leaves it to page faults.
+    ahead : bool
+        Fetch what is expected next, as far as it is foreseen.
+    background : bool
+        A thread evicts and fetches ahead; False: only requests that need room evict.
+    low_bytes : int or None
+        Down to which the thread evicts once a request was short of room; by default 1/32 below the
+        budget, at most 512 MiB.
+    piece_bytes : int
+        Largest migration of the thread, bytes; 4 MiB: larger ones hold up kernel launches.
+    fetch_bytes : int
+        Largest migration of what a program waits for, bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of its bounds, or the policy is unknown.
+
+    Examples
+    --------
+    >>> from rmm_uvm.residency import Budget
+    >>> Budget(64 << 20).low_bytes
+    65011712
+    """
+
+    budget_bytes: int
+    policy: str = DEFAULT_POLICY
+    discard_dead: bool = True
+    fetch: bool = True
+    ahead: bool = True
+    background: bool = True
+    low_bytes: int | None = None
+    piece_bytes: int = 2 * _BLOCK_BYTES
+    fetch_bytes: int = 32 * _BLOCK_BYTES
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise ConfigurationError(
+                f"policy={shown(self.policy)}: use one of {', '.join(map(repr, POLICIES))}"
+            )
+        if self.budget_bytes < _LEAST_BLOCKS * _BLOCK_BYTES:
+            raise ConfigurationError(
+                f"device_budget is {shown(self.budget_bytes)} bytes: at least "
+                f"{format_bytes(_LEAST_BLOCKS * _BLOCK_BYTES)} are needed to move anything"
+            )
+        if self.low_bytes is None:
+            below = min(int(self.budget_bytes * _LOW_FRACTION), _MOST_LOW_BYTES)
+            object.__setattr__(self, "low_bytes", self.budget_bytes - below)
+        elif not 0 <= self.low_bytes <= self.budget_bytes:
+            raise ConfigurationError(
+                f"low_bytes={shown(self.low_bytes)}: expected 0 to the budget, {self.budget_bytes}"
+            )
+        for name in ("piece_bytes", "fetch_bytes"):
+            if getattr(self, name) < _BLOCK_BYTES:
+                raise ConfigurationError(
+                    f"{name}={shown(getattr(self, name))}: at least a block, {_BLOCK_BYTES}"
+                )
+
+
+def budget_for(
+    device_budget: int | str | float | Budget | None, policy: str | None, total_bytes: int
+) -> Budget | None:
+    """Return the budget that was asked for on a device; None for none.
+
+    Parameters
+    ----------
+    device_budget : int, str, float, Budget or None
+        Bytes, "12GiB", a fraction of device memory, or all settings.
+    policy : str or None
+        One of `POLICIES`; None for the default.
+    total_bytes : int
+        Device memory.
+
+    Raises
+    ------
+    ConfigurationError
+        If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown,
+        or given without a budget.
+    """
+    if device_budget is None:
+        if policy is not None:
+            raise ConfigurationError(
+                f"eviction={shown(policy)} without a budget: give device_budget too, since the "
+                "kernel driver evicts in an order of its own"
+            )
+        return None
+    if isinstance(device_budget, Budget):
+        budget = device_budget
+        if policy is not None:
+            budget = dataclasses.replace(budget, policy=policy)
+    else:
+        size_bytes = parse_size(device_budget, total_bytes, "device_budget")
+        budget = Budget(size_bytes, policy or DEFAULT_POLICY)
+    if budget.budget_bytes > total_bytes:
+        raise ConfigurationError(
+            f"device_budget is {format_bytes(budget.budget_bytes)}, the device has "
+            f"{format_bytes(total_bytes)}: a budget is for less than that"
+        )
+    return budget
