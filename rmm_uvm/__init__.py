@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rmm_uvm import ipc, mr
     from rmm_uvm.drivers import cuda_driver, simulated_device
+    from rmm_uvm.hints import evict, pin, prefetch, touch
     from rmm_uvm.install import current_installation, reinitialize, restore
     from rmm_uvm.planner import plan
     from rmm_uvm.pools import ipc_pool, managed_pool
@@ -30,29 +31,37 @@ __all__ = [
     "__version__",
     "cuda_driver",
     "current_installation",
+    "evict",
     "ipc",
     "ipc_pool",
     "managed_pool",
     "monitor",
     "mr",
+    "pin",
     "plan",
+    "prefetch",
     "reinitialize",
     "restore",
     "simulated_device",
     "stage",
+    "touch",
 ]
 
 _MODULE_OF = {
     "cuda_driver": "drivers",
     "current_installation": "install",
+    "evict": "hints",
     "ipc_pool": "pools",
     "managed_pool": "pools",
     "monitor": "watch.monitor",
+    "pin": "hints",
     "plan": "planner",
+    "prefetch": "hints",
     "reinitialize": "install",
     "restore": "install",
     "simulated_device": "drivers",
     "stage": "watch.stages",
+    "touch": "hints",
 }
 _MODULES = ("ipc", "mr")
 _NAME_THERE = {"monitor": "Monitor"}  # a class that is used as a function is

@@ -32,7 +32,8 @@ from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.integrations import LIBRARIES, Wiring, wire
 from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
+from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for, within
+from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest, PoolSizes
 
 __all__ = ["current_installation", "reinitialize", "restore"]
@@ -54,6 +55,8 @@ def reinitialize(
     *,
     prefetch: PrefetchMode = "auto",
     ipc_pool_size: int | str | float | None = None,
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
     libraries: Iterable[str] = ("cupy",),
     cudf_prefetch: CudfPrefetch = "auto",
     driver: UvmDriver | str | None = None,
@@ -85,6 +88,11 @@ def reinitialize(
     ipc_pool_size : int, str, float or None
         Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; "auto" is that, or an
         eighth of the device if that is less. By default none.
+    device_budget : int, str, float, Budget or None
+        Most of each device that managed memory may take; see `rmm_uvm.managed_pool`. By default
+        none: the kernel driver evicts when the device is full.
+    eviction : {"repeat", "lru", "fifo", "correlation"} or None
+        Which live blocks leave first; needs a budget.
     libraries : iterable of {"cupy", "torch"}
         Libraries to let allocate through RMM. torch cannot be undone in a process.
     cudf_prefetch : bool or "auto"
@@ -146,10 +154,12 @@ def reinitialize(
     request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     returning_bytes = _returning_bytes()
-    for each in drivers:  # a wrong size is an error before anything changes
+    budgets = [budget_for(device_budget, eviction, each.info.total_bytes) for each in drivers]
+    requests = [within(request, budget) for budget in budgets]
+    for each, asked in zip(drivers, requests, strict=True):  # an error before anything changes
         plan_for(
             each,
-            request,
+            asked,
             returning_bytes=returning_bytes,
             sharers=len(drivers),
             host_sharers=host_sharers,
@@ -163,16 +173,17 @@ def reinitialize(
     try:
         # All before any is built: the devices share the host's memory and the cap evenly.
         plans = [
-            plan_for(each, request, sharers=len(drivers), host_sharers=host_sharers)
-            for each in drivers
+            plan_for(each, asked, sharers=len(drivers), host_sharers=host_sharers)
+            for each, asked in zip(drivers, requests, strict=True)
         ]
-        for each, sizes in zip(drivers, plans, strict=True):
+        for each, sizes, budget in zip(drivers, plans, budgets, strict=True):
             device_id = each.info.device_id
             done.append(
                 _install_one(
                     each,
                     sizes,
                     prefetch,
+                    budget,
                     previous[device_id],
                     kept.get(device_id, 0),
                     log_file_name if logging else None,
@@ -295,6 +306,7 @@ def _install_one(
     driver: UvmDriver,
     sizes: PoolSizes,
     prefetch: PrefetchMode,
+    budget: Budget | None,
     previous: rmm.mr.DeviceMemoryResource,
     kept_bytes: int,
     log_file_name: str | None,
@@ -304,7 +316,7 @@ def _install_one(
     """Build and install the pools of one device."""
     info = driver.info
     ipc = ipc_pool(sizes.ipc_bytes, driver=driver) if sizes.ipc_bytes else None
-    managed: UvmResourceAdaptor = build_managed_pool(driver, sizes, prefetch)
+    managed: UvmResourceAdaptor = build_managed_pool(driver, sizes, prefetch, budget)
     outer: rmm.mr.DeviceMemoryResource = managed
     if logging:
         with current_device(driver):  # its ordinal becomes part of the file's name

@@ -7,6 +7,7 @@ Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal
 
 import rmm
@@ -19,6 +20,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import host_memory
 from rmm_uvm.ipc.pool import IpcPool, collect_dropped
 from rmm_uvm.limits import process_account
+from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.units import format_bytes, parse_bytes
 
@@ -77,6 +79,8 @@ def managed_pool(
     initial_pool_size: int | str | float | None = None,
     maximum_pool_size: int | str | float | None = None,
     prefetch: PrefetchMode = "auto",
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
     driver: UvmDriver | str | None = None,
 ) -> UvmResourceAdaptor:
     """Build the managed pool of one device: adaptor over RMM's pool over managed memory.
@@ -90,6 +94,12 @@ def managed_pool(
         memory, and what device and host can hold; see `rmm_uvm.sizing`.
     prefetch : {"auto", "always", "never"}
         See `rmm_uvm.mr.UvmResourceAdaptor`.
+    device_budget : int, str, float, Budget or None
+        Most device memory that managed memory may take: bytes, "12GiB", a fraction of the device,
+        or a `rmm_uvm.residency.Budget` with all settings. By default none: the kernel driver
+        evicts.
+    eviction : {"repeat", "lru", "fifo", "correlation"} or None
+        Which live blocks leave first; needs a budget.
     driver : UvmDriver, str or None
         A driver, or "simulated" or "simulated:16GiB". By default the environment variable
         ``RMM_UVM_DRIVER``, and without it the GPU.
@@ -115,8 +125,12 @@ def managed_pool(
     >>> mr.upstream_mr.pool_size()
     33554432
     """
-    pool = build_pool(device, initial_pool_size, maximum_pool_size, prefetch, driver)
-    return UvmResourceAdaptor(pool, prefetch=prefetch)
+    check_mode(prefetch)
+    chosen = choose_driver(device, driver)
+    budget = budget_for(device_budget, eviction, chosen.info.total_bytes)
+    request = PoolRequest(initial_pool_size, maximum_pool_size)
+    sizes = plan_for(chosen, within(request, budget))
+    return build_managed_pool(chosen, sizes, prefetch, budget)
 
 
 def build_pool(
@@ -133,12 +147,26 @@ def build_pool(
     return _pool_of(driver, sizes, prefetch)
 
 
+def within(request: PoolRequest, budget: Budget | None) -> PoolRequest:
+    """Return a request whose first slab, unless it was asked for, is as large as the budget.
+
+    A pool hands out all of a slab before it hands out anything twice: in a larger one, data that
+    fit would go through more memory than the budget holds.
+    """
+    if budget is None or request.initial is not None:
+        return request
+    return dataclasses.replace(request, initial=budget.budget_bytes)
+
+
 def build_managed_pool(
-    driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode
+    driver: UvmDriver,
+    sizes: PoolSizes,
+    prefetch: PrefetchMode,
+    budget: Budget | None = None,
 ) -> UvmResourceAdaptor:
     """Build the managed pool from sizes that are decided."""
     check_mode(prefetch)
-    return UvmResourceAdaptor(_pool_of(driver, sizes, prefetch), prefetch=prefetch)
+    return UvmResourceAdaptor(_pool_of(driver, sizes, prefetch, budget), prefetch=prefetch)
 
 
 def check_mode(prefetch: str) -> None:
@@ -154,10 +182,10 @@ def check_mode(prefetch: str) -> None:
 
 
 def _pool_of(
-    driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode
+    driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode, budget: Budget | None = None
 ) -> rmm.mr.PoolMemoryResource:
     with current_device(driver):
-        upstream = ManagedMemoryResource(driver, prefetch=prefetch)
+        upstream = ManagedMemoryResource(driver, prefetch=prefetch, budget=budget)
         return rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.maximum_bytes)
 
 

@@ -65,6 +65,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         size_t low_bytes
         size_t piece_bytes
         size_t fetch_bytes
+        size_t ahead_bytes
         eviction_policy policy
         bool discard_dead
         bool fetch

@@ -82,6 +82,7 @@ cdef class Prefetcher:
             settings.low_bytes = budget.low_bytes
             settings.piece_bytes = budget.piece_bytes
             settings.fetch_bytes = budget.fetch_bytes
+            settings.ahead_bytes = budget.ahead_bytes
             settings.policy = _POLICIES[budget.policy]
             settings.discard_dead = budget.discard_dead
             settings.fetch = budget.fetch

@@ -56,6 +56,9 @@ class Budget:
         Largest migration of the thread, bytes; 4 MiB: larger ones hold up kernel launches.
     fetch_bytes : int
         Largest migration of what a program waits for, bytes.
+    ahead_bytes : int or None
+        Look-ahead of what is fetched before its use; by default 1/8 of the budget. What comes early
+        drives out what is needed later.
 
     Raises
     ------
@@ -78,6 +81,7 @@ class Budget:
     low_bytes: int | None = None
     piece_bytes: int = 2 * _BLOCK_BYTES
     fetch_bytes: int = 32 * _BLOCK_BYTES
+    ahead_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -96,6 +100,8 @@ class Budget:
             raise ConfigurationError(
                 f"low_bytes={shown(self.low_bytes)}: expected 0 to the budget, {self.budget_bytes}"
             )
+        if self.ahead_bytes is None:
+            object.__setattr__(self, "ahead_bytes", self.budget_bytes // 8)
         for name in ("piece_bytes", "fetch_bytes"):
             if getattr(self, name) < _BLOCK_BYTES:
                 raise ConfigurationError(

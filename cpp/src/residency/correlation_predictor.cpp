@@ -16,9 +16,10 @@ namespace {
 /** @brief Never 0, which stands for none. */
 [[nodiscard]] std::uint64_t identity_of(use_event const& event) noexcept
 {
-  auto const hash = mixed(mixed(mixed(static_cast<std::uint64_t>(event.kind) + 1, event.range.bytes),
-                                event.range.address),
-                          event.owner);
+  auto const hash =
+    mixed(mixed(mixed(static_cast<std::uint64_t>(event.kind) + 1, event.range.bytes),
+                event.range.address),
+          event.owner);
   return hash == 0 ? 1 : hash;
 }
 
@@ -110,8 +111,7 @@ std::vector<expected_use> correlation_predictor::upcoming(std::size_t bytes) con
     auto const next = successor_of(chain);
     if (next == 0) { break; }
     auto const used = uses_.find(next);
-    if (used != uses_.end() && used->second.alive &&
-        used->second.event.kind == use_kind::touch) {
+    if (used != uses_.end() && used->second.alive && used->second.event.kind == use_kind::touch) {
       expected.push_back({used->second.event.range, ahead});
       together += used->second.event.range.bytes;
     }

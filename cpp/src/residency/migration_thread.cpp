@@ -9,6 +9,7 @@ namespace rmm_uvm {
 
 void residency_manager::wake() noexcept
 {
+  if (!settings_.background) { return; }
   {
     ledger_view const view{ledger_};
     woken_ = true;
@@ -34,8 +35,7 @@ void residency_manager::run()
 
 void residency_manager::run_pending() noexcept
 try {
-  while (work_once()) {
-  }
+  while (work_once()) {}
 } catch (...) {
   ledger_view const view{ledger_};
   count_failure({status_code::out_of_memory, 0, "migration thread"});
@@ -54,7 +54,8 @@ bool residency_manager::work_once()
       auto const excess_bytes = resident_bytes - settings_.low_bytes;
       auto const leaving      = choose(view, std::min(excess_bytes, settings_.piece_bytes));
       short_of_room_          = !leaving[0].empty() || !leaving[1].empty();
-      return short_of_room_ && drop(view, leaving[0]) && leave(view, leaving[1]);
+      return short_of_room_ &&
+             (leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]));
     }
   }
   return settings_.ahead && settings_.fetch && fetch_ahead();
@@ -64,9 +65,9 @@ bool residency_manager::work_once()
 expected_use residency_manager::expected_next(ledger_view& view) const
 {
   expected_use next;
-  for (auto const& expected : predictor_->upcoming(settings_.budget_bytes / 4)) {
+  for (auto const& expected : predictor_->upcoming(settings_.ahead_bytes)) {
     view.each(expected.range, [&](block_record const& block, memory_range whole) {
-      if (block.place == block_place::device || block.busy) { return; }
+      if (block.place == block_place::device || block.busy || block.dead()) { return; }
       if (next.range.bytes == 0) {
         next = {whole, expected.ahead};
       } else if (next.range.end() == whole.address &&
@@ -99,7 +100,7 @@ bool residency_manager::fetch_ahead()
           std::any_of(leaving[1].begin(), leaving[1].end(), stays)) {
         return false;
       }
-      if (!drop(view, leaving[0]) || !leave(view, leaving[1])) { return false; }
+      return leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);  // then anew
     }
   }
   stream_handle arrivals = nullptr;

@@ -94,7 +94,7 @@ std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
 {
   std::vector<expected_use> found;
   if (cursor_ == none) { return found; }
-  auto const period   = history_.size() - 1 - cursor_;
+  auto const period    = history_.size() - 1 - cursor_;
   std::size_t together = 0;
   // Once around: after the end of what is known, the iteration begins again.
   for (std::size_t ahead = 1; ahead <= period && together < bytes; ++ahead) {
@@ -117,7 +117,7 @@ void repeat_predictor::drop_oldest()
     each.before = moved(each.before);
     each.after  = moved(each.after);
   }
-  cursor_ = moved(cursor_);
+  cursor_          = moved(cursor_);
   auto const shift = [&moved](auto& positions) {
     for (auto& [key, position] : positions) {
       position = moved(position);

@@ -43,7 +43,9 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
 {
   counts_.budget_bytes = settings_.budget_bytes;
   foreign_bytes_       = driver_->counters().read().device_to_host_bytes;
-  if (settings_.background) { thread_ = std::thread{[this] { run(); }}; }
+  if (settings_.background) {
+    thread_ = std::thread{[this] { run(); }};
+  }
 }
 
 residency_manager::~residency_manager()
@@ -109,7 +111,8 @@ void residency_manager::wait_until_free(ledger_view& view, memory_range range)
 
 residency_manager::claims residency_manager::claim(ledger_view& view,
                                                    memory_range range,
-                                                   memory_range allocation)
+                                                   memory_range allocation,
+                                                   reason why)
 {
   claims missing;
   wait_until_free(view, range);
@@ -117,6 +120,7 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
   view.each(range, [&](block_record& block, memory_range whole) {
     bool const there = block.place == block_place::device;
     if (there && !block.discarded && block.on_device_as_of == as_of) { return; }
+    if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
     // Contents of a new allocation are dead by definition; beside it others may live.
     bool const keeps = !covers(allocation, whole);
     missing.push_back({&block, whole, keeps, block.discarded, there});
@@ -131,11 +135,13 @@ void residency_manager::bring(memory_range range,
 {
   std::unique_lock room{room_, std::defer_lock};
   ledger_view view{ledger_};
-  auto missing       = claim(view, range, allocation);
+  auto missing       = claim(view, range, allocation, why);
   auto missing_bytes = uncounted_bytes(missing);
   if (missing.empty()) { return; }
   if (missing_bytes > settings_.budget_bytes) {
     ++counts_.too_large;
+    view.lock().unlock();
+    await_discards(range);
     return;
   }
   if (counts_.resident_bytes + missing_bytes > settings_.budget_bytes) {
@@ -143,7 +149,7 @@ void residency_manager::bring(memory_range range,
     view.lock().unlock();
     room.lock();
     view.lock().lock();
-    missing       = claim(view, range, allocation);
+    missing       = claim(view, range, allocation, why);
     missing_bytes = uncounted_bytes(missing);
     if (why != reason::ahead) { short_of_room_ = true; }
   }
@@ -159,7 +165,8 @@ void residency_manager::bring(memory_range range,
   // What is there already of the same range does not leave to make room for the rest of it.
   view.each(range, [](block_record& block, memory_range) { ++block.pins; });
   try {
-    make_room(view, settings_.budget_bytes);
+    make_room(
+      view, settings_.budget_bytes, why == reason::ahead ? std::nullopt : std::optional{stream});
   } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
     count_failure({status_code::out_of_memory, 0, "make_room"});
   }
@@ -174,6 +181,22 @@ void residency_manager::bring(memory_range range,
   }
   view.each(range, [](block_record& block, memory_range) { --block.pins; });
   changed_.notify_all();
+}
+
+void residency_manager::await_discards(memory_range range) noexcept
+{
+  bool pending = false;
+  {
+    ledger_view view{ledger_};
+    view.each(range, [&](block_record& block, memory_range) {
+      pending         = pending || block.discarded;
+      block.discarded = false;
+    });
+  }
+  stream_handle discards = nullptr;
+  if (pending && driver_->own_stream(own_stream_use::discards, discards).ok()) {
+    static_cast<void>(driver_->synchronize(discards));
+  }
 }
 
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
@@ -240,7 +263,10 @@ try {
     wait_until_free(view, allocation);
     learn(view, {use_kind::allocate, allocation, allocation.address});
   }
-  if (driver_->capturing(stream) != capture_state::none) { return; }
+  if (driver_->capturing(stream) != capture_state::none) {
+    await_discards(allocation);
+    return;
+  }
   bring(allocation, allocation, stream, reason::allocation);
   wake();
 } catch (...) {

@@ -56,7 +56,7 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
   std::vector<victims> found(2);
   std::size_t chosen = 0;
   std::vector<candidate> live;
-  bool const drops = settings_.discard_dead && driver_->info().discard.available;
+  bool const drops    = settings_.discard_dead && driver_->info().discard.available;
   bool const foresees = prediction_.on();
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::device || block.busy || block.pins > 0) { return; }
@@ -68,9 +68,8 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
       return;
     }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
-    auto const key = drops && block.dead()
-                       ? ~std::uint64_t{0}
-                       : leaving_key(settings_.policy, block, now_, foresees);
+    auto const key = drops && block.dead() ? ~std::uint64_t{0}
+                                           : leaving_key(settings_.policy, block, now_, foresees);
     live.push_back({key, {&block, range}});
   });
   if (chosen >= bytes) { return found; }
@@ -92,15 +91,16 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
   return found;
 }
 
-void residency_manager::make_room(ledger_view& view, std::size_t target_bytes)
+void residency_manager::make_room(ledger_view& view,
+                                  std::size_t target_bytes,
+                                  std::optional<stream_handle> stream)
 {
   while (counts_.resident_bytes > target_bytes) {
     if (counts_.resident_bytes - leaving_bytes_ <= target_bytes) {
       changed_.wait(view.lock());  // others are at it
       continue;
     }
-    auto const leaving =
-      choose(view, counts_.resident_bytes - leaving_bytes_ - target_bytes);
+    auto const leaving = choose(view, counts_.resident_bytes - leaving_bytes_ - target_bytes);
     if (leaving[0].empty() && leaving[1].empty()) {
       if (leaving_bytes_ > 0) {
         changed_.wait(view.lock());
@@ -109,7 +109,20 @@ void residency_manager::make_room(ledger_view& view, std::size_t target_bytes)
       ++counts_.over_budget;
       return;
     }
-    if (!drop(view, leaving[0]) || !leave(view, leaving[1])) { return; }
+    // What was chosen is as it was only until the lock is let go: one kind, then anew.
+    if (!leaving[0].empty()) {
+      if (!drop(view, leaving[0])) { return; }
+      continue;
+    }
+    if (stream) {
+      // The program runs ahead of the device: what its last kernels use must not leave under them.
+      view.lock().unlock();
+      static_cast<void>(driver_->synchronize(*stream));
+      view.lock().lock();
+      stream.reset();
+      continue;
+    }
+    if (!leave(view, leaving[1])) { return; }
   }
 }
 
@@ -125,6 +138,8 @@ bool residency_manager::drop(ledger_view& view, victims const& blocks)
   view.lock().unlock();
   stream_handle discards = nullptr;
   auto result            = driver_->own_stream(own_stream_use::discards, discards);
+  // A discard that waits in a stream was seen to take effect after what came behind it.
+  if (result.ok()) { result = driver_->synchronize(discards); }
   if (result.ok()) { result = driver_->discard(ranges, discards); }
   view.lock().lock();
   settle(blocks, result);

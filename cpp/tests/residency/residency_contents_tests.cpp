@@ -31,7 +31,7 @@ constexpr std::size_t budget_blocks = 6;
 class small_budget {
  public:
   explicit small_budget(eviction_policy policy,
-                        bool background     = false,
+                        bool background      = false,
                         std::size_t capacity = 2 * slab_blocks)
     : device{std::make_shared<sim::simulated_device>(configuration(capacity))}
   {
@@ -101,8 +101,8 @@ class random_program {
   void take()
   {
     static constexpr std::size_t most[] = {256, 4'096, 1 << 19, 7 << 20};  // NOLINT
-    auto const bytes   = 1 + random_() % most[random_() % 4];
-    auto const address = memory_.pool->take(bytes);
+    auto const bytes                    = 1 + random_() % most[random_() % 4];
+    auto const address                  = memory_.pool->take(bytes);
     if (!address) { return; }
     allocation const made{{*address, bytes}, static_cast<unsigned char>(1 + random_() % 200)};
     memory_.manager->on_allocate(made.range, nullptr);
@@ -186,18 +186,18 @@ TEST_P(ResidencyContents, ThreadsNeitherLoseABytesNorHaltOneAnother)
   EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-  Policies,
-  ResidencyContents,
-  testing::Combine(testing::Values(eviction_policy::fifo,
-                                   eviction_policy::lru,
-                                   eviction_policy::repeat,
-                                   eviction_policy::correlation),
-                   testing::Values(2 * slab_blocks, budget_blocks + 2)),
-  [](auto const& each) {
-    return std::string{to_string(std::get<0>(each.param))} +
-           (std::get<1>(each.param) > slab_blocks ? "OnALargeDevice" : "OnASmallDevice");
-  });
+INSTANTIATE_TEST_SUITE_P(Policies,
+                         ResidencyContents,
+                         testing::Combine(testing::Values(eviction_policy::fifo,
+                                                          eviction_policy::lru,
+                                                          eviction_policy::repeat,
+                                                          eviction_policy::correlation),
+                                          testing::Values(2 * slab_blocks, budget_blocks + 2)),
+                         [](auto const& each) {
+                           return std::string{to_string(std::get<0>(each.param))} +
+                                  (std::get<1>(each.param) > slab_blocks ? "OnALargeDevice"
+                                                                         : "OnASmallDevice");
+                         });
 
 }  // namespace
 }  // namespace rmm_uvm

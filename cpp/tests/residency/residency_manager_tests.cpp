@@ -28,10 +28,10 @@ class ResidencyManager : public testing::Test {
 
   void make(eviction_policy policy = eviction_policy::lru)
   {
-    auto settings        = residency_settings::of(blocks(budget_blocks));
-    settings.policy      = policy;
-    settings.background  = false;
-    settings.fetch       = fetch;
+    auto settings         = residency_settings::of(blocks(budget_blocks));
+    settings.policy       = policy;
+    settings.background   = false;
+    settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings);
@@ -212,7 +212,8 @@ TEST_F(ResidencyManager, FreeUnderPressureLetsDiscardsWaitForItsStream)
   allocate(0, 4);
   driver->orders.clear();
   free(0, 4);
-  EXPECT_EQ(driver->orders, (std::vector<std::pair<stream_handle, stream_handle>>{{discards, stream}}));
+  EXPECT_EQ(driver->orders,
+            (std::vector<std::pair<stream_handle, stream_handle>>{{discards, stream}}));
 }
 
 TEST_F(ResidencyManager, BlockWithoutAFenceIsCopiedAndNeverDropped)
@@ -263,8 +264,48 @@ TEST_F(ResidencyManager, AllocationInADiscardedBlockWaitsForTheDiscard)
   driver->orders.clear();
   static_cast<void>(moves());
   allocate(0, 2);
-  EXPECT_EQ(driver->orders, (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
+  EXPECT_EQ(driver->orders,
+            (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
   EXPECT_EQ(moves(), (calls{to_host(8, 2), renewed(0, 2)}));
+}
+
+TEST_F(ResidencyManager, DiscardIsIssuedOnlyOnceTheFreesBeforeItAreThrough)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  std::vector<std::string> in_discards;
+  for (auto const& call : driver->take_calls()) {
+    if (call.stream == discards) { in_discards.push_back(call.name); }
+  }
+  EXPECT_EQ(in_discards, (std::vector<std::string>{"synchronize", "discard"}));
+}
+
+TEST_F(ResidencyManager, RequestThatIsLeftToFaultsWaitsForDiscardsOfItsBlocks)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  allocate(8, 8);  // 0 to 7 are discarded
+  for (auto const large : {true, false}) {
+    static_cast<void>(driver->take_calls());
+    driver->capture = large ? capture_state::none : capture_state::capturing;
+    allocate(0, large ? 9 : 8);
+    EXPECT_EQ(driver->take_calls("synchronize").size(), large ? 1U : 0U);
+  }
+}
+
+TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheProgramsLastKernelsAreThrough)
+{
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  auto const found = driver->take_calls("synchronize");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].stream, stream);
 }
 
 TEST_F(ResidencyManager, AllocationElsewhereDoesNotWaitForDiscards)
@@ -382,7 +423,8 @@ TEST_F(ResidencyManager, DiscardThatFailsIsNotTakenForRoomAndTheBlockIsOrdered)
   driver->orders.clear();
   EXPECT_EQ(manager->statistics().resident_bytes, blocks(10));
   allocate(0, 1);
-  EXPECT_EQ(driver->orders, (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
+  EXPECT_EQ(driver->orders,
+            (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
 }
 
 TEST_F(ResidencyManager, FreedSlabIsForgottenWithItsResidence)

@@ -76,7 +76,7 @@ class recording_driver final : public uvm_driver {
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
-  std::map<std::string, status> answers;       ///< by call; success where there is none
+  std::map<std::string, status> answers;  ///< by call; success where there is none
   std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
 
   recording_driver()

@@ -11,7 +11,7 @@ namespace rmm_uvm {
 /** @brief A moment on the clock of uses: it ticks once for every allocation and every touch. */
 using use_tick = std::uint32_t;
 
-inline constexpr use_tick never_used = 0;  ///< before the first tick
+inline constexpr use_tick never_used = 0;            ///< before the first tick
 inline constexpr use_tick no_use     = 0xFFFFFFFFU;  ///< no use is foreseen
 
 /** @brief Where a block was last put, as far as our own calls and what we were told go. */

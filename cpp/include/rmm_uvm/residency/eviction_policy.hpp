@@ -53,9 +53,9 @@ enum class eviction_policy : std::uint8_t {
  */
 class prediction_switch {
  public:
-  static constexpr double on_above            = 0.6;  ///< hit rate
-  static constexpr double off_below           = 0.4;  ///< hit rate
-  static constexpr std::uint64_t least_seen   = 16;   ///< uses
+  static constexpr double on_above          = 0.6;  ///< hit rate
+  static constexpr double off_below         = 0.4;  ///< hit rate
+  static constexpr std::uint64_t least_seen = 16;   ///< uses
 
   /** @brief Looks at the score. @return whether it is believed from now on */
   bool update(prediction_score const& score) noexcept

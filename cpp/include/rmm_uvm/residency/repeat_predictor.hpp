@@ -22,7 +22,8 @@ namespace rmm_uvm {
  */
 class repeat_predictor final : public use_predictor {
  public:
-  static constexpr std::size_t context_events = 4;  ///< uses that must agree to find the place again
+  static constexpr std::size_t context_events =
+    4;  ///< uses that must agree to find the place again
 
   /** @param most_events uses that are remembered at least, twice as many at most; > 0 */
   explicit repeat_predictor(std::size_t most_events = std::size_t{1} << 16U);

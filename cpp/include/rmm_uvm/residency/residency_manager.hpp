@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -108,14 +109,18 @@ class residency_manager {
   [[nodiscard]] epoch_number epoch() noexcept;
   void learn(ledger_view& view, use_event const& event);
   void wait_until_free(ledger_view& view, memory_range range);
-  [[nodiscard]] claims claim(ledger_view& view, memory_range range, memory_range allocation);
+  [[nodiscard]] claims claim(ledger_view& view,
+                             memory_range range,
+                             memory_range allocation,
+                             reason why);
   void bring(memory_range range, memory_range allocation, stream_handle stream, reason why);
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
+  void await_discards(memory_range range) noexcept;
   void count_failure(status failure) noexcept;
 
   // residency_room.cpp
   [[nodiscard]] std::vector<victims> choose(ledger_view& view, std::size_t bytes) const;
-  void make_room(ledger_view& view, std::size_t target_bytes);
+  void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
   void settle(victims const& blocks, status result);
@@ -139,10 +144,10 @@ class residency_manager {
   use_tick now_{never_used};
   std::uint32_t owners_{0};
   std::size_t leaving_bytes_{0};
-  epoch_number epoch_{1};             // ends when bytes leave that were not asked to
-  std::uint64_t asked_bytes_{0};      // asked to the host by this object
-  std::uint64_t foreign_bytes_{0};    // seen to leave beyond that
-  bool short_of_room_{false};         // a request had to make room since the thread last did
+  epoch_number epoch_{1};            // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};     // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};   // seen to leave beyond that
+  bool short_of_room_{false};        // a request had to make room since the thread last did
   std::condition_variable changed_;  // a block is not busy any more, or the thread went idle
   std::condition_variable wanted_;   // there may be something to do
   residency_statistics counts_;

@@ -22,6 +22,11 @@ struct residency_settings {
    */
   std::size_t piece_bytes{2 * va_block_bytes};
   std::size_t fetch_bytes{32 * va_block_bytes};  ///< one call for what a program waits for
+  /**
+   * Look-ahead of what is fetched before its use. What comes early drives out what is needed later
+   * and would have stayed: a long look-ahead hides more time and moves more bytes.
+   */
+  std::size_t ahead_bytes{0};
   eviction_policy policy{eviction_policy::repeat};
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too
   bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
@@ -33,6 +38,7 @@ struct residency_settings {
   {
     residency_settings settings;
     settings.budget_bytes = budget_bytes;
+    settings.ahead_bytes  = budget_bytes / 8;
     settings.low_bytes    = budget_bytes - std::min(budget_bytes / 32, std::size_t{512} << 20U);
     return settings;
   }

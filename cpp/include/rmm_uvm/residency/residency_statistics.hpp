@@ -12,28 +12,28 @@ namespace rmm_uvm {
 
 /** @brief What a `residency_manager` did since it was made, and where things stand; a copy. */
 struct residency_statistics {
-  std::size_t budget_bytes{0};          ///< most managed bytes on the device
-  std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
-  std::size_t peak_resident_bytes{0};   ///< the most of it
-  std::size_t pinned_bytes{0};          ///< of blocks that stay where they are
-  std::uint64_t evicted_bytes{0};       ///< moved to the host: live, or not known to be dead
-  std::uint64_t dropped_bytes{0};       ///< dead, discarded in place of being copied
-  std::uint64_t fetched_bytes{0};       ///< brought in for a use that waits
-  std::uint64_t renewed_bytes{0};       ///< made usable for a new allocation without a copy
+  std::size_t budget_bytes{0};           ///< most managed bytes on the device
+  std::size_t resident_bytes{0};         ///< on the device, as far as the ledger knows
+  std::size_t peak_resident_bytes{0};    ///< the most of it
+  std::size_t pinned_bytes{0};           ///< of blocks that stay where they are
+  std::uint64_t evicted_bytes{0};        ///< moved to the host: live, or not known to be dead
+  std::uint64_t dropped_bytes{0};        ///< dead, discarded in place of being copied
+  std::uint64_t fetched_bytes{0};        ///< brought in for a use that waits
+  std::uint64_t renewed_bytes{0};        ///< made usable for a new allocation without a copy
   std::uint64_t fetched_ahead_bytes{0};  ///< brought in before the use
-  std::uint64_t ahead_used_bytes{0};    ///< of these, used before they left again
-  std::uint64_t wanted_bytes{0};        ///< of blocks that a use was announced of
-  std::uint64_t present_bytes{0};       ///< of these, on the device already
-  std::uint64_t eviction_calls{0};      ///< prefetches to the host
-  std::uint64_t waits{0};               ///< uses that waited for a call about the same block
-  std::uint64_t over_budget{0};         ///< times that no block could leave: all were pinned or wanted
-  std::uint64_t too_large{0};           ///< requests larger than the budget, left to page faults
-  std::uint64_t unfenced_frees{0};      ///< frees without a fence; their blocks are never dropped
-  std::uint64_t failed_calls{0};        ///< driver calls that failed; nothing was lost
-  status last_failure;                  ///< the latest of those
-  prediction_score prediction;          ///< how good the predictor was lately
-  bool foresees{false};                 ///< whether it is believed now
-  std::uint64_t switched_off{0};        ///< how often it stopped being believed
+  std::uint64_t ahead_used_bytes{0};     ///< of these, used before they left again
+  std::uint64_t wanted_bytes{0};         ///< of blocks that a use was announced of
+  std::uint64_t present_bytes{0};        ///< of these, on the device already
+  std::uint64_t eviction_calls{0};       ///< prefetches to the host
+  std::uint64_t waits{0};                ///< uses that waited for a call about the same block
+  std::uint64_t over_budget{0};     ///< times that no block could leave: all were pinned or wanted
+  std::uint64_t too_large{0};       ///< requests larger than the budget, left to page faults
+  std::uint64_t unfenced_frees{0};  ///< frees without a fence; their blocks are never dropped
+  std::uint64_t failed_calls{0};    ///< driver calls that failed; nothing was lost
+  status last_failure;              ///< the latest of those
+  prediction_score prediction;      ///< how good the predictor was lately
+  bool foresees{false};             ///< whether it is believed now
+  std::uint64_t switched_off{0};    ///< how often it stopped being believed
 };
 
 }  // namespace rmm_uvm

@@ -22,8 +22,8 @@ enum class use_kind : std::uint8_t {
 /** @brief One use of memory, as a predictor sees it. */
 struct use_event {
   use_kind kind{use_kind::touch};
-  memory_range range;           ///< what was handed out, or the part that is used
-  std::uintptr_t owner{0};      ///< first byte of the allocation that it is of
+  memory_range range;       ///< what was handed out, or the part that is used
+  std::uintptr_t owner{0};  ///< first byte of the allocation that it is of
 };
 
 /** @brief A use of existing memory that is expected. */

@@ -16,6 +16,7 @@ from typing import Any
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.errors import DataError
+from rmm_uvm.install import current_installation
 from rmm_uvm.residency.memory_of import Region, memory_of
 
 __all__ = ["Hinted", "evict", "pin", "prefetch", "touch"]
@@ -141,9 +142,7 @@ def _found(thing: object, mr: UvmResourceAdaptor | None) -> list[tuple[Prefetche
     """Return the object's regions that managed pools have, each with what keeps its ledger."""
     regions = memory_of(thing)
     pools = _pools(mr)
-    found = [
-        (pool, region) for region in regions for pool in pools if pool.holds(region.address)
-    ]
+    found = [(pool, region) for region in regions for pool in pools if pool.holds(region.address)]
     if regions and not found:
         where = "the pool given" if mr is not None else "a managed pool installed by rmm_uvm"
         raise DataError(
@@ -156,8 +155,6 @@ def _found(thing: object, mr: UvmResourceAdaptor | None) -> list[tuple[Prefetche
 def _pools(mr: UvmResourceAdaptor | None) -> Sequence[Prefetcher]:
     if mr is not None:
         return (mr.managed_mr.prefetcher,)
-    from rmm_uvm.install import current_installation  # noqa: PLC0415 - it builds on this layer
-
     installed = current_installation()
     if installed is None:
         raise DataError("no managed pool is installed: call rmm_uvm.reinitialize, or give mr=")
