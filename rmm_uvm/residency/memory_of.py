@@ -87,7 +87,7 @@ def _regions(thing: Any, depth: int) -> Iterator[Region]:
 def _is_pair(thing: object) -> bool:
     return (
         isinstance(thing, tuple)
-        and len(thing) == 2  # noqa: PLR2004 - a pair
+        and len(thing) == 2
         and all(isinstance(one, int) and not isinstance(one, bool) for one in thing)
     )
 
