@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of a managed pool on a GPU, with contents that every read checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SOURCE = r"""
+typedef unsigned long long u64;
+extern "C" __global__ void fill(u64* words, u64 count, u64 value)
+{
+  u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += stride)
+    words[i] = value + i;
+}
+extern "C" __global__ void work(
+  u64* words, u64 count, u64 value, u64 step, u64 passes, u64* wrong)
+{
+  u64 stride = (u64)gridDim.x * blockDim.x;
+  for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < count; i += stride) {
+    u64 seen = words[i];
+    if (seen != value + i) atomicAdd(wrong, 1ULL);
+    u64 kept = seen;
+    for (u64 pass = 0; pass < passes; ++pass) seen = seen * 6364136223846793005ULL + pass;
+    if (step != 0 || seen == 1) words[i] = kept + step;
+  }
+}
+"""
+_BLOCKS, _THREADS = 2048, 256
+
+
+class GpuArrays:
+    """Memory that programs compute with; see `_residency_programs.Arrays`.
+
+    Parameters
+    ----------
+    mr : UvmResourceAdaptor
+        Whence it comes.
+    passes : int
+        Multiplications on each word that is read: how much is computed for a byte.
+    """
+
+    def __init__(self, mr: Any, passes: int = 0) -> None:
+        import cupy
+
+        self._u64 = cupy.uint64
+        kernels = cupy.RawModule(code=_SOURCE)
+        self._fill, self._work = kernels.get_function("fill"), kernels.get_function("work")
+        self._wrong = cupy.zeros(1, dtype=cupy.uint64)
+        self._synchronize = cupy.cuda.runtime.deviceSynchronize
+        self._mr, self._passes = mr, passes
+        self._touch = mr.managed_mr.prefetcher.touch
+        self._held: dict[int, tuple[int, int]] = {}
+        self._made = 0
+
+    def make(self, nbytes: int) -> int:
+        """Allocate and write."""
+        address = int(self._mr.allocate(nbytes))
+        self._made += 1
+        value = self._made << 32
+        self._held[address] = (nbytes, value)
+        words = (self._u64(address), self._u64(nbytes // 8), self._u64(value))
+        self._fill((_BLOCKS,), (_THREADS,), words)
+        return address
+
+    def read(self, handle: int) -> None:
+        """Announce, then read all of it."""
+        self._use(handle, 0)
+
+    def write(self, handle: int) -> None:
+        """Announce, then read and write all of it."""
+        self._use(handle, 1)
+
+    def free(self, handle: int) -> None:
+        """Free."""
+        self._mr.deallocate(handle, self._held.pop(handle)[0])
+
+    def finish(self) -> int:
+        """Wait for the device; return how many words were ever wrong."""
+        self._synchronize()
+        return int(self._wrong[0])
+
+    def _use(self, address: int, step: int) -> None:
+        nbytes, value = self._held[address]
+        self._touch(address, nbytes, address)
+        u64 = self._u64
+        words = (u64(address), u64(nbytes // 8), u64(value), u64(step), u64(self._passes))
+        self._work((_BLOCKS,), (_THREADS,), (*words, self._wrong))
+        self._held[address] = (nbytes, value + step)
