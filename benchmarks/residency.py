@@ -144,6 +144,30 @@ def rates(driver: Any) -> dict[str, float]:
     return {name: statistics.median(values[1:]) for name, values in found.items()}
 
 
+def with_bounds(
+    row: dict[str, Any], resident: dict[str, Any], speed: dict[str, float]
+) -> dict[str, Any]:
+    """Return a row with what the link takes for its bytes, and what faults would take for them."""
+    to_host_seconds = row["to_host_bytes"] / speed["to_host"]
+    return {
+        **row,
+        "link_seconds": max(row["to_device_bytes"] / speed["to_device"], to_host_seconds),
+        "fault_driven_seconds_expected": (
+            resident["seconds"] + row["to_device_bytes"] / speed["fault"] + to_host_seconds
+        ),
+    }
+
+
+def show(row: dict[str, Any]) -> None:
+    """Print a row."""
+    print(
+        f"{row['program']:10} {row['factor']:4} {row['mode']:13} {row['seconds']:8.3f} s  "
+        f"{row['to_device_bytes'] / 2**30:7.1f} GiB in {row['to_host_bytes'] / 2**30:7.1f} "
+        f"GiB out, link {row['link_seconds']:.3f} s",
+        flush=True,
+    )
+
+
 def compared(runner: Runner, rounds: int) -> list[dict[str, Any]]:
     """Return every row of one program."""
     speed = rates(runner.driver)
@@ -156,30 +180,9 @@ def compared(runner: Runner, rounds: int) -> list[dict[str, Any]]:
     for factor in FACTORS:
         for mode, budget in modes(int(runner.peak_bytes / factor)).items():
             row = runner.run(budget, 1 if mode == "fault-driven" else rounds)
-            link_seconds = max(
-                row["to_device_bytes"] / speed["to_device"], row["to_host_bytes"] / speed["to_host"]
-            )
-            expected = (
-                resident["seconds"]
-                + row["to_device_bytes"] / speed["fault"]
-                + row["to_host_bytes"] / speed["to_host"]
-            )
-            rows.append(
-                {
-                    "program": runner.name,
-                    "factor": factor,
-                    "mode": mode,
-                    **row,
-                    "link_seconds": link_seconds,
-                    "fault_driven_seconds_expected": expected,
-                }
-            )
-            print(
-                f"{runner.name:10} {factor:4} {mode:13} {row['seconds']:8.3f} s  "
-                f"{row['to_device_bytes'] / 2**30:7.1f} GiB in {row['to_host_bytes'] / 2**30:7.1f} "
-                f"GiB out, link {link_seconds:.3f} s",
-                flush=True,
-            )
+            row = {"program": runner.name, "factor": factor, "mode": mode, **row}
+            rows.append(with_bounds(row, resident, speed))
+            show(rows[-1])
     return rows
 
 

@@ -129,6 +129,9 @@ cuda_driver::~cuda_driver()
   if (after_ != nullptr) { static_cast<void>(api_.event_destroy(after_)); }
   if (between_ != nullptr) { static_cast<void>(api_.event_destroy(between_)); }
   if (side_stream_ != nullptr) { static_cast<void>(api_.stream_destroy(side_stream_)); }
+  for (auto* const event : marks_) {
+    if (event != nullptr) { static_cast<void>(api_.event_destroy(event)); }
+  }
   for (auto* const stream : own_streams_) {
     if (stream != nullptr) { static_cast<void>(api_.stream_destroy(stream)); }
   }
@@ -290,6 +293,30 @@ status cuda_driver::own_stream(own_stream_use which, stream_handle& stream) noex
   }
   stream = own;
   return {};
+}
+
+status cuda_driver::mark(std::size_t number, stream_handle stream) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  std::lock_guard const lock{own_mutex_};
+  auto& event = marks_[number];
+  if (event == nullptr) {
+    if (auto const result = api_.event_create(&event, CU_EVENT_DISABLE_TIMING);
+        result != CUDA_SUCCESS) {
+      return as_status(result, "cuEventCreate");
+    }
+  }
+  return as_status(api_.event_record(event, as_cuda(stream)), "cuEventRecord");
+}
+
+bool cuda_driver::passed(std::size_t number) noexcept
+{
+  context_guard const guard{api_, context_};
+  std::lock_guard const lock{own_mutex_};
+  auto* const event = marks_[number];
+  return guard.pushed() == CUDA_SUCCESS && event != nullptr &&
+         api_.event_query(event) == CUDA_SUCCESS;
 }
 
 capture_state cuda_driver::capturing(stream_handle stream) noexcept

@@ -4,8 +4,15 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
+#include <chrono>
 
 namespace rmm_uvm {
+namespace {
+
+/** @brief How often the thread looks whether kernels are done that use what could leave. */
+constexpr std::chrono::microseconds marks_period{200};
+
+}  // namespace
 
 void residency_manager::wake() noexcept
 {
@@ -19,46 +26,90 @@ void residency_manager::wake() noexcept
 
 void residency_manager::run()
 {
+  auto before = outcome::nothing;
   for (;;) {
     {
       ledger_view view{ledger_};
       working_ = false;
       changed_.notify_all();
-      wanted_.wait(view.lock(), [this] { return woken_ || stopping_; });
+      auto const called = [this] { return woken_ || stopping_; };
+      if (before == outcome::later) {
+        // What could leave is in use: nobody tells when it is not any more.
+        wanted_.wait_for(view.lock(), marks_period, called);
+      } else {
+        wanted_.wait(view.lock(), called);
+      }
       if (stopping_) { return; }
       woken_   = false;
       working_ = true;
     }
-    run_pending();
+    try {
+      do {
+        before = work_once();
+      } while (before == outcome::again);
+    } catch (...) {  // no list of blocks could be made: the next request makes room by itself
+      before = outcome::nothing;
+      ledger_view const view{ledger_};
+      count_failure({status_code::out_of_memory, 0, "migration thread"});
+    }
   }
 }
 
 void residency_manager::run_pending() noexcept
 try {
-  while (work_once()) {}
+  while (work_once() == outcome::again) {}
 } catch (...) {
   ledger_view const view{ledger_};
-  count_failure({status_code::out_of_memory, 0, "migration thread"});
+  count_failure({status_code::out_of_memory, 0, "run_pending"});
 }
 
-bool residency_manager::work_once()
+void residency_manager::mark(use_tick tick, stream_handle stream) noexcept
+{
+  // Without a mark, what was used last looks in use until a later one is passed.
+  if (auto const result = driver_->mark(tick % mark_count, stream); !result.ok()) {
+    ledger_view const view{ledger_};
+    count_failure(result);
+  }
+}
+
+/**
+ * @brief Looks how far the device has got.
+ *
+ * A mark lies before the work of its own use, and so tells of those before it. Of several streams
+ * the others' work may not be done: evicting that is slow, not wrong.
+ */
+void residency_manager::look_at_marks() noexcept
+{
+  auto const oldest = now_ > mark_count ? now_ - static_cast<use_tick>(mark_count) : never_used;
+  done_             = std::max(done_, oldest);
+  while (done_ + 1 < now_ && driver_->passed((done_ + 2) % mark_count)) {
+    ++done_;
+  }
+}
+
+residency_manager::outcome residency_manager::work_once()
 {
   {
     ledger_view view{ledger_};
-    if (stopping_) { return false; }
+    if (stopping_) { return outcome::nothing; }
+    look_at_marks();
     auto const resident_bytes = counts_.resident_bytes - leaving_bytes_;
     if (resident_bytes <= settings_.low_bytes) { short_of_room_ = false; }
     // Only where somebody was short of room lately: what fits is not evicted for a watermark.
-    if (short_of_room_ && resident_bytes > settings_.low_bytes) {
+    if (short_of_room_) {
       // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
       auto const excess_bytes = resident_bytes - settings_.low_bytes;
-      auto const leaving      = choose(view, std::min(excess_bytes, settings_.piece_bytes));
-      short_of_room_          = !leaving[0].empty() || !leaving[1].empty();
-      return short_of_room_ &&
-             (leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]));
+      auto const leaving =
+        choose(view, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
+      if (leaving[0].empty() && leaving[1].empty()) {
+        short_of_room_ = done_ + 1 < now_;
+        return short_of_room_ ? outcome::later : outcome::nothing;
+      }
+      bool const left = leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);
+      return left ? outcome::again : outcome::nothing;
     }
   }
-  return settings_.ahead && settings_.fetch && fetch_ahead();
+  return settings_.ahead && settings_.fetch ? fetch_ahead() : outcome::nothing;
 }
 
 /** @brief The next blocks that are expected and away, one piece; no bytes: none. */
@@ -66,7 +117,11 @@ expected_use residency_manager::expected_next(ledger_view& view) const
 {
   expected_use next;
   for (auto const& expected : predictor_->upcoming(settings_.ahead_bytes)) {
-    view.each(expected.range, [&](block_record const& block, memory_range whole) {
+    view.each(expected.range, [&](block_record& block, memory_range whole) {
+      // What was not foreseen when it was used last is now: it must not leave as if never needed.
+      if (block.next_use == no_use || block.next_use < now_) {
+        block.next_use = now_ + expected.ahead;
+      }
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
       if (next.range.bytes == 0) {
         next = {whole, expected.ahead};
@@ -80,16 +135,16 @@ expected_use residency_manager::expected_next(ledger_view& view) const
   return next;
 }
 
-bool residency_manager::fetch_ahead()
+residency_manager::outcome residency_manager::fetch_ahead()
 {
   expected_use next;
   {
     ledger_view view{ledger_};
-    if (!prediction_.on()) { return false; }
+    if (!prediction_.on()) { return outcome::nothing; }
     next = expected_next(view);
-    if (next.range.bytes == 0) { return false; }
+    if (next.range.bytes == 0) { return outcome::nothing; }
     if (counts_.resident_bytes + next.range.bytes > settings_.budget_bytes) {
-      auto const leaving = choose(view, next.range.bytes);
+      auto const leaving = choose(view, next.range.bytes, candidates::unused_now);
       // Nothing leaves for it that is expected sooner.
       auto const stays = [&](viewed_block const& each) {
         auto const& block = *each.record;
@@ -98,15 +153,16 @@ bool residency_manager::fetch_ahead()
       };
       if ((leaving[0].empty() && leaving[1].empty()) ||
           std::any_of(leaving[1].begin(), leaving[1].end(), stays)) {
-        return false;
+        return done_ + 1 < now_ ? outcome::later : outcome::nothing;
       }
-      return leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);  // then anew
+      bool const left = leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);
+      return left ? outcome::again : outcome::nothing;
     }
   }
   stream_handle arrivals = nullptr;
-  if (!driver_->own_stream(own_stream_use::arrivals, arrivals).ok()) { return false; }
+  if (!driver_->own_stream(own_stream_use::arrivals, arrivals).ok()) { return outcome::nothing; }
   bring(next.range, {}, arrivals, reason::ahead);
-  return true;
+  return outcome::again;
 }
 
 void residency_manager::flush() noexcept

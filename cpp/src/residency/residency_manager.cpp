@@ -75,7 +75,7 @@ epoch_number residency_manager::epoch() noexcept
   return epoch_;
 }
 
-void residency_manager::learn(ledger_view& view, use_event const& event)
+use_tick residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
   auto next_use = no_use;
@@ -96,6 +96,7 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
     block.owner     = owners_;
     block.live_bytes += static_cast<std::uint32_t>(common(event.range, whole).bytes);
   });
+  return now_;
 }
 
 void residency_manager::wait_until_free(ledger_view& view, memory_range range)
@@ -258,15 +259,17 @@ try {
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
+  use_tick tick = never_used;
   {
     ledger_view view{ledger_};
     wait_until_free(view, allocation);
-    learn(view, {use_kind::allocate, allocation, allocation.address});
+    tick = learn(view, {use_kind::allocate, allocation, allocation.address});
   }
   if (driver_->capturing(stream) != capture_state::none) {
     await_discards(allocation);
     return;
   }
+  mark(tick, stream);
   bring(allocation, allocation, stream, reason::allocation);
   wake();
 } catch (...) {
@@ -319,6 +322,7 @@ void residency_manager::on_touch(memory_range range,
                                  stream_handle stream) noexcept
 try {
   if (range.bytes == 0) { return; }
+  use_tick tick = never_used;
   {
     ledger_view view{ledger_};
     wait_until_free(view, range);
@@ -331,9 +335,10 @@ try {
         counts_.ahead_used_bytes += whole.bytes;
       }
     });
-    learn(view, {use_kind::touch, range, owner});
+    tick = learn(view, {use_kind::touch, range, owner});
   }
   if (driver_->capturing(stream) != capture_state::none) { return; }
+  mark(tick, stream);
   bring(range, {}, stream, reason::use);
   wake();
 } catch (...) {

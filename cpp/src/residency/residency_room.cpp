@@ -51,7 +51,8 @@ bool residency_manager::under_pressure() const noexcept
 
 /** @return what to drop, then what to copy; each may be empty, both are when nothing can leave */
 std::vector<residency_manager::victims> residency_manager::choose(ledger_view& view,
-                                                                  std::size_t bytes) const
+                                                                  std::size_t bytes,
+                                                                  candidates who) const
 {
   std::vector<victims> found(2);
   std::size_t chosen = 0;
@@ -66,6 +67,9 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
         chosen += range.bytes;
       }
       return;
+    }
+    if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
+      return;  // kernels that use it may be under way: they would fault it back
     }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
@@ -100,7 +104,8 @@ void residency_manager::make_room(ledger_view& view,
       changed_.wait(view.lock());  // others are at it
       continue;
     }
-    auto const leaving = choose(view, counts_.resident_bytes - leaving_bytes_ - target_bytes);
+    auto const leaving =
+      choose(view, counts_.resident_bytes - leaving_bytes_ - target_bytes, candidates::all);
     if (leaving[0].empty() && leaving[1].empty()) {
       if (leaving_bytes_ > 0) {
         changed_.wait(view.lock());

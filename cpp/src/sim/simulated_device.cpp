@@ -128,6 +128,14 @@ status simulated_device::order(stream_handle, stream_handle) noexcept
   return injected("order").value_or(status{});
 }
 
+status simulated_device::mark(std::size_t, stream_handle) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  return injected("mark").value_or(status{});
+}
+
+bool simulated_device::passed(std::size_t) noexcept { return true; }
+
 status simulated_device::own_stream(own_stream_use which, stream_handle& stream) noexcept
 {
   std::lock_guard const lock{mutex_};

@@ -65,6 +65,8 @@ class moving_driver final : public uvm_driver {
   }
   status order(stream_handle, stream_handle) noexcept override { return {}; }
   status own_stream(own_stream_use, stream_handle&) noexcept override { return {}; }
+  status mark(std::size_t, stream_handle) noexcept override { return {}; }
+  [[nodiscard]] bool passed(std::size_t) noexcept override { return true; }
   [[nodiscard]] capture_state capturing(stream_handle) noexcept override { return {}; }
   status synchronize(stream_handle) noexcept override { return {}; }
 

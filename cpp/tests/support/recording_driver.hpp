@@ -75,6 +75,7 @@ class recording_driver final : public uvm_driver {
   device_memory level{};                       ///< what `memory` answers
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
+  bool marks_passed{true};                     ///< what `passed` answers
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
   std::map<std::string, status> answers;  ///< by call; success where there is none
   std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
@@ -133,6 +134,11 @@ class recording_driver final : public uvm_driver {
     stream = own(which);
     return record({"own_stream", {}});
   }
+  status mark(std::size_t, stream_handle stream) noexcept override
+  {
+    return record({"mark", {}, stream});
+  }
+  [[nodiscard]] bool passed(std::size_t) noexcept override { return marks_passed; }
   /** @brief What `own_stream` answers. */
   [[nodiscard]] static stream_handle own(own_stream_use which) noexcept
   {

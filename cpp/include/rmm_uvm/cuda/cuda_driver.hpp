@@ -54,6 +54,8 @@ class cuda_driver final : public uvm_driver {
                               stream_handle stream) noexcept override;
   status order(stream_handle later, stream_handle earlier) noexcept override;
   status own_stream(own_stream_use which, stream_handle& stream) noexcept override;
+  status mark(std::size_t number, stream_handle stream) noexcept override;
+  [[nodiscard]] bool passed(std::size_t number) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
@@ -77,6 +79,7 @@ class cuda_driver final : public uvm_driver {
   std::unique_ptr<migration_counters> counters_;
   std::mutex own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
+  std::array<CUevent, mark_count> marks_{};               // likewise
   CUevent between_{nullptr};                              // for `order`
   std::mutex side_mutex_;
   CUstream side_stream_{nullptr};  // made at the first batch call on the legacy stream

@@ -28,6 +28,7 @@ enum class own_stream_use : std::uint8_t {
   discards,   ///< behind every free of what is discarded
   arrivals    ///< what is fetched before anybody waits for it
 };
-inline constexpr std::size_t own_stream_count = 3;  ///< number of `own_stream_use` values
+inline constexpr std::size_t mark_count       = 64;  ///< numbers of `uvm_driver::mark`
+inline constexpr std::size_t own_stream_count = 3;   ///< number of `own_stream_use` values
 
 }  // namespace rmm_uvm

@@ -96,6 +96,15 @@ class uvm_driver {
    */
   virtual status own_stream(own_stream_use which, stream_handle& stream) noexcept = 0;
 
+  /**
+   * @brief Notes how far a stream has got work, under a number that may be used again.
+   * @param number < `mark_count`
+   * @pre the stream is not being captured
+   */
+  virtual status mark(std::size_t number, stream_handle stream) noexcept = 0;
+  /** @brief Whether the work before the last `mark` of that number is done; never blocks. */
+  [[nodiscard]] virtual bool passed(std::size_t number) noexcept = 0;
+
   /** @brief Whether `stream` is being captured; `unknown` when the driver cannot say. */
   [[nodiscard]] virtual capture_state capturing(stream_handle stream) noexcept = 0;
 

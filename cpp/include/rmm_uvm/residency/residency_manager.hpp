@@ -107,7 +107,7 @@ class residency_manager {
 
   // residency_manager.cpp
   [[nodiscard]] epoch_number epoch() noexcept;
-  void learn(ledger_view& view, use_event const& event);
+  [[nodiscard]] use_tick learn(ledger_view& view, use_event const& event);
   void wait_until_free(ledger_view& view, memory_range range);
   [[nodiscard]] claims claim(ledger_view& view,
                              memory_range range,
@@ -119,7 +119,11 @@ class residency_manager {
   void count_failure(status failure) noexcept;
 
   // residency_room.cpp
-  [[nodiscard]] std::vector<victims> choose(ledger_view& view, std::size_t bytes) const;
+  /** @brief Which blocks may leave. */
+  enum class candidates : std::uint8_t { all, unused_now };
+  [[nodiscard]] std::vector<victims> choose(ledger_view& view,
+                                            std::size_t bytes,
+                                            candidates who) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
@@ -128,9 +132,12 @@ class residency_manager {
 
   // migration_thread.cpp
   void run();
-  [[nodiscard]] bool work_once();
+  enum class outcome : std::uint8_t { nothing, again, later };
+  [[nodiscard]] outcome work_once();
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
-  [[nodiscard]] bool fetch_ahead();
+  [[nodiscard]] outcome fetch_ahead();
+  void look_at_marks() noexcept;
+  void mark(use_tick tick, stream_handle stream) noexcept;
   void wake() noexcept;
 
   std::shared_ptr<uvm_driver> driver_;
@@ -142,6 +149,7 @@ class residency_manager {
   std::unique_ptr<use_predictor> predictor_;
   prediction_switch prediction_;
   use_tick now_{never_used};
+  use_tick done_{never_used};  // work up to this use is done, as far as marks tell
   std::uint32_t owners_{0};
   std::size_t leaving_bytes_{0};
   epoch_number epoch_{1};            // ends when bytes leave that were not asked to

@@ -89,6 +89,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
                               stream_handle stream) noexcept override;
   status order(stream_handle later, stream_handle earlier) noexcept override;
   status own_stream(own_stream_use which, stream_handle& stream) noexcept override;
+  status mark(std::size_t number, stream_handle stream) noexcept override;
+  [[nodiscard]] bool passed(std::size_t number) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The mortgage ETL past the edge on a GPU, again and again: cuDF, with a budget for a smaller card.
+
+    RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/residency_mortgage.py --json FILE [--rows N]
+
+One iteration is the ETL of one part, from text to a table in host memory. The engine announces what
+each operation is about to read; libcudf's own temporary memory is seen when it is allocated. Every
+way has to compute the same features. What is compared, and what it means: `residency.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import _harness
+import residency
+import rmm
+
+import rmm_uvm
+from rmm_uvm.mortgage.compare import features_digest
+from rmm_uvm.mortgage.data_cache import generated_data
+from rmm_uvm.mortgage.dictionary import load_domains
+from rmm_uvm.mortgage.engines import make_engine
+from rmm_uvm.mortgage.engines.announcing import announcing
+from rmm_uvm.mortgage.etl import run_etl
+from rmm_uvm.mortgage.files import find_files, make_parts
+from rmm_uvm.mortgage.generate import GeneratorConfig
+from rmm_uvm.residency import Budget
+
+FIRST_POOL_BYTES = 8 << 30
+
+
+class Loop:
+    """The ETL loop, on one pool after the other.
+
+    Parameters
+    ----------
+    data : Path
+        The data set; its first part is used.
+    iterations : int
+        Of the ETL on each pool; the first two, in which the order is learnt, are left out.
+    """
+
+    def __init__(self, data: Path, iterations: int) -> None:
+        files = find_files(data)
+        self.part = make_parts(files, load_domains(files), 1)[0]
+        self.iterations = iterations
+        self.driver = rmm_uvm.cuda_driver(0)
+        self.engine: Any = None
+
+    def run(self, budget: Budget | None, peak_bytes: int = 0) -> dict[str, Any]:
+        """Return medians of an iteration: seconds, bytes each way; and the features' digest."""
+        previous = rmm.mr.get_current_device_resource()
+        mr = rmm_uvm.managed_pool(
+            driver=self.driver,
+            initial_pool_size=FIRST_POOL_BYTES if budget is None else None,
+            maximum_pool_size=max(3 * peak_bytes, FIRST_POOL_BYTES),
+            device_budget=budget,
+        )
+        rmm.mr.set_current_device_resource(mr)
+        try:
+            return self._iterations(mr, budget)
+        finally:
+            gc.collect()
+            rmm.mr.set_current_device_resource(previous)
+            del mr
+            gc.collect()
+
+    def _iterations(self, mr: Any, budget: Budget | None) -> dict[str, Any]:
+        engine = make_engine("cudf")
+        if budget is not None:
+            announcing(engine, lambda thing: rmm_uvm.touch(thing, mr=mr))
+        seconds, moved, digest = [], [], ""
+        for number in range(self.iterations):
+            before = self.driver.migrated_bytes()
+            begin = time.perf_counter()
+            table = run_etl(engine, self.part)
+            engine.synchronize()
+            took = time.perf_counter() - begin
+            after = self.driver.migrated_bytes()
+            digest = features_digest([table])
+            if number >= 2:
+                seconds.append(took)
+                moved.append([b - a for a, b in zip(before, after, strict=True)])
+        row: dict[str, Any] = {
+            "seconds": statistics.median(seconds),
+            "to_device_bytes": statistics.median(one[0] for one in moved),
+            "to_host_bytes": statistics.median(one[1] for one in moved),
+            "peak_bytes": mr.peak_bytes,
+            "digest": digest,
+        }
+        kept = mr.managed_mr.prefetcher.residency()
+        if kept is not None:
+            row["residency"] = kept
+        return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=6_000_000)
+    parser.add_argument("--data", type=Path, help="data set; by default one is generated")
+    parser.add_argument("--iterations", type=int, default=6)
+    parser.add_argument("--json", type=Path, required=True)
+    arguments = parser.parse_args()
+    _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
+    data = arguments.data or generated_data(GeneratorConfig(performance_rows=arguments.rows))
+    loop = Loop(data, arguments.iterations)
+    speed = residency.rates(loop.driver)
+    resident = loop.run(None)
+    peak_bytes = resident["peak_bytes"]
+    fitting = loop.run(Budget(int(peak_bytes * 1.5)), peak_bytes)
+    rows = [
+        {"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed},
+        {"program": "mortgage", "factor": 0.8, "mode": "repeat", **fitting},
+    ]
+    for factor in residency.FACTORS:
+        for mode, budget in residency.modes(int(peak_bytes / factor)).items():
+            if mode == "correlation":
+                continue
+            row = loop.run(budget, peak_bytes)
+            row = {"program": "mortgage", "factor": factor, "mode": mode, **row}
+            rows.append(residency.with_bounds(row, resident, speed))
+            residency.show(rows[-1])
+    verdicts = residency.verdicts_of(rows)
+    verdicts["features are the same"] = len({row["digest"] for row in rows}) == 1
+    results = {"rows": rows, "rows_of_data": arguments.rows, "verdicts": verdicts}
+    _harness.write_json(arguments.json, "residency_mortgage", results)
+    raise SystemExit(_harness.exit_status(verdicts))
+
+
+if __name__ == "__main__":
+    main()

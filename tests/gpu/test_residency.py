@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets on a GPU: no policy loses a byte, and what they rest on holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import rmm_uvm
+from rmm_uvm.drivers import CudaDriver
+from rmm_uvm.residency import POLICIES, Budget
+
+pytestmark = pytest.mark.gpu
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+MIB = 1 << 20
+BUDGET_BYTES = 192 * MIB
+POOL_BYTES = 1024 * MIB
+
+
+def benchmark(name: str) -> ModuleType:
+    """Load a program of the benchmarks."""
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "2GiB")
+
+
+def random_program(arrays: Any, seed: int, steps: int) -> None:
+    """Allocate, read, write and free at random, up to twice the budget."""
+    chosen = random.Random(seed)
+    held: dict[int, int] = {}
+    for _ in range(steps):
+        room = sum(held.values()) < 2 * BUDGET_BYTES
+        if not held or (room and chosen.random() < 0.4):
+            nbytes = chosen.choice([4096, MIB, 5 * MIB + 4096, 32 * MIB, 64 * MIB])
+            held[arrays.make(nbytes)] = nbytes
+        elif chosen.random() < 0.3:
+            handle = chosen.choice(list(held))
+            arrays.free(handle)
+            del held[handle]
+        else:
+            (arrays.write if chosen.random() < 0.5 else arrays.read)(chosen.choice(list(held)))
+    for handle in held:
+        arrays.free(handle)
+
+
+@pytest.mark.usefixtures("benchmarks")
+@pytest.mark.parametrize("ahead", [True, False])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_policy_loses_a_byte_over_random_programs(
+    gpu: CudaDriver, policy: str, ahead: bool
+) -> None:
+    arrays_type = benchmark("_gpu_arrays").GpuArrays
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(BUDGET_BYTES, policy=policy, ahead=ahead),
+    )
+    arrays = arrays_type(mr, passes=20)
+    for seed in range(4):
+        random_program(arrays, seed, 300)
+    assert arrays.finish() == 0
+    kept = mr.managed_mr.prefetcher.residency()
+    assert kept is not None
+    assert kept["failed_calls"] == 0
+    assert kept["peak_resident_bytes"] <= BUDGET_BYTES
+    assert kept["evicted_bytes"] > 0
+    assert kept["dropped_bytes"] > 0
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_what_data_that_are_read_would_show_is_seen(gpu: CudaDriver) -> None:
+    # The twin: words that are wrong are counted.
+    arrays = benchmark("_gpu_arrays").GpuArrays(rmm_uvm.managed_pool(driver=gpu))
+    first, second = arrays.make(MIB), arrays.make(MIB)
+    arrays._held[first], arrays._held[second] = arrays._held[second], arrays._held[first]
+    arrays.read(first)
+    assert arrays.finish() == MIB // 8
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_discards_take_effect_in_the_order_that_the_package_relies_on() -> None:
+    module = benchmark("deferred_discards")
+    bench = module.Bench()
+    for name, (case, relied_on) in module.CASES.items():
+        for value in range(1000, 11000, 1000):
+            case(bench, value)
+            bench.synchronize()
+            bench.evict()
+            bench.synchronize()
+            assert bench.wrong(value) == 0 or not relied_on, name
+    bench.memory.deallocate(bench.address, module.BYTES)
