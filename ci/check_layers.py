@@ -63,6 +63,7 @@ PYTHON_LAYERS = (
     ("planner",),
     ("integrations",),
     ("install", "installation", "_install_arguments", "_install_warnings"),
+    ("installed_pools",),
     ("hints",),
     ("__init__",),
     ("comm",),

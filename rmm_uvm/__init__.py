@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rmm_uvm.drivers import cuda_driver, simulated_device
     from rmm_uvm.hints import evict, pin, prefetch, touch
     from rmm_uvm.install import current_installation, reinitialize, restore
+    from rmm_uvm.installed_pools import residency_statistics
     from rmm_uvm.planner import plan
     from rmm_uvm.pools import ipc_pool, managed_pool
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
@@ -41,6 +42,7 @@ __all__ = [
     "plan",
     "prefetch",
     "reinitialize",
+    "residency_statistics",
     "restore",
     "simulated_device",
     "stage",
@@ -58,6 +60,7 @@ _MODULE_OF = {
     "plan": "planner",
     "prefetch": "hints",
     "reinitialize": "install",
+    "residency_statistics": "installed_pools",
     "restore": "install",
     "simulated_device": "drivers",
     "stage": "watch.stages",

@@ -3,173 +3,224 @@
 """Hints: what is about to be used, what is not, and what shall stay.
 
 Covers finding the pool that memory is of, and telling it. Does not cover what the pool does with
-it; see `rmm_uvm.residency.Budget`.
+it; see docs/residency.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from rmm_uvm._lib.mr import UvmResourceAdaptor
+import rmm
+
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.errors import DataError
-from rmm_uvm.install import current_installation
-from rmm_uvm.residency.memory_of import Region, memory_of
+from rmm_uvm.installed_pools import managed_pools
+from rmm_uvm.residency.memory_of import memory_of
+from rmm_uvm.residency.region import Region, joined
+from rmm_uvm.residency.streams import stream_handle
 
 __all__ = ["Hinted", "evict", "pin", "prefetch", "touch"]
 
 _BLOCK_BYTES = 2 << 20
 
+_Found = list[tuple[Prefetcher, Region]]
+
 
 @dataclass(frozen=True)
 class Hinted:
-    """What came of a hint.
+    """What came of `evict`. All sizes are of the object's own bytes, each counted once.
 
     Attributes
     ----------
     nbytes : int
         Of the object's memory in managed pools of ours.
     moved_bytes : int
-        That were asked to move: blocks lying wholly in the object's memory.
+        That were sent to the host: blocks that lie wholly in the object's memory.
     left_bytes : int
-        At the ends of buffers, in blocks that other allocations share; they were left alone.
+        At the ends of buffers, in blocks that other allocations may share. They were left where
+        they are, so that no neighbour moves.
+    stayed_bytes : int
+        The rest: in blocks of its own that are pinned, on the host already, or could not be sent.
     """
 
     nbytes: int
     moved_bytes: int
     left_bytes: int
 
+    @property
+    def stayed_bytes(self) -> int:  # noqa: D102 - among the attributes above
+        return self.nbytes - self.moved_bytes - self.left_bytes
 
-def touch(thing: object, *, mr: UvmResourceAdaptor | None = None, stream: object = None) -> int:
+
+def touch(
+    thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None, stream: object = None
+) -> int:
     """Announce that work which is issued next uses an object: brings in what is away, and learns.
 
     Parameters
     ----------
     thing : object
-        See `memory_of`.
-    mr : UvmResourceAdaptor, optional
-        The pool that its memory is of; by default whichever of the installed ones it is.
+        A cuDF frame, series, index or column; an array of CuPy, Numba or PyTorch; an
+        `rmm.DeviceBuffer`; a pair ``(address, nbytes)``; or containers of these. See
+        `rmm_uvm.residency.memory_of`.
+    mr : rmm.mr.DeviceMemoryResource, optional
+        The managed pool that its memory is of; by default whichever of the installed ones it is.
     stream : object, optional
-        Whose work it is: a stream with ``__cuda_stream__``, ``ptr`` or ``cuda_stream``, or a
-        handle; by default the default stream.
+        Whose work it is: a stream of RMM, CuPy, PyTorch, Numba or cuda.core, or a handle; by
+        default the default stream.
 
     Returns
     -------
     int
-        Bytes of its memory that are in managed pools.
+        Bytes of its memory that are in managed pools, each counted once.
 
     Raises
     ------
     DataError
-        If it has no device memory, or none that a managed pool of ours has: foreign, freed, or on
-        the host.
+        If it has no device memory, or none that a managed pool of ours has: it is foreign, its
+        pool was given back, or it is on the host. If it passes the end of a pool's memory. If
+        `stream` is no stream.
+    AvailabilityError
+        If no pool is installed and none is given.
+    ConfigurationError
+        If `mr` is no managed pool.
 
     Notes
     -----
     Thread-safe. In the order of `stream`: work that is issued to it afterwards finds the memory
-    there. It is a hint: nothing goes wrong without it, it is slower.
+    there. It is a hint: nothing goes wrong without it, it is slower. Buffers of other memory beside
+    some of ours are passed over; the returned size tells.
+
+    Examples
+    --------
+    >>> import rmm, rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
+    >>> buffer = rmm.DeviceBuffer(size=4 << 20, mr=mr)
+    >>> rmm_uvm.touch(buffer, mr=mr)
+    4194304
     """
-    handle = _handle_of(stream)
-    total = 0
-    for pool, region in _found(thing, mr):
+    handle = stream_handle(stream)
+    found = _found(thing, mr)
+    for pool, region in found:
         pool.touch(region.address, region.nbytes, region.address, handle)
-        total += region.nbytes
-    return total
+    return _bytes_of(found)
 
 
-def prefetch(thing: object, *, mr: UvmResourceAdaptor | None = None, stream: object = None) -> int:
+def prefetch(
+    thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None, stream: object = None
+) -> int:
     """Bring an object's memory to the device; nothing is learnt from it.
 
-    Parameters, returns and raises as `touch`.
+    Parameters, returns, raises and notes as `touch`.
     """
-    handle = _handle_of(stream)
-    total = 0
-    for pool, region in _found(thing, mr):
+    handle = stream_handle(stream)
+    found = _found(thing, mr)
+    for pool, region in found:
         pool.bring(region.address, region.nbytes, handle)
-        total += region.nbytes
-    return total
+    return _bytes_of(found)
 
 
-def evict(thing: object, *, mr: UvmResourceAdaptor | None = None, stream: object = None) -> Hinted:
+def evict(
+    thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None, stream: object = None
+) -> Hinted:
     """Send an object's memory to the host; its contents stay.
 
     Blocks of 2 MiB move as a whole. Those at the ends of a buffer that may hold other allocations
     are left, and counted in the result.
 
-    Parameters and raises as `touch`.
+    Parameters and raises as `touch`. With a budget the move happens beside `stream`, without one in
+    its order; either way kernels may go on using the memory, and bring it back by that.
 
     Returns
     -------
     Hinted
         What moved and what did not.
+
+    Notes
+    -----
+    Thread-safe.
+
+    Examples
+    --------
+    >>> import rmm, rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
+    >>> buffer = rmm.DeviceBuffer(size=(4 << 20) + 1000, mr=mr)
+    >>> rmm_uvm.evict(buffer, mr=mr)
+    Hinted(nbytes=4195304, moved_bytes=4194304, left_bytes=1000)
     """
-    handle = _handle_of(stream)
-    nbytes = moved_bytes = whole_bytes = 0
-    for pool, region in _found(thing, mr):
-        moved_bytes += pool.evict(region.address, region.nbytes, handle)
-        nbytes += region.nbytes
-        whole_bytes += _whole_bytes(region)
-    return Hinted(nbytes, moved_bytes, nbytes - whole_bytes)
+    handle = stream_handle(stream)
+    nbytes = moved_bytes = left_bytes = 0
+    found = _found(thing, mr)
+    for pool in dict.fromkeys(pool for pool, _ in found):
+        # Neighbours that are both the object's do not keep the block between them from moving.
+        for region in joined(region for owner, region in found if owner is pool):
+            moved_bytes += pool.evict(region.address, region.nbytes, handle)
+            nbytes += region.nbytes
+            left_bytes += region.nbytes - _whole_bytes(pool, region)
+    return Hinted(nbytes, moved_bytes, left_bytes)
 
 
 @contextmanager
-def pin(thing: object, *, mr: UvmResourceAdaptor | None = None) -> Iterator[int]:
+def pin(thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[int]:
     """Keep an object's memory where it is while the context lasts; yields its bytes.
 
-    What is pinned leaves neither for a budget nor by `evict`. Without a budget nothing of ours
-    evicts, and the kernel driver is not bound by it.
+    What is pinned leaves neither for a budget nor by `evict`. It is not brought in: call `prefetch`
+    first. Other allocations in the same blocks of 2 MiB stay with it. Without a budget nothing of
+    ours evicts, so that there is nothing to keep; the kernel driver is not bound by it.
 
-    Parameters and raises as `touch`. Contexts may be nested and may overlap.
+    Parameters and raises as `touch`. Contexts may be nested and may overlap. The object is kept
+    alive meanwhile.
+
+    Examples
+    --------
+    >>> import rmm, rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
+    >>> buffer = rmm.DeviceBuffer(size=4 << 20, mr=mr)
+    >>> with rmm_uvm.pin(buffer, mr=mr):
+    ...     rmm_uvm.evict(buffer, mr=mr).moved_bytes
+    0
     """
     found = _found(thing, mr)
     with ExitStack() as stack:
         for pool, region in found:
             pool.pin(region.address, region.nbytes)
             stack.callback(pool.unpin, region.address, region.nbytes)
-        yield sum(region.nbytes for _, region in found)
+        yield _bytes_of(found)
 
 
-def _whole_bytes(region: Region) -> int:
+def _bytes_of(found: _Found) -> int:
+    return sum(region.nbytes for region in joined(region for _, region in found))
+
+
+def _whole_bytes(pool: Prefetcher, region: Region) -> int:
+    """Return the bytes of the blocks that lie wholly in a region: what `evict` may move."""
     first = -(-region.address // _BLOCK_BYTES) * _BLOCK_BYTES
-    last = (region.address + region.nbytes) // _BLOCK_BYTES * _BLOCK_BYTES
+    last = region.end // _BLOCK_BYTES * _BLOCK_BYTES
+    if pool.keeps_budget:  # the ledger's blocks end where the slab does
+        if not pool.holds(region.address - 1):
+            first = region.address
+        if not pool.holds(region.end):
+            last = region.end
     return max(last - first, 0)
 
 
-def _found(thing: object, mr: UvmResourceAdaptor | None) -> list[tuple[Prefetcher, Region]]:
+def _found(thing: object, mr: rmm.mr.DeviceMemoryResource | None) -> _Found:
     """Return the object's regions that managed pools have, each with what keeps its ledger."""
     regions = memory_of(thing)
-    pools = _pools(mr)
+    pools = [pool.managed_mr.prefetcher for pool in managed_pools(mr)]
     found = [(pool, region) for region in regions for pool in pools if pool.holds(region.address)]
     if regions and not found:
-        where = "the pool given" if mr is not None else "a managed pool installed by rmm_uvm"
+        where = "the pool given" if mr is not None else "a managed pool that rmm_uvm installed"
+        buffers = "its only buffer is not" if len(regions) == 1 else "none of its buffers is"
         raise DataError(
-            f"none of the {len(regions)} buffers of this {type(thing).__name__} is memory of "
-            f"{where}: it is foreign, was freed, or is on the host"
+            f"{type(thing).__name__}: {buffers} memory of {where}; it is foreign, was freed, or is "
+            "on the host"
         )
+    for pool, region in found:
+        if not pool.holds(region.end - 1):
+            raise DataError(
+                f"{region.nbytes} bytes at {region.address:#x} pass the end of the pool's memory"
+            )
     return found
-
-
-def _pools(mr: UvmResourceAdaptor | None) -> Sequence[Prefetcher]:
-    if mr is not None:
-        return (mr.managed_mr.prefetcher,)
-    installed = current_installation()
-    if installed is None:
-        raise DataError("no managed pool is installed: call rmm_uvm.reinitialize, or give mr=")
-    return tuple(device.managed_mr.managed_mr.prefetcher for device in installed.devices)
-
-
-def _handle_of(stream: Any) -> int:
-    """Return a CUDA stream's handle."""
-    if stream is None:
-        return 0
-    if isinstance(stream, int):
-        return stream
-    if hasattr(stream, "__cuda_stream__"):
-        return int(stream.__cuda_stream__()[1])
-    for name in ("cuda_stream", "ptr"):
-        if hasattr(stream, name):
-            return int(getattr(stream, name))
-    raise DataError(f"{type(stream).__name__} is no CUDA stream: give one, or its handle")

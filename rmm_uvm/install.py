@@ -32,7 +32,7 @@ from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.integrations import LIBRARIES, Wiring, wire
 from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for, within
+from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest, PoolSizes
 
@@ -90,9 +90,11 @@ def reinitialize(
         eighth of the device if that is less. By default none.
     device_budget : int, str, float, Budget or None
         Most of each device that managed memory may take; see `rmm_uvm.managed_pool`. By default
-        none: the kernel driver evicts when the device is full.
+        ``RMM_UVM_DEVICE_BUDGET``, and without it none: the kernel driver evicts when the device is
+        full.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
-        Which live blocks leave first; needs a budget.
+        Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
+        "repeat".
     libraries : iterable of {"cupy", "torch"}
         Libraries to let allocate through RMM. torch cannot be undone in a process.
     cudf_prefetch : bool or "auto"
@@ -151,11 +153,18 @@ def reinitialize(
     drivers = check_arguments(devices, driver, cudf_prefetch, prefetch, host_sharers)
     watching = make_monitor(monitor, drivers)
     _refuse_if_permanent("reinitialize")
-    request = PoolRequest(initial_pool_size, maximum_pool_size, ipc_pool_size)
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     returning_bytes = _returning_bytes()
     budgets = [budget_for(device_budget, eviction, each.info.total_bytes) for each in drivers]
-    requests = [within(request, budget) for budget in budgets]
+    requests = [
+        PoolRequest(
+            initial_pool_size,
+            maximum_pool_size,
+            ipc_pool_size,
+            None if budget is None else budget.budget_bytes,
+        )
+        for budget in budgets
+    ]
     for each, asked in zip(drivers, requests, strict=True):  # an error before anything changes
         plan_for(
             each,
@@ -332,6 +341,7 @@ def _install_one(
         previous_mr=previous,
         counters=driver.counters_available(),
         kept_bytes=kept_bytes,
+        budget=budget,
     )
 
 

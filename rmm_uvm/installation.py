@@ -21,6 +21,8 @@ from rmm_uvm.errors import AvailabilityError, FindingWarning
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.mr import UvmResourceAdaptor
+from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.policies import POLICY_REASONS
 from rmm_uvm.sizing import PoolSizes
 from rmm_uvm.units import format_bytes
 from rmm_uvm.watch.monitor import Monitor
@@ -52,6 +54,8 @@ class DeviceInstallation:
         Whether migrated bytes are counted.
     kept_bytes : int
         Bytes that still lived in the previous pool of ours.
+    budget : Budget or None
+        Of its managed memory; None where the kernel driver evicts.
     """
 
     info: DeviceInfo
@@ -62,6 +66,7 @@ class DeviceInstallation:
     previous_mr: rmm.mr.DeviceMemoryResource
     counters: Availability
     kept_bytes: int = 0
+    budget: Budget | None = None
 
     @property
     def current(self) -> bool:
@@ -249,6 +254,7 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         ("maximum size", format_bytes(sizes.maximum_bytes), sizes.maximum_reason),
         ("IPC pool", ipc, "cudaMalloc memory" if device.ipc_mr is not None else "not asked for"),
         ("cap", limit, "RMM_UVM_MANAGED_LIMIT"),
+        *_budget_rows(device.budget, device.info),
         _prefetch_row(mode, device.info),
         _availability_row("discard", device.info.discard),
         _availability_row("counters", device.counters),
@@ -272,6 +278,18 @@ def _monitor_row(installation: Installation) -> tuple[str, str, str]:
     if monitor.on_finding is None:
         return "monitor", "on", "without warnings, as asked"
     return "monitor", "on", "warns of evictions and of what leads to them"
+
+
+def _budget_rows(budget: Budget | None, info: DeviceInfo) -> list[tuple[str, str, str]]:
+    if budget is None:
+        return [("budget", "none", "the kernel driver evicts, when the device is full")]
+    size = format_bytes(budget.budget_bytes)
+    drops = budget.discard_dead and info.discard
+    dead = "dead data go first, without a copy" if drops else "dead data are copied too"
+    return [
+        ("budget", size, f"{budget.reason}; {dead}"),
+        ("eviction", budget.policy, POLICY_REASONS[budget.policy]),
+    ]
 
 
 def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:

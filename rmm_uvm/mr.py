@@ -43,6 +43,10 @@ class ManagedPool(UvmResourceAdaptor):
         As in `rmm_uvm.managed_pool`.
     prefetch : {"auto", "always", "never"}
         As in `UvmResourceAdaptor`.
+    device_budget : int, str, float or None
+        As in `rmm_uvm.managed_pool`.
+    eviction : {"repeat", "lru", "fifo", "correlation"} or None
+        As in `rmm_uvm.managed_pool`.
     driver : str or None
         "cuda", "simulated" or "simulated:16GiB"; by default ``RMM_UVM_DRIVER``, then the GPU.
 
@@ -66,10 +70,20 @@ class ManagedPool(UvmResourceAdaptor):
         initial_pool_size: int | str | float | None = None,
         maximum_pool_size: int | str | float | None = None,
         prefetch: Literal["auto", "always", "never"] = "auto",
+        device_budget: int | str | float | None = None,
+        eviction: str | None = None,
         driver: str | None = None,
     ) -> Self:
         """Build the chain, and this adaptor over it."""
-        pool = build_pool(device, initial_pool_size, maximum_pool_size, prefetch, driver)
+        pool = build_pool(
+            device,
+            initial_pool_size,
+            maximum_pool_size,
+            prefetch,
+            driver,
+            device_budget=device_budget,
+            eviction=eviction,
+        )
         return super().__new__(cls, pool, prefetch=prefetch)
 
     def __init__(self, **_: object) -> None:

@@ -7,7 +7,6 @@ Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Literal
 
 import rmm
@@ -96,10 +95,11 @@ def managed_pool(
         See `rmm_uvm.mr.UvmResourceAdaptor`.
     device_budget : int, str, float, Budget or None
         Most device memory that managed memory may take: bytes, "12GiB", a fraction of the device,
-        or a `rmm_uvm.residency.Budget` with all settings. By default none: the kernel driver
-        evicts.
+        or a `rmm_uvm.residency.Budget` with all settings. By default ``RMM_UVM_DEVICE_BUDGET``,
+        and without it none: the kernel driver evicts.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
-        Which live blocks leave first; needs a budget.
+        Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
+        "repeat".
     driver : UvmDriver, str or None
         A driver, or "simulated" or "simulated:16GiB". By default the environment variable
         ``RMM_UVM_DRIVER``, and without it the GPU.
@@ -125,12 +125,16 @@ def managed_pool(
     >>> mr.upstream_mr.pool_size()
     33554432
     """
-    check_mode(prefetch)
-    chosen = choose_driver(device, driver)
-    budget = budget_for(device_budget, eviction, chosen.info.total_bytes)
-    request = PoolRequest(initial_pool_size, maximum_pool_size)
-    sizes = plan_for(chosen, within(request, budget))
-    return build_managed_pool(chosen, sizes, prefetch, budget)
+    pool = build_pool(
+        device,
+        initial_pool_size,
+        maximum_pool_size,
+        prefetch,
+        driver,
+        device_budget=device_budget,
+        eviction=eviction,
+    )
+    return UvmResourceAdaptor(pool, prefetch=prefetch)
 
 
 def build_pool(
@@ -139,23 +143,16 @@ def build_pool(
     maximum_pool_size: int | str | float | None,
     prefetch: PrefetchMode,
     driver: UvmDriver | str | None,
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
 ) -> rmm.mr.PoolMemoryResource:
     """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
     check_mode(prefetch)
     driver = choose_driver(device, driver)
-    sizes = plan_for(driver, PoolRequest(initial_pool_size, maximum_pool_size))
-    return _pool_of(driver, sizes, prefetch)
-
-
-def within(request: PoolRequest, budget: Budget | None) -> PoolRequest:
-    """Return a request whose first slab, unless it was asked for, is as large as the budget.
-
-    A pool hands out all of a slab before it hands out anything twice: in a larger one, data that
-    fit would go through more memory than the budget holds.
-    """
-    if budget is None or request.initial is not None:
-        return request
-    return dataclasses.replace(request, initial=budget.budget_bytes)
+    budget = budget_for(device_budget, eviction, driver.info.total_bytes)
+    budget_bytes = None if budget is None else budget.budget_bytes
+    request = PoolRequest(initial_pool_size, maximum_pool_size, budget_bytes=budget_bytes)
+    return _pool_of(driver, plan_for(driver, request), prefetch, budget)
 
 
 def build_managed_pool(

@@ -44,11 +44,16 @@ class PoolRequest:
     ipc : int, str, float or None
         Size of the IPC pool; "auto" for 256 MiB, or an eighth of the device if that is less; None
         for none.
+    budget_bytes : int or None
+        Most of the device that managed memory may take; None for no budget. With one the first slab
+        is as large by default: a pool hands out all of a slab before it hands out anything twice,
+        and in a larger one data that fit would go through more memory than the budget holds.
     """
 
     initial: int | str | float | None = None
     maximum: int | str | float | None = None
     ipc: int | str | float | None = None
+    budget_bytes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +73,8 @@ class PoolSizes:
     initial_reason, maximum_reason : str
         Where the figure comes from, a few words.
     warning : str
-        Non-empty when the maximum was asked for and may be more than the host can back.
+        Non-empty when the maximum was asked for and may be more than the host can back, or when the
+        budget is more than is free.
     """
 
     initial_bytes: int
@@ -152,7 +158,7 @@ def plan_sizes(
     ------
     ConfigurationError
         If a size is not a size, initial is over maximum, or a size is over what device, host or
-        cap can hold.
+        cap can hold; if the budget is more than the IPC pool leaves.
     """
     ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
     if request.ipc is not None and ipc_bytes > free_bytes - _BLOCK_BYTES:
@@ -162,6 +168,11 @@ def plan_sizes(
             f"{format_bytes(free_bytes)} of the device are free"
         )
     capacity_bytes = total_bytes - ipc_bytes
+    if request.budget_bytes is not None and request.budget_bytes > capacity_bytes:
+        raise ConfigurationError(
+            f"device_budget is {format_bytes(request.budget_bytes)}: the IPC pool leaves "
+            f"{format_bytes(capacity_bytes)} of the device"
+        )
     room_bytes = None
     if limit_bytes is not None:
         room_bytes = max(limit_bytes - limit_used_bytes, 0) // sharers
@@ -175,6 +186,13 @@ def plan_sizes(
         sharers,
         host_sharers,
     )
+    if request.budget_bytes is not None and request.budget_bytes > free_bytes - ipc_bytes:
+        over = (
+            f"device_budget is {format_bytes(request.budget_bytes)}, and "
+            f"{format_bytes(max(free_bytes - ipc_bytes, 0))} of the device are free: past that the "
+            "kernel driver evicts too"
+        )
+        warning = f"{warning}; {over}" if warning else over
     initial_bytes, initial_reason = _initial(
         request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
     )
@@ -209,6 +227,12 @@ def _maximum(
     shared, host_shared = (f", shared by {who}" if who else "" for who in (devices, both))
     # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
     safe_bytes, reason = free_bytes, "free device memory; the host has less to back more"
+    if request.budget_bytes is not None and oversubscribable:
+        # What is past the budget is on the host, however much of the device is free.
+        capacity_bytes = min(capacity_bytes, request.budget_bytes)
+        if request.budget_bytes < free_bytes:
+            safe_bytes = free_bytes = request.budget_bytes
+            reason = "the budget; the host has less to back more"
     if not oversubscribable:
         reason = "free device memory: no concurrent managed access"
     elif host_bytes > free_bytes:
@@ -225,9 +249,12 @@ def _maximum(
                 "least"
             )
         physical_bytes = capacity_bytes + (available_bytes if oversubscribable else 0)
+        holders = "device and host"
+        if request.budget_bytes is not None:
+            holders = "device_budget and host"
         if asked_bytes > physical_bytes:
             raise ConfigurationError(
-                f"maximum_pool_size is {format_bytes(asked_bytes)}: device and host together hold "
+                f"maximum_pool_size is {format_bytes(asked_bytes)}: {holders} together hold "
                 f"{format_bytes(physical_bytes)}{host_shared}; ask for {format_bytes(safe_bytes)}, "
                 "or leave it out"
             )
@@ -265,6 +292,10 @@ def _initial(
                 f"{format_bytes(maximum_bytes)}"
             )
         return asked_bytes, "as asked"
+    if request.budget_bytes is not None:
+        if request.budget_bytes > maximum_bytes:
+            return maximum_bytes, "the maximum; the budget is larger"
+        return _aligned(request.budget_bytes), "as large as the budget"
     half_bytes = _aligned(int(free_bytes * _INITIAL_FRACTION))
     if half_bytes < _SMALLEST_INITIAL_BYTES:
         return min(_SMALLEST_INITIAL_BYTES, maximum_bytes), "small: little device memory is free"

@@ -19,6 +19,7 @@ from rmm_uvm.cli.mortgage_request import (
     Request,
     Size,
     TrainParts,
+    check_budget,
     check_cluster,
     check_files,
     data_of,
@@ -26,6 +27,7 @@ from rmm_uvm.cli.mortgage_request import (
     write_json,
 )
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.residency.policies import POLICIES
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.pipeline import PipelineProgress
@@ -64,6 +66,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--device-memory", type=Size(), help="Of the simulated device.")
 @click.option("--pool-size", type=Size(), help="First slab of a pool; all of cuda-pool.")
+@click.option("--device-budget", type=Size(), help="Most device memory for managed memory of ours.")
+@click.option("--eviction", type=click.Choice(POLICIES), help="With a budget: who leaves first.")
 @click.option("--json", "json_file", type=_FILE, help="Write all figures to a file.")
 @click.option("--picture", type=_FILE, help="Draw device memory: FILE.png or FILE.svg.")
 @click.option("--features", type=_FILE, help="Write the features as an Arrow file.")
@@ -97,6 +101,7 @@ def command(**options: Any) -> None:
     if len(request.memory) > 1 and not request.compare:
         raise click.UsageError("several --memory need --compare")
     check_cluster(request)
+    check_budget(request)
     check_files(request)
     # Read by OpenMP when XGBoost is loaded. Threads that spin while they wait make training ten
     # times slower as soon as another program wants a core.
@@ -147,7 +152,15 @@ def _config(
         data, request.parts, request.train_parts, request.rounds or _ROUNDS, features
     )
     memory = request.memory[0] if request.memory else "managed"
-    return RunConfig(pipeline, memory, device_bytes, request.pool_size, find_training_set=True)
+    return RunConfig(
+        pipeline,
+        memory,
+        device_bytes,
+        request.pool_size,
+        request.device_budget,
+        request.eviction,
+        find_training_set=True,
+    )
 
 
 def _single(request: Request, data: Path, device_bytes: int | None, console: Console) -> int:
@@ -214,6 +227,8 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
             engine="cudf" if device_bytes is None else "pandas",
             device_bytes=device_bytes,
             pool_bytes=request.pool_size,
+            budget_bytes=request.device_budget,
+            eviction=request.eviction,
             rounds=request.rounds or _ROUNDS_COMPARING,
             train_parts="max" if request.train_parts is None else request.train_parts,
         )

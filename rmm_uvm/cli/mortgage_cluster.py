@@ -66,7 +66,9 @@ def _on_own(request: Request, workers: int, console: Console) -> int:
         # What it would say about simulated devices stands on the page already.
         logging.getLogger("rmm_uvm.dask").setLevel(logging.ERROR)
     with (
-        local_workers(workers, device_bytes, request.pool_size) as client,
+        local_workers(
+            workers, device_bytes, request.pool_size, request.device_budget, request.eviction
+        ) as client,
         _make_run(request, data, client) as run,
     ):
         return _run_and_print(request, run, data, console)

@@ -19,6 +19,7 @@ __all__ = [
     "Request",
     "Size",
     "TrainParts",
+    "check_budget",
     "check_cluster",
     "check_files",
     "data_of",
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 _DEFAULT_ROWS = 600_000
+BUDGETED = ("managed", "managed-nopool")
+"""Memories that keep a budget."""
 
 
 class Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
@@ -77,6 +80,8 @@ class Request:
     engine: Literal["auto", "pandas", "cudf"]
     device_memory: int | None
     pool_size: int | None
+    device_budget: int | None
+    eviction: str | None
     json_file: Path | None
     picture: Path | None
     features: Path | None
@@ -123,9 +128,26 @@ def check_cluster(request: Request) -> None:
     if request.scheduler is not None:
         refused["--device-memory"] = (request.device_memory, "those workers have their devices")
         refused["--pool-size"] = (request.pool_size, "those workers have their pools")
+        refused["--device-budget"] = (request.device_budget, "those workers have their pools")
     for name, (given, why) in refused.items():
         if given:
             raise click.UsageError(f"{name} cannot be used with {option}: {why}")
+
+
+def check_budget(request: Request) -> None:
+    """Refuse a budget where nothing keeps it.
+
+    Raises
+    ------
+    click.UsageError
+        In one line.
+    """
+    if request.device_budget is None:
+        if request.eviction is not None:
+            raise click.UsageError("--eviction needs --device-budget")
+        return
+    if request.memory and not any(name in BUDGETED for name in request.memory):
+        raise click.UsageError(f"--device-budget is for --memory {' and '.join(BUDGETED)}")
 
 
 def simulated_because(request: Request, gpu_reason: Callable[[], str]) -> str:

@@ -18,6 +18,7 @@ from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.numbers import finite
 from rmm_uvm.cli.once import OnceCommand
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, program
 from rmm_uvm.run.program import Program
 from rmm_uvm.run.request import Request
@@ -114,6 +115,10 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 )
 @click.option("--pool-size", type=_Size(), help="First slab: bytes, 2GiB, or 0.5 of the device.")
 @click.option("--maximum", type=_Size(), help="Where MemoryError begins.")
+@click.option("--device-budget", type=_Size(), help="Most device memory for managed memory.")
+@click.option(
+    "--eviction", type=click.Choice(POLICIES), help="With a budget: who leaves first; see docs."
+)
 @click.option("--prefetch", type=click.Choice(["auto", "always", "never"]), default="auto")
 @click.option(
     "--libraries",
@@ -205,6 +210,8 @@ def _request(options: dict[str, Any]) -> Request:
         device=device,
         pool_size=options["pool_size"],
         maximum=options["maximum"],
+        device_budget=options["device_budget"],
+        eviction=options["eviction"],
         prefetch=options["prefetch"],
         libraries=_libraries(options["libraries"]),
         interval_seconds=options["interval"],

@@ -16,6 +16,7 @@ from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.units import parse_bytes, parse_size
 from rmm_uvm.watch.thresholds import Thresholds
 
@@ -154,6 +155,8 @@ def _mapping(name: str, value: Any, wanted: str) -> dict[str, Any]:
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "initial_pool_size": _size("initial_pool_size"),
     "maximum_pool_size": _size("maximum_pool_size"),
+    "device_budget": _size("device_budget"),
+    "eviction": _one_of("eviction", (*POLICIES, None)),
     "ipc_pool_size": _ipc_pool_size,
     "prefetch": _one_of("prefetch", ("auto", "always", "never")),
     "libraries": _libraries,

@@ -30,6 +30,10 @@ class Settings:
     ----------
     initial_pool_size, maximum_pool_size : int, float or None
         As in `rmm_uvm.reinitialize`: bytes, or a fraction (0 to 1) of device memory.
+    device_budget : int, float or None
+        As in `rmm_uvm.reinitialize`: bytes, or a fraction (0 to 1) of device memory.
+    eviction : str or None
+        As in `rmm_uvm.reinitialize`; needs a budget.
     ipc_pool_size : int, float, "auto" or None
         As in `rmm_uvm.reinitialize`.
     prefetch, cudf_prefetch, libraries, monitor, driver
@@ -46,6 +50,8 @@ class Settings:
 
     initial_pool_size: Size = None
     maximum_pool_size: Size = None
+    device_budget: Size = None
+    eviction: str | None = None
     prefetch: str = "auto"
     ipc_pool_size: Size | str = "auto"
     libraries: tuple[str, ...] = ("cupy",)
@@ -86,6 +92,8 @@ class Settings:
         return {
             "initial_pool_size": self.initial_pool_size,
             "maximum_pool_size": self.maximum_pool_size,
+            "device_budget": self.device_budget,
+            "eviction": self.eviction,
             "prefetch": self.prefetch,
             "ipc_pool_size": self.ipc_pool_size,
             "libraries": self.libraries,

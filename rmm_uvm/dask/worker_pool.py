@@ -298,6 +298,10 @@ def _differences(
 
 def _shown(name: str, value: object) -> str:
     """Return an argument as people write it: sizes with their unit."""
-    if name.endswith("_size") and isinstance(value, int) and not isinstance(value, bool):
+    if (
+        name.endswith(("_size", "_budget"))
+        and isinstance(value, int)
+        and not isinstance(value, bool)
+    ):
         return format_bytes(value)
     return repr(value)

@@ -90,6 +90,8 @@ class RunRequest:
         Memory of the simulated device; None on a GPU.
     pool_bytes : int or None
         See `rmm_uvm.mortgage.memory`.
+    budget_bytes, eviction : int and str, or None
+        Of the memories that keep a budget; the others have none.
     rounds : int
         Trees.
     train_parts : int or "max"
@@ -102,15 +104,20 @@ class RunRequest:
     pool_bytes: int | None
     rounds: int
     train_parts: int | Literal["max"]
+    budget_bytes: int | None = None
+    eviction: str | None = None
 
-    def arguments(self) -> list[str]:
-        """Return the options of ``rmm-uvm mortgage`` that ask for this."""
+    def arguments(self, memory: str) -> list[str]:
+        """Return the options of ``rmm-uvm mortgage`` that ask for this on one memory."""
         arguments = ["--data", str(self.data), "--engine", self.engine]
         arguments += ["--rounds", str(self.rounds), "--train-parts", str(self.train_parts)]
         if self.device_bytes is not None:
             arguments += ["--device-memory", str(self.device_bytes)]
         if self.pool_bytes is not None:
             arguments += ["--pool-size", str(self.pool_bytes)]
+        if self.budget_bytes is not None and find_memory(memory).keeps_budget:
+            arguments += ["--device-budget", str(self.budget_bytes)]
+            arguments += [] if self.eviction is None else ["--eviction", self.eviction]
         return arguments
 
 
@@ -167,7 +174,7 @@ def compare_memories(
     with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
         report_path, features_path = Path(folder, "report.json"), Path(folder, "features.arrow")
         for number, run in enumerate(planned):
-            arguments = ["--memory", run.memory, *shared.arguments()]
+            arguments = ["--memory", run.memory, *shared.arguments(run.memory)]
             arguments += ["--json", str(report_path), "--features", str(features_path)]
             if run.split > 1:
                 arguments += ["--parts", str(run.split * files)]

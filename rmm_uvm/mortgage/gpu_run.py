@@ -10,7 +10,14 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rmm_uvm.mortgage.memory import Chain, Memory, gpu_chain, tear_down_pool
+from rmm_uvm.mortgage.memory import (
+    Chain,
+    Memory,
+    asked_budget,
+    budget_words,
+    gpu_chain,
+    tear_down_pool,
+)
 from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.shadow.stages import MigrationCounters, ResourceFootprint, StageMeter
@@ -45,6 +52,8 @@ def run_on_gpu(
     memory: Memory,
     pool_bytes: int | None = None,
     *,
+    budget_bytes: int | None = None,
+    eviction: str | None = None,
     progress: Callable[[PipelineProgress], None] | None = None,
 ) -> RunReport:
     """Run the pipeline once on the first GPU.
@@ -57,6 +66,8 @@ def run_on_gpu(
         What to allocate from; it is the current resource meanwhile.
     pool_bytes : int or None
         See `rmm_uvm.mortgage.memory.gpu_chain`.
+    budget_bytes, eviction : int and str, or None
+        ``device_budget`` and ``eviction`` of `rmm_uvm.managed_pool`.
     progress : callable or None
         Called at the begin of every stage.
 
@@ -71,7 +82,8 @@ def run_on_gpu(
 
     driver = cuda_driver()
     with current_device(driver):
-        chain = gpu_chain(memory, driver, pool_bytes)
+        budget = asked_budget(budget_bytes, eviction, driver.info.total_bytes)
+        chain = gpu_chain(memory, driver, pool_bytes, budget)
         engine = make_engine("cudf")
         return measure(pipeline, chain, engine, tear_down=memory.hands_over, progress=progress)
 
@@ -122,7 +134,7 @@ def measure(
             )
     return RunReport(
         memory=chain.memory.name,
-        chain=chain.memory.gpu_chain,
+        chain=chain.memory.gpu_chain + budget_words(chain.budget),
         simulated=False,
         device_name=str(driver.info.name),
         capacity_bytes=int(driver.info.total_bytes),

@@ -23,7 +23,9 @@ from rmm_uvm.mr import (
     UvmResourceAdaptor,
 )
 from rmm_uvm.pools import PrefetchMode, managed_pool, plan_for
+from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.units import format_bytes
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import SimulatedDevice, UvmDriver
@@ -52,6 +54,11 @@ class Memory:
     simulated_chain: str
     managed: bool
     pooled: bool
+
+    @property
+    def keeps_budget(self) -> bool:
+        """Whether managed memory of ours, and so whatever keeps a budget, is at the bottom."""
+        return self.name in ("managed", "managed-nopool")
 
     @property
     def hands_over(self) -> bool:
@@ -131,12 +138,15 @@ class Chain:
     upstream : rmm.mr.StatisticsResourceAdaptor or None
         Counts what reaches cudaMalloc or cudaMallocManaged; None on a GPU, where counting would
         be part of what is measured.
+    budget : Budget or None
+        How much of the device managed memory may take.
     """
 
     memory: Memory
     resource: Any
     driver: UvmDriver
     upstream: Any = None
+    budget: Budget | None = None
 
     @property
     def upstream_allocations(self) -> int:
@@ -145,7 +155,10 @@ class Chain:
 
 
 def simulated_chain(
-    memory: Memory, device: SimulatedDevice, pool_bytes: int | None = None
+    memory: Memory,
+    device: SimulatedDevice,
+    pool_bytes: int | None = None,
+    budget: Budget | None = None,
 ) -> Chain:
     """Build a chain on a simulated device.
 
@@ -157,7 +170,9 @@ def simulated_chain(
         Fresh: the chain takes all of it.
     pool_bytes : int or None
         Size of the fixed ``cuda-pool``, or first slab of a managed pool, in bytes; None for all of
-        the device, or half of it as RMM does.
+        the device, or the budget, or half of the device as RMM does.
+    budget : Budget or None
+        How much of the device managed memory may take; for memories that keep one.
 
     Raises
     ------
@@ -179,18 +194,50 @@ def simulated_chain(
         return Chain(memory, pool, device, source)
     modes: dict[str, PrefetchMode] = {"rmm-managed": "never", "rmm-prefetch": "always"}
     prefetch = modes.get(memory.name, "auto")
-    managed = ManagedMemoryResource(device, prefetch=prefetch, account=ManagedAccount())
+    managed = ManagedMemoryResource(
+        device, prefetch=prefetch, account=ManagedAccount(), budget=_budget_of(memory, budget)
+    )
     source = rmm.mr.StatisticsResourceAdaptor(managed)
     below: Any = source
     if memory.pooled:
-        first_bytes = _aligned(pool_bytes or capacity_bytes // 2)
+        by_default = capacity_bytes // 2 if budget is None else budget.budget_bytes
+        first_bytes = _aligned(pool_bytes or by_default)
         below = rmm.mr.PoolMemoryResource(source, first_bytes)
     if memory.name == "rmm-managed":
         return Chain(memory, below, device, source)
-    return Chain(memory, UvmResourceAdaptor(below, prefetch=prefetch), device, source)
+    return Chain(memory, UvmResourceAdaptor(below, prefetch=prefetch), device, source, budget)
 
 
-def gpu_chain(memory: Memory, driver: UvmDriver, pool_bytes: int | None = None) -> Chain:
+def asked_budget(budget_bytes: int | None, eviction: str | None, total_bytes: int) -> Budget | None:
+    """Return the budget that was asked for; the environment's is not for a comparison of memories.
+
+    Raises
+    ------
+    ConfigurationError
+        As `rmm_uvm.managed_pool`.
+    """
+    return None if budget_bytes is None else budget_for(budget_bytes, eviction, total_bytes)
+
+
+def budget_words(budget: Budget | None) -> str:
+    """Return what a report says of a budget behind the names of a chain; empty without one."""
+    if budget is None:
+        return ""
+    return f", budget {format_bytes(budget.budget_bytes)} ({budget.policy})"
+
+
+def _budget_of(memory: Memory, budget: Budget | None) -> Budget | None:
+    if budget is not None and not memory.keeps_budget:
+        raise ConfigurationError(f"the memory {memory.name!r} keeps no budget")
+    return budget
+
+
+def gpu_chain(
+    memory: Memory,
+    driver: UvmDriver,
+    pool_bytes: int | None = None,
+    budget: Budget | None = None,
+) -> Chain:
     """Build a chain on a GPU; nothing is installed yet.
 
     Parameters
@@ -202,6 +249,8 @@ def gpu_chain(memory: Memory, driver: UvmDriver, pool_bytes: int | None = None) 
     pool_bytes : int or None
         First slab of the pool, in bytes, and of ``cuda-pool`` also the most that it takes; None
         for half of the free device memory, and no limit for ``cuda-pool``.
+    budget : Budget or None
+        How much of the GPU managed memory may take; for memories that keep one.
 
     Raises
     ------
@@ -210,6 +259,12 @@ def gpu_chain(memory: Memory, driver: UvmDriver, pool_bytes: int | None = None) 
     MemoryError
         The first slab cannot be had.
     """
+    if _budget_of(memory, budget) is not None:
+        if memory.pooled:
+            pool = managed_pool(driver=driver, initial_pool_size=pool_bytes, device_budget=budget)
+            return Chain(memory, pool, driver, budget=budget)
+        managed = ManagedMemoryResource(driver, budget=budget)
+        return Chain(memory, UvmResourceAdaptor(managed), driver, budget=budget)
     return Chain(memory, _GPU_RESOURCES[memory.name](driver, pool_bytes), driver)
 
 

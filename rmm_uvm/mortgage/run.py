@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.mortgage.memory import Chain, find_memory, simulated_chain
+from rmm_uvm.mortgage.memory import (
+    Chain,
+    asked_budget,
+    budget_words,
+    find_memory,
+    simulated_chain,
+)
 from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.timeline import Timeline, simulated_levels
@@ -42,6 +48,10 @@ class RunConfig:
         Memory of the simulated device, a multiple of 2 MiB; None for a GPU.
     pool_bytes : int or None
         See `simulated_chain` and `gpu_chain`.
+    budget_bytes : int or None
+        Most of the device that managed memory may take; None for no budget.
+    eviction : str or None
+        See `rmm_uvm.residency.POLICIES`.
     find_training_set : bool
         Look for the largest training set that the memory could hold; simulated device only.
     """
@@ -50,6 +60,8 @@ class RunConfig:
     memory: str = "managed"
     device_bytes: int | None = None
     pool_bytes: int | None = None
+    budget_bytes: int | None = None
+    eviction: str | None = None
     find_training_set: bool = False
 
 
@@ -78,7 +90,12 @@ def run(config: RunConfig, progress: Progress | None = None) -> RunReport:
     from rmm_uvm.mortgage.gpu_run import run_on_gpu
 
     return run_on_gpu(
-        config.pipeline, find_memory(config.memory), config.pool_bytes, progress=progress
+        config.pipeline,
+        find_memory(config.memory),
+        config.pool_bytes,
+        budget_bytes=config.budget_bytes,
+        eviction=config.eviction,
+        progress=progress,
     )
 
 
@@ -118,7 +135,7 @@ def _run_simulated(config: RunConfig, progress: Progress | None) -> RunReport:
         rows = _largest_training_rows(config, engine, result.feature_rows // len(result.parts))
     return RunReport(
         memory=memory.name,
-        chain=memory.simulated_chain,
+        chain=memory.simulated_chain + budget_words(engine.chain.budget),
         simulated=True,
         device_name="simulated device",
         capacity_bytes=config.device_bytes or 0,
@@ -143,7 +160,12 @@ def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, Timeline]:
             f"the pool is {config.pool_bytes} bytes and cannot be larger than the device, "
             f"which has {device.memory()[0]}"
         )
-    chain = simulated_chain(memory, device, config.pool_bytes)
+    chain = simulated_chain(
+        memory,
+        device,
+        config.pool_bytes,
+        asked_budget(config.budget_bytes, config.eviction, device.info.total_bytes),
+    )
     timeline = Timeline(lambda: simulated_levels(device, engine.footprint))
     engine = SimulatedEngine(chain, timeline.sample)
     return engine, timeline

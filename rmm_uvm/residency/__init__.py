@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Budgets: how much of a device managed memory may take, and who leaves first.
 
-Hints on frames, arrays and buffers are in `rmm_uvm.hints`, and as `rmm_uvm.touch`, `prefetch`,
-`evict`, `pin` and `advise`.
+Hints on frames, arrays and buffers are `rmm_uvm.touch`, `prefetch`, `evict` and `pin`; what was
+done is in `rmm_uvm.residency_statistics`.
 """
 
 from __future__ import annotations
 
-from rmm_uvm.residency.budget import POLICIES, Budget
-from rmm_uvm.residency.memory_of import Region, memory_of
+from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.memory_of import memory_of
+from rmm_uvm.residency.policies import POLICIES
+from rmm_uvm.residency.region import Region
+from rmm_uvm.residency.statistics import ResidencyStatistics
 
-__all__ = ["POLICIES", "Budget", "Region", "memory_of"]
+__all__ = ["POLICIES", "Budget", "Region", "ResidencyStatistics", "memory_of"]

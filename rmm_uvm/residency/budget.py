@@ -9,19 +9,18 @@ Covers the settings and their bounds. Does not cover keeping it, which is C++
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Final
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
 from rmm_uvm.units import format_bytes, parse_size
 
-__all__ = ["DEFAULT_POLICY", "POLICIES", "Budget", "budget_for"]
+__all__ = ["BUDGET_VARIABLE", "POLICY_VARIABLE", "Budget", "budget_for"]
 
-POLICIES: Final = ("fifo", "lru", "repeat", "correlation")
-"""Which live blocks leave first: the oldest, the least recently used, what the last iteration used
-last, or what correlation tables do not expect."""
-
-DEFAULT_POLICY: Final = "repeat"
+BUDGET_VARIABLE: Final = "RMM_UVM_DEVICE_BUDGET"
+POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
 
 _BLOCK_BYTES = 2 << 20
 _LEAST_BLOCKS = 4
@@ -59,6 +58,8 @@ class Budget:
     ahead_bytes : int or None
         Look-ahead of what is fetched before its use; by default 1/8 of the budget. What comes early
         drives out what is needed later.
+    reason : str
+        Where the figure comes from, for the table of `rmm_uvm.reinitialize`.
 
     Raises
     ------
@@ -82,8 +83,14 @@ class Budget:
     piece_bytes: int = 2 * _BLOCK_BYTES
     fetch_bytes: int = 32 * _BLOCK_BYTES
     ahead_bytes: int | None = None
+    reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        for name in ("budget_bytes", "low_bytes", "piece_bytes", "fetch_bytes", "ahead_bytes"):
+            value = getattr(self, name)
+            optional = value is None and name in ("low_bytes", "ahead_bytes")
+            if not optional and (not isinstance(value, int) or isinstance(value, bool)):
+                raise ConfigurationError(f"{name}={shown(value)}: expected a number of bytes")
         if self.policy not in POLICIES:
             raise ConfigurationError(
                 f"policy={shown(self.policy)}: use one of {', '.join(map(repr, POLICIES))}"
@@ -102,6 +109,11 @@ class Budget:
             )
         if self.ahead_bytes is None:
             object.__setattr__(self, "ahead_bytes", self.budget_bytes // 8)
+        elif not 0 <= self.ahead_bytes <= self.budget_bytes:
+            raise ConfigurationError(
+                f"ahead_bytes={shown(self.ahead_bytes)}: expected 0 to the budget, "
+                f"{self.budget_bytes}"
+            )
         for name in ("piece_bytes", "fetch_bytes"):
             if getattr(self, name) < _BLOCK_BYTES:
                 raise ConfigurationError(
@@ -113,6 +125,9 @@ def budget_for(
     device_budget: int | str | float | Budget | None, policy: str | None, total_bytes: int
 ) -> Budget | None:
     """Return the budget that was asked for on a device; None for none.
+
+    What is not given is read from the environment: ``RMM_UVM_DEVICE_BUDGET`` and, where there is a
+    budget, ``RMM_UVM_EVICTION``.
 
     Parameters
     ----------
@@ -129,6 +144,16 @@ def budget_for(
         If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown,
         or given without a budget.
     """
+    reason = "as asked"
+    if device_budget is None and (text := _setting(BUDGET_VARIABLE)):
+        device_budget, reason = _size_or_fraction(text), BUDGET_VARIABLE
+    policy_name = "eviction"
+    if policy is None and device_budget is not None and not isinstance(device_budget, Budget):
+        policy, policy_name = _setting(POLICY_VARIABLE) or None, POLICY_VARIABLE
+    if policy is not None and policy not in POLICIES:
+        raise ConfigurationError(
+            f"{policy_name}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
+        )
     if device_budget is None:
         if policy is not None:
             raise ConfigurationError(
@@ -141,11 +166,24 @@ def budget_for(
         if policy is not None:
             budget = dataclasses.replace(budget, policy=policy)
     else:
-        size_bytes = parse_size(device_budget, total_bytes, "device_budget")
-        budget = Budget(size_bytes, policy or DEFAULT_POLICY)
+        name = "device_budget" if reason == "as asked" else reason
+        size_bytes = parse_size(device_budget, total_bytes, name)
+        budget = Budget(size_bytes, policy or DEFAULT_POLICY, reason=reason)
     if budget.budget_bytes > total_bytes:
         raise ConfigurationError(
             f"device_budget is {format_bytes(budget.budget_bytes)}, the device has "
             f"{format_bytes(total_bytes)}: a budget is for less than that"
         )
     return budget
+
+
+def _setting(variable: str) -> str:
+    return os.environ.get(variable, "").strip()
+
+
+def _size_or_fraction(text: str) -> str | float:
+    """Return what a variable says: "0.5" is a fraction, and "1" is one byte, as everywhere."""
+    try:
+        return float(text) if "." in text else text
+    except ValueError:
+        return text

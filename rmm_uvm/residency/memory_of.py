@@ -2,28 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which memory an object has: its device buffers, as addresses and sizes.
 
-Covers frames and columns of cuDF, arrays of CuPy and PyTorch, RMM's buffers, whatever has
+Covers frames and columns of cuDF, arrays of CuPy, Numba and PyTorch, RMM's buffers, whatever has
 ``__cuda_array_interface__``, and containers of these. Imports none of these libraries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from numbers import Integral
+from typing import Any
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.array_memory import (
+    buffer_region,
+    interface_regions,
+    is_tensor,
+    tensor_region,
+)
+from rmm_uvm.residency.cudf_memory import cudf_regions, is_cudf, unwrapped
+from rmm_uvm.residency.region import Region, checked_region
 
-__all__ = ["Region", "memory_of"]
+__all__ = ["memory_of"]
 
-_MOST_DEPTH = 8  # of containers, and of nested columns
-
-
-class Region(NamedTuple):
-    """Bytes of device memory: first address, and how many, > 0."""
-
-    address: int
-    nbytes: int
+_MOST_DEPTH = 8  # of containers
 
 
 def memory_of(thing: object) -> tuple[Region, ...]:
@@ -32,112 +34,73 @@ def memory_of(thing: object) -> tuple[Region, ...]:
     Parameters
     ----------
     thing : object
-        A cuDF frame, series, index or column; an array of CuPy or PyTorch; an
-        `rmm.DeviceBuffer`; anything with ``__cuda_array_interface__``; a pair ``(address,
-        nbytes)``; or a list, tuple or mapping of these.
+        A cuDF frame, series, index or column, also of cudf.pandas; a table or column of pylibcudf;
+        an array of CuPy, Numba or PyTorch; an `rmm.DeviceBuffer`; anything with
+        ``__cuda_array_interface__``; a pair ``(address, nbytes)``; or a list, tuple, set or mapping
+        of these.
 
     Returns
     -------
     tuple of Region
-        Each buffer once, in the order found. Empty buffers are left out.
+        Each buffer once, in the order found. Empty buffers, and what cuDF has spilled, are left
+        out.
 
     Raises
     ------
     DataError
-        If there is none to be found in it.
+        If it has no device memory, is in host memory, or describes memory that cannot be.
 
     Notes
     -----
-    A strided view counts from its first byte to its last: what lies between is in the same blocks.
+    Nothing is copied, moved or allocated for it. A strided view counts from its first byte to its
+    last: what lies between is in the same blocks. A slice of a cuDF column counts with the whole of
+    the buffers that it shares.
 
     Examples
     --------
     >>> memory_of((4096, 100))
     (Region(address=4096, nbytes=100),)
     """
-    found = dict.fromkeys(region for region in _regions(thing, 0) if region.nbytes > 0)
-    return tuple(found)
+    return tuple(dict.fromkeys(region for region in _regions(thing, 0) if region.nbytes > 0))
 
 
 def _regions(thing: Any, depth: int) -> Iterator[Region]:
-    if depth > _MOST_DEPTH:
-        raise DataError(f"{type(thing).__name__}: nested more than {_MOST_DEPTH} deep")
+    thing = unwrapped(thing)
     if _is_pair(thing):
-        yield Region(*thing)
-    elif isinstance(thing, Mapping):
-        for one in thing.values():
+        yield checked_region(*thing)
+    elif isinstance(thing, Mapping | list | tuple | set | frozenset):
+        if depth == _MOST_DEPTH:
+            raise DataError(f"containers are nested more than {_MOST_DEPTH} deep")
+        for one in thing.values() if isinstance(thing, Mapping) else thing:
             yield from _regions(one, depth + 1)
-    elif isinstance(thing, list | tuple | set | frozenset):
-        for one in thing:
-            yield from _regions(one, depth + 1)
-    elif (columns := _columns_of(thing)) is not None:
-        for column in columns:
-            yield from _column_regions(column, depth + 1)
+    elif is_cudf(thing):
+        yield from cudf_regions(thing)
+    elif is_tensor(thing):
+        yield tensor_region(thing)
     elif (interface := getattr(thing, "__cuda_array_interface__", None)) is not None:
-        yield _of_interface(interface)
+        yield from interface_regions(interface)
     elif hasattr(thing, "ptr") and (hasattr(thing, "size") or hasattr(thing, "nbytes")):
-        yield Region(int(thing.ptr), int(getattr(thing, "size", None) or thing.nbytes))
+        yield buffer_region(thing)
     else:
-        raise DataError(
-            f"{shown(thing)} has no device memory that could be found: give a cuDF frame or "
-            "column, an array with __cuda_array_interface__, a buffer or (address, nbytes)"
-        )
+        raise DataError(_why_none(thing))
 
 
 def _is_pair(thing: object) -> bool:
     return (
         isinstance(thing, tuple)
         and len(thing) == 2
-        and all(isinstance(one, int) and not isinstance(one, bool) for one in thing)
+        and all(isinstance(one, Integral) and not isinstance(one, bool) for one in thing)
     )
 
 
-def _columns_of(thing: Any) -> list[Any] | None:
-    """Return the columns of what cuDF made; None for anything else."""
-    if not type(thing).__module__.startswith(("cudf.", "cudf")):
-        return None
-    if hasattr(thing, "_columns"):  # frames, series and indexes, the index of each included
-        index = getattr(thing, "_index", None)
-        own = list(thing._columns)
-        return own + (list(index._columns) if hasattr(index, "_columns") else [])
-    return [thing] if _is_column(thing) else None
+def _why_none(thing: object) -> str:
+    if hasattr(thing, "__array_interface__") or _module(thing) == "pandas":
+        return f"{type(thing).__name__} is in host memory: hints are for memory of a device"
+    return (
+        f"{shown(thing)} has no device memory that could be found: give a cuDF frame or column, an "
+        "array with __cuda_array_interface__, a buffer or (address, nbytes)"
+    )
 
 
-def _is_column(thing: Any) -> bool:
-    return hasattr(thing, "base_data") or hasattr(thing, "plc_column")
-
-
-def _column_regions(column: Any, depth: int) -> Iterator[Region]:
-    """Yield the buffers of a column: data, mask, children."""
-    if depth > _MOST_DEPTH:
-        raise DataError(f"{type(column).__name__}: nested more than {_MOST_DEPTH} deep")
-    plc = getattr(column, "plc_column", column)
-    for buffer in (_called(plc, "data"), _called(plc, "null_mask")):
-        if buffer is not None:
-            yield from _regions(buffer, depth)
-    for child in _called(plc, "children") or ():
-        yield from _column_regions(child, depth + 1)
-
-
-def _called(thing: Any, name: str) -> Any:
-    """Return an attribute, or what it returns: libcudf's columns have methods for these."""
-    value = getattr(thing, name, None)
-    return value() if callable(value) else value
-
-
-def _of_interface(interface: Mapping[str, Any]) -> Region:
-    address = int(interface["data"][0])
-    shape = interface["shape"]
-    item_bytes = int(str(interface["typestr"])[2:])
-    if 0 in shape:
-        return Region(address, 0)
-    strides = interface.get("strides")
-    if strides is None:
-        count = 1
-        for length in shape:
-            count *= int(length)
-        return Region(address, count * item_bytes)
-    reach = [(int(length) - 1) * int(stride) for length, stride in zip(shape, strides, strict=True)]
-    first = sum(step for step in reach if step < 0)
-    last = sum(step for step in reach if step > 0)
-    return Region(address + first, last - first + item_bytes)
+def _module(thing: object) -> str:
+    return type(thing).__module__.partition(".")[0]

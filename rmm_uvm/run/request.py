@@ -25,6 +25,10 @@ class Request:
         CUDA ordinal; None: the first one, and none if there is none.
     pool_size, maximum : int, float or None
         Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
+    device_budget : int, float or None
+        Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
+    eviction : str or None
+        One of `rmm_uvm.residency.POLICIES`; needs a budget.
     prefetch : {"auto", "always", "never"}
         When allocations are prefetched.
     libraries : tuple of str
@@ -46,6 +50,8 @@ class Request:
     device: int | None = None
     pool_size: int | float | None = None
     maximum: int | float | None = None
+    device_budget: int | float | None = None
+    eviction: str | None = None
     prefetch: str = "auto"
     libraries: tuple[str, ...] = ("cupy",)
     interval_seconds: float = 0.1

@@ -113,6 +113,8 @@ class Watch:
             "driver": request.driver,
             "devices": request.device or 0,
             "prefetch": request.prefetch,
+            "device_budget": request.device_budget,
+            "eviction": request.eviction,
             "libraries": request.libraries,
             "monitor": False,  # the one that this module starts outlives the installation
         }

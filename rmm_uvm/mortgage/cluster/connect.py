@@ -52,7 +52,13 @@ def no_gpu_reason() -> str:
 
 
 @contextlib.contextmanager
-def local_workers(workers: int, device_bytes: int | None, pool_bytes: int | None) -> Iterator[Any]:
+def local_workers(
+    workers: int,
+    device_bytes: int | None,
+    pool_bytes: int | None,
+    budget_bytes: int | None = None,
+    eviction: str | None = None,
+) -> Iterator[Any]:
     """Start workers on this machine, and end them with the context.
 
     Parameters
@@ -63,6 +69,8 @@ def local_workers(workers: int, device_bytes: int | None, pool_bytes: int | None
         Memory of each worker's simulated device, in bytes; None for GPUs.
     pool_bytes : int or None
         First slab of each worker's pool, in bytes; None as `rmm_uvm.reinitialize` decides.
+    budget_bytes, eviction : int and str, or None
+        ``device_budget`` and ``eviction`` of `rmm_uvm.reinitialize`.
 
     Yields
     ------
@@ -84,6 +92,8 @@ def local_workers(workers: int, device_bytes: int | None, pool_bytes: int | None
     }
     if pool_bytes is not None:
         settings["initial_pool_size"] = pool_bytes
+    if budget_bytes is not None:
+        settings.update(device_budget=budget_bytes, eviction=eviction)
     with local_cluster(workers, **settings) as cluster, Client(cluster) as client:
         yield client
 

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What was done to keep a budget: counts and levels as one value, and as text.
+
+`rmm_uvm.residency_statistics` reads them from a pool.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from rmm_uvm.units import format_bytes
+
+__all__ = ["SCORE_WINDOW", "ResidencyStatistics"]
+
+SCORE_WINDOW: Final = 256
+"""Uses that the score of a predictor looks back on, as in C++."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ResidencyStatistics:
+    """What was done since the pool was made, and where things stand; printing it explains.
+
+    Parameters
+    ----------
+    budget_bytes : int
+        Most managed bytes on the device.
+    resident_bytes, peak_resident_bytes : int
+        On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
+        fault in come on top.
+    pinned_bytes : int
+        Of blocks that stay where they are.
+    evicted_bytes : int
+        Moved to the host with their contents.
+    dropped_bytes : int
+        Dead, and discarded in place of being copied.
+    fetched_bytes : int
+        Brought in for a use that waited.
+    renewed_bytes : int
+        Made usable for a new allocation without a copy.
+    fetched_ahead_bytes, ahead_used_bytes : int
+        Brought in before their use, and of these used before they left again.
+    wanted_bytes, present_bytes : int
+        Of blocks that a use was announced of, and of these on the device already.
+    eviction_calls : int
+        Prefetches to the host.
+    waits : int
+        Uses that waited for a call about the same block.
+    over_budget : int
+        Times that no block could leave: all were pinned or wanted.
+    too_large : int
+        Requests larger than the budget, left to page faults.
+    unfenced_frees : int
+        Frees that were not fenced: while all slabs fit the budget none is, and their blocks are
+        copied and not dropped until they are used anew.
+    failed_calls : int
+        Driver calls that failed. Nothing was lost.
+    last_failure : str
+        The latest of those; empty if there was none.
+    predicted, predictions : int
+        Of the last uses, at most `SCORE_WINDOW`: those that came as predicted, and all.
+    foresees : bool
+        Whether the predictor is believed now.
+    switched_off : int
+        How often it stopped being believed.
+    policy : str
+        One of `rmm_uvm.residency.POLICIES`; empty where it is not known.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
+    >>> print(rmm_uvm.residency_statistics(mr))
+    on the device  0 B of a budget of 32.00 MiB, at most 0 B
+    left           0 B moved to the host in 0 calls, 0 B dropped (dead)
+    came           0 B for uses that waited, 0 B ahead of their use, 0 B new without a copy
+    announced      nothing
+    predictor      nothing was predicted yet
+    """
+
+    budget_bytes: int
+    resident_bytes: int
+    peak_resident_bytes: int
+    pinned_bytes: int
+    evicted_bytes: int
+    dropped_bytes: int
+    fetched_bytes: int
+    renewed_bytes: int
+    fetched_ahead_bytes: int
+    ahead_used_bytes: int
+    wanted_bytes: int
+    present_bytes: int
+    eviction_calls: int
+    waits: int
+    over_budget: int
+    too_large: int
+    unfenced_frees: int
+    failed_calls: int
+    last_failure: str
+    predicted: int
+    predictions: int
+    foresees: bool
+    switched_off: int
+    policy: str = ""
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of the last uses that came as predicted, 0 to 1; None while nothing was seen."""
+        return self.predicted / self.predictions if self.predictions else None
+
+    @property
+    def present_rate(self) -> float | None:
+        """Share of announced bytes that were on the device, 0 to 1; None if nothing was."""
+        return self.present_bytes / self.wanted_bytes if self.wanted_bytes else None
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<15}{text}" for name, text in _rows(self))
+
+
+def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
+    size = format_bytes
+    pinned = f", {size(s.pinned_bytes)} pinned" if s.pinned_bytes else ""
+    rows = [
+        (
+            "on the device",
+            f"{size(s.resident_bytes)} of a budget of {size(s.budget_bytes)}, at most "
+            f"{size(s.peak_resident_bytes)}{pinned}",
+        ),
+        (
+            "left",
+            f"{size(s.evicted_bytes)} moved to the host in {_counted(s.eviction_calls, 'call')}, "
+            f"{size(s.dropped_bytes)} dropped (dead)",
+        ),
+        (
+            "came",
+            f"{size(s.fetched_bytes)} for uses that waited, {size(s.fetched_ahead_bytes)} ahead of "
+            f"their use{_used_ahead(s)}, {size(s.renewed_bytes)} new without a copy",
+        ),
+        ("announced", _announced(s)),
+        ("predictor", _predictor(s)),
+    ]
+    troubles = [
+        (s.waits, "use that waited for a call", "uses that waited for a call"),
+        (
+            s.over_budget,
+            "time over the budget: all was pinned or wanted",
+            "times over the budget: all was pinned or wanted",
+        ),
+        (
+            s.too_large,
+            "request larger than the budget, left to page faults",
+            "requests larger than the budget, left to page faults",
+        ),
+        (
+            s.failed_calls,
+            f"driver call that failed ({s.last_failure})",
+            f"driver calls that failed, the last one {s.last_failure}",
+        ),
+    ]
+    rows += [("", f"{n} {one if n == 1 else more}") for n, one, more in troubles if n]
+    return rows
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _used_ahead(s: ResidencyStatistics) -> str:
+    if not s.fetched_ahead_bytes:
+        return ""
+    return f" ({format_bytes(s.ahead_used_bytes)} of it used in time)"
+
+
+def _announced(s: ResidencyStatistics) -> str:
+    if s.present_rate is None:
+        return "nothing"
+    return f"uses of {format_bytes(s.wanted_bytes)}, of which {s.present_rate * 100:.0f} % was there already"
+
+
+def _predictor(s: ResidencyStatistics) -> str:
+    """Return in words whether the predictor is believed, and why."""
+    if s.policy in ("fifo", "lru"):
+        return f"none: {s.policy} decides"
+    if s.hit_rate is None:
+        return "nothing was predicted yet"
+    name = s.policy or "the predictor"
+    text = f"{name} was right in {s.hit_rate * 100:.0f} % of the last {s.predictions} uses: "
+    if s.foresees:
+        text += "it is on, and decides"
+    else:
+        text += "it is off, and lru decides"
+    if s.switched_off:
+        text += f"; switched off {'once' if s.switched_off == 1 else f'{s.switched_off} times'}"
+    return text

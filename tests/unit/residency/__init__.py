@@ -1,0 +1,2 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0

@@ -1,0 +1,254 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets: what can be asked for, where it may come from, and what pools make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import rmm_uvm
+from rmm_uvm.errors import CapacityWarning, ConfigurationError
+from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.residency import POLICIES, Budget
+from rmm_uvm.residency.budget import budget_for
+from rmm_uvm.residency.policies import POLICY_REASONS
+from rmm_uvm.sizing import PoolRequest, plan_sizes
+
+MIB = 1 << 20
+DEVICE = 64 * MIB
+
+
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RMM_UVM_DEVICE_BUDGET", raising=False)
+    monkeypatch.delenv("RMM_UVM_EVICTION", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nbytes"), [("32MiB", 32 * MIB), (0.5, 32 * MIB), (1.0, DEVICE), (16 * MIB, 16 * MIB)]
+)
+def test_budget_is_bytes_or_a_fraction_of_the_device(asked: Any, nbytes: int) -> None:
+    budget = budget_for(asked, None, DEVICE)
+    assert budget == Budget(nbytes, "repeat")
+    assert budget is not None
+    assert budget.reason == "as asked"
+
+
+def test_budget_object_keeps_its_settings_and_takes_another_policy() -> None:
+    asked = Budget(32 * MIB, "lru", ahead=False)
+    assert budget_for(asked, None, DEVICE) is asked
+    assert budget_for(asked, "fifo", DEVICE) == Budget(32 * MIB, "fifo", ahead=False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "says"),
+    [
+        ("1GiB", None, "the device has 64.00 MiB"),
+        (Budget(DEVICE + 1), None, "the device has 64.00 MiB"),
+        (-1, None, "greater than 0"),
+        ("-1GiB", None, "expected"),
+        (0, None, "greater than 0"),
+        (1.5, None, "fraction"),
+        (float("nan"), None, "fraction"),
+        (True, None, "expected"),
+        ("4MiB", None, "at least 8.00 MiB"),
+        ("32MiB", "belady", "'fifo', 'lru', 'repeat', 'correlation'"),
+        (None, "lru", "without a budget"),
+        (None, "belady", "'fifo'"),
+    ],
+)
+def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        budget_for(asked, policy, DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"budget_bytes": "32MiB"}, "budget_bytes='32MiB'"),
+        ({"budget_bytes": True}, "budget_bytes=True"),
+        ({"budget_bytes": -32 * MIB}, "at least"),
+        ({"policy": "random"}, "policy='random'"),
+        ({"policy": None}, "policy=None"),
+        ({"low_bytes": 33 * MIB}, "0 to the budget"),
+        ({"low_bytes": -1}, "0 to the budget"),
+        ({"ahead_bytes": -1}, "0 to the budget"),
+        ({"ahead_bytes": 33 * MIB}, "0 to the budget"),
+        ({"piece_bytes": MIB}, "at least a block"),
+        ({"fetch_bytes": 0}, "at least a block"),
+        ({"fetch_bytes": None}, "fetch_bytes=None"),
+    ],
+)
+def test_setting_out_of_its_bounds_is_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Budget(**{"budget_bytes": 32 * MIB, **settings})
+
+
+def test_every_policy_has_its_words() -> None:
+    assert tuple(POLICY_REASONS) == POLICIES
+
+
+# -- from the environment ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "nbytes"), [("32MiB", 32 * MIB), (" 0.5 ", 32 * MIB)])
+def test_environment_sets_a_budget_where_a_call_does_not(
+    text: str, nbytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", text)
+    monkeypatch.setenv("RMM_UVM_EVICTION", "lru")
+    budget = budget_for(None, None, DEVICE)
+    assert budget == Budget(nbytes, "lru")
+    assert budget is not None
+    assert budget.reason == "RMM_UVM_DEVICE_BUDGET"
+    assert budget_for("16MiB", "fifo", DEVICE) == Budget(16 * MIB, "fifo")
+
+
+def test_environment_without_a_budget_and_with_a_policy_has_no_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # It says how a budget is kept wherever there is one, and most programs have none.
+    monkeypatch.setenv("RMM_UVM_EVICTION", "lru")
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", " ")
+    assert budget_for(None, None, DEVICE) is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("RMM_UVM_DEVICE_BUDGET", "much"),
+        ("RMM_UVM_DEVICE_BUDGET", "1.5.0"),
+        ("RMM_UVM_DEVICE_BUDGET", "2.0"),
+        ("RMM_UVM_DEVICE_BUDGET", "-8MiB"),
+        ("RMM_UVM_EVICTION", "belady"),
+    ],
+)
+def test_environment_that_cannot_be_used_is_named(
+    variable: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "32MiB")
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(ConfigurationError, match=variable):
+        budget_for(None, None, DEVICE)
+
+
+# -- in pools ------------------------------------------------------------------------------------
+
+
+def test_first_slab_is_as_large_as_the_budget() -> None:
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", device_budget="24MiB", libraries=()
+    ) as handle:
+        sizes = handle.devices[0].sizes
+        assert sizes.initial_bytes == 24 * MIB == handle.managed_mr.upstream_mr.pool_size()
+        assert sizes.initial_reason == "as large as the budget"
+
+
+def test_first_slab_that_was_asked_for_stays_as_asked() -> None:
+    mr = rmm_uvm.managed_pool(
+        driver="simulated:64MiB", device_budget="24MiB", initial_pool_size="48MiB"
+    )
+    assert mr.upstream_mr.pool_size() == 48 * MIB
+
+
+def test_pool_that_is_smaller_than_the_budget_begins_with_all_of_it() -> None:
+    mr = rmm_uvm.managed_pool(
+        driver="simulated:64MiB", device_budget="24MiB", maximum_pool_size="16MiB"
+    )
+    assert mr.upstream_mr.pool_size() == 16 * MIB
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"device_budget": "128MiB"}, "the device has"),
+        ({"device_budget": "-1MiB"}, "expected"),
+        ({"device_budget": "60MiB", "ipc_pool_size": "8MiB"}, "the IPC pool leaves 56.00 MiB"),
+        ({"eviction": "lru"}, "without a budget"),
+        ({"device_budget": "16MiB", "eviction": "best"}, "eviction='best'"),
+    ],
+)
+def test_installation_with_a_budget_that_cannot_be_kept_changes_nothing(
+    arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=(), **arguments)
+    assert rmm_uvm.current_installation() is None
+
+
+def planned(request: PoolRequest, available_bytes: int, free_bytes: int = DEVICE) -> Any:
+    return plan_sizes(
+        request,
+        free_bytes=free_bytes,
+        total_bytes=DEVICE,
+        host=HostMemory(total_bytes=available_bytes, available_bytes=available_bytes),
+    )
+
+
+def test_maximum_by_default_counts_the_budget_and_not_the_rest_of_the_device() -> None:
+    sizes = planned(PoolRequest(budget_bytes=16 * MIB), available_bytes=10 * MIB)
+    assert sizes.maximum_bytes == 16 * MIB
+    assert sizes.maximum_reason == "the budget; the host has less to back more"
+    assert planned(PoolRequest(), available_bytes=10 * MIB).maximum_bytes == DEVICE
+
+
+def test_maximum_that_the_host_cannot_back_past_the_budget_is_refused() -> None:
+    request = PoolRequest(maximum="40MiB", budget_bytes=16 * MIB)
+    assert planned(request, available_bytes=40 * MIB).maximum_bytes == 40 * MIB
+    with pytest.raises(ConfigurationError, match="budget and host together hold 36"):
+        planned(request, available_bytes=20 * MIB)
+
+
+def test_budget_that_is_more_than_is_free_is_warned_of() -> None:
+    request = PoolRequest(budget_bytes=48 * MIB)
+    assert planned(request, available_bytes=400 * MIB).warning == ""
+    warning = planned(request, available_bytes=400 * MIB, free_bytes=40 * MIB).warning
+    assert warning.startswith("device_budget is 48.00 MiB, and 40.00 MiB of the device are free")
+
+
+def test_budget_that_is_more_than_is_free_is_warned_of_at_the_installation() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    taken = rmm_uvm.ipc_pool("24MiB", driver=device)
+    with (
+        pytest.warns(CapacityWarning, match="40.00 MiB of the device are free"),
+        rmm_uvm.reinitialize(driver=device, device_budget="48MiB", libraries=()),
+    ):
+        pass
+    del taken
+
+
+def test_table_shows_budget_and_policy_with_their_reasons() -> None:
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", device_budget="24MiB", eviction="lru", libraries=()
+    ) as handle:
+        lines = repr(handle).splitlines()
+    words = [" ".join(line.split()) for line in lines]
+    assert "initial size 24.00 MiB as large as the budget" in words
+    assert any("budget  " in line and "24.00 MiB" in line and "as asked" in line for line in lines)
+    assert any("eviction" in line and "lru" in line and "longest ago" in line for line in lines)
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_table_without_a_budget_says_who_evicts() -> None:
+    with rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=()) as handle:
+        assert "the kernel driver evicts" in repr(handle)
+        assert not any(line.startswith("eviction") for line in repr(handle).splitlines())
+
+
+def test_table_of_a_device_without_discard_says_that_dead_data_are_copied() -> None:
+    device = rmm_uvm.simulated_device("64MiB", discard=False)
+    with rmm_uvm.reinitialize(driver=device, device_budget="24MiB", libraries=()) as handle:
+        assert "dead data are copied too" in repr(handle)
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", device_budget="24MiB", libraries=()
+    ) as handle:
+        assert "dead data go first, without a copy" in repr(handle)
+
+
+def test_pool_made_by_name_keeps_a_budget() -> None:
+    mr = rmm_uvm.mr.ManagedPool(driver="simulated:64MiB", device_budget="24MiB", eviction="fifo")
+    counts = mr.managed_mr.prefetcher.residency()
+    assert counts is not None
+    assert counts["budget_bytes"] == 24 * MIB

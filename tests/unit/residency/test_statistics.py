@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of a budget: read from a pool, and in words."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import rmm
+
+import rmm_uvm
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.residency import Budget, ResidencyStatistics
+
+MIB = 1 << 20
+ZERO = {
+    field.name: 0 for field in dataclasses.fields(ResidencyStatistics) if field.name != "policy"
+}
+
+
+def statistics(**changes: Any) -> ResidencyStatistics:
+    plain: dict[str, Any] = {**ZERO, "last_failure": "", "foresees": False}
+    return ResidencyStatistics(**{**plain, **changes})
+
+
+def predictor(**changes: Any) -> str:
+    line = next(line for line in str(statistics(**changes)).splitlines() if "predictor" in line)
+    return line.removeprefix("predictor").strip()
+
+
+def test_predictor_that_is_poor_is_off_in_words() -> None:
+    assert predictor(predicted=87, predictions=256, policy="repeat", switched_off=1) == (
+        "repeat was right in 34 % of the last 256 uses: it is off, and lru decides; switched off "
+        "once"
+    )
+
+
+def test_predictor_that_foresees_is_on_in_words() -> None:
+    assert predictor(predicted=64, predictions=64, foresees=True) == (
+        "the predictor was right in 100 % of the last 64 uses: it is on, and decides"
+    )
+
+
+def test_predictor_that_saw_nothing_says_so() -> None:
+    assert predictor(policy="repeat") == "nothing was predicted yet"
+    assert predictor(policy="lru") == "none: lru decides"
+    assert statistics().hit_rate is None
+    assert statistics(predicted=1, predictions=4).hit_rate == 0.25
+
+
+def test_announced_uses_are_told_with_what_was_there() -> None:
+    assert "announced      nothing" in str(statistics())
+    text = str(statistics(wanted_bytes=8 * MIB, present_bytes=6 * MIB))
+    assert "uses of 8.00 MiB, of which 75 % was there already" in text
+
+
+def test_troubles_are_told_only_where_there_are_any() -> None:
+    assert len(str(statistics()).splitlines()) == 5
+    text = str(statistics(over_budget=1, too_large=2, failed_calls=3, last_failure="prefetch: no"))
+    assert "1 time over the budget" in text
+    assert "2 requests larger than the budget" in text
+    assert "3 driver calls that failed, the last one prefetch: no" in text
+
+
+def test_installed_pool_is_read_with_its_policy() -> None:
+    budget = Budget(16 * MIB, background=False)  # nothing leaves but for what needs the room
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", device_budget=budget, eviction="fifo", libraries=()
+    ) as handle:
+        mr = handle.managed_mr
+        pointers = [mr.allocate(8 * MIB) for _ in range(3)]
+        found = rmm_uvm.residency_statistics()
+        assert found.budget_bytes == 16 * MIB
+        assert found.resident_bytes == 16 * MIB
+        assert found.evicted_bytes == 8 * MIB
+        assert found.policy == "fifo"
+        assert found == rmm_uvm.residency_statistics(device=0)
+        assert "8.00 MiB moved to the host" in str(found)
+        for pointer in pointers:
+            mr.deallocate(pointer, 8 * MIB)
+
+
+def test_device_is_chosen_by_its_ordinal() -> None:
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", device_budget="16MiB", devices=(0, 1), libraries=()
+    ) as handle:
+        mr = handle.devices[1].managed_mr
+        pointer = mr.allocate(4 * MIB)
+        assert rmm_uvm.residency_statistics(device=1).resident_bytes == 4 * MIB
+        assert rmm_uvm.residency_statistics().resident_bytes == 0
+        mr.deallocate(pointer, 4 * MIB)
+        with pytest.raises(AvailabilityError, match="device 7"):
+            rmm_uvm.residency_statistics(device=7)
+
+
+def test_pool_without_a_budget_is_refused_with_what_to_do() -> None:
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB")
+    with pytest.raises(AvailabilityError, match="give device_budget"):
+        rmm_uvm.residency_statistics(mr)
+
+
+def test_no_installed_pool_is_refused_with_what_to_do() -> None:
+    with pytest.raises(AvailabilityError, match=r"call rmm_uvm\.reinitialize first, or give mr="):
+        rmm_uvm.residency_statistics()
+
+
+def test_resource_that_is_no_managed_pool_is_refused() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    for other in (rmm_uvm.mr.SimulatedCudaMemoryResource(device), "pool"):
+        with pytest.raises(ConfigurationError, match="is no managed pool"):
+            rmm_uvm.residency_statistics(other)  # type: ignore[arg-type]
+
+
+def test_adaptor_of_rmm_over_a_managed_pool_is_seen_through() -> None:
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="16MiB")
+    outer = rmm.mr.StatisticsResourceAdaptor(mr)
+    assert rmm_uvm.residency_statistics(outer).budget_bytes == 16 * MIB
