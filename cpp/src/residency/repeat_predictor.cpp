@@ -58,10 +58,15 @@ use_tick repeat_predictor::observe(use_event const& event)
   }
   if (history_.size() >= context_events) { last_position_[place] = here; }
 
-  if (cursor_ == none) { return no_use; }
-  auto const& then = history_[cursor_];
-  if (then.freed || then.after == none) { return no_use; }
-  return static_cast<use_tick>(then.after - cursor_);
+  if (cursor_ != none) {
+    auto const& then = history_[cursor_];
+    if (then.freed) { return no_use; }
+    if (then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
+  }
+  // Used in the same way as last time, so many uses ago: again after as many. So are programs that
+  // go round equal pieces, of which each looks like the next.
+  bool const goes_round = now.before != none && history_[now.before].identity == now.identity;
+  return goes_round ? static_cast<use_tick>(ago) : no_use;
 }
 
 void repeat_predictor::forget(std::uintptr_t owner)

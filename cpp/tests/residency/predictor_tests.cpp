@@ -81,6 +81,18 @@ TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
   EXPECT_EQ(next.front().ahead, 1U);
 }
 
+TEST(RepeatPredictor, GoingRoundEqualPiecesIsForeseenPieceByPiece)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t base = 0; base < 4; ++base) {
+      EXPECT_EQ(predictor.observe(use(base * 4, 4)), round == 0 ? no_use : 4U);
+    }
+  }
+  EXPECT_EQ(predictor.upcoming(blocks(4)).front().range, at(0, 4));
+}
+
 TEST(RepeatPredictor, UpcomingIsWhatComesWithoutWhatIsNotMadeYet)
 {
   repeat_predictor predictor;
