@@ -184,6 +184,7 @@ def simulated_chain(
     Simulated managed memory is no memory of this machine, so ``RMM_UVM_MANAGED_LIMIT`` does not
     count it, and pools may grow without bound.
     """
+    budget = _budget_of(memory, budget)
     _, capacity_bytes = device.memory()
     if not memory.managed:
         source = rmm.mr.StatisticsResourceAdaptor(SimulatedCudaMemoryResource(device))
@@ -195,7 +196,7 @@ def simulated_chain(
     modes: dict[str, PrefetchMode] = {"rmm-managed": "never", "rmm-prefetch": "always"}
     prefetch = modes.get(memory.name, "auto")
     managed = ManagedMemoryResource(
-        device, prefetch=prefetch, account=ManagedAccount(), budget=_budget_of(memory, budget)
+        device, prefetch=prefetch, account=ManagedAccount(), budget=budget
     )
     source = rmm.mr.StatisticsResourceAdaptor(managed)
     below: Any = source

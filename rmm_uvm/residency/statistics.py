@@ -175,7 +175,8 @@ def _used_ahead(s: ResidencyStatistics) -> str:
 def _announced(s: ResidencyStatistics) -> str:
     if s.present_rate is None:
         return "nothing"
-    return f"uses of {format_bytes(s.wanted_bytes)}, of which {s.present_rate * 100:.0f} % was there already"
+    share = f"{s.present_rate * 100:.0f} %"
+    return f"uses of {format_bytes(s.wanted_bytes)}, of which {share} was there already"
 
 
 def _predictor(s: ResidencyStatistics) -> str:

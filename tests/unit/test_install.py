@@ -281,6 +281,7 @@ def test_handle_prints_every_size_and_switch(monkeypatch: pytest.MonkeyPatch) ->
         "maximum size": "48.00 MiB",
         "IPC pool": "8.00 MiB",
         "cap": "48.00 MiB",
+        "budget": "none",
         "prefetch": "off",
         "discard": "on",
         "counters": "on",

@@ -91,6 +91,10 @@ def test_settings_are_arguments_of_reinitialize() -> None:
         ("maximum_pool_size", 0),
         ("maximum_pool_size", 1.5),
         ("maximum_pool_size", "auto"),
+        ("device_budget", -1),
+        ("device_budget", "half"),
+        ("eviction", "belady"),
+        ("eviction", True),
         ("ipc_pool_size", -1),
         ("ipc_pool_size", True),
         ("prefetch", "sometimes"),
@@ -172,7 +176,9 @@ def test_thresholds_without_a_monitor_leave_it_off() -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["initial_pool_size", "maximum_pool_size", "ipc_pool_size"]),
+        st.sampled_from(
+            ["initial_pool_size", "maximum_pool_size", "ipc_pool_size", "device_budget"]
+        ),
         st.one_of(
             st.none(),
             st.integers(min_value=1, max_value=2**62),

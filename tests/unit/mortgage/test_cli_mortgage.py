@@ -58,6 +58,17 @@ def test_memory_names_of_the_option_are_all_memories() -> None:
         (["--rows", "0"], "--rows"),
         (["--train-parts", "some"], "neither a number nor max"),
         (["--rows", "10", "--loans", "10"], "three ways to give one size"),
+        (["--device-budget", "much"], "--device-budget"),
+        (["--eviction", "belady", "--device-budget", "1GiB"], "'belady' is not one of"),
+        (["--eviction", "lru"], "--eviction needs --device-budget"),
+        (
+            ["--device-budget", "1GiB", "--memory", "cuda"],
+            "--device-budget is for --memory managed and managed-nopool",
+        ),
+        (
+            ["--device-budget", "1GiB", "--scheduler", "tcp://x:1"],
+            "--device-budget cannot be used with --scheduler",
+        ),
     ],
 )
 def test_wrong_usage_names_the_option_with_status_2(arguments: list[str], reason: str) -> None:

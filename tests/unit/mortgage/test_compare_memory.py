@@ -50,6 +50,14 @@ def test_planned_runs_as_asked_are_those() -> None:
         planned_runs(["tape"])
 
 
+def test_runs_compared_under_a_budget_have_it_where_one_is_kept(tmp_path: Path) -> None:
+    asked = RunRequest(tmp_path, "pandas", None, None, 1, "max", budget_bytes=99, eviction="lru")
+    assert asked.arguments("managed")[-4:] == ["--device-budget", "99", "--eviction", "lru"]
+    assert asked.arguments("managed-nopool")[-2:] == ["--eviction", "lru"]
+    assert "--device-budget" not in asked.arguments("cuda-pool")
+    assert "--device-budget" not in asked.arguments("rmm-managed")
+
+
 def test_compared_runs_have_the_features_of_pandas(
     mortgage_data: Path, reference: Reference
 ) -> None:

@@ -7,8 +7,18 @@ from __future__ import annotations
 import pytest
 
 import rmm_uvm
+from rmm_uvm.cli.mortgage_request import BUDGETED
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.mortgage.memory import MEMORIES, Chain, find_memory, simulated_chain, tear_down_pool
+from rmm_uvm.mortgage.memory import (
+    MEMORIES,
+    Chain,
+    asked_budget,
+    budget_words,
+    find_memory,
+    simulated_chain,
+    tear_down_pool,
+)
+from rmm_uvm.residency import Budget
 
 DEVICE_BYTES = 16 << 20
 
@@ -44,6 +54,33 @@ def test_upstream_allocations_without_a_pool_are_one_each(name: str, calls: int)
     for _ in range(4):
         chain.resource.deallocate(chain.resource.allocate(1 << 20), 1 << 20)
     assert chain.upstream_allocations == calls
+
+
+@pytest.mark.parametrize("name", sorted(MEMORIES))
+def test_budget_is_kept_by_memories_of_ours_and_refused_by_others(name: str) -> None:
+    memory, budget = find_memory(name), Budget(8 << 20, background=False)
+    device = rmm_uvm.simulated_device(DEVICE_BYTES)
+    assert memory.keeps_budget == (name in BUDGETED)
+    if not memory.keeps_budget:
+        with pytest.raises(ConfigurationError, match="keeps no budget"):
+            simulated_chain(memory, device, budget=budget)
+        return
+    chain = simulated_chain(memory, device, budget=budget)
+    addresses = [chain.resource.allocate(4 << 20) for _ in range(3)]
+    assert sum(device.resident_bytes(address, 4 << 20) for address in addresses) == 8 << 20
+    assert budget_words(chain.budget) == ", budget 8.00 MiB (repeat)"
+    for address in addresses:
+        chain.resource.deallocate(address, 4 << 20)
+
+
+def test_budget_is_asked_for_in_bytes_and_never_by_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "8MiB")
+    assert asked_budget(None, None, DEVICE_BYTES) is None
+    assert asked_budget(12 << 20, "lru", DEVICE_BYTES) == Budget(12 << 20, "lru")
+    with pytest.raises(ConfigurationError, match="the device has"):
+        asked_budget(DEVICE_BYTES + 1, None, DEVICE_BYTES)
 
 
 def test_fixed_pool_takes_the_whole_device() -> None:

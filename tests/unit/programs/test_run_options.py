@@ -86,6 +86,7 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "rmm_uvm.run.session.prepare", lambda request, program: seen.append(request)
     )
     options = "--no-pool --device 1 --pool-size 2GiB --maximum 0.5 --prefetch never --interval 2"
+    options += " --device-budget 0.25 --eviction lru"
     options += " --libraries cupy,torch --attribution --faults --json j --on-finding raise --quiet"
     with pytest.raises(Afterwards):
         CliRunner().invoke(cli.command, [*options.split(), str(script(tmp_path, ""))])
@@ -95,6 +96,8 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             device=1,
             pool_size=2 << 30,
             maximum=0.5,
+            device_budget=0.25,
+            eviction="lru",
             prefetch="never",
             libraries=("cupy", "torch"),
             interval_seconds=2.0,

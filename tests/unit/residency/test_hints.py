@@ -1,0 +1,250 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Hints: what they move, what they leave alone, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import rmm
+
+import rmm_uvm
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.hints import Hinted
+from rmm_uvm.residency import Budget
+
+from .cudf_stand_ins import Buffer, Column, DataFrame, PlcColumn
+
+MIB = 1 << 20
+HINTS: tuple[Callable[..., Any], ...] = (rmm_uvm.touch, rmm_uvm.prefetch, rmm_uvm.evict)
+
+
+@pytest.fixture
+def device() -> Any:
+    return rmm_uvm.simulated_device("64MiB")
+
+
+@pytest.fixture
+def mr(device: Any) -> rmm_uvm.mr.UvmResourceAdaptor:
+    return rmm_uvm.managed_pool(
+        driver=device, device_budget=Budget(16 * MIB, background=False), initial_pool_size="32MiB"
+    )
+
+
+@pytest.fixture
+def block(mr: rmm_uvm.mr.UvmResourceAdaptor) -> Iterator[int]:
+    """8 MiB that begin where a block does."""
+    address = mr.allocate(8 * MIB)
+    assert address % (2 * MIB) == 0
+    yield address
+    mr.deallocate(address, 8 * MIB)
+
+
+# -- what moves ----------------------------------------------------------------------------------
+
+
+def test_evicted_memory_is_on_the_host_and_touched_memory_back(
+    device: Any, mr: Any, block: int
+) -> None:
+    assert device.resident_bytes(block, 8 * MIB) == 8 * MIB
+    assert rmm_uvm.evict((block, 8 * MIB), mr=mr) == Hinted(8 * MIB, 8 * MIB, 0)
+    assert device.resident_bytes(block, 8 * MIB) == 0
+    assert rmm_uvm.touch((block, 3 * MIB), mr=mr) == 3 * MIB
+    assert device.resident_bytes(block, 8 * MIB) == 4 * MIB  # whole blocks
+    assert rmm_uvm.prefetch((block, 8 * MIB), mr=mr) == 8 * MIB
+    assert device.resident_bytes(block, 8 * MIB) == 8 * MIB
+
+
+def test_touch_is_learnt_from_and_prefetch_is_not(mr: Any, block: int) -> None:
+    before = rmm_uvm.residency_statistics(mr)
+    rmm_uvm.prefetch((block, 8 * MIB), mr=mr)
+    assert rmm_uvm.residency_statistics(mr).wanted_bytes == before.wanted_bytes
+    rmm_uvm.touch((block, 8 * MIB), mr=mr)
+    assert rmm_uvm.residency_statistics(mr).wanted_bytes == before.wanted_bytes + 8 * MIB
+
+
+def test_eviction_leaves_blocks_that_it_shares_and_says_so(
+    device: Any, mr: Any, block: int
+) -> None:
+    mine, neighbour = (block + MIB, 4 * MIB), (block, MIB)
+    assert rmm_uvm.evict(mine, mr=mr) == Hinted(4 * MIB, 2 * MIB, 2 * MIB)
+    assert device.resident_bytes(*neighbour) == MIB
+    assert device.resident_bytes(block, 8 * MIB) == 6 * MIB
+
+
+def test_eviction_of_less_than_a_block_moves_nothing_and_says_so(mr: Any, block: int) -> None:
+    assert rmm_uvm.evict((block + 100, 1000), mr=mr) == Hinted(1000, 0, 1000)
+
+
+def test_eviction_of_neighbours_that_are_both_the_objects_moves_the_block_between(
+    device: Any, mr: Any, block: int
+) -> None:
+    halves = [(block + 3 * MIB, MIB), (block, 3 * MIB), (block + MIB, MIB)]  # and one of them twice
+    assert rmm_uvm.evict(halves, mr=mr) == Hinted(4 * MIB, 4 * MIB, 0)
+    assert device.resident_bytes(block, 4 * MIB) == 0
+
+
+def test_eviction_of_what_is_away_or_pinned_says_what_stayed(mr: Any, block: int) -> None:
+    rmm_uvm.evict((block, 2 * MIB), mr=mr)
+    with rmm_uvm.pin((block + 2 * MIB, 2 * MIB), mr=mr):
+        found = rmm_uvm.evict((block, 8 * MIB), mr=mr)
+    assert found == Hinted(8 * MIB, 4 * MIB, 0)
+    assert found.stayed_bytes == 4 * MIB
+
+
+def test_eviction_that_the_driver_refuses_says_that_all_stayed(
+    device: Any, mr: Any, block: int
+) -> None:
+    device.fail_call("prefetch")
+    found = rmm_uvm.evict((block, 8 * MIB), mr=mr)
+    assert (found.moved_bytes, found.stayed_bytes) == (0, 8 * MIB)
+    assert device.resident_bytes(block, 8 * MIB) == 8 * MIB
+
+
+def test_eviction_without_a_budget_moves_whole_blocks_too(device: Any) -> None:
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="32MiB")
+    buffer = rmm.DeviceBuffer(size=5 * MIB, mr=mr)
+    assert rmm_uvm.evict(buffer, mr=mr) == Hinted(5 * MIB, 4 * MIB, MIB)
+    assert device.resident_bytes(buffer.ptr, 5 * MIB) == MIB
+    assert rmm_uvm.prefetch(buffer, mr=mr) == 5 * MIB
+    assert device.resident_bytes(buffer.ptr, 5 * MIB) == 5 * MIB
+
+
+@pytest.mark.parametrize("budget", [None, Budget(16 * MIB, background=False)])
+def test_bytes_of_an_eviction_add_up_at_the_end_of_a_slab(device: Any, budget: Any) -> None:
+    # Without a pool a slab is an allocation, and may end within a block.
+    managed = rmm_uvm.mr.ManagedMemoryResource(device, budget=budget)
+    mr = rmm_uvm.mr.UvmResourceAdaptor(managed)
+    address = mr.allocate(3 * MIB)
+    found = rmm_uvm.evict((address, 3 * MIB), mr=mr)
+    assert found.moved_bytes == 3 * MIB - device.resident_bytes(address, 3 * MIB)
+    assert found.stayed_bytes == 0
+    assert found.left_bytes == (MIB if budget is None else 0)
+    mr.deallocate(address, 3 * MIB)
+
+
+def test_pinned_memory_does_not_leave_for_a_budget(device: Any, mr: Any, block: int) -> None:
+    with rmm_uvm.pin((block, 8 * MIB), mr=mr) as nbytes:
+        assert nbytes == 8 * MIB
+        assert rmm_uvm.residency_statistics(mr).pinned_bytes == 8 * MIB
+        others = [mr.allocate(8 * MIB) for _ in range(2)]
+        assert device.resident_bytes(block, 8 * MIB) == 8 * MIB
+    assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
+    others.append(mr.allocate(8 * MIB))
+    assert device.resident_bytes(block, 8 * MIB) == 0
+    for address in others:
+        mr.deallocate(address, 8 * MIB)
+
+
+def test_pins_may_be_nested_and_end_with_an_error_too(mr: Any, block: int) -> None:
+    with rmm_uvm.pin((block, 4 * MIB), mr=mr):
+        with pytest.raises(ZeroDivisionError), rmm_uvm.pin((block, 2 * MIB), mr=mr):
+            1 / 0  # noqa: B018
+        assert rmm_uvm.evict((block, 8 * MIB), mr=mr).moved_bytes == 4 * MIB
+    assert rmm_uvm.evict((block, 4 * MIB), mr=mr).moved_bytes == 4 * MIB
+
+
+def test_frame_of_cudf_moves_with_all_of_its_columns(device: Any, mr: Any, block: int) -> None:
+    frame = DataFrame(
+        Column(PlcColumn(Buffer(block, 3 * MIB), Buffer(block + 3 * MIB, MIB))),
+        Column(PlcColumn(children=(PlcColumn(Buffer(block + 4 * MIB, 4 * MIB)),))),
+    )
+    assert rmm_uvm.evict(frame, mr=mr) == Hinted(8 * MIB, 8 * MIB, 0)
+    assert rmm_uvm.touch(frame, mr=mr) == 8 * MIB
+    assert device.resident_bytes(block, 8 * MIB) == 8 * MIB
+
+
+# -- which pool ----------------------------------------------------------------------------------
+
+
+def test_installed_pools_are_found_by_address() -> None:
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", devices=(0, 1), device_budget="16MiB", libraries=()
+    ) as handle:
+        buffers = [
+            rmm.DeviceBuffer(size=2 * MIB, mr=device.managed_mr) for device in handle.devices
+        ]
+        assert rmm_uvm.touch(buffers) == 4 * MIB
+        assert rmm_uvm.evict(buffers[1]).moved_bytes == 2 * MIB
+        assert [rmm_uvm.residency_statistics(device=i).resident_bytes for i in (0, 1)] == [
+            2 * MIB,
+            0,
+        ]
+        del buffers
+
+
+def test_memory_of_others_beside_ours_is_passed_over_and_not_counted(mr: Any, block: int) -> None:
+    foreign = (0x7000, 4096)
+    assert rmm_uvm.touch([foreign, (block, 2 * MIB)], mr=mr) == 2 * MIB
+
+
+def test_empty_object_is_nothing_and_no_error(mr: Any) -> None:
+    assert rmm_uvm.touch([], mr=mr) == 0
+    assert rmm_uvm.evict(rmm.DeviceBuffer(size=0, mr=mr), mr=mr) == Hinted(0, 0, 0)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_without_an_installed_pool_says_what_to_do(hint: Callable[..., Any]) -> None:
+    with pytest.raises(AvailabilityError, match=r"call rmm_uvm\.reinitialize first, or give mr="):
+        hint((4096, 8))
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_on_foreign_memory_is_refused(hint: Callable[..., Any], device: Any, mr: Any) -> None:
+    cuda = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    buffer = rmm.DeviceBuffer(size=4096, mr=cuda)
+    with pytest.raises(DataError, match="DeviceBuffer: its only buffer is not memory of the pool"):
+        hint(buffer, mr=mr)
+    with pytest.raises(DataError, match="none of its buffers"):
+        hint([buffer, (4096, 8)], mr=mr)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_on_host_memory_is_refused(hint: Callable[..., Any], mr: Any) -> None:
+    with pytest.raises(DataError, match="is in host memory"):
+        hint(np.zeros(3), mr=mr)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_past_the_end_of_a_pool_is_refused(
+    hint: Callable[..., Any], mr: Any, block: int
+) -> None:
+    with pytest.raises(DataError, match="pass the end of the pool's memory"):
+        hint((block, 1 << 40), mr=mr)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_on_memory_of_a_pool_that_is_gone_is_refused(
+    hint: Callable[..., Any], mr: Any, block: int
+) -> None:
+    gone = rmm_uvm.managed_pool(driver="simulated:64MiB")  # beside the other, so elsewhere
+    address = gone.allocate(2 * MIB)
+    gone.deallocate(address, 2 * MIB)
+    del gone
+    with pytest.raises(DataError, match="was freed"):
+        hint((address, 2 * MIB), mr=mr)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_with_an_unknown_stream_is_refused_before_anything_moves(
+    hint: Callable[..., Any], device: Any, mr: Any, block: int
+) -> None:
+    before = device.statistics()
+    with pytest.raises(DataError, match="is no CUDA stream"):
+        hint((block, 8 * MIB), mr=mr, stream=object())
+    assert device.statistics() == before
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_with_another_resource_is_refused(hint: Callable[..., Any], device: Any) -> None:
+    with pytest.raises(ConfigurationError, match="is no managed pool of rmm_uvm"):
+        hint((4096, 8), mr=rmm_uvm.mr.SimulatedCudaMemoryResource(device))
+
+
+def test_pin_of_foreign_memory_is_refused_and_pins_nothing(mr: Any) -> None:
+    with pytest.raises(DataError), rmm_uvm.pin((4096, 8), mr=mr):
+        pytest.fail("the body ran")
+    assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
