@@ -82,7 +82,7 @@ def run_on_gpu(
 
     driver = cuda_driver()
     with current_device(driver):
-        budget = asked_budget(budget_bytes, eviction, driver.info.total_bytes)
+        budget = asked_budget(memory, budget_bytes, eviction, driver.info.total_bytes)
         chain = gpu_chain(memory, driver, pool_bytes, budget)
         engine = make_engine("cudf")
         return measure(pipeline, chain, engine, tear_down=memory.hands_over, progress=progress)

@@ -209,15 +209,22 @@ def simulated_chain(
     return Chain(memory, UvmResourceAdaptor(below, prefetch=prefetch), device, source, budget)
 
 
-def asked_budget(budget_bytes: int | None, eviction: str | None, total_bytes: int) -> Budget | None:
-    """Return the budget that was asked for; the environment's is not for a comparison of memories.
+def asked_budget(
+    memory: Memory, budget_bytes: int | None, eviction: str | None, total_bytes: int
+) -> Budget | None:
+    """Return the budget that was asked for, here or in the environment; None for none.
+
+    A comparison has memories beside each other, of which some keep none: the environment's is for
+    those that do.
 
     Raises
     ------
     ConfigurationError
         As `rmm_uvm.managed_pool`.
     """
-    return None if budget_bytes is None else budget_for(budget_bytes, eviction, total_bytes)
+    if budget_bytes is None and not memory.keeps_budget:
+        return None
+    return budget_for(budget_bytes, eviction, total_bytes)
 
 
 def budget_words(budget: Budget | None) -> str:

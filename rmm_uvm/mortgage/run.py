@@ -164,7 +164,7 @@ def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, Timeline]:
         memory,
         device,
         config.pool_bytes,
-        asked_budget(config.budget_bytes, config.eviction, device.info.total_bytes),
+        asked_budget(memory, config.budget_bytes, config.eviction, device.info.total_bytes),
     )
     timeline = Timeline(lambda: simulated_levels(device, engine.footprint))
     engine = SimulatedEngine(chain, timeline.sample)

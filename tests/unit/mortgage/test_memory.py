@@ -73,14 +73,17 @@ def test_budget_is_kept_by_memories_of_ours_and_refused_by_others(name: str) -> 
         chain.resource.deallocate(address, 4 << 20)
 
 
-def test_budget_is_asked_for_in_bytes_and_never_by_the_environment(
+def test_budget_of_the_environment_is_for_memories_that_keep_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    managed, cuda = find_memory("managed"), find_memory("cuda")
+    assert asked_budget(managed, None, None, DEVICE_BYTES) is None
     monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "8MiB")
-    assert asked_budget(None, None, DEVICE_BYTES) is None
-    assert asked_budget(12 << 20, "lru", DEVICE_BYTES) == Budget(12 << 20, "lru")
+    assert asked_budget(managed, None, None, DEVICE_BYTES) == Budget(8 << 20)
+    assert asked_budget(cuda, None, None, DEVICE_BYTES) is None
+    assert asked_budget(managed, 12 << 20, "lru", DEVICE_BYTES) == Budget(12 << 20, "lru")
     with pytest.raises(ConfigurationError, match="the device has"):
-        asked_budget(DEVICE_BYTES + 1, None, DEVICE_BYTES)
+        asked_budget(managed, DEVICE_BYTES + 1, None, DEVICE_BYTES)
 
 
 def test_fixed_pool_takes_the_whole_device() -> None:
