@@ -17,6 +17,7 @@ import rmm
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.errors import DataError
 from rmm_uvm.installed_pools import managed_pools
+from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency.memory_of import memory_of
 from rmm_uvm.residency.region import Region, joined
 from rmm_uvm.residency.streams import stream_handle
@@ -25,7 +26,14 @@ __all__ = ["Hinted", "evict", "pin", "prefetch", "touch"]
 
 _BLOCK_BYTES = 2 << 20
 
-_Found = list[tuple[Prefetcher, Region]]
+
+@dataclass(frozen=True)
+class _Found:
+    """A region of live memory: what keeps its ledger, and where its allocation begins."""
+
+    pool: Prefetcher
+    region: Region
+    owner: int
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,8 @@ def touch(
     ------
     DataError
         If it has no device memory, or none that a managed pool of ours has: it is foreign, its
-        pool was given back, or it is on the host. If it passes the end of a pool's memory. If
-        `stream` is no stream.
+        pool was given back, or it is on the host. If some of it was freed, or passes the end of its
+        allocation. If `stream` is no stream.
     AvailabilityError
         If no pool is installed and none is given.
     ConfigurationError
@@ -103,8 +111,8 @@ def touch(
     """
     handle = stream_handle(stream)
     found = _found(thing, mr)
-    for pool, region in found:
-        pool.touch(region.address, region.nbytes, region.address, handle)
+    for each in found:
+        each.pool.touch(each.region.address, each.region.nbytes, each.owner, handle)
     return _bytes_of(found)
 
 
@@ -117,8 +125,8 @@ def prefetch(
     """
     handle = stream_handle(stream)
     found = _found(thing, mr)
-    for pool, region in found:
-        pool.bring(region.address, region.nbytes, handle)
+    for each in found:
+        each.pool.bring(each.region.address, each.region.nbytes, handle)
     return _bytes_of(found)
 
 
@@ -153,9 +161,9 @@ def evict(
     handle = stream_handle(stream)
     nbytes = moved_bytes = left_bytes = 0
     found = _found(thing, mr)
-    for pool in dict.fromkeys(pool for pool, _ in found):
+    for pool in dict.fromkeys(each.pool for each in found):
         # Neighbours that are both the object's do not keep the block between them from moving.
-        for region in joined(region for owner, region in found if owner is pool):
+        for region in joined(each.region for each in found if each.pool is pool):
             moved_bytes += pool.evict(region.address, region.nbytes, handle)
             nbytes += region.nbytes
             left_bytes += region.nbytes - _whole_bytes(pool, region)
@@ -184,14 +192,14 @@ def pin(thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None) -> Iter
     """
     found = _found(thing, mr)
     with ExitStack() as stack:
-        for pool, region in found:
-            pool.pin(region.address, region.nbytes)
-            stack.callback(pool.unpin, region.address, region.nbytes)
+        for each in found:
+            each.pool.pin(*each.region)
+            stack.callback(each.pool.unpin, *each.region)
         yield _bytes_of(found)
 
 
-def _bytes_of(found: _Found) -> int:
-    return sum(region.nbytes for region in joined(region for _, region in found))
+def _bytes_of(found: list[_Found]) -> int:
+    return sum(region.nbytes for region in joined(each.region for each in found))
 
 
 def _whole_bytes(pool: Prefetcher, region: Region) -> int:
@@ -206,11 +214,16 @@ def _whole_bytes(pool: Prefetcher, region: Region) -> int:
     return max(last - first, 0)
 
 
-def _found(thing: object, mr: rmm.mr.DeviceMemoryResource | None) -> _Found:
+def _found(thing: object, mr: rmm.mr.DeviceMemoryResource | None) -> list[_Found]:
     """Return the object's regions that managed pools have, each with what keeps its ledger."""
     regions = memory_of(thing)
-    pools = [pool.managed_mr.prefetcher for pool in managed_pools(mr)]
-    found = [(pool, region) for region in regions for pool in pools if pool.holds(region.address)]
+    pools = managed_pools(mr)
+    found = [
+        _Found(pool.managed_mr.prefetcher, region, _owner_of(pool, region))
+        for region in regions
+        for pool in pools
+        if pool.managed_mr.prefetcher.holds(region.address)
+    ]
     if regions and not found:
         where = "the pool given" if mr is not None else "a managed pool that rmm_uvm installed"
         buffers = "its only buffer is not" if len(regions) == 1 else "none of its buffers is"
@@ -218,9 +231,19 @@ def _found(thing: object, mr: rmm.mr.DeviceMemoryResource | None) -> _Found:
             f"{type(thing).__name__}: {buffers} memory of {where}; it is foreign, was freed, or is "
             "on the host"
         )
-    for pool, region in found:
-        if not pool.holds(region.end - 1):
-            raise DataError(
-                f"{region.nbytes} bytes at {region.address:#x} pass the end of the pool's memory"
-            )
     return found
+
+
+def _owner_of(pool: UvmResourceAdaptor, region: Region) -> int:
+    """Return where the live allocation begins that a region is of."""
+    live = pool.allocation_at(region.address)
+    if live is None:
+        raise DataError(
+            f"{region.nbytes} bytes at {region.address:#x} were freed: hints are for live memory"
+        )
+    if region.end > sum(live):
+        raise DataError(
+            f"{region.nbytes} bytes at {region.address:#x} pass the end of their allocation, "
+            f"{live[1]} bytes at {live[0]:#x}"
+        )
+    return live[0]

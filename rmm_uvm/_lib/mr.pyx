@@ -26,6 +26,7 @@ from rmm_uvm._lib.driver cimport (
     UvmDriver,
     memory_level_source,
     memory_observer,
+    memory_range,
     observer_slot,
 )
 from rmm_uvm._lib.residency cimport (
@@ -61,6 +62,7 @@ cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" n
         size_t peak_bytes() noexcept
         void reset_peak() noexcept
         uint64_t refused_frees() noexcept
+        optional[memory_range] allocation_at(uintptr_t) except +
         shared_ptr[memory_level_source] levels() noexcept
         void observe(shared_ptr[memory_observer]) except +
         observer_slot& observers() noexcept
@@ -294,6 +296,22 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def refused_frees(self):
         """Frees refused because pointer and size matched no live allocation."""
         return dereference(self.resource).refused_frees()
+
+    def allocation_at(self, uintptr_t address):
+        """Find the live allocation that holds an address, which may be inside of it.
+
+        Returns
+        -------
+        tuple of int or None
+            Its address and its size in bytes; None where it has handed out nothing, or it was
+            freed.
+        """
+        cdef optional[memory_range] found
+        with nogil:
+            found = dereference(self.resource).allocation_at(address)
+        if not found.has_value():
+            return None
+        return found.value().address, found.value().bytes
 
     def level_source(self):
         """Return what tells its levels, a `LevelSource`; keeps none of its memory alive."""

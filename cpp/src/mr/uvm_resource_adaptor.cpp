@@ -147,6 +147,11 @@ std::size_t uvm_resource_adaptor_impl::peak_bytes() const noexcept { return leve
 
 void uvm_resource_adaptor_impl::reset_peak() noexcept { levels_->reset_peak(); }
 
+std::optional<memory_range> uvm_resource_adaptor_impl::allocation_at(std::uintptr_t address) const
+{
+  return live_.holding(address);
+}
+
 std::uint64_t uvm_resource_adaptor_impl::refused_frees() const noexcept
 {
   return refused_frees_.load(std::memory_order_relaxed);

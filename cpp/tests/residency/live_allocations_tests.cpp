@@ -17,6 +17,31 @@ TEST(LiveAllocations, KeepsWhatWasInserted)
   EXPECT_FALSE(live.bytes_at(address + 1));
 }
 
+TEST(LiveAllocations, HoldingFindsAnAllocationFromItsFirstByteToItsLast)
+{
+  live_allocations live;
+  live.insert(address, 1'000);
+  live.insert(address + 1'024, 256);
+  for (auto const offset : {0, 1, 999}) {
+    auto const found = live.holding(address + offset);
+    ASSERT_TRUE(found) << offset;
+    EXPECT_EQ(found->address, address);
+    EXPECT_EQ(found->bytes, 1'000U);
+  }
+  EXPECT_FALSE(live.holding(address + 1'000));
+  EXPECT_FALSE(live.holding(address - 1));
+  EXPECT_FALSE(live.holding(address + 1'280));
+}
+
+TEST(LiveAllocations, HoldingAfterAFreeFindsNothing)
+{
+  live_allocations live;
+  live.insert(address, 1'000);
+  EXPECT_TRUE(live.erase(address, 1'000));
+  EXPECT_FALSE(live.holding(address));
+  EXPECT_FALSE(live.holding(address + 500));
+}
+
 TEST(LiveAllocations, SecondEraseIsRefused)
 {
   live_allocations live;

@@ -209,11 +209,47 @@ def test_hint_on_host_memory_is_refused(hint: Callable[..., Any], mr: Any) -> No
 
 
 @pytest.mark.parametrize("hint", HINTS)
-def test_hint_past_the_end_of_a_pool_is_refused(
-    hint: Callable[..., Any], mr: Any, block: int
+def test_hint_past_the_end_of_an_allocation_is_refused_before_anything_moves(
+    hint: Callable[..., Any], device: Any, mr: Any, block: int
 ) -> None:
-    with pytest.raises(DataError, match="pass the end of the pool's memory"):
-        hint((block, 1 << 40), mr=mr)
+    neighbour = mr.allocate(4 * MIB)
+    before = device.statistics()
+    for nbytes in (8 * MIB + 1, 1 << 40):
+        with pytest.raises(DataError, match="pass the end of their allocation, 8388608 bytes at"):
+            hint((block, nbytes), mr=mr)
+    assert device.statistics() == before
+    mr.deallocate(neighbour, 4 * MIB)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_hint_on_freed_memory_is_refused_before_anything_moves(
+    hint: Callable[..., Any], device: Any, mr: Any, block: int
+) -> None:
+    freed = mr.allocate(4 * MIB)
+    hint([(block, MIB), (freed + MIB, MIB)], mr=mr)  # alive: inside of it will do
+    mr.deallocate(freed, 4 * MIB)
+    before = device.statistics()
+    for address in (freed, freed + MIB):
+        with pytest.raises(DataError, match=f"{MIB} bytes at {address:#x} were freed"):
+            hint([(block, MIB), (address, MIB)], mr=mr)
+    assert device.statistics() == before
+
+
+def test_pin_of_freed_memory_is_refused_and_pins_nothing(mr: Any, block: int) -> None:
+    freed = mr.allocate(4 * MIB)
+    mr.deallocate(freed, 4 * MIB)
+    things = [(block, MIB), (freed, MIB)]
+    with pytest.raises(DataError, match="were freed"), rmm_uvm.pin(things, mr=mr):
+        pytest.fail("the body ran")
+    assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
+
+
+def test_allocation_is_found_by_every_address_in_it_while_it_lives(mr: Any) -> None:
+    address = mr.allocate(1000)
+    assert mr.allocation_at(address) == mr.allocation_at(address + 999) == (address, 1000)
+    assert mr.allocation_at(address + 1000) is None
+    mr.deallocate(address, 1000)
+    assert mr.allocation_at(address) is None
 
 
 @pytest.mark.parametrize("hint", HINTS)

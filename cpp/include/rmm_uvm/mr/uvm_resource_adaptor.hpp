@@ -48,6 +48,11 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
   void reset_peak() noexcept { get().reset_peak(); }
   /** @brief Frees refused because pointer and size matched no live allocation. */
   [[nodiscard]] std::uint64_t refused_frees() const noexcept { return get().refused_frees(); }
+  /** @brief The live allocation that holds `address`, if it handed one out; for hints. */
+  [[nodiscard]] std::optional<memory_range> allocation_at(std::uintptr_t address) const
+  {
+    return get().allocation_at(address);
+  }
   /** @brief Its levels, for watchers; keeps none of its memory alive. */
   [[nodiscard]] std::shared_ptr<memory_level_source> levels() const noexcept
   {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/driver/memory.hpp>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -50,6 +52,23 @@ class live_allocations {
     auto const it = shard.bytes_of.find(address);
     if (it == shard.bytes_of.end()) { return std::nullopt; }
     return it->second;
+  }
+
+  /**
+   * @brief The live allocation that holds `address`, which may be inside of it.
+   *
+   * For hints: looks at all allocations unless one begins there, a shard at a time.
+   */
+  [[nodiscard]] std::optional<memory_range> holding(std::uintptr_t address) const
+  {
+    if (auto const bytes = bytes_at(address)) { return memory_range{address, *bytes}; }
+    for (auto const& shard : shards_) {
+      std::lock_guard const lock{shard.mutex};
+      for (auto const& [begin, bytes] : shard.bytes_of) {
+        if (begin <= address && address - begin < bytes) { return memory_range{begin, bytes}; }
+      }
+    }
+    return std::nullopt;
   }
 
  private:

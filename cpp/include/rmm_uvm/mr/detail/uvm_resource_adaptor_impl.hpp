@@ -13,7 +13,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 namespace rmm_uvm::mr::detail {
 
@@ -43,6 +45,7 @@ class uvm_resource_adaptor_impl {
   [[nodiscard]] std::size_t peak_bytes() const noexcept;
   void reset_peak() noexcept;
   [[nodiscard]] std::uint64_t refused_frees() const noexcept;
+  [[nodiscard]] std::optional<memory_range> allocation_at(std::uintptr_t address) const;
   [[nodiscard]] bool try_deallocate(cuda::stream_ref stream,
                                     void* ptr,
                                     std::size_t bytes,
