@@ -42,6 +42,7 @@ class Budget:
         are "lru" while they foresee little.
     discard_dead : bool
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
+        Without `fetch` nothing is dropped: discarded pages would fault in one by one.
     fetch : bool
         Bring in what is allocated or announced; False leaves it to page faults.
     ahead : bool

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::uint64_t above_all = std::uint64_t{1} << 33U;  // more than any number of ticks
 
+constexpr std::uint64_t grace_uses = 4;  // costs 1 % more bytes on a recorded ETL, and saves faults
+
 [[nodiscard]] std::uint64_t since(use_tick then, use_tick now) noexcept
 {
   return now > then ? now - then : 0;
@@ -35,6 +37,8 @@ std::uint64_t leaving_key(eviction_policy policy,
 {
   if (policy == eviction_policy::fifo) { return since(block.arrived, now); }
   if (policy == eviction_policy::lru || !foresees) { return unused_for(block, now); }
+  // Memory that was just handed out is about to be written, whether or not anybody foresees it.
+  if (block.next_use == no_use && since(block.allocated, now) < grace_uses) { return 0; }
   if (policy == eviction_policy::correlation) {
     return is_expected(block, now) ? since(block.arrived, now)
                                    : above_all + since(block.arrived, now);

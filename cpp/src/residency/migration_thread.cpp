@@ -118,10 +118,10 @@ expected_use residency_manager::expected_next(ledger_view& view) const
   expected_use next;
   for (auto const& expected : predictor_->upcoming(settings_.ahead_bytes)) {
     view.each(expected.range, [&](block_record& block, memory_range whole) {
-      // What was not foreseen when it was used last is now: it must not leave as if never needed.
-      if (block.next_use == no_use || block.next_use < now_) {
-        block.next_use = now_ + expected.ahead;
-      }
+      // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
+      // were needed late, or two blocks would change places for ever.
+      auto const expected_at = now_ + expected.ahead;
+      if (block.next_use < now_ || block.next_use > expected_at) { block.next_use = expected_at; }
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
       if (next.range.bytes == 0) {
         next = {whole, expected.ahead};

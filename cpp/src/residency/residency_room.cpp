@@ -33,6 +33,30 @@ struct candidate {
   return found;
 }
 
+/** @brief Moves candidates to `taken`, the highest key first, until `bytes` are together. */
+void take(std::vector<candidate>& from,
+          std::size_t bytes,
+          std::vector<viewed_block>& taken,
+          std::size_t& together)
+{
+  if (together >= bytes || from.empty()) { return; }
+  auto const wanted =
+    std::min(from.size(), (bytes - together + va_block_bytes - 1) / va_block_bytes + 1);
+  std::partial_sort(from.begin(),
+                    from.begin() + static_cast<std::ptrdiff_t>(wanted),
+                    from.end(),
+                    [](candidate const& a, candidate const& b) {
+                      // By address where nobody cares: runs are cheaper than pieces.
+                      return a.key != b.key ? a.key > b.key
+                                            : a.block.range.address < b.block.range.address;
+                    });
+  for (auto const& each : from) {
+    if (together >= bytes) { return; }
+    taken.push_back(each.block);
+    together += each.block.range.bytes;
+  }
+}
+
 [[nodiscard]] std::size_t bytes_of(std::vector<viewed_block> const& blocks) noexcept
 {
   std::size_t bytes = 0;
@@ -57,15 +81,15 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
   std::vector<victims> found(2);
   std::size_t chosen = 0;
   std::vector<candidate> live;
-  bool const drops    = settings_.discard_dead && driver_->info().discard.available;
+  std::vector<candidate> dead;
+  auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
+  bool const drops    = settings_.drops() && driver_->info().discard.available;
   bool const foresees = prediction_.on();
   view.each([&](block_record& block, memory_range range) {
-    if (block.place != block_place::device || block.busy || block.pins > 0) { return; }
+    if (block.place != block_place::device || !block.movable()) { return; }
     if (drops && block.dead() && !block.unfenced) {
-      if (chosen < bytes) {
-        found[0].push_back({&block, range});
-        chosen += range.bytes;
-      }
+      // Longest dead first: a pool soon hands out again what was freed last.
+      dead.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
       return;
     }
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
@@ -76,22 +100,8 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
                                            : leaving_key(settings_.policy, block, now_, foresees);
     live.push_back({key, {&block, range}});
   });
-  if (chosen >= bytes) { return found; }
-  auto const wanted =
-    std::min(live.size(), (bytes - chosen + va_block_bytes - 1) / va_block_bytes + 1);
-  std::partial_sort(live.begin(),
-                    live.begin() + static_cast<std::ptrdiff_t>(wanted),
-                    live.end(),
-                    [](candidate const& a, candidate const& b) {
-                      // By address where the policy does not care: runs are cheaper than pieces.
-                      return a.key != b.key ? a.key > b.key
-                                            : a.block.range.address < b.block.range.address;
-                    });
-  for (auto const& each : live) {
-    if (chosen >= bytes) { break; }
-    found[1].push_back(each.block);
-    chosen += each.block.range.bytes;
-  }
+  take(dead, bytes, found[0], chosen);
+  take(live, bytes, found[1], chosen);
   return found;
 }
 

@@ -47,6 +47,15 @@ TEST(EvictionPolicy, RepeatLetsGoFirstOfWhatIsUsedLast)
   EXPECT_FALSE(before(eviction_policy::repeat, block(10, 20, 101), block(90, 99, 900)));
 }
 
+TEST(EvictionPolicy, WhatWasJustHandedOutStaysUntilItIsWritten)
+{
+  auto fresh      = block(99, never_used, no_use);
+  fresh.allocated = 99;
+  EXPECT_TRUE(before(eviction_policy::repeat, block(10, 20, 101), fresh));
+  fresh.allocated = 90;
+  EXPECT_TRUE(before(eviction_policy::repeat, fresh, block(10, 20, 101)));
+}
+
 TEST(EvictionPolicy, RepeatJudgesAnOverdueBlockByItsLastUse)
 {
   EXPECT_TRUE(before(eviction_policy::repeat, block(10, 20, 50), block(10, 95, 150)));

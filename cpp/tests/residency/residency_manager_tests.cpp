@@ -166,6 +166,51 @@ TEST_F(ResidencyManager, WithoutFetchingPagesComeByFault)
   EXPECT_EQ(moves(), (calls{to_host(0, 2)}));
 }
 
+TEST_F(ResidencyManager, WithoutFetchingNothingIsDropped)
+{
+  fetch = false;
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{to_host(0, 2)}));
+}
+
+TEST_F(ResidencyManager, WhatWasFreedLastIsDroppedLast)
+{
+  make();
+  allocate(0, 4);
+  allocate(4, 4);
+  touch(0, 4);
+  free(0, 8);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{dropped(4, 2), renewed(8, 2)}));
+}
+
+TEST_F(ResidencyManager, BlockThatIsSharedLeavesByItsSoonestUse)
+{
+  make(eviction_policy::repeat);
+  auto const half = va_block_bytes / 2;
+  memory_range const often{slab_address, half};
+  memory_range const seldom{slab_address + half, half};
+  manager->on_allocate(often, stream);
+  manager->on_allocate(seldom, stream);
+  for (int round = 0; round < 12; ++round) {
+    for (int use = 0; use < 4; ++use) {
+      manager->on_touch(often, often.address, stream);
+    }
+    manager->on_touch(seldom, seldom.address, stream);
+  }
+  allocate(1, 7);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  for (auto const& call : moves()) {
+    EXPECT_NE(call, to_host(0, 1));
+  }
+}
+
 TEST_F(ResidencyManager, TouchBringsBackWhatIsAwayAndOnlyThat)
 {
   make();

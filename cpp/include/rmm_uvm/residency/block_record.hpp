@@ -24,7 +24,7 @@ enum class block_place : std::uint8_t {
 /**
  * @brief What is known of one VA block of a slab.
  *
- * A plain value of 40 bytes. "Live" bytes belong to allocations that a pool has handed out; a block
+ * A plain value of 44 bytes. "Live" bytes belong to allocations that a pool has handed out; a block
  * without any is dead: its contents are nobody's.
  */
 struct block_record {
@@ -36,12 +36,15 @@ struct block_record {
   use_tick touched{never_used};     ///< when a program last announced a use
   use_tick prefetched{never_used};  ///< when it was last asked to the device
   use_tick next_use{no_use};        ///< when it is expected to be used next
-  std::uint16_t pins{0};            ///< > 0: stays where it is
+  std::uint32_t pins{0};            ///< by users; > 0: stays where it is
+  std::uint16_t holds{0};           ///< by requests under way that need it where it is
   block_place place{block_place::nowhere};
   bool discarded{false};  ///< its contents were dropped, and nobody has been handed it since
   bool busy{false};       ///< a call about it is under way: whoever wants it waits
   bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
 
+  /** @brief True when it may be told to go elsewhere. */
+  [[nodiscard]] bool movable() const noexcept { return !busy && pins == 0 && holds == 0; }
   /** @brief True when no live byte is in it. */
   [[nodiscard]] bool dead() const noexcept { return live_bytes == 0; }
 };
