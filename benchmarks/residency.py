@@ -48,8 +48,9 @@ def modes(budget_bytes: int) -> dict[str, Budget]:
             ahead=False,
             background=False,
         ),
-        "lru": Budget(budget_bytes, policy="lru", ahead=False),
+        "lru": Budget(budget_bytes, policy="lru"),
         "correlation": Budget(budget_bytes, policy="correlation"),
+        "repeat, ahead": Budget(budget_bytes, policy="repeat", ahead=True),
         "repeat": Budget(budget_bytes, policy="repeat"),
     }
 

@@ -121,7 +121,7 @@ def main() -> None:
     ]
     for factor in residency.FACTORS:
         for mode, budget in residency.modes(int(peak_bytes / factor)).items():
-            if mode == "correlation":
+            if mode in ("correlation", "repeat, ahead"):
                 continue
             row = loop.run(budget, peak_bytes)
             row = {"program": "mortgage", "factor": factor, "mode": mode, **row}

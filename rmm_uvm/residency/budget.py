@@ -46,7 +46,9 @@ class Budget:
     fetch : bool
         Bring in what is allocated or announced; False leaves it to page faults.
     ahead : bool
-        Fetch what is expected next, as far as it is foreseen.
+        Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
+        drives out what would have stayed, and more bytes move; worth it where a program computes
+        much for each byte.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     low_bytes : int or None
@@ -78,7 +80,7 @@ class Budget:
     policy: str = DEFAULT_POLICY
     discard_dead: bool = True
     fetch: bool = True
-    ahead: bool = True
+    ahead: bool = False
     background: bool = True
     low_bytes: int | None = None
     piece_bytes: int = 2 * _BLOCK_BYTES

@@ -40,6 +40,7 @@ class small_budget {
     pool                = std::make_unique<tests::first_fit>(slab);
     auto settings       = residency_settings::of(blocks(budget_blocks));
     settings.policy     = policy;
+    settings.ahead      = true;
     settings.background = background;
     manager             = std::make_unique<residency_manager>(device, ledger, settings);
   }

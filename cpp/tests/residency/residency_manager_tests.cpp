@@ -30,6 +30,7 @@ class ResidencyManager : public testing::Test {
   {
     auto settings         = residency_settings::of(blocks(budget_blocks));
     settings.policy       = policy;
+    settings.ahead        = true;
     settings.background   = false;
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
