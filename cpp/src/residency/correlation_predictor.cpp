@@ -55,7 +55,7 @@ use_tick correlation_predictor::observe(use_event const& event)
   if (after_.size() >= most_contexts) { after_.clear(); }
   // The most recent successor first; of an equal one, the older entry goes.
   auto& following = after_[last_];
-  auto const old  = std::find(following.begin(), following.end(), now);
+  auto* const old = std::find(following.begin(), following.end(), now);
   std::move_backward(following.begin(),
                      old == following.end() ? following.end() - 1 : old,
                      old == following.end() ? following.end() : old + 1);

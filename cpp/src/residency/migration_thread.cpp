@@ -44,9 +44,10 @@ void residency_manager::run()
       working_ = true;
     }
     try {
-      do {
+      before = work_once();
+      while (before == outcome::again) {
         before = work_once();
-      } while (before == outcome::again);
+      }
     } catch (...) {  // no list of blocks could be made: the next request makes room by itself
       before = outcome::nothing;
       ledger_view const view{ledger_};

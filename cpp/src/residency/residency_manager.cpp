@@ -398,7 +398,9 @@ void residency_manager::unpin(memory_range range) noexcept
 {
   ledger_view view{ledger_};
   view.each(range, [&](block_record& block, memory_range whole) {
-    if (block.pins > 0 && --block.pins == 0) { counts_.pinned_bytes -= whole.bytes; }
+    if (block.pins == 0) { return; }
+    --block.pins;
+    if (block.pins == 0) { counts_.pinned_bytes -= whole.bytes; }
   });
 }
 
