@@ -32,7 +32,7 @@ struct residency_settings {
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
   bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
-  bool ahead{false};         ///< fetch what is expected next, as far as it is foreseen
+  bool ahead{false};        ///< fetch what is expected next, as far as it is foreseen
   bool background{true};    ///< a thread evicts and fetches ahead; false: only `run_pending` does
 
   /** @brief Whether dead blocks are dropped. */
