@@ -85,3 +85,18 @@ def test_mortgage_as_recorded_on_a_gpu_has_its_stages() -> None:
     assert workload.device_name == "NVIDIA H200"
     assert workload.cut_off == ""
     assert workload.peak_live_bytes > 1 << 30
+
+
+def test_document_has_the_profile_that_was_measured() -> None:
+    profiles = json.loads((RESULTS / "model_profile.json").read_text())["profiles"]
+    document = (RESULTS.parents[1] / "docs" / "simulator-model.md").read_text()
+    for kind, shares in profiles.items():
+        most = [
+            f"`{name.removeprefix('uvm_model::')}` {share:.0%}"
+            for name, share in list(shares.items())[:5]
+            if share >= 0.005
+        ]
+        assert f"| {kind} | {', '.join(most)} |" in document
+        assert sum(shares.values()) > 0.7
+        # What would be mended first: memory that is taken, and tables that are searched.
+        assert not any("alloc" in name or "hash" in name for name in list(shares)[:3])
