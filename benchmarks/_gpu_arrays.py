@@ -49,6 +49,7 @@ class GpuArrays:
         self._fill, self._work = kernels.get_function("fill"), kernels.get_function("work")
         self._wrong = cupy.zeros(1, dtype=cupy.uint64)
         self._synchronize = cupy.cuda.runtime.deviceSynchronize
+        self._wait = cupy.cuda.Stream.null.synchronize
         self._mr, self._passes = mr, passes
         self._touch = mr.managed_mr.prefetcher.touch
         self._held: dict[int, tuple[int, int]] = {}
@@ -75,6 +76,17 @@ class GpuArrays:
     def free(self, handle: int) -> None:
         """Free."""
         self._mr.deallocate(handle, self._held.pop(handle)[0])
+
+    def compute(self, handle: int) -> None:
+        """Read all of it without announcing it."""
+        nbytes, value = self._held[handle]
+        u64 = self._u64
+        words = (u64(handle), u64(nbytes // 8), u64(value), u64(0), u64(self._passes))
+        self._work((_BLOCKS,), (_THREADS,), (*words, self._wrong))
+
+    def wait(self) -> None:
+        """Wait for the stream that arrays are computed in."""
+        self._wait()
 
     def finish(self) -> int:
         """Wait for the device; return how many words were ever wrong."""

@@ -87,3 +87,12 @@ def test_document_says_what_was_measured() -> None:
             )
             line = " | ".join(f"{figure:.2f}" for figure in figures)
             assert f"| {program} | {factor:g} | {line} |" in document
+
+
+def test_launches_beside_small_pieces_hardly_wait_and_beside_large_calls_do() -> None:
+    rows = kept("residency_launches")["rows"]
+    document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
+    assert rows["pieces of 4 MiB"]["ratio"] < 1.2 < rows["calls of 64 MiB"]["ratio"]
+    for name in ("pieces of 2 MiB", "pieces of 4 MiB"):
+        assert f"{rows[name]['ratio']:.2f}" in document
+    assert all(row["to_host_bytes_per_second"] > 1e9 for row in rows.values())
