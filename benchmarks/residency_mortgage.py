@@ -4,9 +4,10 @@
 
     RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/residency_mortgage.py --json FILE [--rows N]
 
-One iteration is the ETL of one part, from text to a table in host memory. The engine announces what
-each operation is about to read; libcudf's own temporary memory is seen when it is allocated. Every
-way has to compute the same features. What is compared, and what it means: `residency.py`.
+One iteration is the ETL of one part, from text to a table in host memory. What cuDF's operations
+ask access to is announced, as `rmm_uvm.reinitialize` has it with a budget; libcudf's temporary
+memory is seen when it is allocated. Every way has to compute the same features. What is compared,
+and what it means: `residency.py`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ import residency
 import rmm
 
 import rmm_uvm
+from rmm_uvm.integrations.cudf_accesses import observe
 from rmm_uvm.mortgage.compare import features_digest
 from rmm_uvm.mortgage.data_cache import generated_data
 from rmm_uvm.mortgage.dictionary import load_domains
 from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.engines.announcing import announcing
 from rmm_uvm.mortgage.etl import run_etl
 from rmm_uvm.mortgage.files import find_files, make_parts
 from rmm_uvm.mortgage.generate import GeneratorConfig
@@ -64,18 +65,18 @@ class Loop:
             device_budget=budget,
         )
         rmm.mr.set_current_device_resource(mr)
+        end = observe([mr.managed_mr.prefetcher] if budget is not None else [])
         try:
-            return self._iterations(mr, budget)
+            return self._iterations(mr)
         finally:
+            end()
             gc.collect()
             rmm.mr.set_current_device_resource(previous)
             del mr
             gc.collect()
 
-    def _iterations(self, mr: Any, budget: Budget | None) -> dict[str, Any]:
+    def _iterations(self, mr: Any) -> dict[str, Any]:
         engine = make_engine("cudf")
-        if budget is not None:
-            announcing(engine, lambda thing: rmm_uvm.touch(thing, mr=mr))
         seconds, moved, digest = [], [], ""
         for number in range(self.iterations):
             before = self.driver.migrated_bytes()

@@ -111,8 +111,8 @@ def touch(
     """
     handle = stream_handle(stream)
     found = _found(thing, mr)
-    for each in found:
-        each.pool.touch(each.region.address, each.region.nbytes, each.owner, handle)
+    for pool in dict.fromkeys(each.pool for each in found):
+        pool.touch_all([(*each.region, each.owner) for each in found if each.pool is pool], handle)
     return _bytes_of(found)
 
 

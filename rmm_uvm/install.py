@@ -31,6 +31,7 @@ from rmm_uvm.errors import (
 from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.integrations import LIBRARIES, Wiring, wire
 from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
+from rmm_uvm.integrations.cudf_accesses import wire_accesses
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
@@ -199,7 +200,7 @@ def reinitialize(
                     logging=logging,
                 )
             )
-        wirings += _wire_all(libraries, cudf_prefetch, drivers)
+        wirings += _wire_all(libraries, cudf_prefetch, drivers, done)
     except BaseException as error:
         while done:
             undone = done.pop()
@@ -346,7 +347,10 @@ def _install_one(
 
 
 def _wire_all(
-    libraries: Iterable[str], cudf_prefetch: CudfPrefetch, drivers: Sequence[UvmDriver]
+    libraries: Iterable[str],
+    cudf_prefetch: CudfPrefetch,
+    drivers: Sequence[UvmDriver],
+    installed: Sequence[DeviceInstallation],
 ) -> list[Wiring]:
     """Wire the libraries; torch last, since it cannot be undone. All or none."""
     names = [name for name in LIBRARIES if name in set(libraries)]
@@ -355,7 +359,10 @@ def _wire_all(
         return [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
     done: list[Wiring] = []
     try:
-        done.append(wire_prefetch(cudf_prefetch, drivers))
+        kept = [each.managed_mr.managed_mr.prefetcher for each in installed if each.budget]
+        done.append(wire_prefetch(cudf_prefetch, drivers, budget=bool(kept)))
+        if kept:
+            done.append(wire_accesses(kept))
         done += map(wire, names)
     except BaseException:
         for wiring in done:

@@ -6,6 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.optional cimport optional
 from libcpp.memory cimport shared_ptr, unique_ptr
+from libcpp.vector cimport vector
 
 from rmm_uvm._lib.driver cimport UvmDriver, memory_range, status, uvm_driver
 
@@ -103,6 +104,15 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         bool foresees
         uint64_t switched_off
 
+cdef extern from "rmm_uvm/residency/use_predictor.hpp" namespace "rmm_uvm" nogil:
+    cdef enum class use_kind(uint8_t):
+        touch
+
+    cdef struct use_event:
+        use_kind kind
+        memory_range range
+        uintptr_t owner
+
 cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_manager:
         void pin(memory_range) noexcept
@@ -119,7 +129,8 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
         uint32_t current_epoch() noexcept
         void keep_budget(const residency_settings&) except +
         residency_manager* manager() noexcept
-        void on_touch(memory_range, uintptr_t, void*) noexcept
+        void on_touch(const vector[use_event]&, void*) noexcept
+        bint all_present() noexcept
         void bring(memory_range, void*) noexcept
         size_t evict(memory_range, void*) noexcept
 

@@ -106,10 +106,32 @@ cdef class Prefetcher:
 
     def touch(self, uintptr_t address, size_t nbytes, uintptr_t owner, uintptr_t stream=0):
         """Announce a use of live memory that is issued to a stream next; brings it in."""
-        cdef memory_range where
-        where.address, where.bytes = address, nbytes
+        self.touch_all(((address, nbytes, owner),), stream)
+
+    def touch_all(self, uses, uintptr_t stream=0):
+        """Announce uses that are issued to a stream next, as one: none leaves for another.
+
+        Parameters
+        ----------
+        uses : iterable of tuple of int
+            Address, bytes, and the first byte of the allocation that it is of. What no slab holds
+            is passed over.
+        stream : int
+            Its handle.
+        """
+        cdef vector[use_event] announced
+        cdef use_event use
+        use.kind = use_kind.touch
+        for address, nbytes, owner in uses:
+            use.range.address, use.range.bytes, use.owner = address, nbytes, owner
+            announced.push_back(use)
         with nogil:
-            dereference(self.handle).on_touch(where, owner, <void*>stream)
+            dereference(self.handle).on_touch(announced, <void*>stream)
+
+    @property
+    def all_present(self):
+        """Whether nothing can be away from the device, so that announcing a use does nothing."""
+        return dereference(self.handle).all_present()
 
     def bring(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):
         """Bring live memory to the device, in the order of a stream."""

@@ -55,7 +55,9 @@ def prefetch_enabled() -> bool | None:
     return bool(enabled().contents)
 
 
-def wire_prefetch(value: CudfPrefetch, drivers: Sequence[UvmDriver]) -> Wiring:
+def wire_prefetch(
+    value: CudfPrefetch, drivers: Sequence[UvmDriver], *, budget: bool = False
+) -> Wiring:
     """Switch libcudf's prefetch.
 
     Parameters
@@ -65,6 +67,9 @@ def wire_prefetch(value: CudfPrefetch, drivers: Sequence[UvmDriver]) -> Wiring:
         `rmm_uvm.integrations.prefetch_switch`.
     drivers : sequence of UvmDriver
         Whose counters "auto" goes by; without counters it stays off.
+    budget : bool
+        A budget is kept: "auto" stays off, since its manager brings in what is used and does not
+        know of what libcudf prefetches.
 
     Returns
     -------
@@ -83,6 +88,9 @@ def wire_prefetch(value: CudfPrefetch, drivers: Sequence[UvmDriver]) -> Wiring:
     prefetch.disable()
     if value is False:
         return Wiring("cudf_prefetch", active=False, reason="as asked", undo=undo)
+    if budget:
+        reason = "auto: the budget's manager brings in what is used"
+        return Wiring("cudf_prefetch", active=False, reason=reason, undo=undo)
     counted = [driver for driver in drivers if driver.counters_available()]
     if not counted:
         reason = "auto: without counters nothing shows when it would help"

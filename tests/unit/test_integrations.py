@@ -148,7 +148,7 @@ def test_torch_too_late_undoes_what_was_wired_before(monkeypatch: pytest.MonkeyP
 
     put_torch(monkeypatch, too_late)
     with pytest.raises(AvailabilityError):
-        rmm_uvm.install._wire_all(("torch",), True, [as_on_a_gpu()])
+        rmm_uvm.install._wire_all(("torch",), True, [as_on_a_gpu()], ())
     assert not flag.enabled
 
 
@@ -259,7 +259,7 @@ def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_put_back(
     monkeypatch.setattr(
         rmm_uvm.install,
         "_wire_all",
-        lambda _libraries, value, drivers: [cudf.wire_prefetch(value, drivers)],
+        lambda _libraries, value, drivers, _installed: [cudf.wire_prefetch(value, drivers)],
     )
 
     with pytest.warns(ReplacedResourceWarning, match="replaces PrefetchResourceAdaptor"):

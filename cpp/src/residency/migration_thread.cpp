@@ -19,6 +19,7 @@ void residency_manager::wake() noexcept
   if (!settings_.background) { return; }
   {
     ledger_view const view{ledger_};
+    if (!short_of_room_ && !settings_.ahead) { return; }
     woken_ = true;
   }
   wanted_.notify_one();
@@ -162,7 +163,7 @@ residency_manager::outcome residency_manager::fetch_ahead()
   }
   stream_handle arrivals = nullptr;
   if (!driver_->own_stream(own_stream_use::arrivals, arrivals).ok()) { return outcome::nothing; }
-  bring(next.range, {}, arrivals, reason::ahead);
+  bring({&next.range, 1}, {}, arrivals, reason::ahead);
   return outcome::again;
 }
 

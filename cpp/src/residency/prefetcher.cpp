@@ -152,12 +152,14 @@ bool prefetcher::on_dead(std::span<memory_range const> blocks, stream_handle str
   return true;
 }
 
-void prefetcher::on_touch(memory_range range, std::uintptr_t owner, stream_handle stream) noexcept
+void prefetcher::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
 {
   if (manager_ != nullptr) {
-    manager_->on_touch(range, owner, stream);
-  } else {
-    bring(range, stream);
+    manager_->on_touch(uses, stream);
+    return;
+  }
+  for (auto const& use : uses) {
+    bring(use.range, stream);
   }
 }
 

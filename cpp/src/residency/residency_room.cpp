@@ -171,6 +171,7 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   }
   leaving_bytes_ += bytes_of(blocks);
   asked_bytes_ += bytes_of(blocks);  // before the call: counters rise while it runs
+  sent_away_.store(true, std::memory_order_release);
   view.lock().unlock();
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);

@@ -4,6 +4,7 @@
 // threads of a program and of the manager never halt one another.
 #include "../support/blocks.hpp"
 #include "../support/first_fit.hpp"
+#include "../support/touching.hpp"
 
 #include <rmm_uvm/residency/residency_manager.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
@@ -132,7 +133,7 @@ class random_program {
         manager.unpin(one.range);
         return;
       default:
-        manager.on_touch(one.range, one.range.address, nullptr);
+        tests::touch(manager, one.range, nullptr);
         static_cast<void>(memory_.device->touch(one.range, true));
         lost_ += holds(one) ? 0 : 1;
     }

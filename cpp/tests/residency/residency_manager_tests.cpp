@@ -3,6 +3,7 @@
 // What the manager asks of a driver, call by call, in the caller's thread.
 #include "../support/blocks.hpp"
 #include "../support/recording_driver.hpp"
+#include "../support/touching.hpp"
 
 #include <rmm_uvm/residency/residency_manager.hpp>
 
@@ -48,7 +49,7 @@ class ResidencyManager : public testing::Test {
   void free(std::size_t first, std::size_t count) { manager->on_free(at(first, count), stream); }
   void touch(std::size_t first, std::size_t count)
   {
-    manager->on_touch(at(first, count), at(first).address, stream);
+    tests::touch(*manager, at(first, count), stream);
   }
   [[nodiscard]] driver_call to_host(std::size_t first, std::size_t count) const
   {
@@ -200,9 +201,9 @@ TEST_F(ResidencyManager, BlockThatIsSharedLeavesByItsSoonestUse)
   manager->on_allocate(seldom, stream);
   for (int round = 0; round < 12; ++round) {
     for (int use = 0; use < 4; ++use) {
-      manager->on_touch(often, often.address, stream);
+      tests::touch(*manager, often, stream);
     }
-    manager->on_touch(seldom, seldom.address, stream);
+    tests::touch(*manager, seldom, stream);
   }
   allocate(1, 7);
   static_cast<void>(moves());

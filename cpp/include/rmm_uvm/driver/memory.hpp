@@ -28,6 +28,11 @@ struct memory_range {
 
   /** @brief One past the last byte. */
   [[nodiscard]] constexpr std::uintptr_t end() const noexcept { return address + bytes; }
+  /** @brief True when `part` lies wholly in this range. */
+  [[nodiscard]] constexpr bool covers(memory_range part) const noexcept
+  {
+    return address <= part.address && part.end() <= end();
+  }
   /** @brief True when both ranges are the same. */
   friend constexpr bool operator==(memory_range const&, memory_range const&) noexcept = default;
 };

@@ -107,6 +107,12 @@ class ledger_view {
   /** @brief The lock, for condition variables, and to let go in between. */
   [[nodiscard]] std::unique_lock<std::mutex>& lock() noexcept { return lock_; }
 
+  /** @brief True when a slab holds `address`. */
+  [[nodiscard]] bool holds(std::uintptr_t address) const
+  {
+    return ledger_.find(address) != ledger_.slabs_.end();
+  }
+
   /**
    * @brief Calls `visit(block_record&, memory_range block)` for each block that `range` touches.
    *

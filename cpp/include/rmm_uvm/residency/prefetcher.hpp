@@ -59,11 +59,14 @@ class prefetcher {
     if (manager_ != nullptr) { manager_->on_free(allocation, stream); }
   }
 
-  /**
-   * @brief A use of live memory is about to be issued to `stream`: brings in what may be away.
-   * @param owner first byte of the allocation that `range` is of
-   */
-  void on_touch(memory_range range, std::uintptr_t owner, stream_handle stream) noexcept;
+  /** @brief Uses of live memory are about to be issued to `stream`: brings in what may be away. */
+  void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept;
+  /** @brief True while nothing can be away; takes no lock. */
+  [[nodiscard]] bool all_present() noexcept
+  {
+    return manager_ != nullptr ? manager_->all_present()
+                               : ledger_.all_on_device(epochs_->current());
+  }
   /** @brief Brings live memory to the device in the order of `stream`. */
   void bring(memory_range range, stream_handle stream) noexcept;
   /**

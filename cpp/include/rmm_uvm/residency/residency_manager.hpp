@@ -9,6 +9,7 @@
 #include <rmm_uvm/residency/residency_statistics.hpp>
 #include <rmm_uvm/residency/use_predictor.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -66,10 +67,12 @@ class residency_manager {
 
   // What users know and blocks do not show.
   /**
-   * @brief A use is about to be issued to `stream`: brings in what is away, and learns.
-   * @param owner first byte of the allocation that `range` is of
+   * @brief Uses are about to be issued to `stream`: brings in what is away, and learns.
+   *
+   * What one call names does not leave to make room for the rest of it. While nothing can be away
+   * it is a few loads, and nothing is learnt.
    */
-  void on_touch(memory_range range, std::uintptr_t owner, stream_handle stream) noexcept;
+  void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept;
   /** @brief Brings a range in, in the order of `stream`; nothing is learnt from it. */
   void prefetch(memory_range range, stream_handle stream) noexcept;
   /**
@@ -91,6 +94,12 @@ class residency_manager {
   [[nodiscard]] residency_statistics statistics() const noexcept;
   /** @brief How it was set. */
   [[nodiscard]] residency_settings const& settings() const noexcept { return settings_; }
+  /**
+   * @brief True while nothing can be away: all slabs fit the budget, and nothing ever left.
+   *
+   * Takes no lock.
+   */
+  [[nodiscard]] bool all_present() const noexcept;
 
  private:
   enum class reason : std::uint8_t { allocation, use, ahead };
@@ -102,21 +111,28 @@ class residency_manager {
     bool counted;  // was on the device, as of an epoch that has ended
   };
 
-  using claims  = std::vector<claimed_block>;
-  using victims = std::vector<viewed_block>;
+  using claims     = std::vector<claimed_block>;
+  using range_list = std::span<memory_range const>;
+  using victims    = std::vector<viewed_block>;
 
   // residency_manager.cpp
   [[nodiscard]] epoch_number epoch() noexcept;
   [[nodiscard]] use_tick learn(ledger_view& view, use_event const& event);
-  void wait_until_free(ledger_view& view, memory_range range);
+  void count_presence(ledger_view& view, memory_range range);
+  void count_failure(status failure) noexcept;
+  void count_failure_of(char const* call) noexcept;
+
+  // residency_arrivals.cpp
+  void wait_until_free(ledger_view& view, range_list wanted);
   [[nodiscard]] claims claim(ledger_view& view,
-                             memory_range range,
+                             range_list wanted,
                              memory_range allocation,
                              reason why);
-  void bring(memory_range range, memory_range allocation, stream_handle stream, reason why);
+  void bring(range_list wanted, memory_range allocation, stream_handle stream, reason why);
+  void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
+  static void hold(ledger_view& view, range_list wanted, int by);
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
   void await_discards(memory_range range) noexcept;
-  void count_failure(status failure) noexcept;
 
   // residency_room.cpp
   /** @brief Which blocks may leave. */
@@ -152,12 +168,14 @@ class residency_manager {
   use_tick done_{never_used};  // work up to this use is done, as far as marks tell
   std::uint32_t owners_{0};
   std::size_t leaving_bytes_{0};
-  epoch_number epoch_{1};            // ends when bytes leave that were not asked to
-  std::uint64_t asked_bytes_{0};     // asked to the host by this object
-  std::uint64_t foreign_bytes_{0};   // seen to leave beyond that
-  bool short_of_room_{false};        // a request had to make room since the thread last did
-  std::condition_variable changed_;  // a block is not busy any more, or the thread went idle
-  std::condition_variable wanted_;   // there may be something to do
+  epoch_number epoch_{1};               // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};        // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};      // seen to leave beyond that
+  bool short_of_room_{false};           // a request had to make room since the thread last did
+  std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
+  std::atomic<bool> sent_away_{false};  // this object has moved something to the host
+  std::condition_variable changed_;     // a block is not busy any more, or the thread went idle
+  std::condition_variable wanted_;      // there may be something to do
   residency_statistics counts_;
   bool woken_{false};
   bool working_{false};

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// How blocks come: what is missing of a request is claimed, given room, and asked to the device.
+#include <rmm_uvm/residency/residency_manager.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+template <typename Claims>
+[[nodiscard]] std::size_t uncounted_bytes(Claims const& blocks) noexcept
+{
+  std::size_t bytes = 0;
+  for (auto const& each : blocks) {
+    if (!each.counted) { bytes += each.range.bytes; }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
+{
+  for (bool waited = false;; waited = true) {
+    bool busy = false;
+    for (auto const& range : wanted) {
+      view.each(range, [&](block_record const& block, memory_range) { busy = busy || block.busy; });
+    }
+    if (!busy) { return; }
+    if (!waited) { ++counts_.waits; }
+    changed_.wait(view.lock());
+  }
+}
+
+/** @return the blocks that are missing, ascending, each once */
+residency_manager::claims residency_manager::claim(ledger_view& view,
+                                                   range_list wanted,
+                                                   memory_range allocation,
+                                                   reason why)
+{
+  claims missing;
+  wait_until_free(view, wanted);
+  auto const as_of = epoch();
+  for (auto const& range : wanted) {
+    view.each(range, [&](block_record& block, memory_range whole) {
+      bool const there = block.place == block_place::device;
+      if (there && !block.discarded && block.on_device_as_of == as_of) { return; }
+      if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
+      // Contents of a new allocation are dead by definition; beside it others may live.
+      missing.push_back({&block, whole, !allocation.covers(whole), block.discarded, there});
+    });
+  }
+  if (wanted.size() > 1) {  // neighbours share blocks
+    std::sort(missing.begin(), missing.end(), [](auto const& a, auto const& b) {
+      return a.range.address < b.range.address;
+    });
+    auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
+    missing.erase(std::unique(missing.begin(), missing.end(), same), missing.end());
+  }
+  return missing;
+}
+
+void residency_manager::bring(range_list wanted,
+                              memory_range allocation,
+                              stream_handle stream,
+                              reason why)
+{
+  std::unique_lock room{room_, std::defer_lock};
+  ledger_view view{ledger_};
+  auto missing       = claim(view, wanted, allocation, why);
+  auto missing_bytes = uncounted_bytes(missing);
+  if (missing.empty()) { return; }
+  if (missing_bytes > settings_.budget_bytes) {
+    view.lock().unlock();
+    bring_in_parts(wanted, allocation, stream, why);
+    return;
+  }
+  if (counts_.resident_bytes + missing_bytes > settings_.budget_bytes) {
+    // Whoever makes room does so alone: two with half of the room each would wait for each other.
+    view.lock().unlock();
+    room.lock();
+    view.lock().lock();
+    missing       = claim(view, wanted, allocation, why);
+    missing_bytes = uncounted_bytes(missing);
+    if (why != reason::ahead) { short_of_room_ = true; }
+  }
+  for (auto const& each : missing) {
+    each.record->busy            = true;
+    each.record->discarded       = false;
+    each.record->place           = block_place::device;
+    each.record->on_device_as_of = epoch_;
+    each.record->prefetched      = now_;
+    if (!each.counted) { each.record->arrived = now_; }
+  }
+  counts_.resident_bytes += missing_bytes;
+  // What is there already of the same request does not leave to make room for the rest of it.
+  hold(view, wanted, 1);
+  try {
+    make_room(
+      view, settings_.budget_bytes, why == reason::ahead ? std::nullopt : std::optional{stream});
+  } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
+    count_failure({status_code::out_of_memory, 0, "make_room"});
+  }
+  counts_.peak_resident_bytes = std::max(counts_.peak_resident_bytes, counts_.resident_bytes);
+  if (settings_.fetch) {
+    view.lock().unlock();
+    issue(missing, stream, why);
+    view.lock().lock();
+  }
+  for (auto const& each : missing) {
+    each.record->busy = false;
+  }
+  hold(view, wanted, -1);
+  changed_.notify_all();
+}
+
+void residency_manager::hold(ledger_view& view, range_list wanted, int by)
+{
+  for (auto const& range : wanted) {
+    view.each(range, [by](block_record& block, memory_range) {
+      block.holds = static_cast<std::uint16_t>(block.holds + by);
+    });
+  }
+}
+
+/** @brief A request larger than the budget: one range after the other, as far as each fits. */
+void residency_manager::bring_in_parts(range_list wanted,
+                                       memory_range allocation,
+                                       stream_handle stream,
+                                       reason why)
+{
+  if (wanted.size() > 1) {
+    for (auto const& range : wanted) {
+      bring({&range, 1}, allocation, stream, why);
+    }
+    return;
+  }
+  {
+    ledger_view const view{ledger_};
+    ++counts_.too_large;
+  }
+  await_discards(wanted.front());
+}
+
+void residency_manager::await_discards(memory_range range) noexcept
+{
+  bool pending = false;
+  {
+    ledger_view view{ledger_};
+    view.each(range, [&](block_record& block, memory_range) {
+      pending         = pending || block.discarded;
+      block.discarded = false;
+    });
+  }
+  stream_handle discards = nullptr;
+  if (pending && driver_->own_stream(own_stream_use::discards, discards).ok()) {
+    static_cast<void>(driver_->synchronize(discards));
+  }
+}
+
+void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
+try {
+  auto const device = location::device(driver_->info().device_id);
+  bool const drops  = driver_->info().discard.available;
+  std::vector<memory_range> fresh;
+  std::vector<memory_range> kept;
+  auto const most = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
+  bool ordered    = false;
+  for (auto const& each : blocks) {
+    ordered        = ordered || each.ordered;
+    auto& ranges   = each.keeps || !drops ? kept : fresh;
+    bool const one = !ranges.empty() && ranges.back().end() == each.range.address &&
+                     (&ranges == &fresh || ranges.back().bytes + each.range.bytes <= most);
+    if (one) {
+      ranges.back().bytes += each.range.bytes;
+    } else {
+      ranges.push_back(each.range);
+    }
+  }
+  std::size_t fetched_bytes = 0;
+  std::size_t renewed_bytes = 0;
+  status failure;
+  auto const noted = [&failure](status result) {
+    if (!result.ok()) { failure = result; }
+    return result.ok();
+  };
+  if (ordered) {
+    stream_handle discards = nullptr;
+    if (!noted(driver_->own_stream(own_stream_use::discards, discards)) ||
+        !noted(driver_->order(stream, discards))) {
+      // Late is right, early is not: without an order between streams, the thread waits itself.
+      static_cast<void>(driver_->synchronize(discards));
+    }
+  }
+  if (!fresh.empty()) {
+    if (noted(driver_->discard_and_prefetch(fresh, device, stream))) {
+      for (auto const& range : fresh) {
+        renewed_bytes += range.bytes;
+      }
+    } else {
+      // Pages may be discarded and not prefetched, and would fault one by one.
+      kept.insert(kept.end(), fresh.begin(), fresh.end());
+    }
+  }
+  for (auto const& range : kept) {
+    if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
+  }
+  ledger_view const view{ledger_};
+  counts_.renewed_bytes += renewed_bytes;
+  (why == reason::ahead ? counts_.fetched_ahead_bytes : counts_.fetched_bytes) += fetched_bytes;
+  if (!failure.ok()) { count_failure(failure); }
+} catch (...) {  // a list could not be built: pages come by fault
+  ledger_view const view{ledger_};
+  count_failure({status_code::out_of_memory, 0, "residency_manager"});
+}
+
+}  // namespace rmm_uvm
