@@ -50,6 +50,9 @@ class DeviceInfo:
         Without it pages can be neither prefetched nor oversubscribed.
     discard : Availability
         The discard calls of CUDA 13.
+    direct_migration : Availability
+        The UVM kernel driver's own migration, which holds up no kernel launch; tested by moving
+        2 MiB.
     pageable_memory_access : bool
         HMM or ATS: the GPU can use memory from the system's malloc.
     simulated : bool
@@ -63,5 +66,6 @@ class DeviceInfo:
     driver_version: int
     concurrent_managed_access: Availability
     discard: Availability
+    direct_migration: Availability
     pageable_memory_access: bool
     simulated: bool

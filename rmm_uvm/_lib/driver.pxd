@@ -80,6 +80,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         int driver_version
         availability concurrent_managed_access
         availability discard
+        availability direct_migration
         bool pageable_memory_access
         bool simulated
 

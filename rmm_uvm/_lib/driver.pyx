@@ -64,6 +64,7 @@ cdef class UvmDriver:
             driver_version=info.driver_version,
             concurrent_managed_access=as_availability(info.concurrent_managed_access),
             discard=as_availability(info.discard),
+            direct_migration=as_availability(info.direct_migration),
             pageable_memory_access=info.pageable_memory_access,
             simulated=info.simulated,
         )

@@ -64,6 +64,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
     cdef cppclass residency_settings:
         size_t budget_bytes
         size_t low_bytes
+        bool direct
         size_t piece_bytes
         size_t fetch_bytes
         size_t ahead_bytes

@@ -80,8 +80,9 @@ cdef class Prefetcher:
         if budget is not None:
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
-            settings.piece_bytes = budget.piece_bytes
-            settings.fetch_bytes = budget.fetch_bytes
+            settings.direct = budget.direct
+            settings.piece_bytes = budget.piece_bytes or 0
+            settings.fetch_bytes = budget.fetch_bytes or 0
             settings.ahead_bytes = budget.ahead_bytes
             settings.policy = _POLICIES[budget.policy]
             settings.discard_dead = budget.discard_dead

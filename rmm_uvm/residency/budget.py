@@ -25,8 +25,8 @@ POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
 _BLOCK_BYTES = 2 << 20
 _LEAST_BLOCKS = 4
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
-_LOW_FRACTION = 1 / 32
-_MOST_LOW_BYTES = 512 << 20
+_LOW_FRACTION = 1 / 64
+_MOST_LOW_BYTES = 256 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,12 +52,16 @@ class Budget:
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     low_bytes : int or None
-        Down to which the thread evicts once a request was short of room; by default 1/32 below the
-        budget, at most 512 MiB.
-    piece_bytes : int
-        Largest migration of the thread, bytes; 4 MiB: larger ones hold up kernel launches.
-    fetch_bytes : int
-        Largest migration of what a program waits for, bytes.
+        Down to which the thread evicts once a request was short of room; by default 1/64 below the
+        budget, at most 256 MiB.
+    direct : bool
+        Migrate past libcuda where `DeviceInfo.direct_migration` is available: a migration by
+        libcuda holds up kernel launches.
+    piece_bytes : int or None
+        Largest migration of the thread, bytes; by default 8 MiB where migrations are direct, and
+        4 MiB by libcuda, where larger ones hold up launches more.
+    fetch_bytes : int or None
+        Largest migration of what a program waits for, bytes; by default 32 MiB, and 4 MiB.
     ahead_bytes : int or None
         Look-ahead of what is fetched before its use; by default 1/8 of the budget. What comes early
         drives out what is needed later.
@@ -73,7 +77,7 @@ class Budget:
     --------
     >>> from rmm_uvm.residency import Budget
     >>> Budget(64 << 20).low_bytes
-    65011712
+    66060288
     """
 
     budget_bytes: int
@@ -83,15 +87,16 @@ class Budget:
     ahead: bool = False
     background: bool = True
     low_bytes: int | None = None
-    piece_bytes: int = 2 * _BLOCK_BYTES
-    fetch_bytes: int = 32 * _BLOCK_BYTES
+    direct: bool = True
+    piece_bytes: int | None = None
+    fetch_bytes: int | None = None
     ahead_bytes: int | None = None
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("budget_bytes", "low_bytes", "piece_bytes", "fetch_bytes", "ahead_bytes"):
             value = getattr(self, name)
-            optional = value is None and name in ("low_bytes", "ahead_bytes")
+            optional = value is None and name != "budget_bytes"
             if not optional and (not isinstance(value, int) or isinstance(value, bool)):
                 raise ConfigurationError(f"{name}={shown(value)}: expected a number of bytes")
         if self.policy not in POLICIES:
@@ -118,10 +123,9 @@ class Budget:
                 f"{self.budget_bytes}"
             )
         for name in ("piece_bytes", "fetch_bytes"):
-            if getattr(self, name) < _BLOCK_BYTES:
-                raise ConfigurationError(
-                    f"{name}={shown(getattr(self, name))}: at least a block, {_BLOCK_BYTES}"
-                )
+            value = getattr(self, name)
+            if value is not None and value < _BLOCK_BYTES:
+                raise ConfigurationError(f"{name}={shown(value)}: at least a block, {_BLOCK_BYTES}")
 
 
 def budget_for(

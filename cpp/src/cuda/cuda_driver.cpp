@@ -116,8 +116,11 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
   }
   auto info = read_info(api, device, device_id);
   std::shared_ptr<cuda_driver> driver{new cuda_driver{api, device, context, std::move(info)}};
-  driver->counters_ = counters ? open_kernel_counters(*driver)
-                               : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
+  driver->counters_              = counters ? open_kernel_counters(*driver)
+                                            : std::make_unique<no_counters>("switched off by RMM_UVM_COUNTERS");
+  auto direct                    = direct_migration::open(*driver, linux_system_calls());
+  driver->direct_                = std::move(direct.migration);
+  driver->info_.direct_migration = std::move(direct.opened);
   return {std::move(driver), availability::yes()};
 }
 
@@ -170,6 +173,12 @@ status cuda_driver::prefetch(memory_range range, location where, stream_handle s
                          "cuMemPrefetchAsync"),
                range,
                where);
+}
+
+status cuda_driver::migrate(memory_range range, location where) noexcept
+{
+  if (direct_ == nullptr) { return {status_code::not_supported, 0, "UVM_MIGRATE"}; }
+  return noted(direct_->migrate(range, where), range, where);
 }
 
 status cuda_driver::make_side_stream() noexcept

@@ -11,6 +11,7 @@ namespace {
 
 /** @brief How often the thread looks whether kernels are done that use what could leave. */
 constexpr std::chrono::microseconds marks_period{200};
+constexpr use_tick small_uses_between_marks = 8;
 
 }  // namespace
 
@@ -65,27 +66,43 @@ try {
   count_failure({status_code::out_of_memory, 0, "run_pending"});
 }
 
-void residency_manager::mark(use_tick tick, stream_handle stream) noexcept
-{
-  // Without a mark, what was used last looks in use until a later one is passed.
-  if (auto const result = driver_->mark(tick % mark_count, stream); !result.ok()) {
+/**
+ * @brief Notes how far a stream has got, unless little was used since: a mark takes time.
+ *
+ * A mark lies before the work of the use that is under way, and so tells of those before it.
+ */
+void residency_manager::mark(std::size_t used_bytes, stream_handle stream) noexcept
+try {
+  placed_mark placed{};
+  {
     ledger_view const view{ledger_};
-    count_failure(result);
+    if (used_bytes < va_block_bytes && now_ - marked_ < small_uses_between_marks) { return; }
+    placed  = {now_, marks_++ % mark_count};
+    marked_ = now_;
   }
+  // Without a mark, what was used last looks in use until a later one is passed.
+  auto const result = driver_->mark(placed.number, stream);
+  ledger_view const view{ledger_};
+  if (!result.ok()) {
+    count_failure(result);
+    return;
+  }
+  if (outstanding_.size() == mark_count) { outstanding_.pop_front(); }  // its number is used anew
+  outstanding_.push_back(placed);
+} catch (...) {
+  count_failure_of("mark");
 }
 
 /**
  * @brief Looks how far the device has got.
  *
- * A mark lies before the work of its own use, and so tells of those before it. Of several streams
- * the others' work may not be done: evicting that is slow, not wrong.
+ * Of several streams the others' work may not be done: evicting that is slow, not wrong.
  */
 void residency_manager::look_at_marks() noexcept
 {
-  auto const oldest = now_ > mark_count ? now_ - static_cast<use_tick>(mark_count) : never_used;
-  done_             = std::max(done_, oldest);
-  while (done_ + 1 < now_ && driver_->passed((done_ + 2) % mark_count)) {
-    ++done_;
+  while (!outstanding_.empty() && driver_->passed(outstanding_.front().number)) {
+    done_ = std::max(done_, outstanding_.front().tick - 1);
+    outstanding_.pop_front();
   }
 }
 
@@ -101,10 +118,10 @@ residency_manager::outcome residency_manager::work_once()
     if (short_of_room_) {
       // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
       auto const excess_bytes = resident_bytes - settings_.low_bytes;
-      auto const leaving =
-        choose(view, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
+      auto const leaving      = choose(
+        view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
       if (leaving[0].empty() && leaving[1].empty()) {
-        short_of_room_ = done_ + 1 < now_;
+        short_of_room_ = !outstanding_.empty();
         return short_of_room_ ? outcome::later : outcome::nothing;
       }
       bool const left = leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);
@@ -146,7 +163,7 @@ residency_manager::outcome residency_manager::fetch_ahead()
     next = expected_next(view);
     if (next.range.bytes == 0) { return outcome::nothing; }
     if (counts_.resident_bytes + next.range.bytes > settings_.budget_bytes) {
-      auto const leaving = choose(view, next.range.bytes, candidates::unused_now);
+      auto const leaving = choose(view, next.range.bytes, next.range.bytes, candidates::unused_now);
       // Nothing leaves for it that is expected sooner.
       auto const stays = [&](viewed_block const& each) {
         auto const& block = *each.record;
@@ -155,7 +172,7 @@ residency_manager::outcome residency_manager::fetch_ahead()
       };
       if ((leaving[0].empty() && leaving[1].empty()) ||
           std::any_of(leaving[1].begin(), leaving[1].end(), stays)) {
-        return done_ + 1 < now_ ? outcome::later : outcome::nothing;
+        return !outstanding_.empty() ? outcome::later : outcome::nothing;
       }
       bool const left = leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);
       return left ? outcome::again : outcome::nothing;

@@ -4,10 +4,19 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 namespace rmm_uvm {
 namespace {
+
+[[nodiscard]] std::size_t bytes_of(std::vector<memory_range> const& ranges) noexcept
+{
+  return std::accumulate(
+    ranges.begin(), ranges.end(), std::size_t{0}, [](std::size_t sum, memory_range each) {
+      return sum + each.bytes;
+    });
+}
 
 template <typename Claims>
 [[nodiscard]] std::size_t uncounted_bytes(Claims const& blocks) noexcept
@@ -17,6 +26,18 @@ template <typename Claims>
     if (!each.counted) { bytes += each.range.bytes; }
   }
   return bytes;
+}
+
+/** @brief Adds a block to ranges, each as long as one call may be. */
+void add_block(std::vector<memory_range>& ranges, memory_range block, std::size_t most_bytes)
+{
+  bool const joins = !ranges.empty() && ranges.back().end() == block.address &&
+                     ranges.back().bytes + block.bytes <= most_bytes;
+  if (joins) {
+    ranges.back().bytes += block.bytes;
+  } else {
+    ranges.push_back(block);
+  }
 }
 
 }  // namespace
@@ -164,19 +185,15 @@ void residency_manager::issue(claims const& blocks, stream_handle stream, reason
 try {
   auto const device = location::device(driver_->info().device_id);
   bool const drops  = driver_->info().discard.available;
-  std::vector<memory_range> fresh;
-  std::vector<memory_range> kept;
-  auto const most = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
-  bool ordered    = false;
+  auto const most   = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
+  std::vector<memory_range> fresh;      // nothing in them is anybody's
+  std::vector<memory_range> kept;       // to come with their contents
+  std::vector<memory_range> discarded;  // likewise, but not before their discard
   for (auto const& each : blocks) {
-    ordered        = ordered || each.ordered;
-    auto& ranges   = each.keeps || !drops ? kept : fresh;
-    bool const one = !ranges.empty() && ranges.back().end() == each.range.address &&
-                     (&ranges == &fresh || ranges.back().bytes + each.range.bytes <= most);
-    if (one) {
-      ranges.back().bytes += each.range.bytes;
+    if (!each.keeps && drops) {
+      add_block(fresh, each.range, ~std::size_t{0});
     } else {
-      ranges.push_back(each.range);
+      add_block(each.ordered ? discarded : kept, each.range, most);
     }
   }
   std::size_t fetched_bytes = 0;
@@ -186,7 +203,7 @@ try {
     if (!result.ok()) { failure = result; }
     return result.ok();
   };
-  if (ordered) {
+  if (std::any_of(blocks.begin(), blocks.end(), [](auto const& each) { return each.ordered; })) {
     stream_handle discards = nullptr;
     if (!noted(driver_->own_stream(own_stream_use::discards, discards)) ||
         !noted(driver_->order(stream, discards))) {
@@ -196,15 +213,16 @@ try {
   }
   if (!fresh.empty()) {
     if (noted(driver_->discard_and_prefetch(fresh, device, stream))) {
-      for (auto const& range : fresh) {
-        renewed_bytes += range.bytes;
-      }
+      renewed_bytes = bytes_of(fresh);
     } else {
       // Pages may be discarded and not prefetched, and would fault one by one.
-      kept.insert(kept.end(), fresh.begin(), fresh.end());
+      discarded.insert(discarded.end(), fresh.begin(), fresh.end());
     }
   }
   for (auto const& range : kept) {
+    if (noted(move_now(range, device, stream))) { fetched_bytes += range.bytes; }
+  }
+  for (auto const& range : discarded) {
     if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
   }
   ledger_view const view{ledger_};

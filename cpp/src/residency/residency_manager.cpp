@@ -38,6 +38,10 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     settings_{settings},
     predictor_{make_predictor(settings.policy)}
 {
+  // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
+  bool const direct = moves_directly();
+  if (settings_.piece_bytes == 0) { settings_.piece_bytes = (direct ? 4 : 2) * va_block_bytes; }
+  if (settings_.fetch_bytes == 0) { settings_.fetch_bytes = (direct ? 16 : 2) * va_block_bytes; }
   counts_.budget_bytes = settings_.budget_bytes;
   quiet_bytes_         = driver_->counters().read().device_to_host_bytes;
   foreign_bytes_       = quiet_bytes_;
@@ -85,7 +89,7 @@ epoch_number residency_manager::epoch() noexcept
   return epoch_;
 }
 
-use_tick residency_manager::learn(ledger_view& view, use_event const& event)
+void residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
   auto next_use = no_use;
@@ -108,23 +112,21 @@ use_tick residency_manager::learn(ledger_view& view, use_event const& event)
     block.owner     = owners_;
     block.live_bytes += bytes;
   });
-  return now_;
 }
 
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
-  use_tick tick = never_used;
   {
     ledger_view view{ledger_};
     wait_until_free(view, {&allocation, 1});
-    tick = learn(view, {use_kind::allocate, allocation, allocation.address});
+    learn(view, {use_kind::allocate, allocation, allocation.address});
   }
   if (driver_->capturing(stream) != capture_state::none) {
     await_discards(allocation);
     return;
   }
-  if (under_pressure()) { mark(tick, stream); }
+  if (under_pressure()) { mark(allocation.bytes, stream); }
   bring({&allocation, 1}, allocation, stream, reason::allocation);
   wake();
 } catch (...) {
@@ -186,25 +188,22 @@ void residency_manager::on_touch(std::span<use_event const> uses, stream_handle 
 try {
   if (all_present()) { return; }
   std::vector<memory_range> wanted;
-  use_tick before = never_used;
-  use_tick last   = never_used;
+  std::size_t used_bytes = 0;
   {
     ledger_view view{ledger_};
     for (auto const& use : uses) {
       if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
     }
     wait_until_free(view, wanted);
-    before = last = now_;
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
+      used_bytes += use.range.bytes;
       count_presence(view, use.range);
-      last = learn(view, use);
+      learn(view, use);
     }
   }
   if (wanted.empty() || driver_->capturing(stream) != capture_state::none) { return; }
-  while (before != last) {
-    mark(++before, stream);
-  }
+  mark(used_bytes, stream);
   bring(wanted, {}, stream, reason::use);
   wake();
 } catch (...) {

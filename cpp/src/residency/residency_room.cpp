@@ -75,7 +75,8 @@ bool residency_manager::under_pressure() const noexcept
 
 /** @return what to drop, then what to copy; each may be empty, both are when nothing can leave */
 std::vector<residency_manager::victims> residency_manager::choose(ledger_view& view,
-                                                                  std::size_t bytes,
+                                                                  std::size_t dead_bytes,
+                                                                  std::size_t live_bytes,
                                                                   candidates who) const
 {
   std::vector<victims> found(2);
@@ -100,8 +101,8 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
                                            : leaving_key(settings_.policy, block, now_, foresees);
     live.push_back({key, {&block, range}});
   });
-  take(dead, bytes, found[0], chosen);
-  take(live, bytes, found[1], chosen);
+  take(dead, dead_bytes, found[0], chosen);
+  take(live, live_bytes, found[1], chosen);
   return found;
 }
 
@@ -114,8 +115,8 @@ void residency_manager::make_room(ledger_view& view,
       changed_.wait(view.lock());  // others are at it
       continue;
     }
-    auto const leaving =
-      choose(view, counts_.resident_bytes - leaving_bytes_ - target_bytes, candidates::all);
+    auto const excess_bytes = counts_.resident_bytes - leaving_bytes_ - target_bytes;
+    auto const leaving      = choose(view, excess_bytes, excess_bytes, candidates::all);
     if (leaving[0].empty() && leaving[1].empty()) {
       if (leaving_bytes_ > 0) {
         changed_.wait(view.lock());
@@ -177,13 +178,32 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
   for (auto const& range : ranges) {
     if (!result.ok()) { break; }
-    result = driver_->prefetch(range, location::host(), evictions);
+    result = move_now(range, location::host(), evictions);
   }
   view.lock().lock();
   settle(blocks, result);
   counts_.eviction_calls += ranges.size();
   if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }
   return result.ok();
+}
+
+bool residency_manager::moves_directly() const noexcept
+{
+  return settings_.direct && driver_->info().direct_migration.available;
+}
+
+/** @brief Moves a range, past libcuda where that works; else in the order of `stream`. */
+status residency_manager::move_now(memory_range range,
+                                   location where,
+                                   stream_handle stream) noexcept
+{
+  if (moves_directly()) {
+    auto const result = driver_->migrate(range, where);
+    if (result.ok()) { return result; }
+    ledger_view const view{ledger_};
+    count_failure(result);
+  }
+  return driver_->prefetch(range, where, stream);
 }
 
 void residency_manager::settle(victims const& blocks, status result)

@@ -33,6 +33,7 @@ class ResidencyManager : public testing::Test {
     settings.policy       = policy;
     settings.ahead        = true;
     settings.background   = false;
+    settings.fetch_bytes  = blocks(32);
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
     ledger.add_slab(slab);

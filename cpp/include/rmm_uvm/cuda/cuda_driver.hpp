@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/cuda/cuda_api.hpp>
 #include <rmm_uvm/cuda/cuda_use.hpp>
+#include <rmm_uvm/cuda/direct_migration.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 
@@ -48,6 +49,7 @@ class cuda_driver final : public uvm_driver {
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
+  status migrate(memory_range range, location where) noexcept override;
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
@@ -77,6 +79,7 @@ class cuda_driver final : public uvm_driver {
   CUcontext context_;
   device_info info_;
   std::unique_ptr<migration_counters> counters_;
+  std::unique_ptr<direct_migration> direct_;  // null where it is not available
   std::mutex own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
   std::array<CUevent, mark_count> marks_{};               // likewise

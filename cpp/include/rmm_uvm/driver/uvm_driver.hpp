@@ -28,8 +28,9 @@ struct device_info {
   int driver_version{0};                   ///< CUDA version of the driver, 13000 = 13.0
   availability concurrent_managed_access;  ///< without it: no prefetch, no oversubscribing
   availability discard;                    ///< the discard calls of CUDA 13
-  bool pageable_memory_access{false};      ///< HMM or ATS: system malloc is GPU-accessible
-  bool simulated{false};                   ///< a model, not a GPU
+  availability direct_migration{availability::no("this driver has none")};  ///< `migrate`
+  bool pageable_memory_access{false};  ///< HMM or ATS: system malloc is GPU-accessible
+  bool simulated{false};               ///< a model, not a GPU
 };
 
 /**
@@ -69,6 +70,20 @@ class uvm_driver {
 
   /** @brief Moves the pages of `range` to `where`, in the order of `stream`. Contents are kept. */
   virtual status prefetch(memory_range range, location where, stream_handle stream) noexcept = 0;
+
+  /**
+   * @brief Moves the pages of `range` to `where` now, in no stream's order; returns when it is
+   * done.
+   *
+   * Holds up no launch, which `prefetch` does. Work that uses the pages may be under way. Only
+   * where `info().direct_migration` is available.
+   */
+  virtual status migrate(memory_range range, location where) noexcept
+  {
+    static_cast<void>(range);
+    static_cast<void>(where);
+    return {status_code::not_supported, 0, "migrate"};
+  }
 
   /**
    * @brief Drops the contents of whole pages inside `ranges`, in the order of `stream`.

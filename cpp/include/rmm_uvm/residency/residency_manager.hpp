@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -111,13 +112,19 @@ class residency_manager {
     bool counted;  // was on the device, as of an epoch that has ended
   };
 
+  /** @brief A mark in a stream, behind the work of all uses before `tick`. */
+  struct placed_mark {
+    use_tick tick;
+    std::size_t number;
+  };
+
   using claims     = std::vector<claimed_block>;
   using range_list = std::span<memory_range const>;
   using victims    = std::vector<viewed_block>;
 
   // residency_manager.cpp
   [[nodiscard]] epoch_number epoch() noexcept;
-  [[nodiscard]] use_tick learn(ledger_view& view, use_event const& event);
+  void learn(ledger_view& view, use_event const& event);
   void count_presence(ledger_view& view, memory_range range);
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
@@ -138,13 +145,16 @@ class residency_manager {
   /** @brief Which blocks may leave. */
   enum class candidates : std::uint8_t { all, unused_now };
   [[nodiscard]] std::vector<victims> choose(ledger_view& view,
-                                            std::size_t bytes,
+                                            std::size_t dead_bytes,
+                                            std::size_t live_bytes,
                                             candidates who) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
   void settle(victims const& blocks, status result);
   [[nodiscard]] bool under_pressure() const noexcept;
+  [[nodiscard]] bool moves_directly() const noexcept;
+  status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // migration_thread.cpp
   void run();
@@ -153,7 +163,7 @@ class residency_manager {
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
-  void mark(use_tick tick, stream_handle stream) noexcept;
+  void mark(std::size_t used_bytes, stream_handle stream) noexcept;
   void wake() noexcept;
 
   std::shared_ptr<uvm_driver> driver_;
@@ -165,7 +175,10 @@ class residency_manager {
   std::unique_ptr<use_predictor> predictor_;
   prediction_switch prediction_;
   use_tick now_{never_used};
-  use_tick done_{never_used};  // work up to this use is done, as far as marks tell
+  use_tick done_{never_used};            // work up to this use is done, as far as marks tell
+  use_tick marked_{never_used};          // when the last mark was made
+  std::deque<placed_mark> outstanding_;  // marks that were not seen to be passed
+  std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
   std::size_t leaving_bytes_{0};
   epoch_number epoch_{1};               // ends when bytes leave that were not asked to

@@ -16,12 +16,14 @@ struct residency_settings {
   std::size_t low_bytes{0};     ///< the thread evicts down to this once a request was short of room
 
   /**
-   * One call of an eviction, and of what is fetched ahead. A prefetch call holds a lock of libcuda
-   * that every launch needs: calls of 2 MiB cost a running kernel 4 %, one of 2 GiB makes each
-   * launch wait (measured on an H200).
+   * Move past libcuda where the driver can: a prefetch call of libcuda holds a lock that every
+   * launch needs. Calls of 2 MiB cost a running kernel 4 %, one of 2 GiB makes each launch wait
+   * (measured on an H200).
    */
-  std::size_t piece_bytes{2 * va_block_bytes};
-  std::size_t fetch_bytes{32 * va_block_bytes};  ///< one call for what a program waits for
+  bool direct{true};
+  std::size_t piece_bytes{0};  ///< one call of an eviction, and of what is fetched ahead; 0: 8 MiB
+                               ///< where migrations are direct, 4 MiB else
+  std::size_t fetch_bytes{0};  ///< one call for what a program waits for; 0: 32 MiB and 4 MiB
   /**
    * Look-ahead of what is fetched before its use. What comes early drives out what is needed later
    * and would have stayed: a long look-ahead hides more time and moves more bytes.
@@ -38,13 +40,13 @@ struct residency_settings {
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }
 
-  /** @brief The usual settings for a budget: the low watermark 1/32 below it. */
+  /** @brief The usual settings for a budget: the low watermark 1/64 below it. */
   [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept
   {
     residency_settings settings;
     settings.budget_bytes = budget_bytes;
     settings.ahead_bytes  = budget_bytes / 8;
-    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 32, std::size_t{512} << 20U);
+    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 64, std::size_t{256} << 20U);
     return settings;
   }
 };
