@@ -73,6 +73,7 @@ loaded_cuda_api load_cuda_api()
   resolve.required(api.mem_alloc_managed, "cuMemAllocManaged", 6000);
   resolve.required(api.mem_free, "cuMemFree", 3020);
   resolve.required(api.mem_prefetch_async, "cuMemPrefetchAsync", 12020);
+  resolve.required(api.mem_advise, "cuMemAdvise", 12020);
   resolve.required(api.stream_is_capturing, "cuStreamIsCapturing", 10000);
   resolve.required(api.stream_create, "cuStreamCreate", 2000);
   resolve.required(api.stream_destroy, "cuStreamDestroy", 4000);

@@ -22,6 +22,17 @@ namespace {
   return result;
 }
 
+[[nodiscard]] CUmem_advise as_cuda(memory_advice what) noexcept
+{
+  switch (what) {
+    case memory_advice::read_mostly: return CU_MEM_ADVISE_SET_READ_MOSTLY;
+    case memory_advice::unset_read_mostly: return CU_MEM_ADVISE_UNSET_READ_MOSTLY;
+    case memory_advice::preferred_location: return CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
+    case memory_advice::unset_preferred_location: break;
+  }
+  return CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+}
+
 /** @brief The legacy default stream, which the batch calls refuse (measured: invalid value). */
 [[nodiscard]] bool is_legacy(stream_handle stream) noexcept
 {
@@ -268,6 +279,14 @@ try {
   return noted(is_legacy(stream) ? on_side_stream(stream, call) : call(as_cuda(stream)), ranges);
 } catch (...) {
   return {status_code::out_of_memory, 0, "cuMemDiscardAndPrefetchBatchAsync"};
+}
+
+status cuda_driver::advise(memory_range range, memory_advice what, location where) noexcept
+{
+  context_guard const guard{api_, context_};
+  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  return as_status(api_.mem_advise(range.address, range.bytes, as_cuda(what), as_cuda(where)),
+                   "cuMemAdvise");
 }
 
 status cuda_driver::order(stream_handle later, stream_handle earlier) noexcept

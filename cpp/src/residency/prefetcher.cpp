@@ -22,13 +22,13 @@ namespace {
 }  // namespace
 
 prefetcher::prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch_source> epochs)
-  : driver_{std::move(driver)}, epochs_{std::move(epochs)}
+  : driver_{std::move(driver)}, epochs_{std::move(epochs)}, adviser_{driver_, ledger_}
 {
 }
 
 void prefetcher::keep_budget(residency_settings const& settings)
 {
-  manager_ = std::make_unique<residency_manager>(driver_, ledger_, settings);
+  manager_ = std::make_unique<residency_manager>(driver_, ledger_, settings, &adviser_);
 }
 
 bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
@@ -98,8 +98,9 @@ try {
 
 void prefetcher::on_slab_free(std::uintptr_t address) noexcept
 {
-  if (manager_ != nullptr) {
-    if (auto const slab = ledger_.slab_of(address)) { manager_->on_slab_free(*slab); }
+  if (auto const slab = ledger_.slab_of(address)) {
+    adviser_.forget(*slab);
+    if (manager_ != nullptr) { manager_->on_slab_free(*slab); }
   }
   ledger_.remove_slab(address);
 }
@@ -153,14 +154,22 @@ bool prefetcher::on_dead(std::span<memory_range const> blocks, stream_handle str
 }
 
 void prefetcher::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
-{
+try {
   if (manager_ != nullptr) {
     manager_->on_touch(uses, stream);
     return;
   }
   for (auto const& use : uses) {
-    bring(use.range, stream);
+    if (advised_bytes() == 0) {
+      bring(use.range, stream);
+      continue;
+    }
+    for (auto const& part : adviser_.without_preferred_host(use.range)) {
+      bring(part, stream);
+    }
   }
+} catch (...) {  // a list of ranges could not be built: the pages come by fault
+  counts_.add_failure({status_code::out_of_memory, 0, "on_touch"});
 }
 
 void prefetcher::bring(memory_range range, stream_handle stream) noexcept
@@ -191,11 +200,24 @@ std::size_t prefetcher::evict(memory_range range, stream_handle stream) noexcept
   if (begin >= end || !may_issue({begin, 0}, stream)) { return 0; }
   memory_range const whole{begin, end - begin};
   ledger_.doubt(whole);
-  if (auto const result = driver_->prefetch(whole, location::host(), stream); !result.ok()) {
-    counts_.add_failure(result);
+  auto const left = adviser_.to_host(std::span{&whole, 1}, stream);
+  if (!left.advised.ok()) { counts_.add_failure(left.advised); }
+  if (!left.moved.ok()) {
+    counts_.add_failure(left.moved);
     return 0;
   }
   return whole.bytes;
+}
+
+advice_outcome prefetcher::advise(memory_range range, advice_change change) noexcept
+{
+  auto const outcome = adviser_.advise(range, change);
+  if (!driver_->info().concurrent_managed_access.available) {
+    counts_.add_skip(skip_reason::no_concurrent_managed_access);
+  } else if (!outcome.failure.ok()) {
+    counts_.add_failure(outcome.failure);
+  }
+  return outcome;
 }
 
 bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch)

@@ -69,6 +69,9 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       bool const there = block.place == block_place::device;
       if (there && !block.discarded && block.on_device_as_of == as_of) { return; }
       if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
+      // What belongs to the host is read through a mapping: it comes only when asked for.
+      bool const called = why == reason::asked || why == reason::allocation;
+      if (block.preferred == preferred_place::host && !called && !block.discarded) { return; }
       // Contents of a new allocation are dead by definition; beside it others may live.
       missing.push_back({&block, whole, !allocation.covers(whole), block.discarded, there});
     });

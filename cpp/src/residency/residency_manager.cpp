@@ -32,10 +32,12 @@ namespace {
 
 residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                                      residency_ledger& ledger,
-                                     residency_settings settings)
+                                     residency_settings settings,
+                                     memory_adviser* adviser)
   : driver_{std::move(driver)},
     ledger_{ledger},
     settings_{settings},
+    adviser_{adviser},
     predictor_{make_predictor(settings.policy)}
 {
   // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
@@ -213,7 +215,7 @@ try {
 void residency_manager::prefetch(memory_range range, stream_handle stream) noexcept
 try {
   if (range.bytes == 0) { return; }
-  bring({&range, 1}, {}, stream, reason::use);
+  bring({&range, 1}, {}, stream, reason::asked);
 } catch (...) {
   count_failure_of("prefetch");
 }

@@ -176,11 +176,19 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   view.lock().unlock();
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
-  for (auto const& range : ranges) {
-    if (!result.ok()) { break; }
-    result = move_now(range, location::host(), evictions);
+  status advised;
+  if (result.ok() && adviser_ != nullptr && adviser_->advised_bytes() > 0) {
+    auto const left = adviser_->to_host(ranges, evictions);
+    result          = left.moved;
+    advised         = left.advised;
+  } else {
+    for (auto const& range : ranges) {
+      if (!result.ok()) { break; }
+      result = move_now(range, location::host(), evictions);
+    }
   }
   view.lock().lock();
+  if (!advised.ok()) { count_failure(advised); }
   settle(blocks, result);
   counts_.eviction_calls += ranges.size();
   if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }

@@ -24,6 +24,18 @@ constexpr std::uint64_t only_stream = 0;
   return where.is_host() ? uvm_model::host : 0;
 }
 
+/** @brief The model's name for advice. */
+[[nodiscard]] constexpr advice modelled(memory_advice what) noexcept
+{
+  switch (what) {
+    case memory_advice::read_mostly: return advice::read_mostly;
+    case memory_advice::unset_read_mostly: return advice::unset_read_mostly;
+    case memory_advice::preferred_location: return advice::preferred_location;
+    case memory_advice::unset_preferred_location: break;
+  }
+  return advice::unset_preferred_location;
+}
+
 }  // namespace
 
 void simulated_device::wipe(memory_range range)
@@ -79,6 +91,22 @@ try {
   return noted({}, ranges);
 } catch (...) {
   return failed(status_code::out_of_memory, "discard_and_prefetch");
+}
+
+status simulated_device::advise(memory_range range, memory_advice what, location where) noexcept
+try {
+  std::lock_guard const lock{mutex_};
+  if (auto const failure = injected("advise")) { return *failure; }
+  if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "advise"); }
+  return finish(model_.advise(range, modelled(what), place(where)));
+} catch (...) {
+  return failed(status_code::out_of_memory, "advise");
+}
+
+block_policy simulated_device::advised(std::uintptr_t address) const noexcept
+{
+  std::lock_guard const lock{mutex_};
+  return model_.advised(address);
 }
 
 status simulated_device::touch(memory_range range, bool write) noexcept

@@ -135,6 +135,14 @@ std::optional<uvm_model::block_span> uvm_model::find(memory_range range, bool in
   return block_span{it->second.first_block, first, std::max(first, last)};
 }
 
+block_policy uvm_model::advised(std::uintptr_t address) const noexcept
+{
+  auto const found = find({address, 1}, false);
+  if (!found) { return {}; }
+  auto const block = found->base_block + found->first_page / pages_per_block;
+  return blocks_.policy(static_cast<std::uint32_t>(block));
+}
+
 std::optional<memory_range> uvm_model::range_of(std::uintptr_t address) const noexcept
 {
   auto it = ranges_.upper_bound(address);

@@ -44,6 +44,10 @@ std::vector<seam_call> const& seam_calls()
     {"cuMemFree", [](uvm_driver& driver) { return driver.free_managed(range.address); }},
     {"cuMemPrefetchAsync",
      [](uvm_driver& driver) { return driver.prefetch(range, location::device(0), user_stream); }},
+    {"cuMemAdvise",
+     [](uvm_driver& driver) {
+       return driver.advise(range, memory_advice::read_mostly, location::host());
+     }},
     {"cuMemDiscardBatchAsync",
      [](uvm_driver& driver) { return driver.discard(std::span{&range, 1}, user_stream); }},
     {"cuMemDiscardAndPrefetchBatchAsync",
@@ -168,6 +172,24 @@ TEST_F(CudaDriver, PrefetchNamesDeviceOrHost)
   EXPECT_TRUE(driver->prefetch(range, location::host(), user_stream).ok());
   EXPECT_EQ(fake.target.type, CU_MEM_LOCATION_TYPE_HOST);
   EXPECT_EQ(fake.batch, (std::vector<fake_cuda::batch_entry>{{range.address, range.bytes}}));
+}
+
+TEST_F(CudaDriver, AdviceNamesWhatAndWhere)
+{
+  std::vector<std::pair<memory_advice, CUmem_advise>> const names{
+    {memory_advice::read_mostly, CU_MEM_ADVISE_SET_READ_MOSTLY},
+    {memory_advice::unset_read_mostly, CU_MEM_ADVISE_UNSET_READ_MOSTLY},
+    {memory_advice::preferred_location, CU_MEM_ADVISE_SET_PREFERRED_LOCATION},
+    {memory_advice::unset_preferred_location, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION},
+  };
+  for (auto const& [ours, cudas] : names) {
+    EXPECT_TRUE(driver->advise(range, ours, location::device(0)).ok());
+    EXPECT_EQ(fake.advice, cudas);
+    EXPECT_EQ(fake.target.type, CU_MEM_LOCATION_TYPE_DEVICE);
+    EXPECT_EQ(fake.batch, (std::vector<fake_cuda::batch_entry>{{range.address, range.bytes}}));
+  }
+  EXPECT_TRUE(driver->advise(range, memory_advice::preferred_location, location::host()).ok());
+  EXPECT_EQ(fake.target.type, CU_MEM_LOCATION_TYPE_HOST);
 }
 
 TEST_F(CudaDriver, CaptureStatesAreToldApart)

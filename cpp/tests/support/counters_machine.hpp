@@ -63,6 +63,7 @@ class moving_driver final : public uvm_driver {
   {
     return {};
   }
+  status advise(memory_range, memory_advice, location) noexcept override { return {}; }
   status order(stream_handle, stream_handle) noexcept override { return {}; }
   status own_stream(own_stream_use, stream_handle&) noexcept override { return {}; }
   status mark(std::size_t, stream_handle) noexcept override { return {}; }

@@ -85,7 +85,8 @@ class fake_cuda {
   bool called_without_context{false};  ///< a call came that found no context
   bool called_in_strict_mode{false};   ///< a call came while capture checks were not relaxed
   std::vector<batch_entry> batch;      ///< ranges of the last batch call
-  CUmemLocation target{};              ///< of the last prefetch, single or batch
+  CUmemLocation target{};              ///< of the last prefetch, single or batch, or advice
+  CUmem_advise advice{};               ///< the last one
   unsigned attach_flags{0};            ///< of the last managed allocation
   unsigned side_stream_flags{0};       ///< the side stream was made with
   std::uintptr_t events{0};            ///< made so far
@@ -167,6 +168,13 @@ inline cuda::cuda_api fake_cuda::api()
       active->batch  = {{address, bytes}};
       active->target = where;
       return active->answer_in_context("cuMemPrefetchAsync", name_of(stream));
+    };
+  api.mem_advise =
+    [](CUdeviceptr address, std::size_t bytes, CUmem_advise what, CUmemLocation where) {
+      active->batch  = {{address, bytes}};
+      active->target = where;
+      active->advice = what;
+      return active->answer_in_context("cuMemAdvise");
     };
   api.stream_is_capturing = [](CUstream stream, CUstreamCaptureStatus* state) {
     *state = active->capture;

@@ -46,16 +46,18 @@ class fake_counters final : public migration_counters {
 
 /** @brief One call that reached the driver. */
 struct driver_call {
-  std::string name;                  ///< the member function
-  std::vector<memory_range> ranges;  ///< what it was asked for
-  stream_handle stream{nullptr};     ///< in the order of which stream
-  int device_id{location::host_id};  ///< where to
+  std::string name;                       ///< the member function
+  std::vector<memory_range> ranges;       ///< what it was asked for
+  stream_handle stream{nullptr};          ///< in the order of which stream
+  int device_id{location::host_id};       ///< where to
+  std::optional<memory_advice> advice{};  ///< what was advised
 
   friend bool operator==(driver_call const&, driver_call const&) = default;
   /** @brief How GoogleTest shows a call. */
   friend std::ostream& operator<<(std::ostream& out, driver_call const& call)
   {
     out << call.name << " in " << call.stream << " to " << call.device_id;
+    if (call.advice) { out << " advice " << static_cast<int>(*call.advice); }
     for (auto const& range : call.ranges) {
       out << " [" << std::hex << range.address << ", " << range.end() << std::dec << ')';
     }
@@ -123,6 +125,10 @@ class recording_driver final : public uvm_driver {
     return noted(
       record({"discard_and_prefetch", {ranges.begin(), ranges.end()}, stream, where.device_id}),
       ranges);
+  }
+  status advise(memory_range range, memory_advice what, location where) noexcept override
+  {
+    return record({"advise", {range}, nullptr, where.device_id, what});
   }
   status order(stream_handle later, stream_handle earlier) noexcept override
   {

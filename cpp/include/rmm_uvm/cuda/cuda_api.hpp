@@ -33,6 +33,7 @@ struct cuda_api {
   PFN_cuMemAllocManaged_v6000 mem_alloc_managed{};
   PFN_cuMemFree_v3020 mem_free{};
   PFN_cuMemPrefetchAsync_v12020 mem_prefetch_async{};
+  PFN_cuMemAdvise_v12020 mem_advise{};
   PFN_cuStreamIsCapturing_v10000 stream_is_capturing{};
   PFN_cuStreamCreate_v2000 stream_create{};
   PFN_cuStreamDestroy_v4000 stream_destroy{};

@@ -54,6 +54,7 @@ class cuda_driver final : public uvm_driver {
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
                               stream_handle stream) noexcept override;
+  status advise(memory_range range, memory_advice what, location where) noexcept override;
   status order(stream_handle later, stream_handle earlier) noexcept override;
   status own_stream(own_stream_use which, stream_handle& stream) noexcept override;
   status mark(std::size_t number, stream_handle stream) noexcept override;

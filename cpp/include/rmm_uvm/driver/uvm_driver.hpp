@@ -5,6 +5,7 @@
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/command_totals.hpp>
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/driver/memory_advice.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
 
@@ -98,6 +99,16 @@ class uvm_driver {
   virtual status discard_and_prefetch(std::span<memory_range const> ranges,
                                       location where,
                                       stream_handle stream) noexcept = 0;
+
+  /**
+   * @brief Tells the driver what to do with the pages of `range` from now on; contents are kept.
+   *
+   * At once, not in the order of any stream; work in flight may use the pages. Advice is about
+   * addresses, and stays until it is taken back or the memory is freed.
+   * @param range whole blocks: advice about a part would split a block for good
+   * @param where for `preferred_location`; ignored otherwise
+   */
+  virtual status advise(memory_range range, memory_advice what, location where) noexcept = 0;
 
   /**
    * @brief Makes work that is issued to `later` from now on wait for what was issued to `earlier`.

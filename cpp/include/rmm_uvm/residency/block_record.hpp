@@ -21,6 +21,9 @@ enum class block_place : std::uint8_t {
   host      ///< evicted to host memory
 };
 
+/** @brief Where pages belong, if a user said so. */
+enum class preferred_place : std::uint8_t { none, device, host };
+
 /**
  * @brief What is known of one VA block of a slab.
  *
@@ -43,6 +46,14 @@ struct block_record {
   bool busy{false};       ///< a call about it is under way: whoever wants it waits
   bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
 
+  bool read_mostly{false};  ///< advised: readers get copies, a prefetch copies and does not move
+  preferred_place preferred{preferred_place::none};  ///< advised
+
+  /** @brief True when a user advised the driver about it. */
+  [[nodiscard]] bool advised() const noexcept
+  {
+    return read_mostly || preferred != preferred_place::none;
+  }
   /** @brief True when it may be told to go elsewhere. */
   [[nodiscard]] bool movable() const noexcept { return !busy && pins == 0 && holds == 0; }
   /** @brief True when no live byte is in it. */

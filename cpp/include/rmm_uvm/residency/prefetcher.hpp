@@ -5,6 +5,7 @@
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
+#include <rmm_uvm/residency/memory_adviser.hpp>
 #include <rmm_uvm/residency/prefetch_policy.hpp>
 #include <rmm_uvm/residency/prefetch_statistics.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
@@ -56,6 +57,10 @@ class prefetcher {
   /** @brief Takes note of a free, before the memory can be handed out again. */
   void on_free(memory_range allocation, stream_handle stream) noexcept
   {
+    // Advice is about addresses, and these may be handed out again.
+    if (auto const taken = adviser_.take_back(allocation); !taken.ok()) {
+      counts_.add_failure(taken);
+    }
     if (manager_ != nullptr) { manager_->on_free(allocation, stream); }
   }
 
@@ -74,6 +79,14 @@ class prefetcher {
    * @return bytes that were sent
    */
   std::size_t evict(memory_range range, stream_handle stream) noexcept;
+
+  /**
+   * @brief Advises the driver about the blocks that lie wholly in `range`, until any is freed.
+   * @param range live memory of one user
+   */
+  advice_outcome advise(memory_range range, advice_change change) noexcept;
+  /** @brief Bytes of the blocks that something is advised about. */
+  [[nodiscard]] std::size_t advised_bytes() const noexcept { return adviser_.advised_bytes(); }
 
   /**
    * @brief Drops the contents of blocks that hold no live byte, so that evicting them copies
@@ -118,6 +131,7 @@ class prefetcher {
   std::shared_ptr<uvm_driver> driver_;
   std::unique_ptr<epoch_source> epochs_;
   residency_ledger ledger_;
+  memory_adviser adviser_;
   prefetch_counts counts_;
   std::unique_ptr<residency_manager> manager_;  // last: its thread uses the rest
 };

@@ -5,6 +5,7 @@
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
+#include <rmm_uvm/residency/memory_adviser.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
 #include <rmm_uvm/residency/use_predictor.hpp>
@@ -48,10 +49,13 @@ class residency_manager {
    * @param driver what is commanded
    * @param ledger of the slabs of that driver, which nobody else marks; outlives this object
    * @param settings checked by the caller
+   * @param adviser knows what users advised about that ledger's blocks; outlives this object. Null:
+   *        nobody advises
    */
   residency_manager(std::shared_ptr<uvm_driver> driver,
                     residency_ledger& ledger,
-                    residency_settings settings);
+                    residency_settings settings,
+                    memory_adviser* adviser = nullptr);
   residency_manager(residency_manager const&)            = delete;
   residency_manager& operator=(residency_manager const&) = delete;
   residency_manager(residency_manager&&)                 = delete;
@@ -103,7 +107,7 @@ class residency_manager {
   [[nodiscard]] bool all_present() const noexcept;
 
  private:
-  enum class reason : std::uint8_t { allocation, use, ahead };
+  enum class reason : std::uint8_t { allocation, use, asked, ahead };
   struct claimed_block {
     block_record* record;
     memory_range range;
@@ -169,6 +173,7 @@ class residency_manager {
   std::shared_ptr<uvm_driver> driver_;
   residency_ledger& ledger_;
   residency_settings settings_;
+  memory_adviser* adviser_;
   std::mutex room_;  // one at a time makes room; taken before the ledger's lock
 
   // Under the ledger's lock.

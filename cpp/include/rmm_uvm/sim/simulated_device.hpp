@@ -87,6 +87,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
                               stream_handle stream) noexcept override;
+  status advise(memory_range range, memory_advice what, location where) noexcept override;
   status order(stream_handle later, stream_handle earlier) noexcept override;
   status own_stream(own_stream_use which, stream_handle& stream) noexcept override;
   status mark(std::size_t number, stream_handle stream) noexcept override;
@@ -147,6 +148,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] simulated_statistics statistics() const noexcept;
   /** @brief Bytes of a managed range that reside on the device. */
   [[nodiscard]] std::size_t resident_bytes(memory_range range) const noexcept;
+  /** @brief What was advised about the block that an address is in. */
+  [[nodiscard]] block_policy advised(std::uintptr_t address) const noexcept;
 
   /** @brief Lets the call after `skip` further ones of that name answer `failure`. For tests. */
   void fail_call(std::string_view call, status failure, unsigned skip);

@@ -164,6 +164,8 @@ class uvm_model {
   }
   /** @brief Bytes of a range that reside on a GPU, or on the host. */
   [[nodiscard]] std::size_t resident_bytes(memory_range range, int where) const noexcept;
+  /** @brief What was advised about the block that an address is in; nothing for other memory. */
+  [[nodiscard]] block_policy advised(std::uintptr_t address) const noexcept;
   /** @brief The managed range that an address is in; nullopt for none. */
   [[nodiscard]] std::optional<memory_range> range_of(std::uintptr_t address) const noexcept;
   /** @brief Calls back for the whole pages of a range; `inward` leaves out those it cuts. */

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Advice with and without a budget, on the simulated device: what moves, what stays, what is left.
+#include "../support/blocks.hpp"
+
+#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/sim/simulated_device.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::blocks;
+
+constexpr advice_change reads         = {true, std::nullopt};
+constexpr advice_change to_be_on_host = {std::nullopt, preferred_place::host};
+
+class AdvisedEviction : public testing::TestWithParam<bool> {
+ protected:
+  /** @brief A slab of 16 blocks, and with a budget one of 4. */
+  void make(bool with_budget)
+  {
+    sim::simulated_device_config config;
+    config.capacity_bytes = blocks(32);
+    device                = std::make_shared<sim::simulated_device>(config);
+    prefetcher = std::make_unique<rmm_uvm::prefetcher>(device, make_epoch_source(*device));
+    if (with_budget) {
+      auto settings       = residency_settings::of(blocks(4));
+      settings.policy     = eviction_policy::fifo;
+      settings.background = false;
+      prefetcher->keep_budget(settings);
+    }
+    ASSERT_TRUE(device->allocate_managed(blocks(16), base).ok());
+    prefetcher->on_slab({base, blocks(16)}, nullptr, prefetch_mode::automatic);
+  }
+  [[nodiscard]] memory_range at(std::size_t first, std::size_t count) const
+  {
+    return tests::block_range(base, first, count);
+  }
+  /** @brief Hands out memory, and a kernel writes it. */
+  void allocate(std::size_t first, std::size_t count)
+  {
+    static_cast<void>(prefetcher->on_allocate(at(first, count), nullptr, prefetch_mode::automatic));
+    ASSERT_TRUE(device->touch(at(first, count), true).ok());
+  }
+  void touch(std::size_t first, std::size_t count)
+  {
+    prefetcher->on_touch(at(first, count), at(first, 1).address, nullptr);
+  }
+  [[nodiscard]] std::uint64_t to_host() const { return device->statistics().device_to_host_bytes; }
+  [[nodiscard]] std::size_t on_device(std::size_t first, std::size_t count) const
+  {
+    return device->resident_bytes(at(first, count));
+  }
+  [[nodiscard]] bool reads_mostly(std::size_t block) const
+  {
+    return device->advised(at(block, 1).address).read_mostly;
+  }
+
+  std::shared_ptr<sim::simulated_device> device;
+  std::unique_ptr<rmm_uvm::prefetcher> prefetcher;
+  std::uintptr_t base{0};
+};
+
+TEST_P(AdvisedEviction, OfReadMostlyMemoryLeavesNoCopyOnTheDeviceAndMovesItOnce)
+{
+  make(GetParam());
+  allocate(0, 2);
+  EXPECT_EQ(prefetcher->advise(at(0, 2), reads).advised_bytes, blocks(2));
+  auto const before = to_host();
+  EXPECT_EQ(prefetcher->evict(at(0, 2), nullptr), blocks(2));
+  EXPECT_EQ(to_host() - before, blocks(2));
+  EXPECT_EQ(on_device(0, 2), 0U);
+  EXPECT_TRUE(reads_mostly(0));
+  touch(0, 2);  // a copy comes, and the host's stays
+  EXPECT_EQ(on_device(0, 2), blocks(2));
+  EXPECT_EQ(prefetcher->evict(at(0, 2), nullptr), blocks(2));
+  EXPECT_EQ(to_host() - before, blocks(2));  // nothing moved the second time
+  EXPECT_EQ(on_device(0, 2), 0U);
+}
+
+TEST_P(AdvisedEviction, OfOtherMemoryMovesItEveryTime)  // the twin
+{
+  make(GetParam());
+  allocate(0, 2);
+  auto const before = to_host();
+  for (std::uint64_t round = 1; round < 3; ++round) {
+    EXPECT_EQ(prefetcher->evict(at(0, 2), nullptr), blocks(2));
+    EXPECT_EQ(to_host() - before, round * blocks(2));
+    touch(0, 2);
+  }
+}
+
+TEST_P(AdvisedEviction, OfWrittenReadMostlyMemoryMovesItAgain)
+{
+  make(GetParam());
+  allocate(0, 1);
+  prefetcher->advise(at(0, 1), reads);
+  prefetcher->evict(at(0, 1), nullptr);
+  touch(0, 1);
+  auto const before = to_host();
+  ASSERT_TRUE(device->touch(at(0, 1), true).ok());  // takes the host's copy away
+  prefetcher->evict(at(0, 1), nullptr);
+  EXPECT_EQ(to_host() - before, blocks(1));
+}
+
+TEST_P(AdvisedEviction, WhatBelongsToTheHostComesWhenAskedForAndNotByATouch)
+{
+  make(GetParam());
+  allocate(0, 2);
+  EXPECT_EQ(prefetcher->advise(at(0, 1), to_be_on_host).advised_bytes, blocks(1));
+  EXPECT_EQ(on_device(0, 2), blocks(2));  // advice moves nothing
+  prefetcher->evict(at(0, 2), nullptr);
+  touch(0, 2);
+  EXPECT_EQ(on_device(0, 1), 0U);
+  EXPECT_EQ(on_device(1, 1), blocks(1));
+  ASSERT_TRUE(device->touch(at(0, 1), false).ok());  // a kernel reads it where it is
+  EXPECT_EQ(on_device(0, 1), 0U);
+  prefetcher->bring(at(0, 1), nullptr);
+  EXPECT_EQ(on_device(0, 1), blocks(1));
+}
+
+TEST_P(AdvisedEviction, FreedMemoryIsHandedOutWithoutAdviceAndComesWhole)
+{
+  make(GetParam());
+  allocate(0, 4);
+  prefetcher->advise(at(0, 4), {true, preferred_place::host});
+  prefetcher->evict(at(0, 4), nullptr);
+  prefetcher->bring(at(0, 4), nullptr);
+  prefetcher->on_free(at(0, 4), nullptr);
+  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
+  for (std::size_t block = 0; block < 4; ++block) {
+    EXPECT_FALSE(reads_mostly(block));
+    EXPECT_EQ(device->advised(at(block, 1).address).preferred, sim::block_policy::nowhere);
+  }
+  static_cast<void>(prefetcher->on_allocate(at(0, 4), nullptr, prefetch_mode::automatic));
+  EXPECT_EQ(on_device(0, 4), blocks(4));  // also where the copy that stayed was the host's
+  auto const faults = device->statistics().gpu_faults;
+  ASSERT_TRUE(device->touch(at(0, 4), true).ok());
+  EXPECT_EQ(device->statistics().gpu_faults, faults);
+}
+
+TEST_P(AdvisedEviction, SlabThatGoesBackLeavesNothingAdvised)
+{
+  make(GetParam());
+  allocate(0, 4);
+  prefetcher->advise(at(0, 4), reads);
+  prefetcher->on_slab_free(base);
+  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(WithAndWithoutABudget, AdvisedEviction, testing::Bool());
+
+TEST_F(AdvisedEviction, ForABudgetOfReadMostlyMemoryMovesNothing)
+{
+  make(true);
+  allocate(0, 4);
+  prefetcher->advise(at(0, 4), reads);
+  allocate(4, 4);  // the first four leave, and are copied: nobody else has them
+  EXPECT_EQ(on_device(0, 4), 0U);
+  prefetcher->on_free(at(4, 4), nullptr);
+  touch(0, 4);
+  EXPECT_EQ(on_device(0, 4), blocks(4));
+  auto const before = to_host();
+  allocate(8, 4);
+  EXPECT_EQ(on_device(0, 4), 0U);
+  EXPECT_EQ(to_host(), before);
+  EXPECT_EQ(prefetcher->manager()->statistics().resident_bytes, blocks(4));
+}
+
+TEST_F(AdvisedEviction, BudgetHoldsOnTheDeviceWhileReadMostlyMemoryComesAndGoes)
+{
+  make(true);
+  allocate(0, 4);
+  allocate(4, 4);
+  prefetcher->advise(at(0, 8), reads);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t first : {0U, 2U, 4U, 6U}) {
+      touch(first, 2);
+      ASSERT_TRUE(device->touch(at(first, 2), false).ok());
+      EXPECT_LE(on_device(0, 16), blocks(4));
+    }
+  }
+}
+
+TEST_F(AdvisedEviction, FromManyThreadsLeavesNothingAdvisedThatIsFreed)
+{
+  make(true);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (std::size_t mine = 0; mine < 4; ++mine) {
+    threads.emplace_back([&, mine] {
+      for (int round = 0; round < 50; ++round) {
+        auto const range = at(4 * mine, 2);
+        static_cast<void>(prefetcher->on_allocate(range, nullptr, prefetch_mode::automatic));
+        if (prefetcher->advise(range, {true, preferred_place::device}).advised_bytes != blocks(2)) {
+          ++wrong;
+        }
+        prefetcher->evict(range, nullptr);
+        prefetcher->on_touch(range, range.address, nullptr);
+        prefetcher->on_free(range, nullptr);
+        if (reads_mostly(4 * mine) || reads_mostly(4 * mine + 1)) { ++wrong; }
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
+  EXPECT_EQ(prefetcher->manager()->statistics().failed_calls, 0U);
+}
+
+}  // namespace
+}  // namespace rmm_uvm
