@@ -188,7 +188,8 @@ departure memory_adviser::to_host(std::span<memory_range const> ranges,
       return {no_memory, {}};
     }
     for (auto const& run : copied) {
-      done.moved = tell(run, {false, std::nullopt});
+      // Stays entered: whoever frees it meanwhile must find it, and waits for its turn.
+      done.moved = driver_->advise(run, memory_advice::unset_read_mostly, location::host());
       if (!done.moved.ok()) { break; }
     }
     if (copied.empty()) { lock.unlock(); }

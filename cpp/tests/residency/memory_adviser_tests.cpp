@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -214,6 +216,22 @@ TEST_F(MemoryAdviser, AdviceThatCannotBeGivenAnewIsLostAndSaysSo)
   auto const left = adviser.to_host(std::vector{at(0, 2)}, stream);
   EXPECT_TRUE(left.moved.ok());
   EXPECT_EQ(left.advised.native_error, 999);
+  EXPECT_EQ(adviser.advised_bytes(), 0U);
+}
+
+TEST_F(MemoryAdviser, WhatIsFreedWhileItLeavesHasNoAdviceAfterwards)
+{
+  adviser.advise(at(0, 2), reads);
+  std::future<status> freed;
+  driver->on_call = [&](driver_call const& call) {
+    if (call.name != "synchronize") { return; }
+    // Its advice is taken back just now, for a moment: who frees must not take that for none.
+    freed = std::async(std::launch::async, [&] { return adviser.take_back(at(0, 2)); });
+    freed.wait_for(std::chrono::milliseconds{100});
+  };
+  EXPECT_TRUE(adviser.to_host(std::vector{at(0, 2)}, stream).moved.ok());
+  EXPECT_TRUE(freed.get().ok());
+  EXPECT_EQ(driver->take_calls().back(), told(at(0, 2), memory_advice::unset_read_mostly));
   EXPECT_EQ(adviser.advised_bytes(), 0U);
 }
 
