@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rmm_uvm import ipc, mr
     from rmm_uvm.drivers import cuda_driver, simulated_device
-    from rmm_uvm.hints import evict, pin, prefetch, touch
+    from rmm_uvm.hints import advise, evict, pin, prefetch, touch
     from rmm_uvm.install import current_installation, reinitialize, restore
     from rmm_uvm.installed_pools import residency_statistics
     from rmm_uvm.planner import plan
@@ -30,6 +30,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "__version__",
+    "advise",
     "cuda_driver",
     "current_installation",
     "evict",
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "advise": "hints",
     "cuda_driver": "drivers",
     "current_installation": "install",
     "evict": "hints",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Hints: what is about to be used, what is not, and what shall stay.
+"""Hints: what is about to be used, what is not, what shall stay, and what the driver shall know.
 
 Covers finding the pool that memory is of, and telling it. Does not cover what the pool does with
 it; see docs/residency.md.
@@ -11,20 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import rmm
 
 from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.installed_pools import managed_pools
+from rmm_uvm.messages import shown
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency.memory_of import memory_of
 from rmm_uvm.residency.region import Region, joined
 from rmm_uvm.residency.streams import stream_handle
 
-__all__ = ["Hinted", "evict", "pin", "prefetch", "touch"]
+__all__ = ["Advised", "Hinted", "advise", "evict", "pin", "prefetch", "touch"]
 
 _BLOCK_BYTES = 2 << 20
+_PLACES = ("device", "host", "none")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,36 @@ class Hinted:
     @property
     def stayed_bytes(self) -> int:  # noqa: D102 - among the attributes above
         return self.nbytes - self.moved_bytes - self.left_bytes
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What came of `advise`. All sizes are of the object's own bytes, each counted once.
+
+    Attributes
+    ----------
+    nbytes : int
+        Of the object's memory in managed pools of ours.
+    advised_bytes : int
+        About which the driver took all of the advice: blocks that lie wholly in the object's
+        memory.
+    left_bytes : int
+        At the ends of buffers, in blocks that other allocations may share. Nothing was said about
+        them, so that no neighbour is advised.
+    reason : str
+        Why the driver did not take it about the rest; empty where there is none. About that,
+        nothing is advised any more.
+    """
+
+    nbytes: int
+    advised_bytes: int
+    left_bytes: int
+    reason: str = ""
+
+    @property
+    def refused_bytes(self) -> int:
+        """Of blocks of its own about which the driver did not take the advice."""
+        return self.nbytes - self.advised_bytes - self.left_bytes
 
 
 def touch(
@@ -170,6 +203,75 @@ def evict(
     return Hinted(nbytes, moved_bytes, left_bytes)
 
 
+def advise(
+    thing: object,
+    *,
+    read_mostly: bool | None = None,
+    preferred: Literal["device", "host", "none"] | None = None,
+    mr: rmm.mr.DeviceMemoryResource | None = None,
+) -> Advised:
+    """Tell the driver how an object's memory is used, until it is told otherwise or it is freed.
+
+    Parameters
+    ----------
+    thing : object
+        As for `touch`.
+    read_mostly : bool, optional
+        True: who reads gets a copy, and the others stay. Evicting what the host has a copy of then
+        moves nothing. A write takes all other copies away, a page at a time: it is for data that
+        are written once, before. False takes it back; None leaves it as it is.
+    preferred : {"device", "host", "none"}, optional
+        Where the memory belongs. "host": kernels read and write it where it is, through a mapping,
+        once it is on the host; `touch` and look-ahead do not bring it in, `prefetch` does.
+        "device": the first access brings a block of 2 MiB as a whole. It is no pin: `pin` is.
+        "none" takes it back; None leaves it as it is.
+    mr : rmm.mr.DeviceMemoryResource, optional
+        The managed pool that its memory is of; by default whichever of the installed ones it is.
+
+    Returns
+    -------
+    Advised
+        About how much, what was left at the ends, and why the driver refused, if it did: without
+        concurrent managed access (WSL2, Windows) it takes no advice.
+
+    Raises
+    ------
+    ConfigurationError
+        If nothing is asked, `read_mostly` is no bool, `preferred` is another place, or `mr` is no
+        managed pool.
+    DataError, AvailabilityError
+        As `touch`.
+
+    Notes
+    -----
+    Thread-safe. `cuMemAdvise`: at once, in no stream's order, and it moves nothing; `evict` sends
+    what belongs to the host there. Advice is about addresses, which a pool hands out again: it is
+    about blocks of 2 MiB that lie wholly in the object's memory, and is taken back when any of a
+    block is freed. What is both read mostly and prefers the device is copied when it is evicted.
+
+    Examples
+    --------
+    >>> import rmm, rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
+    >>> table = rmm.DeviceBuffer(size=(4 << 20) + 1000, mr=mr)
+    >>> rmm_uvm.advise(table, read_mostly=True, mr=mr)
+    Advised(nbytes=4195304, advised_bytes=4194304, left_bytes=1000, reason='')
+    """
+    _check_advice(read_mostly, preferred)
+    nbytes = advised_bytes = whole_bytes = 0
+    reason = ""
+    found = _found(thing, mr)
+    for pool in dict.fromkeys(each.pool for each in found):
+        # As in `evict`: a block between neighbours that are both the object's is its own.
+        for region in joined(each.region for each in found if each.pool is pool):
+            whole, advised, refusal = pool.advise(*region, read_mostly, preferred)
+            nbytes += region.nbytes
+            whole_bytes += whole
+            advised_bytes += advised
+            reason = reason or refusal
+    return Advised(nbytes, advised_bytes, nbytes - whole_bytes, reason)
+
+
 @contextmanager
 def pin(thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[int]:
     """Keep an object's memory where it is while the context lasts; yields its bytes.
@@ -196,6 +298,17 @@ def pin(thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None) -> Iter
             each.pool.pin(*each.region)
             stack.callback(each.pool.unpin, *each.region)
         yield _bytes_of(found)
+
+
+def _check_advice(read_mostly: object, preferred: object) -> None:
+    if read_mostly is None and preferred is None:
+        raise ConfigurationError("nothing is advised: give read_mostly=, preferred= or both")
+    if read_mostly is not None and not isinstance(read_mostly, bool):
+        raise ConfigurationError(f"read_mostly={shown(read_mostly)}: expected True or False")
+    if preferred is not None and not (isinstance(preferred, str) and preferred in _PLACES):
+        raise ConfigurationError(
+            f"preferred={shown(preferred)}: expected one of {', '.join(map(repr, _PLACES))}"
+        )
 
 
 def _bytes_of(found: list[_Found]) -> int:

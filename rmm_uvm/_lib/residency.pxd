@@ -8,7 +8,7 @@ from libcpp.optional cimport optional
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
-from rmm_uvm._lib.driver cimport UvmDriver, memory_range, status, uvm_driver
+from rmm_uvm._lib.driver cimport UvmDriver, device_info, memory_range, status, uvm_driver
 
 
 cdef extern from "rmm_uvm/residency/managed_account.hpp" namespace "rmm_uvm" nogil:
@@ -52,6 +52,21 @@ cdef extern from "rmm_uvm/residency/ledger.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_ledger:
         size_t slab_bytes() except +
         optional[memory_range] slab_of(uintptr_t) except +
+
+cdef extern from "rmm_uvm/residency/memory_adviser.hpp" namespace "rmm_uvm" nogil:
+    cdef enum class preferred_place(uint8_t):
+        none
+        device
+        host
+
+    cdef cppclass advice_change:
+        optional[bool] read_mostly
+        optional[preferred_place] preferred
+
+    cdef cppclass advice_outcome:
+        size_t whole_bytes
+        size_t advised_bytes
+        status failure
 
 cdef extern from "rmm_uvm/residency/eviction_policy.hpp" namespace "rmm_uvm" nogil:
     cpdef enum class eviction_policy(uint8_t):
@@ -134,6 +149,8 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
         bint all_present() noexcept
         void bring(memory_range, void*) noexcept
         size_t evict(memory_range, void*) noexcept
+        advice_outcome advise(memory_range, advice_change) noexcept
+        size_t advised_bytes() noexcept
 
 
 cdef prefetch_mode as_mode(name) except *

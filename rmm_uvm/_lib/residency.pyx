@@ -3,7 +3,9 @@
 """Ledger, epochs and prefetching (`cpp/include/rmm_uvm/residency`)."""
 
 from cython.operator cimport dereference
+from libcpp cimport bool
 from libcpp.memory cimport make_shared
+from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
@@ -19,6 +21,12 @@ _POLICIES = {
     "lru": eviction_policy.lru,
     "repeat": eviction_policy.repeat,
     "correlation": eviction_policy.correlation,
+}
+
+_PLACES = {
+    "none": preferred_place.none,
+    "device": preferred_place.device,
+    "host": preferred_place.host,
 }
 
 cdef size_t _UNLIMITED = <size_t>-1
@@ -103,7 +111,10 @@ cdef class Prefetcher:
 
     def holds(self, uintptr_t address):
         """Whether an address lies in a slab."""
-        return dereference(self.handle).ledger().slab_of(address).has_value()
+        cdef bool held
+        with nogil:
+            held = dereference(self.handle).ledger().slab_of(address).has_value()
+        return held
 
     def touch(self, uintptr_t address, size_t nbytes, uintptr_t owner, uintptr_t stream=0):
         """Announce a use of live memory that is issued to a stream next; brings it in."""
@@ -150,19 +161,69 @@ cdef class Prefetcher:
             sent = dereference(self.handle).evict(where, <void*>stream)
         return sent
 
+    def advise(self, uintptr_t address, size_t nbytes, read_mostly=None, preferred=None):
+        """Advise the driver about the blocks that lie wholly in a range, until any is freed.
+
+        Parameters
+        ----------
+        address, nbytes : int
+            Live memory of one user.
+        read_mostly : bool, optional
+            Whether readers get copies; None leaves it as it is.
+        preferred : {"device", "host", "none"}, optional
+            Where the pages belong; None leaves it as it is.
+
+        Returns
+        -------
+        tuple of (int, int, str)
+            Bytes of these blocks; of them those about which the driver took the advice; and why it
+            did not take all, "" if it did.
+        """
+        cdef memory_range where
+        cdef advice_change change
+        cdef advice_outcome outcome
+        cdef const device_info* info = &dereference(self.driver.handle).info()
+        where.address, where.bytes = address, nbytes
+        if read_mostly is not None:
+            change.read_mostly = optional[bool](<bool>read_mostly)
+        if preferred is not None:
+            if preferred not in _PLACES:
+                raise ValueError(f"preferred must be {', '.join(map(repr, _PLACES))}")
+            change.preferred = optional[preferred_place](<preferred_place>_PLACES[preferred])
+        with nogil:
+            outcome = dereference(self.handle).advise(where, change)
+        reason = ""
+        if not info.concurrent_managed_access.available:
+            reason = info.concurrent_managed_access.reason.decode()
+        elif not outcome.failure.ok():
+            reason = (
+                f"{outcome.failure.call.decode()} answered "
+                f"{status_text(outcome.failure.code).decode()} ({outcome.failure.native_error})"
+            )
+        return outcome.whole_bytes, outcome.advised_bytes, reason
+
+    @property
+    def advised_bytes(self):
+        """Bytes of the blocks that something is advised about now."""
+        return dereference(self.handle).advised_bytes()
+
     def pin(self, uintptr_t address, size_t nbytes):
         """Keep the blocks of a range where they are; nothing without a budget."""
         cdef memory_range where
+        cdef residency_manager* manager = dereference(self.handle).manager()
         where.address, where.bytes = address, nbytes
-        if dereference(self.handle).manager() != NULL:
-            dereference(self.handle).manager().pin(where)
+        if manager != NULL:
+            with nogil:
+                manager.pin(where)
 
     def unpin(self, uintptr_t address, size_t nbytes):
         """Take back one `pin` of the same range."""
         cdef memory_range where
+        cdef residency_manager* manager = dereference(self.handle).manager()
         where.address, where.bytes = address, nbytes
-        if dereference(self.handle).manager() != NULL:
-            dereference(self.handle).manager().unpin(where)
+        if manager != NULL:
+            with nogil:
+                manager.unpin(where)
 
     @property
     def keeps_budget(self):
@@ -194,7 +255,9 @@ cdef class Prefetcher:
         cdef residency_manager* manager = dereference(self.handle).manager()
         if manager == NULL:
             return None
-        cdef residency_statistics s = manager.statistics()
+        cdef residency_statistics s
+        with nogil:
+            s = manager.statistics()
         failure = ""
         if not s.last_failure.ok():
             failure = f"{s.last_failure.call.decode()}: {status_text(s.last_failure.code).decode()}"
@@ -234,8 +297,10 @@ cdef class Prefetcher:
             ``discarded_bytes``, ``failed_calls`` (int), ``last_failure`` (str, "" when none) and
             ``skipped`` (dict of reason to count).
         """
-        cdef prefetch_statistics s = dereference(self.handle).statistics()
+        cdef prefetch_statistics s
         cdef size_t index
+        with nogil:
+            s = dereference(self.handle).statistics()
         failure = ""
         if not s.last_failure.ok():
             failure = f"{s.last_failure.call.decode()}: {status_text(s.last_failure.code).decode()}"

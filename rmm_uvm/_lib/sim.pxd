@@ -79,6 +79,10 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         machine_profile machine
         driver_settings driver
 
+    cdef cppclass block_policy:
+        signed char preferred
+        bool read_mostly
+
     cdef struct simulated_statistics:
         uint64_t host_to_device_bytes
         uint64_t device_to_host_bytes
@@ -104,6 +108,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         simulated_statistics statistics() noexcept
         bool backing() noexcept
         size_t resident_bytes(memory_range) noexcept
+        block_policy advised(uintptr_t) noexcept
         void fail_call(string, status, unsigned) except +
         void set_capture_state(stream_handle, capture_state) except +
 

@@ -23,6 +23,7 @@ from rmm_uvm._lib.driver cimport (
 )
 from rmm_uvm._lib.sim cimport (
     SimulatedDevice,
+    block_policy,
     driver_settings,
     machine_profile,
     simulated_device,
@@ -168,6 +169,18 @@ cdef class SimulatedDevice(UvmDriver):
         pages.address = address
         pages.bytes = nbytes
         return dereference(self.model).resident_bytes(pages)
+
+    def advised(self, uintptr_t address):
+        """What was advised about the block that an address is in.
+
+        Returns
+        -------
+        tuple of (bool, str)
+            Whether it is read mostly, and where it belongs: "device", "host" or "none".
+        """
+        cdef block_policy found = dereference(self.model).advised(address)
+        places = {0: "device", -1: "host"}
+        return found.read_mostly, places.get(found.preferred, "none")
 
     def statistics(self):
         """Everything counted so far, and all levels now.
