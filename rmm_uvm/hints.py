@@ -222,9 +222,10 @@ def advise(
         are written once, before. False takes it back; None leaves it as it is.
     preferred : {"device", "host", "none"}, optional
         Where the memory belongs. "host": kernels read and write it where it is, through a mapping,
-        once it is on the host; `touch` and look-ahead do not bring it in, `prefetch` does.
-        "device": the first access brings a block of 2 MiB as a whole. It is no pin: `pin` is.
-        "none" takes it back; None leaves it as it is.
+        once it is on the host; `touch` and look-ahead do not bring it in, `prefetch` does. What is
+        read mostly as well is copied to who reads it all the same. "device": the first access
+        brings a block of 2 MiB as a whole. It is no pin: `pin` is. "none" takes it back; None
+        leaves it as it is.
     mr : rmm.mr.DeviceMemoryResource, optional
         The managed pool that its memory is of; by default whichever of the installed ones it is.
 

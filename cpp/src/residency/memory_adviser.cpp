@@ -210,12 +210,12 @@ departure memory_adviser::to_host(std::span<memory_range const> ranges,
   return done;
 }
 
-std::vector<memory_range> memory_adviser::without_preferred_host(memory_range range)
+std::vector<memory_range> memory_adviser::without_used_on_host(memory_range range)
 {
   std::vector<memory_range> runs;
   ledger_view view{ledger_};
   view.each(range, [&](block_record const& block, memory_range whole) {
-    if (block.preferred != preferred_place::host) { append(runs, whole); }
+    if (!block.used_on_host()) { append(runs, whole); }
   });
   return runs;
 }

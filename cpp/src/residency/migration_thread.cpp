@@ -142,7 +142,7 @@ expected_use residency_manager::expected_next(ledger_view& view) const
       auto const expected_at = now_ + expected.ahead;
       if (block.next_use < now_ || block.next_use > expected_at) { block.next_use = expected_at; }
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
-      if (block.preferred == preferred_place::host) { return; }
+      if (block.used_on_host()) { return; }
       if (next.range.bytes == 0) {
         next = {whole, expected.ahead};
       } else if (next.range.end() == whole.address &&

@@ -164,7 +164,7 @@ try {
       bring(use.range, stream);
       continue;
     }
-    for (auto const& part : adviser_.without_preferred_host(use.range)) {
+    for (auto const& part : adviser_.without_used_on_host(use.range)) {
       bring(part, stream);
     }
   }

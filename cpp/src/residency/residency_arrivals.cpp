@@ -71,7 +71,7 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
       // What belongs to the host is read through a mapping: it comes only when asked for.
       bool const called = why == reason::asked || why == reason::allocation;
-      if (block.preferred == preferred_place::host && !called && !block.discarded) { return; }
+      if (block.used_on_host() && !called && !block.discarded) { return; }
       // Contents of a new allocation are dead by definition; beside it others may live.
       missing.push_back({&block, whole, !allocation.covers(whole), block.discarded, there});
     });

@@ -31,7 +31,10 @@ sizes = st.one_of(
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            ["allocate", "allocate", "write", "read", "read", "evict", "prefetch", "free", "work"]
+            [
+                *("allocate", "allocate", "write", "read", "read"),
+                *("evict", "prefetch", "advise", "free", "work"),
+            ]
         ),
         st.integers(0, 1000),
         sizes,
@@ -105,6 +108,10 @@ class Program:
                     rmm_uvm.evict(thing, mr=self.mr)
             elif step == "prefetch":
                 rmm_uvm.prefetch(thing, mr=self.mr)
+            elif step == "advise":
+                read_mostly = (None, True, False)[which // 16 % 3]
+                preferred = ("none", "device", "host")[which // 48 % 3]
+                rmm_uvm.advise(thing, read_mostly=read_mostly, preferred=preferred, mr=self.mr)
             elif step == "free":
                 self.live.remove(data)
                 self.mr.deallocate(*thing)

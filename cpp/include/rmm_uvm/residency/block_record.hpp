@@ -54,6 +54,12 @@ struct block_record {
   {
     return read_mostly || preferred != preferred_place::none;
   }
+  /** @brief True when kernels use it through a mapping, once it is on the host. */
+  [[nodiscard]] bool used_on_host() const noexcept
+  {
+    // Of what is read mostly a reader gets a copy, wherever it belongs.
+    return preferred == preferred_place::host && !read_mostly;
+  }
   /** @brief True when it may be told to go elsewhere. */
   [[nodiscard]] bool movable() const noexcept { return !busy && pins == 0 && holds == 0; }
   /** @brief True when no live byte is in it. */

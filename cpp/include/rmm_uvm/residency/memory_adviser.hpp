@@ -75,8 +75,8 @@ class memory_adviser {
    */
   departure to_host(std::span<memory_range const> ranges, stream_handle stream) noexcept;
 
-  /** @brief The parts of `range` that a touch shall bring in: not what belongs to the host. */
-  [[nodiscard]] std::vector<memory_range> without_preferred_host(memory_range range);
+  /** @brief The parts of `range` that a touch shall bring in: not what is used on the host. */
+  [[nodiscard]] std::vector<memory_range> without_used_on_host(memory_range range);
 
   /** @brief Bytes of the blocks that something is advised about; a load. */
   [[nodiscard]] std::size_t advised_bytes() const noexcept
