@@ -68,7 +68,12 @@ class no_op_driver final : public rmm_uvm::uvm_driver {
   status free_managed(std::uintptr_t) noexcept override { return {}; }
   status prefetch(range, rmm_uvm::location, stream) noexcept override { return {}; }
   status discard(ranges, stream) noexcept override { return {}; }
+  status advise(range, rmm_uvm::memory_advice, rmm_uvm::location) noexcept override { return {}; }
   status discard_and_prefetch(ranges, rmm_uvm::location, stream) noexcept override { return {}; }
+  status order(stream, stream) noexcept override { return {}; }
+  status own_stream(rmm_uvm::own_stream_use, stream&) noexcept override { return {}; }
+  status mark(std::size_t, stream) noexcept override { return {}; }
+  [[nodiscard]] bool passed(std::size_t) noexcept override { return true; }
   [[nodiscard]] rmm_uvm::capture_state capturing(stream) noexcept override { return {}; }
   status synchronize(stream) noexcept override { return {}; }
 
