@@ -25,6 +25,10 @@ class ResidencyStatistics(TypedDict):
     resident_bytes: int
     peak_resident_bytes: int
     pinned_bytes: int
+    overshoot_bytes: int | None
+    peak_overshoot_bytes: int | None
+    faulted_bytes: int | None
+    faults_unknown: str
     evicted_bytes: int
     dropped_bytes: int
     fetched_bytes: int

@@ -261,11 +261,16 @@ cdef class Prefetcher:
         failure = ""
         if not s.last_failure.ok():
             failure = f"{s.last_failure.call.decode()}: {status_text(s.last_failure.code).decode()}"
+        counted = self.driver.counters_available()
         return {
             "budget_bytes": s.budget_bytes,
             "resident_bytes": s.resident_bytes,
             "peak_resident_bytes": s.peak_resident_bytes,
             "pinned_bytes": s.pinned_bytes,
+            "overshoot_bytes": s.overshoot_bytes if counted else None,
+            "peak_overshoot_bytes": s.peak_overshoot_bytes if counted else None,
+            "faulted_bytes": s.faulted_bytes if counted else None,
+            "faults_unknown": counted.reason,
             "evicted_bytes": s.evicted_bytes,
             "dropped_bytes": s.dropped_bytes,
             "fetched_bytes": s.fetched_bytes,

@@ -29,6 +29,14 @@ class ResidencyStatistics:
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
         fault in come on top.
+    overshoot_bytes, peak_overshoot_bytes : int or None
+        Those pages: on the device now beside `resident_bytes`, and at most, estimated from the
+        counters of the driver. A lower estimate while calls are under way, and where memory that
+        had left is handed out anew. None where bytes are not counted.
+    faulted_bytes : int or None
+        That kernels faulted in in all: at least. None where bytes are not counted.
+    faults_unknown : str
+        Why bytes are not counted; empty where they are.
     pinned_bytes : int
         Of blocks that stay where they are.
     evicted_bytes : int
@@ -75,6 +83,7 @@ class ResidencyStatistics:
     on the device  0 B of a budget of 32.00 MiB, at most 0 B
     left           0 B moved to the host in 0 calls, 0 B dropped (dead)
     came           0 B for uses that waited, 0 B ahead of their use, 0 B new without a copy
+    faulted in     nothing beside the budget
     announced      nothing
     predictor      nothing was predicted yet
     """
@@ -103,6 +112,10 @@ class ResidencyStatistics:
     foresees: bool
     switched_off: int
     policy: str = ""
+    overshoot_bytes: int | None = None
+    peak_overshoot_bytes: int | None = None
+    faulted_bytes: int | None = None
+    faults_unknown: str = ""
 
     @property
     def hit_rate(self) -> float | None:
@@ -113,6 +126,13 @@ class ResidencyStatistics:
     def present_rate(self) -> float | None:
         """Share of announced bytes that were on the device, 0 to 1; None if nothing was."""
         return self.present_bytes / self.wanted_bytes if self.wanted_bytes else None
+
+    @property
+    def overshoot_fraction(self) -> float | None:
+        """What faulted in beside the budget, at most, over the budget; None where not known."""
+        if self.peak_overshoot_bytes is None or not self.budget_bytes:
+            return None
+        return self.peak_overshoot_bytes / self.budget_bytes
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<15}{text}" for name, text in _rows(self))
@@ -137,6 +157,7 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
             f"{size(s.fetched_bytes)} for uses that waited, {size(s.fetched_ahead_bytes)} ahead of "
             f"their use{_used_ahead(s)}, {size(s.renewed_bytes)} new without a copy",
         ),
+        ("faulted in", _faulted(s)),
         ("announced", _announced(s)),
         ("predictor", _predictor(s)),
     ]
@@ -170,6 +191,20 @@ def _used_ahead(s: ResidencyStatistics) -> str:
     if not s.fetched_ahead_bytes:
         return ""
     return f" ({format_bytes(s.ahead_used_bytes)} of it used in time)"
+
+
+def _faulted(s: ResidencyStatistics) -> str:
+    """Return in words what kernels brought in that nobody had announced."""
+    if s.overshoot_bytes is None or s.peak_overshoot_bytes is None or s.faulted_bytes is None:
+        return f"unknown: {s.faults_unknown or 'bytes are not counted here'}"
+    if not s.faulted_bytes:
+        return "nothing beside the budget"
+    most = format_bytes(s.peak_overshoot_bytes)
+    part = "" if s.overshoot_fraction is None else f" ({s.overshoot_fraction * 100:.0f} % of it)"
+    return (
+        f"about {format_bytes(s.overshoot_bytes)} beside the budget, at most {most}{part}; "
+        f"{format_bytes(s.faulted_bytes)} in all"
+    )
 
 
 def _announced(s: ResidencyStatistics) -> str:

@@ -73,7 +73,9 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       bool const called = why == reason::asked || why == reason::allocation;
       if (block.used_on_host() && !called && !block.discarded) { return; }
       // Contents of a new allocation are dead by definition; beside it others may live.
-      missing.push_back({&block, whole, !allocation.covers(whole), block.discarded, there});
+      bool const keeps = !allocation.covers(whole);
+      bool const away  = block.place == block_place::host;
+      missing.push_back({&block, whole, keeps, block.discarded, there, away});
     });
   }
   if (wanted.size() > 1) {  // neighbours share blocks
@@ -110,6 +112,7 @@ void residency_manager::bring(range_list wanted,
     missing_bytes = uncounted_bytes(missing);
     if (why != reason::ahead) { short_of_room_ = true; }
   }
+  count_coming(missing);
   for (auto const& each : missing) {
     each.record->busy            = true;
     each.record->discarded       = false;

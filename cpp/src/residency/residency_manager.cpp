@@ -38,7 +38,9 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     ledger_{ledger},
     settings_{settings},
     adviser_{adviser},
-    predictor_{make_predictor(settings.policy)}
+    predictor_{make_predictor(settings.policy)},
+    faulted_in_{driver_->counters().read().host_to_device_bytes,
+                driver_->counters().read().device_to_host_bytes}
 {
   // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
   bool const direct = moves_directly();
@@ -78,17 +80,6 @@ bool residency_manager::all_present() const noexcept
 {
   return !under_pressure() && !sent_away_.load(std::memory_order_acquire) &&
          driver_->counters().read().device_to_host_bytes == quiet_bytes_;
-}
-
-epoch_number residency_manager::epoch() noexcept
-{
-  // What was asked to the host may have been there: then foreign bytes hide behind it, for a while.
-  auto const left = driver_->counters().read().device_to_host_bytes;
-  if (left > asked_bytes_ + foreign_bytes_) {
-    foreign_bytes_ = left - asked_bytes_;
-    ++epoch_;
-  }
-  return epoch_;
 }
 
 void residency_manager::learn(ledger_view& view, use_event const& event)
@@ -168,6 +159,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
   wait_until_free(view, {&slab, 1});
   view.each(slab, [&](block_record& block, memory_range whole) {
     if (block.place == block_place::device) { counts_.resident_bytes -= whole.bytes; }
+    if (block.place == block_place::host) { faulted_in_.forget(whole.bytes); }
     if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
     block = {};
   });
@@ -253,16 +245,6 @@ void residency_manager::unpin(memory_range range) noexcept
     --block.pins;
     if (block.pins == 0) { counts_.pinned_bytes -= whole.bytes; }
   });
-}
-
-residency_statistics residency_manager::statistics() const noexcept
-{
-  ledger_view const view{ledger_};
-  auto counts = counts_;
-  if (predictor_ != nullptr) { counts.prediction = predictor_->score(); }
-  counts.foresees     = prediction_.on();
-  counts.switched_off = prediction_.switched_off();
-  return counts;
 }
 
 }  // namespace rmm_uvm

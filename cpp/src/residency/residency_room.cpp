@@ -220,6 +220,7 @@ void residency_manager::settle(victims const& blocks, status result)
     each.record->busy = false;
     if (result.ok()) {
       each.record->place = each.record->discarded ? block_place::nowhere : block_place::host;
+      if (!each.record->discarded) { faulted_in_.to_host(each.range.bytes); }
       counts_.resident_bytes -= each.range.bytes;
     }
   }

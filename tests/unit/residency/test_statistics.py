@@ -16,7 +16,9 @@ from rmm_uvm.residency import Budget, ResidencyStatistics
 
 MIB = 1 << 20
 ZERO = {
-    field.name: 0 for field in dataclasses.fields(ResidencyStatistics) if field.name != "policy"
+    field.name: 0
+    for field in dataclasses.fields(ResidencyStatistics)
+    if field.name not in ("policy", "faults_unknown")
 }
 
 
@@ -57,7 +59,7 @@ def test_announced_uses_are_told_with_what_was_there() -> None:
 
 
 def test_troubles_are_told_only_where_there_are_any() -> None:
-    assert len(str(statistics()).splitlines()) == 5
+    assert len(str(statistics()).splitlines()) == 6
     text = str(statistics(over_budget=1, too_large=2, failed_calls=3, last_failure="prefetch: no"))
     assert "1 time over the budget" in text
     assert "2 requests larger than the budget" in text
@@ -117,3 +119,69 @@ def test_adaptor_of_rmm_over_a_managed_pool_is_seen_through() -> None:
     mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="16MiB")
     outer = rmm.mr.StatisticsResourceAdaptor(mr)
     assert rmm_uvm.residency_statistics(outer).budget_bytes == 16 * MIB
+
+
+# -- faulted in beside the budget ----------------------------------------------------------------
+
+
+def faulted(**changes: Any) -> str:
+    line = next(line for line in str(statistics(**changes)).splitlines() if "faulted in" in line)
+    return line.removeprefix("faulted in").strip()
+
+
+def test_overshoot_is_told_with_its_share_of_the_budget() -> None:
+    told = faulted(
+        budget_bytes=64 * MIB,
+        overshoot_bytes=2 * MIB,
+        peak_overshoot_bytes=4 * MIB,
+        faulted_bytes=9 * MIB,
+    )
+    assert told == (
+        "about 2.00 MiB beside the budget, at most 4.00 MiB (6 % of it); 9.00 MiB in all"
+    )
+    assert faulted() == "nothing beside the budget"
+
+
+def test_overshoot_that_nothing_counts_is_unknown_with_the_reason() -> None:
+    unknown: dict[str, Any] = dict.fromkeys(
+        ("overshoot_bytes", "peak_overshoot_bytes", "faulted_bytes")
+    )
+    assert faulted(**unknown, faults_unknown="no counters here") == "unknown: no counters here"
+    assert statistics(**unknown).overshoot_fraction is None
+    assert statistics(budget_bytes=8, peak_overshoot_bytes=2).overshoot_fraction == 0.25
+
+
+def run_kernels(*, announced: bool) -> ResidencyStatistics:
+    device = rmm_uvm.simulated_device("256MiB")
+    budget = Budget(32 * MIB, background=False)
+    mr = rmm_uvm.managed_pool(driver=device, device_budget=budget)
+    buffers = [rmm.DeviceBuffer(size=8 * MIB, mr=mr) for _ in range(8)]
+    for buffer in buffers[:2]:  # away by now
+        if announced:
+            rmm_uvm.touch(buffer, mr=mr)
+        device.touch(buffer.ptr, buffer.size)
+    on_device = sum(device.resident_bytes(buffer.ptr, buffer.size) for buffer in buffers)
+    found = rmm_uvm.residency_statistics(mr)
+    assert on_device == found.resident_bytes + (found.overshoot_bytes or 0)
+    return found
+
+
+def test_overshoot_of_unannounced_uses_is_what_the_device_has_beside() -> None:
+    found = run_kernels(announced=False)
+    assert found.overshoot_bytes == found.faulted_bytes == 16 * MIB
+    assert found.overshoot_fraction == 0.5
+
+
+def test_overshoot_of_announced_uses_is_none() -> None:
+    found = run_kernels(announced=True)
+    assert found.peak_overshoot_bytes == found.faulted_bytes == 0
+    assert found.fetched_bytes == 16 * MIB
+
+
+def test_overshoot_on_a_device_that_counts_nothing_is_unknown() -> None:
+    device = rmm_uvm.simulated_device("64MiB", counters=False)
+    mr = rmm_uvm.managed_pool(driver=device, device_budget="16MiB")
+    found = rmm_uvm.residency_statistics(mr)
+    assert found.overshoot_bytes is found.peak_overshoot_bytes is found.faulted_bytes is None
+    assert found.faults_unknown
+    assert f"unknown: {found.faults_unknown}" in str(found)

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
+#include <rmm_uvm/residency/fault_in_estimate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
@@ -39,7 +40,7 @@ namespace rmm_uvm {
  * once and never kept.
  *
  * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
- * told, and pages that fault in come on top.
+ * told, and pages that fault in come on top; how many is estimated.
  *
  * Thread-safe. Never throws: what could not be done is counted, and pages come by fault.
  */
@@ -114,6 +115,7 @@ class residency_manager {
     bool keeps;    // live contents: they must come with it
     bool ordered;  // was discarded: the stream must wait for that
     bool counted;  // was on the device, as of an epoch that has ended
+    bool away;     // was evicted
   };
 
   /** @brief A mark in a stream, behind the work of all uses before `tick`. */
@@ -127,7 +129,6 @@ class residency_manager {
   using victims    = std::vector<viewed_block>;
 
   // residency_manager.cpp
-  [[nodiscard]] epoch_number epoch() noexcept;
   void learn(ledger_view& view, use_event const& event);
   void count_presence(ledger_view& view, memory_range range);
   void count_failure(status failure) noexcept;
@@ -144,6 +145,11 @@ class residency_manager {
   static void hold(ledger_view& view, range_list wanted, int by);
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
   void await_discards(memory_range range) noexcept;
+
+  // residency_counts.cpp
+  [[nodiscard]] epoch_number epoch() noexcept;
+  void count_coming(claims const& blocks) noexcept;
+  void count_faulted() const noexcept;
 
   // residency_room.cpp
   /** @brief Which blocks may leave. */
@@ -186,14 +192,15 @@ class residency_manager {
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
   std::size_t leaving_bytes_{0};
-  epoch_number epoch_{1};               // ends when bytes leave that were not asked to
-  std::uint64_t asked_bytes_{0};        // asked to the host by this object
-  std::uint64_t foreign_bytes_{0};      // seen to leave beyond that
-  bool short_of_room_{false};           // a request had to make room since the thread last did
-  std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
-  std::atomic<bool> sent_away_{false};  // this object has moved something to the host
-  std::condition_variable changed_;     // a block is not busy any more, or the thread went idle
-  std::condition_variable wanted_;      // there may be something to do
+  epoch_number epoch_{1};                 // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};          // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};        // seen to leave beyond that
+  mutable fault_in_estimate faulted_in_;  // looking at statistics looks at the counters
+  bool short_of_room_{false};             // a request had to make room since the thread last did
+  std::uint64_t quiet_bytes_{0};          // had left the device when this was made; never changed
+  std::atomic<bool> sent_away_{false};    // this object has moved something to the host
+  std::condition_variable changed_;       // a block is not busy any more, or the thread went idle
+  std::condition_variable wanted_;        // there may be something to do
   residency_statistics counts_;
   bool woken_{false};
   bool working_{false};

@@ -16,6 +16,9 @@ struct residency_statistics {
   std::size_t resident_bytes{0};         ///< on the device, as far as the ledger knows
   std::size_t peak_resident_bytes{0};    ///< the most of it
   std::size_t pinned_bytes{0};           ///< of blocks that stay where they are
+  std::size_t overshoot_bytes{0};        ///< faulted in beside the budget: there now, estimated
+  std::size_t peak_overshoot_bytes{0};   ///< the most of it that was seen
+  std::uint64_t faulted_bytes{0};        ///< that kernels faulted in: at least
   std::uint64_t evicted_bytes{0};        ///< moved to the host: live, or not known to be dead
   std::uint64_t dropped_bytes{0};        ///< dead, discarded in place of being copied
   std::uint64_t fetched_bytes{0};        ///< brought in for a use that waits

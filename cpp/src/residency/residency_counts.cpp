@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What the counters of the driver tell the manager: bytes that moved without its asking.
+#include <rmm_uvm/residency/residency_manager.hpp>
+
+namespace rmm_uvm {
+
+epoch_number residency_manager::epoch() noexcept
+{
+  // What was asked to the host may have been there: then foreign bytes hide behind it, for a while.
+  auto const totals = driver_->counters().read();
+  if (totals.device_to_host_bytes > asked_bytes_ + foreign_bytes_) {
+    foreign_bytes_ = totals.device_to_host_bytes - asked_bytes_;
+    ++epoch_;
+  }
+  faulted_in_.observe(totals.host_to_device_bytes, foreign_bytes_);
+  return epoch_;
+}
+
+/** @brief Tells the estimate of faults what is asked to the device, before it is. */
+void residency_manager::count_coming(claims const& blocks) noexcept
+{
+  bool const drops = driver_->info().discard.available;
+  for (auto const& each : blocks) {
+    bool const copied = each.keeps || !drops;
+    if (each.away && copied) {
+      faulted_in_.to_device(each.range.bytes, settings_.fetch);
+    } else if (each.away) {
+      faulted_in_.forget(each.range.bytes);
+    } else if (each.counted && copied && settings_.fetch) {
+      faulted_in_.again_to_device(each.range.bytes);
+    }
+  }
+}
+
+void residency_manager::count_faulted() const noexcept
+{
+  auto const totals  = driver_->counters().read();
+  auto const unasked = totals.device_to_host_bytes - asked_bytes_;
+  bool const is_more = totals.device_to_host_bytes > asked_bytes_ + foreign_bytes_;
+  faulted_in_.observe(totals.host_to_device_bytes, is_more ? unasked : foreign_bytes_);
+}
+
+residency_statistics residency_manager::statistics() const noexcept
+{
+  ledger_view const view{ledger_};
+  count_faulted();
+  auto counts                 = counts_;
+  counts.overshoot_bytes      = faulted_in_.beside_bytes();
+  counts.peak_overshoot_bytes = faulted_in_.peak_bytes();
+  counts.faulted_bytes        = faulted_in_.faulted_bytes();
+  if (predictor_ != nullptr) { counts.prediction = predictor_->score(); }
+  counts.foresees     = prediction_.on();
+  counts.switched_off = prediction_.switched_off();
+  return counts;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/fault_in_estimate.hpp>
+
+#include <gtest/gtest.h>
+
+namespace rmm_uvm {
+namespace {
+
+TEST(FaultInEstimate, WhatComesUnaskedIsCountedFromTheBeginning)
+{
+  fault_in_estimate estimate{1000, 500};
+  estimate.to_host(40);
+  estimate.observe(1010, 500);
+  EXPECT_EQ(estimate.faulted_bytes(), 10U);
+  EXPECT_EQ(estimate.beside_bytes(), 10U);
+}
+
+TEST(FaultInEstimate, WhatWasAskedAndComesIsNotCounted)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.to_device(10, true);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);  // under way: no negative figure
+  estimate.observe(10, 0);
+  EXPECT_EQ(estimate.faulted_bytes(), 0U);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);
+}
+
+TEST(FaultInEstimate, WhatFaultedInAndIsAskedThenMovesNothingAndIsBesideNoMore)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(10, 0);
+  estimate.to_device(10, true);
+  estimate.observe(10, 0);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);
+  EXPECT_EQ(estimate.peak_bytes(), 10U);
+  EXPECT_EQ(estimate.faulted_bytes(), 10U);
+}
+
+TEST(FaultInEstimate, MoreThanIsBelievedOnTheHostIsOtherMemorys)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(100, 0);
+  EXPECT_EQ(estimate.beside_bytes(), 40U);
+  estimate.to_host(40);  // and does not count once there is more
+  estimate.observe(100, 0);
+  EXPECT_EQ(estimate.beside_bytes(), 40U);
+}
+
+TEST(FaultInEstimate, WhatIsForgottenIsTakenToHaveFaultedIn)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(20, 0);
+  estimate.forget(10);
+  EXPECT_EQ(estimate.beside_bytes(), 10U);
+  estimate.forget(30);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);
+}
+
+TEST(FaultInEstimate, WhatLeftUnaskedAndCameBackIsNotBeside)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(0, 10);  // the CPU read it
+  estimate.observe(10, 10);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);
+  EXPECT_EQ(estimate.faulted_bytes(), 10U);
+  estimate.observe(10, 20);
+  estimate.again_to_device(20);  // of which 10 may be away
+  estimate.observe(20, 20);
+  EXPECT_EQ(estimate.faulted_bytes(), 10U);
+}
+
+TEST(FaultInEstimate, WhatIsExpectedByFaultsIsCountedAndNotBeside)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.to_device(10, false);
+  estimate.observe(10, 0);
+  EXPECT_EQ(estimate.faulted_bytes(), 10U);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace rmm_uvm
