@@ -18,6 +18,7 @@ from __future__ import annotations
 __all__ = [
     "AmplificationWarning",
     "AvailabilityError",
+    "BudgetWarning",
     "CapacityWarning",
     "ConfigurationError",
     "DataError",
@@ -30,6 +31,7 @@ __all__ = [
     "IpcPoolWarning",
     "MonitorWarning",
     "OversubscriptionWarning",
+    "PredictionWarning",
     "PrefetchEvictionWarning",
     "ReplacedResourceWarning",
     "UvmError",
@@ -110,6 +112,14 @@ class DeviceTakenWarning(FindingWarning):
 
 class PrefetchEvictionWarning(FindingWarning):
     """Prefetches evict what others need."""
+
+
+class BudgetWarning(FindingWarning):
+    """A request is larger than the budget of device memory, which therefore cannot bind it."""
+
+
+class PredictionWarning(FindingWarning):
+    """An eviction policy foresees too little, and turned itself off."""
 
 
 class IpcPoolWarning(FindingWarning):

@@ -35,6 +35,7 @@ from rmm_uvm.integrations.cudf_accesses import wire_accesses
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.troubles import warn_of_budget
 from rmm_uvm.sizing import PoolRequest, PoolSizes
 
 __all__ = ["current_installation", "reinitialize", "restore"]
@@ -235,6 +236,8 @@ def restore() -> None:
         If the pool had been replaced.
     CapacityWarning
         If other processes hold memory of an IPC pool, which therefore stays for now.
+    BudgetWarning
+        If a request was larger than the budget, and nobody was told yet.
 
     Notes
     -----
@@ -247,6 +250,7 @@ def restore() -> None:
     installation, _installed = _installed, None
     leased = leases_of(installation)
     refused = installation.stop_monitor()  # first: it sees the pools as they were used
+    prefetchers = [device.managed_mr.managed_mr.prefetcher for device in installation.devices]
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     for wiring in installation.wirings:
         wiring.undo()
@@ -262,6 +266,8 @@ def restore() -> None:
         warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
     for text in leased:
         warnings.warn(text, CapacityWarning, stacklevel=2)
+    for prefetcher in prefetchers:  # what no monitor could say
+        warn_of_budget(prefetcher, stacklevel=3)
     if refused is not None:
         raise refused
 

@@ -13,6 +13,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.install import current_installation
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.residency.troubles import warn_of_budget
 
 __all__ = ["managed_pools", "residency_statistics"]
 
@@ -74,6 +75,11 @@ def residency_statistics(
     ConfigurationError
         If `mr` is no managed pool of ours.
 
+    Warns
+    -----
+    BudgetWarning
+        If a request was larger than the budget; once, and not where a monitor said so.
+
     Notes
     -----
     Thread-safe.
@@ -92,19 +98,12 @@ def residency_statistics(
         pools = tuple(pool for pool in pools if pool.driver.info.device_id == device)
         if not pools:
             raise AvailabilityError(f"no managed pool is installed on device {device}")
-    counts = pools[0].managed_mr.prefetcher.residency()
+    pool = pools[0].managed_mr.prefetcher
+    counts = pool.residency()
     if counts is None:
         raise AvailabilityError(
             "this pool has no budget, and the kernel driver decides what stays: give device_budget "
             "to rmm_uvm.reinitialize or rmm_uvm.managed_pool"
         )
-    return ResidencyStatistics(policy=_policy_of(pools[0]), **counts)
-
-
-def _policy_of(pool: UvmResourceAdaptor) -> str:
-    """Return the policy that a pool was installed with; empty where it was not installed."""
-    installed = current_installation()
-    for each in () if installed is None else installed.devices:
-        if each.managed_mr is pool and each.budget is not None:
-            return each.budget.policy
-    return ""
+    warn_of_budget(pool, stacklevel=3)
+    return ResidencyStatistics(**counts)

@@ -116,6 +116,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t waits
         uint64_t over_budget
         uint64_t too_large
+        size_t too_large_bytes
         uint64_t unfenced_frees
         uint64_t failed_calls
         status last_failure
@@ -139,6 +140,7 @@ cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" n
         void run_pending() noexcept
         void flush() noexcept
         residency_statistics statistics() noexcept
+        const residency_settings& settings() noexcept
 
 cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass prefetcher:
@@ -166,3 +168,4 @@ cdef class ManagedAccount:
 cdef class Prefetcher:
     cdef shared_ptr[prefetcher] handle
     cdef readonly UvmDriver driver
+    cdef public bint too_large_told

@@ -25,6 +25,7 @@ class ResidencyStatistics(TypedDict):
     resident_bytes: int
     peak_resident_bytes: int
     pinned_bytes: int
+    policy: str
     overshoot_bytes: int | None
     peak_overshoot_bytes: int | None
     faulted_bytes: int | None
@@ -41,6 +42,7 @@ class ResidencyStatistics(TypedDict):
     waits: int
     over_budget: int
     too_large: int
+    too_large_bytes: int
     unfenced_frees: int
     failed_calls: int
     last_failure: str
@@ -89,6 +91,7 @@ class ManagedAccount:
 
 @disjoint_base
 class Prefetcher:
+    too_large_told: bool
     def __init__(self, driver: UvmDriver, budget: _Budget | None = None) -> None: ...
     @property
     def driver(self) -> UvmDriver: ...

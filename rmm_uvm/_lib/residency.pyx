@@ -29,6 +29,8 @@ _PLACES = {
     "host": preferred_place.host,
 }
 
+_POLICY_NAMES = {int(value): name for name, value in _POLICIES.items()}
+
 cdef size_t _UNLIMITED = <size_t>-1
 
 
@@ -77,6 +79,11 @@ cdef class Prefetcher:
         What is commanded.
     budget : rmm_uvm.residency.Budget, optional
         How much of the device managed memory may take, and how it is kept.
+
+    Attributes
+    ----------
+    too_large_told : bool
+        Somebody was told of requests that are larger than the budget: once is enough.
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
@@ -263,6 +270,7 @@ cdef class Prefetcher:
             failure = f"{s.last_failure.call.decode()}: {status_text(s.last_failure.code).decode()}"
         counted = self.driver.counters_available()
         return {
+            "policy": _POLICY_NAMES[<int>manager.settings().policy],
             "budget_bytes": s.budget_bytes,
             "resident_bytes": s.resident_bytes,
             "peak_resident_bytes": s.peak_resident_bytes,
@@ -283,6 +291,7 @@ cdef class Prefetcher:
             "waits": s.waits,
             "over_budget": s.over_budget,
             "too_large": s.too_large,
+            "too_large_bytes": s.too_large_bytes,
             "unfenced_frees": s.unfenced_frees,
             "failed_calls": s.failed_calls,
             "last_failure": failure,

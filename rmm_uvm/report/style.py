@@ -87,6 +87,8 @@ MARKERS = {
     "host_memory": "hex",
     "device_taken": "triangle",
     "prefetch": "square_pin",
+    "budget": "hourglass",
+    "prediction": "plus",
     "monitor": "circle",
 }
 

@@ -57,8 +57,8 @@ class ResidencyStatistics:
         Uses that waited for a call about the same block.
     over_budget : int
         Times that no block could leave: all were pinned or wanted.
-    too_large : int
-        Requests larger than the budget, left to page faults.
+    too_large, too_large_bytes : int
+        Requests larger than the budget, left to page faults, and the largest of them.
     unfenced_frees : int
         Frees that were not fenced: while all slabs fit the budget none is, and their blocks are
         copied and not dropped until they are used anew.
@@ -73,7 +73,7 @@ class ResidencyStatistics:
     switched_off : int
         How often it stopped being believed.
     policy : str
-        One of `rmm_uvm.residency.POLICIES`; empty where it is not known.
+        One of `rmm_uvm.residency.POLICIES`.
 
     Examples
     --------
@@ -104,6 +104,7 @@ class ResidencyStatistics:
     waits: int
     over_budget: int
     too_large: int
+    too_large_bytes: int
     unfenced_frees: int
     failed_calls: int
     last_failure: str
@@ -170,8 +171,9 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
         ),
         (
             s.too_large,
-            "request larger than the budget, left to page faults",
-            "requests larger than the budget, left to page faults",
+            f"request of {size(s.too_large_bytes)}, larger than the budget: left to page faults",
+            f"requests larger than the budget, up to {size(s.too_large_bytes)}: left to page "
+            "faults",
         ),
         (
             s.failed_calls,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory, host_memory
+from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch.context import Context, worth_telling
 from rmm_uvm.watch.delivery import Delivery
 from rmm_uvm.watch.finding import Finding
@@ -34,7 +35,7 @@ __all__ = ["Advisor", "SampleSource"]
 # Two looks a second: soon enough for people, and no cost.
 _PAUSE_SECONDS = 0.5
 _HOST_MEMORY_SECONDS = 1.0
-# A week of the worst case: seven kinds, once a minute.
+# A week of the worst case: seven kinds, once a minute; those of a budget come once.
 _MOST_FINDINGS = 70_000
 _MOST_FAILURES = 100
 
@@ -65,6 +66,10 @@ class Advisor:
     prefetch : callable, optional
         Returns how our resource on a device (CUDA ordinal) prefetches: "auto", "always", "never",
         or None for no resource of ours.
+    budget : callable, optional
+        Returns how the budget of our pool on a device (CUDA ordinal) is kept; None for no budget.
+    told_of_budget : callable, optional
+        Called with the CUDA ordinal when a finding told what a budget cannot hold.
     interval_seconds : float
         Usual time between two samples of a device; see `Context`.
     sources : callable, optional
@@ -91,6 +96,8 @@ class Advisor:
         *,
         thresholds: Thresholds | None = None,
         prefetch: Callable[[int], str | None] = lambda device_id: None,
+        budget: Callable[[int], ResidencyStatistics | None] = lambda device_id: None,
+        told_of_budget: Callable[[int], object] = lambda device_id: None,
         interval_seconds: float = 0.0,
         sources: Callable[[], Mapping[str, Availability]] = dict,
         on_round: Iterable[Callable[[], object]] = (),
@@ -102,6 +109,8 @@ class Advisor:
         self._delivery = delivery
         self._thresholds = thresholds or Thresholds()
         self._prefetch = prefetch
+        self._budget = budget
+        self._told_of_budget = told_of_budget
         self._interval_seconds = interval_seconds
         self._sources = sources
         self._on_round = tuple(on_round)
@@ -215,6 +224,8 @@ class Advisor:
                 state, new, self._context(device, sources, new), self._thresholds
             )
             findings.extend(found)
+            if any(finding.kind == "budget" for finding in found):
+                self._told_of_budget(device.device_id)
         return sorted(findings, key=lambda finding: finding.time_seconds)
 
     def _context(
@@ -233,6 +244,7 @@ class Advisor:
             host_available_bytes=None if host is None else host.available_bytes,
             host_limit_source="" if host is None else host.limit_source,
             prefetch=self._prefetch(device.device_id),
+            budget=self._budget(device.device_id),
             interval_seconds=self._interval_seconds,
             unavailable=worth_telling(sources, simulated=device.simulated),
         )

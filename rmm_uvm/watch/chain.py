@@ -12,11 +12,17 @@ from rmm_uvm._lib.driver import LevelSource, UvmDriver
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.device_info import Availability
+from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch import footprint
 
 __all__ = ["LevelSink", "WatchedChain"]
 
 _AVAILABLE = Availability(available=True)
+
+
+def _budget_of(pool: Prefetcher) -> ResidencyStatistics | None:
+    found = pool.residency()
+    return None if found is None else ResidencyStatistics(**found)
 
 
 class LevelSink(Protocol):
@@ -77,6 +83,7 @@ class WatchedChain:
         self._lock = threading.Lock()
         self._known: tuple[Any, ...] = ()
         self._prefetcher: Prefetcher | None = None
+        self._last_budget: ResidencyStatistics | None = None
         self._skipped: dict[str, int] = {}  # in chains that went, and at the beginning (negative)
 
     def refresh(self) -> bool:
@@ -135,6 +142,7 @@ class WatchedChain:
         """Let go of the chain that was there."""
         if self._prefetcher is not None:
             self._add_skipped(1)
+            self._last_budget = _budget_of(self._prefetcher)
         self._prefetcher = None
         self._known = known
 
@@ -169,3 +177,16 @@ class WatchedChain:
                 for reason, count in self._prefetcher.statistics()["skipped"].items():
                     total[reason] = total.get(reason, 0) + count
         return total or None
+
+    @property
+    def budget(self) -> ResidencyStatistics | None:
+        """How the pool's budget is kept; of the last pool once it is gone. None without one."""
+        with self._lock:
+            pool = self._prefetcher
+            return self._last_budget if pool is None else _budget_of(pool)
+
+    def told_of_budget(self) -> None:
+        """Take note that the program was told what the budget cannot hold."""
+        with self._lock:
+            if self._prefetcher is not None:
+                self._prefetcher.too_large_told = True

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from rmm_uvm.device_info import Availability
+from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch.recording import DeviceFacts
 
 __all__ = ["Context", "worth_telling"]
@@ -33,6 +34,8 @@ class Context:
         The file with the container's limit; empty when there is none.
     prefetch : {"auto", "always", "never"} or None
         How our resource on this device prefetches; None when there is none of ours.
+    budget : ResidencyStatistics or None
+        How the budget of our pool on this device is kept; None when it has none.
     interval_seconds : float
         Usual time between two samples. Intervals of less than half of it, as between samples taken
         where a stage begins or ends, are put together until they are as long. 0: each counts.
@@ -44,6 +47,7 @@ class Context:
     host_available_bytes: int | None = None
     host_limit_source: str = ""
     prefetch: str | None = None
+    budget: ResidencyStatistics | None = None
     interval_seconds: float = 0.0
     unavailable: Mapping[str, str] = dataclasses.field(default_factory=dict)
 

@@ -17,6 +17,8 @@ WARNING_OF: dict[str, type[errors.FindingWarning]] = {
     "host_memory": errors.HostMemoryWarning,
     "device_taken": errors.DeviceTakenWarning,
     "prefetch": errors.PrefetchEvictionWarning,
+    "budget": errors.BudgetWarning,
+    "prediction": errors.PredictionWarning,
     "monitor": errors.MonitorWarning,
 }
 """The warning that each kind of finding becomes; its keys are all kinds there are."""

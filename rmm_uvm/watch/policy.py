@@ -89,6 +89,8 @@ class PolicyState:
         Sources whose absence was told.
     unanswered_samples : int or None
         Samples in a row without byte counters; None while they never answered.
+    too_large, switched_off : int
+        What was told of the budget: requests larger than it, and predictors that are off.
     """
 
     last: Row = BEGIN
@@ -100,6 +102,8 @@ class PolicyState:
     alarms: Mapping[str, Alarm] = dataclasses.field(default_factory=dict)
     told: frozenset[str] = frozenset()
     unanswered_samples: int | None = None
+    too_large: int = 0
+    switched_off: int = 0
 
 
 def evaluate(
@@ -164,6 +168,7 @@ class _Step:
     def run(self) -> None:
         """Look at everything."""
         self._look_at_sources()
+        self._look_at_budget()
         self._change(gone_bytes=gone_after(self.state.gone_bytes, self.state.last, self._row))
         if self._row.knows(Known.FOOTPRINT) and self._device.capacity_bytes:
             self._look_at_footprint()
@@ -188,6 +193,17 @@ class _Step:
                 if name not in told:
                     self.findings.append(wording.source_unavailable(self._row, name, reason))
             self._change(told=told | self._context.unavailable.keys())
+
+    def _look_at_budget(self) -> None:
+        budget = self._context.budget
+        if budget is None or not self._limits.budget:
+            return
+        # Each once for a pool: another one counts from 0.
+        if budget.too_large and not 0 < self.state.too_large <= budget.too_large:
+            self.findings.append(wording.too_large_found(self._row, budget))
+        if budget.switched_off and not 0 < self.state.switched_off <= budget.switched_off:
+            self.findings.append(wording.prediction_found(self._row, budget))
+        self._change(too_large=budget.too_large, switched_off=budget.switched_off)
 
     def _look_at_footprint(self) -> None:
         threshold = self._limits.footprint_factor

@@ -96,6 +96,9 @@ class Recording:
     busiest : tuple of (int, int, int)
         With attribution: address, bytes to the device and bytes to the host of the 2 MiB blocks
         that moved most.
+    budgets : mapping of int to mapping
+        By device, where there is a budget: the fields of `rmm_uvm.residency.ResidencyStatistics` as
+        they were last.
     began : str
         Date and time of the start, ISO 8601, UTC.
     interval_seconds : float
@@ -117,6 +120,7 @@ class Recording:
     sources: Mapping[str, Availability] = dataclasses.field(default_factory=dict)
     causes: Mapping[str, Any] | None = None
     busiest: tuple[tuple[int, int, int], ...] = ()
+    budgets: Mapping[int, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     began: str = ""
     interval_seconds: float = 0.0
     lost_samples: int = 0

@@ -9,12 +9,13 @@ can be collected, and then stops.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from rmm_uvm._lib.monitor import FakeClock, Sampler
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch import sources, stages
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.chain import WatchedChain
@@ -153,6 +155,8 @@ class Session:
             DeferringDelivery(settings.on_finding, settings.others_warn),
             thresholds=settings.thresholds,
             prefetch=lambda device_id: self._chains[device_id].prefetch,
+            budget=lambda device_id: self._chains[device_id].budget,
+            told_of_budget=lambda device_id: self._chains[device_id].told_of_budget(),
             interval_seconds=settings.interval_seconds,
             sources=lambda: self.sources,
             on_round=[self.round],
@@ -300,6 +304,7 @@ class Session:
             facts,
             causes=None if attribution is None else attribution.latest(facts.device_id),
             prefetch_skipped=self._chains[facts.device_id].prefetch_skipped,
+            budget=_plain(self._chains[facts.device_id].budget),
             run_id=self._run_id,
         )
 
@@ -373,6 +378,11 @@ class Session:
             sources=dict(self.sources),
             causes=None if attribution is None else attribution.recorded(),
             busiest=() if attribution is None else attribution.busiest(),
+            budgets={
+                device_id: plain
+                for device_id, chain in self._chains.items()
+                if (plain := _plain(chain.budget)) is not None
+            },
             began=self.began,
             interval_seconds=self.settings.interval_seconds,
             lost_samples=lost,
@@ -384,3 +394,7 @@ class Session:
             versions=versions(self._driver_version),
             cost_seconds=self.cost_seconds,
         )
+
+
+def _plain(budget: ResidencyStatistics | None) -> dict[str, Any] | None:
+    return None if budget is None else dataclasses.asdict(budget)

@@ -108,6 +108,9 @@ class Snapshot(_Shown):
         With attribution: bytes by direction and cause.
     prefetch_skipped : mapping of str to int, or None
         Requests for which our resources prefetched nothing, by reason, since the monitor began.
+    budget : mapping of str to object, or None
+        How the pool's budget is kept: the fields of `rmm_uvm.residency.ResidencyStatistics`, since
+        the pool was made. None without a budget.
     _run_id : str
         Which run of which monitor; not shown.
     """
@@ -132,6 +135,7 @@ class Snapshot(_Shown):
     simulated: bool = False
     causes: Mapping[str, Any] | None = None
     prefetch_skipped: Mapping[str, int] | None = None
+    budget: Mapping[str, Any] | None = None
     _run_id: str = dataclasses.field(default="", compare=False)
 
     @property
@@ -263,6 +267,7 @@ def snapshot_of(
     facts: DeviceFacts,
     causes: Mapping[str, Any] | None = None,
     prefetch_skipped: Mapping[str, int] | None = None,
+    budget: Mapping[str, Any] | None = None,
     run_id: str = "",
 ) -> Snapshot:
     """Return the snapshot that one sample makes.
@@ -273,7 +278,7 @@ def snapshot_of(
         The sample.
     facts : DeviceFacts
         Of its device.
-    causes, prefetch_skipped, run_id
+    causes, prefetch_skipped, budget, run_id
         As in `Snapshot`.
     """
     fields = dict(zip(row.dtype.names or (), row.item(), strict=True))
@@ -289,6 +294,7 @@ def snapshot_of(
         simulated=facts.simulated,
         causes=causes,
         prefetch_skipped=prefetch_skipped,
+        budget=budget,
         _run_id=run_id,
     )
 

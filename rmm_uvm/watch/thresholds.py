@@ -9,7 +9,7 @@ Environment
 RMM_UVM_WARN_FOOTPRINT, RMM_UVM_WARN_EVICTION, RMM_UVM_WARN_AMPLIFICATION,
 RMM_UVM_WARN_HOST_MEMORY, RMM_UVM_WARN_DEVICE_TAKEN, RMM_UVM_WARN_PREFETCH
     The threshold as a number > 0; ``off`` for no such warning.
-RMM_UVM_WARN_MONITOR
+RMM_UVM_WARN_MONITOR, RMM_UVM_WARN_BUDGET
     ``on`` or ``off``.
 RMM_UVM_WARN_REPEAT_SECONDS
     Least time between two warnings of one kind.
@@ -44,6 +44,7 @@ _VARIABLES = {
     "RMM_UVM_WARN_PREFETCH": "prefetch_fraction",
 }
 _MONITOR_VARIABLE = "RMM_UVM_WARN_MONITOR"
+_BUDGET_VARIABLE = "RMM_UVM_WARN_BUDGET"
 _REPEAT_VARIABLE = "RMM_UVM_WARN_REPEAT_SECONDS"
 
 
@@ -89,6 +90,8 @@ class Thresholds:
         most of what pushes pages out is ours.
     monitor : bool
         Say so when a source that ought to work does not.
+    budget : bool
+        Say so when a request is larger than a budget, and when its predictor turned itself off.
     repeat_seconds : float
         Least time between two findings of one kind on one device, >= 0.
 
@@ -116,12 +119,13 @@ class Thresholds:
     device_taken_fraction: float | None = 0.05
     prefetch_fraction: float | None = 0.5
     monitor: bool = True
+    budget: bool = True
     repeat_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name == "monitor":
+            if field.name in ("monitor", "budget"):
                 _check(value in (True, False), field.name, value, "True or False")
             elif field.name == "eviction_samples":
                 whole = isinstance(value, int) and not isinstance(value, bool)
@@ -169,9 +173,10 @@ class Thresholds:
                 continue
             value = chosen[name] = _number(variable, text, "a number > 0, or 'off'")
             _check(value > 0, variable, text, "a number > 0, or 'off'")
-        if text := source.get(_MONITOR_VARIABLE, "").strip():
-            _check(text.lower() in ("on", "off"), _MONITOR_VARIABLE, text, "'on' or 'off'")
-            chosen["monitor"] = text.lower() == "on"
+        for variable, name in ((_MONITOR_VARIABLE, "monitor"), (_BUDGET_VARIABLE, "budget")):
+            if text := source.get(variable, "").strip():
+                _check(text.lower() in ("on", "off"), variable, text, "'on' or 'off'")
+                chosen[name] = text.lower() == "on"
         if text := source.get(_REPEAT_VARIABLE, "").strip():
             seconds = chosen["repeat_seconds"] = _number(_REPEAT_VARIABLE, text, "a number >= 0")
             _check(seconds >= 0, _REPEAT_VARIABLE, text, "a number >= 0")

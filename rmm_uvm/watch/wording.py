@@ -7,6 +7,8 @@ Does not cover when there is a finding, see `rmm_uvm.watch.policy`. Every functi
 
 from __future__ import annotations
 
+from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.residency.troubles import prediction_off, too_large
 from rmm_uvm.units import format_bytes
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.intervals import Row
@@ -20,8 +22,10 @@ __all__ = [
     "eviction_found",
     "footprint_found",
     "host_memory_found",
+    "prediction_found",
     "prefetch_found",
     "source_unavailable",
+    "too_large_found",
 ]
 
 _LESS_DATA = "work on less data at a time"
@@ -129,6 +133,18 @@ def host_memory_found(
         f"{format_bytes(available_bytes)} left",
         remedy,
     )
+
+
+def too_large_found(row: Row, budget: ResidencyStatistics) -> Finding:
+    """Return the finding: the budget cannot hold what one request asks for."""
+    words = too_large(budget)
+    return _finding("budget", row, budget.too_large_bytes, budget.budget_bytes, *words)
+
+
+def prediction_found(row: Row, budget: ResidencyStatistics) -> Finding:
+    """Return the finding: the predictor is right too seldom, and is off."""
+    words = prediction_off(budget)
+    return _finding("prediction", row, budget.switched_off, 0, *words)
 
 
 def source_unavailable(row: Row, name: str, reason: str) -> Finding:

@@ -62,15 +62,20 @@ def test_variable_with_a_useless_value_is_refused_by_name(variable: str, text: s
 
 def test_monitor_and_repeat_variables_are_read() -> None:
     chosen = Thresholds.from_environment(
-        {"RMM_UVM_WARN_MONITOR": "OFF", "RMM_UVM_WARN_REPEAT_SECONDS": "0"}
+        {
+            "RMM_UVM_WARN_MONITOR": "OFF",
+            "RMM_UVM_WARN_BUDGET": "off",
+            "RMM_UVM_WARN_REPEAT_SECONDS": "0",
+        }
     )
-    assert (chosen.monitor, chosen.repeat_seconds) == (False, 0.0)
+    assert (chosen.monitor, chosen.budget, chosen.repeat_seconds) == (False, False, 0.0)
 
 
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
         ("RMM_UVM_WARN_MONITOR", "1"),
+        ("RMM_UVM_WARN_BUDGET", "0.5"),
         ("RMM_UVM_WARN_REPEAT_SECONDS", "-1"),
         ("RMM_UVM_WARN_REPEAT_SECONDS", "off"),
         ("RMM_UVM_WARN_REPEAT_SECONDS", "inf"),
@@ -98,6 +103,7 @@ def test_monitor_and_repeat_variables_with_useless_values_are_refused(
         {"amplification_window_seconds": 0},
         {"monitor": "on"},
         {"monitor": None},
+        {"budget": None},
         {"repeat_seconds": -1},
         {"repeat_seconds": None},
     ],
@@ -112,6 +118,7 @@ def test_configuration_names_every_variable_with_its_default() -> None:
     default = Thresholds()
     expected = {variable: getattr(default, names[0]) for variable, names in NUMBERS.items()}
     assert rows.pop("RMM_UVM_WARN_MONITOR") == "on"
+    assert rows.pop("RMM_UVM_WARN_BUDGET") == "on"
     assert float(rows.pop("RMM_UVM_WARN_REPEAT_SECONDS")) == default.repeat_seconds
     assert {variable: float(text) for variable, text in rows.items()} == expected
 

@@ -167,6 +167,7 @@ void residency_manager::bring_in_parts(range_list wanted,
   {
     ledger_view const view{ledger_};
     ++counts_.too_large;
+    counts_.too_large_bytes = std::max(counts_.too_large_bytes, wanted.front().bytes);
   }
   await_discards(wanted.front());
 }

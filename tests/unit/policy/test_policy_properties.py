@@ -90,6 +90,7 @@ def test_everything_off_finds_nothing(rows: list[dict[str, Any]]) -> None:
         device_taken_fraction=None,
         prefetch_fraction=None,
         monitor=False,
+        budget=False,
     )
     samples = Samples()
     for row in rows:

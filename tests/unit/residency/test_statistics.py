@@ -60,9 +60,10 @@ def test_announced_uses_are_told_with_what_was_there() -> None:
 
 def test_troubles_are_told_only_where_there_are_any() -> None:
     assert len(str(statistics()).splitlines()) == 6
-    text = str(statistics(over_budget=1, too_large=2, failed_calls=3, last_failure="prefetch: no"))
+    counts: dict[str, Any] = {"over_budget": 1, "too_large": 2, "too_large_bytes": 32 * MIB}
+    text = str(statistics(**counts, failed_calls=3, last_failure="prefetch: no"))
     assert "1 time over the budget" in text
-    assert "2 requests larger than the budget" in text
+    assert "2 requests larger than the budget, up to 32.00 MiB: left to page faults" in text
     assert "3 driver calls that failed, the last one prefetch: no" in text
 
 

@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The policy: requests that a budget cannot hold, and predictors that turned themselves off."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from rmm_uvm.residency import ResidencyStatistics
+from rmm_uvm.watch.context import Context
+from rmm_uvm.watch.policy import PolicyState, evaluate
+from rmm_uvm.watch.thresholds import Thresholds
+
+from .samples import DEVICE, GIB, Samples
+
+ZERO = dict.fromkeys((field.name for field in dataclasses.fields(ResidencyStatistics)), 0)
+
+
+def budget(**changes: Any) -> ResidencyStatistics:
+    plain: dict[str, Any] = {**ZERO, "policy": "repeat", "last_failure": "", "faults_unknown": ""}
+    return ResidencyStatistics(**{**plain, "budget_bytes": 4 * GIB, **changes})
+
+
+def test_too_large_request_is_found_once_however_long_it_lasts() -> None:
+    samples = Samples().add(900)  # 90 s
+    (finding,) = samples.findings(budget=budget(too_large=1, too_large_bytes=5 * GIB))
+    assert (finding.kind, finding.value, finding.threshold) == ("budget", 5 * GIB, 4 * GIB)
+    assert "larger than the budget of 4.00 GiB" in finding.message
+
+
+def test_predictor_that_turned_itself_off_is_found_once() -> None:
+    off = budget(switched_off=1, predicted=10, predictions=100)
+    assert Samples().add(900).kinds(budget=off) == ["prediction"]
+
+
+def test_budget_that_holds_and_foresees_gives_nothing() -> None:
+    assert Samples().add(3).kinds(budget=budget(foresees=True)) == []
+    assert Samples().add(3).kinds(budget=None) == []
+
+
+def test_budget_findings_that_are_switched_off_are_none() -> None:
+    troubled = budget(too_large=1, switched_off=1)
+    assert Samples().add(3).kinds(Thresholds(budget=False), budget=troubled) == []
+
+
+def test_another_pool_is_told_of_anew() -> None:
+    state, kinds = PolicyState(), []
+    for counts in (budget(too_large=1), budget(too_large=2), budget(), budget(too_large=1)):
+        context = Context(DEVICE, budget=counts)
+        state, found = evaluate(state, Samples().add().array(), context, Thresholds())
+        kinds.append([finding.kind for finding in found])
+    assert kinds == [["budget"], [], [], ["budget"]]
