@@ -45,6 +45,19 @@ _LEVELS = {
     "device_used_bytes": "Device memory in use by all processes",
     "oversubscription_factor": "Footprint over capacity: 1 is full",
 }
+_BUDGET_TOTALS = {
+    "evicted_bytes": "Bytes copied to the host to keep the budget",
+    "dropped_bytes": "Dead bytes that were dropped to keep the budget, and not copied",
+    "fetched_bytes": "Bytes brought in for uses that waited",
+    "faulted_bytes": "Bytes that kernels faulted in: at least",
+    "too_large": "Requests larger than the budget, left to page faults",
+}
+_BUDGET_LEVELS = {
+    "budget_bytes": "Device memory that managed memory may take",
+    "resident_bytes": "Of the budget, what is taken",
+    "overshoot_bytes": "Bytes faulted in beside the budget, an estimate",
+    "foresees": "Whether the predictor of the eviction policy is believed",
+}
 
 
 class MonitorCollector:
@@ -118,6 +131,15 @@ class _Families:
             name: GaugeMetricFamily(f"rmm_uvm_{name}", text, labels=["device"])
             for name, text in _LEVELS.items()
         }
+        self.budget = {
+            name: CounterMetricFamily(f"rmm_uvm_budget_{name}", text, labels=["device"])
+            for name, text in _BUDGET_TOTALS.items()
+        } | {
+            name: GaugeMetricFamily(
+                f"rmm_uvm_budget_{name.removeprefix('budget_')}", text, labels=["device"]
+            )
+            for name, text in _BUDGET_LEVELS.items()
+        }
         self.skipped = CounterMetricFamily(
             "rmm_uvm_prefetch_skipped",
             "Requests for which rmm_uvm prefetched nothing",
@@ -135,6 +157,7 @@ class _Families:
         yield self.by_cause
         yield from self.totals.values()
         yield from self.levels.values()
+        yield from self.budget.values()
         yield from (self.skipped, self.findings, self.source)
 
     def add(self, snapshot: Snapshot, monitor: Monitor) -> None:
@@ -147,6 +170,8 @@ class _Families:
                 self._put(self.by_cause, [device, direction, cause], nbytes)
         for name, family in (self.totals | self.levels).items():
             self._put(family, [device], getattr(snapshot, name))
+        for name, family in self.budget.items():
+            self._put(family, [device], (snapshot.budget or {}).get(name))
         for reason, count in (snapshot.prefetch_skipped or {}).items():
             self._put(self.skipped, [device, reason], count)
         kinds = Counter(f.kind for f in monitor.findings if f.device_id == snapshot.device_id)

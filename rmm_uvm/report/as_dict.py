@@ -8,7 +8,7 @@ import dataclasses
 import math
 from typing import Any
 
-from rmm_uvm.report import advice, causes
+from rmm_uvm.report import advice, budgets, causes
 from rmm_uvm.report.figures import by_stage, of_device
 from rmm_uvm.report.series import DeviceSeries
 from rmm_uvm.watch.recording import DeviceFacts, Recording
@@ -69,6 +69,7 @@ def _device(recording: Recording, device: DeviceFacts) -> dict[str, Any]:
             else None
         ),
         "resident_exact": DeviceSeries(recording.of(device.device_id)).resident_exact,
+        "budget": budgets.as_dict(budgets.of_device(recording, device)),
         "causes": None if by_cause is None else by_cause.last(),
         "by_stage": [
             {"name": row.name, "depth": row.depth, "runs": row.runs, "open": row.open}

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rmm_uvm.report import causes, words
+from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, verdict
 from rmm_uvm.report.figures import StageFigures, by_stage, of_device
 from rmm_uvm.report.series import DeviceSeries
@@ -165,7 +165,8 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str, 
         ("GPU faults", words.count(figures.gpu_faults), ""),
         ("CPU faults", words.count(figures.cpu_faults), ""),
     ]
-    return [row for row in rows if row[1] != words.UNKNOWN]
+    kept = [row for row in rows if row[1] != words.UNKNOWN]
+    return kept + budgets.cells(budgets.of_device(recording, device))
 
 
 def _findings_caption(recording: Recording) -> str:
@@ -186,6 +187,11 @@ def _notes(recording: Recording) -> list[str]:
         notes.append(
             "Resident bytes are an estimate: what was allocated less what left and did not "
             "come back."
+        )
+    if recording.budgets:
+        notes.append(
+            "A budget binds what rmm_uvm moves. What kernels faulted in beside it is estimated "
+            "from bytes. Its figures count since the pool was made."
         )
     if recording.stages:
         notes.append(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from rmm_uvm.report import causes, words
+from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, verdict
 from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
 from rmm_uvm.watch.recording import DeviceFacts, Recording
@@ -103,6 +103,9 @@ def _devices(recording: Recording) -> list[str]:
     lines = ["", *_table("device", rows)]
     if more := len(recording.devices) - len(rows):
         lines.append(f"and {more} more devices")
+    for device in recording.devices[:_MOST_DEVICES]:
+        if (budget := budgets.of_device(recording, device)) is not None:
+            lines.append(f"budget {device.device_id}: {budgets.lines(budget)[0]}")
     return lines
 
 
@@ -144,6 +147,8 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
                 f"{words.count(figures.cpu_faults)} of the CPU",
             )
         )
+    if (budget := budgets.of_device(recording, device)) is not None:
+        rows += zip(("budget", "", ""), budgets.lines(budget), strict=True)
     return rows
 
 

@@ -44,6 +44,7 @@ def choose(
     name_characters: int = 24,
     devices: bool = False,
     faults: bool = False,
+    budgets: bool = False,
 ) -> list[Column]:
     """Return the columns that fit, in order.
 
@@ -59,6 +60,8 @@ def choose(
         Processes use several devices: say which.
     faults : bool
         Faults are counted.
+    budgets : bool
+        Processes keep a budget.
 
     Examples
     --------
@@ -75,16 +78,19 @@ def choose(
         "in": Column("in", "IN/s", size),
         "out": Column("out", "OUT/s", size),
     }
+    resident = Column("resident", "RESIDENT", 8)
     # The most useful first: what no longer fits is left out, and smaller ones may still fit.
     wanted = [
         Column("evicted", "EVICT" if narrow else "EVICTED", size),
         Column("footprint", "FOOT" if narrow else "FOOTPRINT", size if narrow else 9),
-        Column("resident", "RESIDENT", 8),
+        resident,
         Column("history", "LAST MINUTE", 11, right=False),
         Column("capacity", "CAPACITY", 8),
     ]
     if faults:
         wanted.insert(1, Column("faults", "FLT/s" if narrow else "FAULTS/s", size))
+    if budgets:
+        wanted.insert(wanted.index(resident) + 1, Column("budget", "BUDGET", size))
     if devices:
         wanted.insert(0, Column("device", "DEV", 3))
     for column in wanted:
@@ -108,6 +114,7 @@ _ORDER = (
     "device",
     "footprint",
     "resident",
+    "budget",
     "capacity",
     "in",
     "out",

@@ -260,6 +260,9 @@ def _row(track: Track, now_seconds: float, **known: Any) -> ProcessRow:
         "gpu_faults",
     )
     known.update((name, track.figures.get(name)) for name in names)
+    budget = track.figures.get("budget")
+    if isinstance(budget, dict):  # who publishes may be another version
+        known.update((name, budget.get(name)) for name in ("budget_bytes", "overshoot_bytes"))
     row = ProcessRow(
         **known,
         in_bytes_per_second=track.in_bytes_per_second,

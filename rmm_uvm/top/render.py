@@ -107,6 +107,7 @@ def _table(rows: list[ProcessRow], width: int, pid_digits: int, *, plain_ascii: 
         pid_digits=pid_digits,
         name_characters=max(len(label(row)) for row in rows),
         devices=any(row.device_id for row in rows),
+        budgets=any(row.budget_bytes is not None for row in rows),
         faults=any(row.faults_per_second is not None or row.gpu_faults is not None for row in rows),
     )
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", width=None)
@@ -142,6 +143,8 @@ def _cell(row: ProcessRow, column: Column, narrow: bool, plain_ascii: bool) -> T
             return Text(size(row.footprint_bytes), style="bold yellow" if over else "")
         case "resident":
             return Text(size(row.resident_bytes))
+        case "budget":
+            return Text(size(row.budget_bytes), style="yellow" if row.overshoot_bytes else "")
         case "capacity":
             return Text(size(row.capacity_bytes))
         case "in":

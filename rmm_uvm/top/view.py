@@ -38,6 +38,8 @@ class ProcessRow:
         Levels.
     host_to_device_bytes, device_to_host_bytes, evicted_bytes_estimate : int or None
         Totals since it was watched first: by itself, or by this command.
+    budget_bytes, overshoot_bytes : int or None
+        Most device memory that the process gave its managed memory, and what faulted in beside it.
     cpu_faults, gpu_faults : int or None
         Totals.
     in_bytes_per_second, out_bytes_per_second, faults_per_second : float or None
@@ -61,6 +63,8 @@ class ProcessRow:
     host_to_device_bytes: int | None = None
     device_to_host_bytes: int | None = None
     evicted_bytes_estimate: int | None = None
+    budget_bytes: int | None = None
+    overshoot_bytes: int | None = None
     cpu_faults: int | None = None
     gpu_faults: int | None = None
     in_bytes_per_second: float | None = None

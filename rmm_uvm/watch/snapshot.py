@@ -169,6 +169,7 @@ class Snapshot(_Shown):
             ("resident", _bytes(self.resident_bytes) + estimate),
             ("device in use", _bytes(self.device_used_bytes)),
             *_traffic_rows(self),
+            *_budget_rows(self.budget),
         ]
 
 
@@ -404,3 +405,15 @@ def _traffic_rows(of: Snapshot | Window) -> list[tuple[str, str]]:
     if of.gpu_faults is not None and of.cpu_faults is not None:
         rows.append(("faults", f"{of.gpu_faults:,} of the GPU, {of.cpu_faults:,} of the CPU"))
     return rows
+
+
+def _budget_rows(budget: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if budget is None:
+        return []
+    beside = _bytes(budget["overshoot_bytes"])
+    moved = f"{_bytes(budget['evicted_bytes'])} evicted, {_bytes(budget['dropped_bytes'])} dropped"
+    return [
+        ("budget", f"{_bytes(budget['resident_bytes'])} of {_bytes(budget['budget_bytes'])}"),
+        ("beside it", f"{beside} (estimate)" if beside != "unknown" else beside),
+        ("for it", moved),
+    ]

@@ -104,6 +104,11 @@ void residency_manager::look_at_marks() noexcept
     done_ = std::max(done_, outstanding_.front().tick - 1);
     outstanding_.pop_front();
   }
+  if (asked_by_ <= done_) {
+    static_cast<void>(epoch());  // counts what came first
+    faulted_in_.earlier_came();
+    asked_by_ = now_;
+  }
 }
 
 residency_manager::outcome residency_manager::work_once()

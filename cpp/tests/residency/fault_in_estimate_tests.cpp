@@ -39,6 +39,25 @@ TEST(FaultInEstimate, WhatFaultedInAndIsAskedThenMovesNothingAndIsBesideNoMore)
   EXPECT_EQ(estimate.faulted_bytes(), 10U);
 }
 
+TEST(FaultInEstimate, WhatFaultsInAgainIsCountedAgainOnceAllThatWasAskedCame)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(10, 0);
+  estimate.to_device(10, true);  // was there
+  estimate.to_host(10);
+  auto hidden = estimate;
+  hidden.earlier_came();  // of what was asked before: it was not
+  estimate.earlier_came();
+  estimate.earlier_came();
+  estimate.observe(20, 0);
+  EXPECT_EQ(estimate.faulted_bytes(), 20U);
+  EXPECT_EQ(estimate.beside_bytes(), 10U);
+  hidden.observe(20, 0);
+  EXPECT_EQ(hidden.faulted_bytes(), 10U);  // it may have been what was asked
+  EXPECT_EQ(hidden.beside_bytes(), 10U);
+}
+
 TEST(FaultInEstimate, MoreThanIsBelievedOnTheHostIsOtherMemorys)
 {
   fault_in_estimate estimate{0, 0};

@@ -162,6 +162,28 @@ TEST_F(ResidencyOvershoot, DataThatTheCpuTookAndAKernelTookBackAreNotBeside)
   EXPECT_GT(manager->statistics().faulted_bytes, 0U);
 }
 
+TEST_F(ResidencyOvershoot, WhatFaultsInAndIsAnnouncedInEachRoundIsCountedInEach)
+{
+  make();
+  for (std::size_t first = 0; first < 24; first += 4) {
+    allocate(first, 4);
+  }
+  std::uint64_t faulted = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (std::size_t first = 0; first < 24; first += 4) {
+      auto const away = blocks(4) - device->resident_bytes(at(first, 4));
+      kernel(first, 4);
+      faulted += away;
+      for (int use = 0; use < 4; ++use) {  // the first is too late; then it is known to have come
+        announce(first, 4);
+        manager->run_pending();
+      }
+    }
+  }
+  EXPECT_GT(faulted, blocks(24));
+  EXPECT_EQ(manager->statistics().faulted_bytes, faulted);
+}
+
 TEST_F(ResidencyOvershoot, WithoutFetchingAllThatComesIsFaultedAndOnlyTheUnannouncedBeside)
 {
   make(false);

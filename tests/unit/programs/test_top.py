@@ -66,6 +66,8 @@ def test_json_has_a_stable_schema(capsys: pytest.CaptureFixture[str]) -> None:
         "host_to_device_bytes": 0,
         "device_to_host_bytes": 0,
         "evicted_bytes_estimate": 0,
+        "budget_bytes": None,
+        "overshoot_bytes": None,
         "cpu_faults": None,
         "gpu_faults": None,
         "in_bytes_per_second": 0.0,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace rmm_uvm {
 
@@ -51,6 +52,13 @@ class fault_in_estimate {
     asked_ += back;
   }
 
+  /**
+   * @brief What was asked before the last call of this has come: the rest of it had been there.
+   *
+   * What was asked since is what the next call is about.
+   */
+  void earlier_came() noexcept { earlier_ = std::exchange(asked_, 0); }
+
   /** @brief Bytes that were believed on the host have no contents to move any more. */
   void forget(std::size_t bytes) noexcept
   {
@@ -71,9 +79,7 @@ class fault_in_estimate {
     left_           = left_bytes;
     away_unasked_ += left;
     beside_ += static_cast<std::int64_t>(came) - static_cast<std::int64_t>(left);
-    auto const ours = std::min(asked_, came);
-    asked_ -= ours;
-    faulted_ += came - ours;
+    faulted_ += unasked(came);
     limit();
     peak_ = std::max(peak_, beside_bytes());
   }
@@ -89,6 +95,16 @@ class fault_in_estimate {
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
 
  private:
+  /** @brief What of `came` bytes nobody asked for; takes note of the rest. */
+  [[nodiscard]] std::uint64_t unasked(std::uint64_t came) noexcept
+  {
+    for (auto* const asked : {&earlier_, &asked_}) {
+      auto const ours = std::min(*asked, came);
+      *asked -= ours;
+      came -= ours;
+    }
+    return came;
+  }
   void take_from_host(std::size_t bytes) noexcept
   {
     on_host_ -= std::min(on_host_, bytes);
@@ -101,6 +117,7 @@ class fault_in_estimate {
   std::uint64_t left_;
   std::uint64_t faulted_{0};
   std::uint64_t asked_{0};         // asked to the device and not seen to come
+  std::uint64_t earlier_{0};       // likewise, before the last `earlier_came`
   std::uint64_t away_unasked_{0};  // left unasked and not asked back
   std::int64_t beside_{0};         // negative while what was asked is under way
   std::size_t on_host_{0};         // believed to be

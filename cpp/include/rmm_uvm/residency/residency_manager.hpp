@@ -196,6 +196,7 @@ class residency_manager {
   std::uint64_t asked_bytes_{0};          // asked to the host by this object
   std::uint64_t foreign_bytes_{0};        // seen to leave beyond that
   mutable fault_in_estimate faulted_in_;  // looking at statistics looks at the counters
+  use_tick asked_by_{never_used};         // what was asked by then has come once it is done
   bool short_of_room_{false};             // a request had to make room since the thread last did
   std::uint64_t quiet_bytes_{0};          // had left the device when this was made; never changed
   std::atomic<bool> sent_away_{false};    // this object has moved something to the host

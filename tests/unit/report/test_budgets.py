@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Budgets of device memory in reports: text, page, JSON, snapshots and `rmm-uvm top`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rmm
+from rich.cells import cell_len
+from rich.console import Console
+
+import rmm_uvm
+from rmm_uvm.report import Report
+from rmm_uvm.report.budgets import cells
+from rmm_uvm.residency import ResidencyStatistics
+from rmm_uvm.top.gather import _row
+from rmm_uvm.top.render import render
+from rmm_uvm.top.track import Track
+from rmm_uvm.top.view import View
+from rmm_uvm.watch.recording import Recording
+
+from . import recordings
+
+MIB = 1 << 20
+LARGEST = 1023 * (1 << 30) + 1000 * MIB  # as many letters as a size has
+COUNTS: dict[str, Any] = {
+    **dict.fromkeys((field.name for field in dataclasses.fields(ResidencyStatistics)), 0),
+    "budget_bytes": 512 * MIB,
+    "resident_bytes": 500 * MIB,
+    "peak_resident_bytes": 512 * MIB,
+    "evicted_bytes": 96 * MIB,
+    "dropped_bytes": 32 * MIB,
+    "fetched_bytes": 60 * MIB,
+    "fetched_ahead_bytes": 4 * MIB,
+    "peak_overshoot_bytes": 64 * MIB,
+    "overshoot_bytes": 16 * MIB,
+    "predicted": 64,
+    "predictions": 256,
+    "policy": "repeat",
+    "last_failure": "",
+    "faults_unknown": "",
+}
+
+
+def with_budget(recording: Recording | None = None, **changes: Any) -> Recording:
+    recording = recordings.oversubscribed() if recording is None else recording
+    return dataclasses.replace(recording, budgets={0: COUNTS | changes})
+
+
+def text_lines(recording: Recording) -> list[str]:
+    return str(Report(recording)).splitlines()
+
+
+def budget_lines(**changes: Any) -> list[str]:
+    lines = text_lines(with_budget(**changes))
+    first = next(n for n, line in enumerate(lines) if line.startswith("  budget "))
+    return [line.removeprefix("  budget").strip() for line in lines[first : first + 3]]
+
+
+def test_summary_shows_budget_traffic_and_prediction() -> None:
+    assert budget_lines() == [
+        "512.00 MiB, at most 512.00 MiB taken; 64.00 MiB beside it",
+        "evicted 96.00 MiB, dropped 32.00 MiB dead, fetched 64.00 MiB",
+        "policy repeat: off, lru decides; foresaw 25 % of 256 uses",
+    ]
+
+
+def test_summary_says_what_is_on_unknown_or_not_there() -> None:
+    assert budget_lines(foresees=True)[2].startswith("policy repeat: on;")
+    assert budget_lines(policy="fifo")[2] == "policy fifo: predicts nothing"
+    assert budget_lines(predictions=0)[2] == "policy repeat: nothing was predicted"
+    assert budget_lines(peak_overshoot_bytes=0)[0].endswith("taken")
+    assert budget_lines(peak_overshoot_bytes=None)[0].endswith("; faults unknown")
+
+
+def test_summary_without_a_budget_has_no_line_of_it() -> None:
+    assert "budget" not in str(Report(recordings.oversubscribed()))
+
+
+@pytest.mark.parametrize("foresees", [True, False])
+def test_summary_with_the_largest_figures_is_narrow(*, foresees: bool) -> None:
+    most = {name: LARGEST for name in COUNTS if name.endswith("_bytes")}
+    more = {"foresees": foresees, "policy": "correlation"}
+    recording = with_budget(recordings.two_devices(), **most, **more)
+    one = dataclasses.replace(recording, devices=recording.devices[:1])
+    for lines in (text_lines(recording), text_lines(one)):
+        assert [line for line in lines if "budget" in line]
+        assert max(map(cell_len, lines)) <= 80
+
+
+def test_page_shows_each_figure_with_its_note(tmp_path: Path) -> None:
+    found = {name: (value, note) for name, value, note in cells(ResidencyStatistics(**COUNTS))}
+    assert found["Budget"] == ("512.00 MiB", "of device memory")
+    assert found["Faulted in beside"] == ("64.00 MiB", "at most, estimate: 12 % of the budget")
+    assert found["Eviction policy"][1].startswith("off, lru decides")
+    unknown = {"peak_overshoot_bytes": None, "faults_unknown": "no <b>counters</b>"}
+    Report(with_budget(**unknown)).save_html(tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "no &lt;b&gt;counters" in html
+    assert "Dropped for the budget" in html
+    assert cells(None) == []
+
+
+def test_json_holds_all_counts_with_their_rates_or_none() -> None:
+    (device,) = Report(with_budget()).to_dict()["devices"]
+    assert device["budget"].items() >= COUNTS.items()
+    assert device["budget"]["overshoot_fraction"] == 0.125
+    assert device["budget"]["hit_rate"] == 0.25
+    (device,) = Report(recordings.oversubscribed()).to_dict()["devices"]
+    assert device["budget"] is None
+
+
+def test_monitor_of_a_pool_with_a_budget_reports_it_also_when_the_pool_is_gone() -> None:
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB",
+        device_budget="16MiB",
+        eviction="lru",
+        libraries=(),
+        monitor={"on_finding": None, "publish": False},
+    ) as handle:
+        buffers = [rmm.DeviceBuffer(size=8 * MIB, mr=handle.managed_mr) for _ in range(3)]
+        snapshot = handle.monitor.snapshot()
+        assert snapshot.budget is not None
+        assert snapshot.budget["budget_bytes"] == 16 * MIB
+        assert "of 16.00 MiB" in repr(snapshot)
+        del buffers
+    kept = handle.monitor.recording().budgets[0]
+    assert kept["evicted_bytes"] >= 8 * MIB
+    assert kept["policy"] == "lru"
+    assert "policy lru: predicts nothing" in str(handle.monitor.report())
+
+
+def test_monitor_of_a_pool_without_a_budget_reports_none() -> None:
+    with rmm_uvm.reinitialize(
+        driver="simulated:64MiB", libraries=(), monitor={"on_finding": None, "publish": False}
+    ) as handle:
+        assert handle.monitor.snapshot().budget is None
+        assert "budget" not in repr(handle.monitor.snapshot())
+        assert handle.monitor.recording().budgets == {}
+
+
+def top_of(figures: dict[str, Any], width: int = 120) -> tuple[Any, str]:
+    track = Track()
+    track.add({"footprint_bytes": 1 << 30, **figures}, 1.0, 1.0)
+    row = _row(track, 1.0, pid=7, name="solver", source="published")
+    console = Console(width=width, record=True, file=None, force_terminal=False)
+    with console.capture() as caught:
+        console.print(render(View(processes=(row,)), width))
+    return row, caught.get()
+
+
+def test_top_has_a_column_where_a_process_keeps_a_budget() -> None:
+    row, text = top_of({"budget": COUNTS})
+    assert (row.budget_bytes, row.overshoot_bytes) == (512 * MIB, 16 * MIB)
+    assert "BUDGET" in text
+    assert "512 MiB" in text
+
+
+@pytest.mark.parametrize("published", [None, "much", 7, {}])
+def test_top_without_a_budget_that_can_be_read_has_none(published: Any) -> None:
+    row, text = top_of({"budget": published})
+    assert row.budget_bytes is None
+    assert "BUDGET" not in text
