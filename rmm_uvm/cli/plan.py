@@ -117,6 +117,7 @@ def _list_option(
 @click.option(
     "--device", type=click.IntRange(0), metavar="N", help="Of a recording of several devices."
 )
+@click.option("--announced", is_flag=True, help="The program announces its uses: try budgets too.")
 @click.option(
     "--html", type=_FILE, metavar="FILE", help="Write a page with charts; - is standard output."
 )

@@ -27,6 +27,7 @@ __all__ = [
     "helps_most",
     "parts_needed",
     "pool_sizes",
+    "room_bytes",
 ]
 
 ENOUGH = 1.05
@@ -114,14 +115,18 @@ def parts_needed(peak_bytes: int, capacity_bytes: int) -> int:
 
 def pool_sizes(facts: Facts) -> tuple[int, int]:
     """Return initial and maximum size of a pool for a workload on a card, bytes."""
-    left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
-    room_bytes = whole_blocks(facts.capacity_bytes - left_bytes)
-    initial_bytes = min(_rounded_up(facts.peak_bytes * INITIAL_FACTOR), room_bytes)
+    initial_bytes = min(_rounded_up(facts.peak_bytes * INITIAL_FACTOR), room_bytes(facts))
     maximum_bytes = max(initial_bytes + 2 * facts.peak_bytes, facts.slab_bytes)
     if facts.host_bytes is not None:
         backed_bytes = max(int(facts.host_bytes * _HOST_FRACTION), facts.capacity_bytes)
         maximum_bytes = max(min(maximum_bytes, backed_bytes), initial_bytes)
     return initial_bytes, _rounded_up(maximum_bytes)
+
+
+def room_bytes(facts: Facts) -> int:
+    """Return what a slab, or a budget, may take of a card, bytes: page tables need some too."""
+    left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
+    return whole_blocks(facts.capacity_bytes - left_bytes)
 
 
 def default_sizes(facts: Facts) -> tuple[int, int]:

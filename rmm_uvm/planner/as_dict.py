@@ -63,6 +63,7 @@ def _card(card: Card) -> dict[str, Any]:
         "variants": [_variant(one, card) for one in card.variants],
         "settings": settings,
         "reinitialize_keywords": card.settings.keywords(),
+        "ways": [dataclasses.asdict(way) for way in card.ways],
         "splitting": dataclasses.asdict(card.splitting),
         "more_data": dataclasses.asdict(card.more_data),
     }

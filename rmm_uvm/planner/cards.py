@@ -7,10 +7,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rmm_uvm.planner.advice import ENOUGH, Facts, best
+from rmm_uvm.planner.announced import AnnouncedTrial, tried_ways, with_way
 from rmm_uvm.planner.answers import TOLERABLE, Asked, more_data, splitting
 from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
 from rmm_uvm.planner.curve import smallest_capacity
-from rmm_uvm.planner.outcome import Card, MachineFacts, Variant
+from rmm_uvm.planner.outcome import AnnouncedWay, Card, MachineFacts, Variant
 from rmm_uvm.planner.reasons import settings
 from rmm_uvm.planner.request import DEFAULTS, Options, Request
 from rmm_uvm.planner.result import StageResult
@@ -40,6 +41,8 @@ class Around:
         Of the workload.
     staged : bool
         Its stages are the program's, and not sizes of allocations.
+    announced : AnnouncedTrial or None
+        What tries ways with uses announced; None if that is not asked for.
     """
 
     runs: Runs
@@ -48,6 +51,7 @@ class Around:
     machine: MachineFacts
     touched: WorkingSet
     staged: bool
+    announced: AnnouncedTrial | None = None
 
 
 def ways_to_run(around: Around, device_bytes: int) -> tuple[Variant, ...]:
@@ -98,6 +102,8 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         enough_bytes=_least_here(runs, capacity_bytes, advised, ENOUGH),
         splits=whole.verdict == "no",
     )
+    told = settings(facts, variants[0], settled, replayed)
+    ways = _ways(around, facts, variants)
     return Card(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
@@ -106,9 +112,10 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         variants=variants,
         advised=advised,
         host_bytes=variants[0].result.host_page_bytes * request.workers,
-        settings=settings(facts, variants[0], settled, replayed),
+        settings=with_way(told, ways) if ways else told,
         splitting=whole,
         more_data=more_data(asked),
+        ways=ways,
     )
 
 
@@ -143,6 +150,15 @@ def _least_here(
 
 def _ipc_bytes(around: Around, device_bytes: int) -> int:
     return ipc_pool_bytes("auto", device_bytes) if around.request.workers > 1 else 0
+
+
+def _ways(around: Around, facts: Facts, variants: tuple[Variant, ...]) -> tuple[AnnouncedWay, ...]:
+    """Return the ways to run with uses announced; the kernel driver is as it is by default."""
+    trial, runs = around.announced, around.runs
+    if trial is None or not trial.able:
+        return ()
+    modes = dict.fromkeys(variant.options.prefetch for variant in variants)
+    return tried_ways(trial, facts, modes, runs.beside_seconds, runs.fitting_seconds)
 
 
 def _fullest(runs: Runs) -> StageResult:

@@ -70,5 +70,15 @@ def notes(runs: Runs, machine: MachineFacts, request: Request, *, tried: bool) -
         told.append(
             "Pool sizes follow from the peak; the recording is too long to try them with the pool."
         )
+    if request.announced and not tried:
+        told.append(
+            "The recording is too long to try budgets: settings are for a program that announces "
+            "none of its uses."
+        )
+    elif request.announced:
+        told.append(
+            "Settings are for a program that announces its uses: cuDF columns, or rmm_uvm.touch. "
+            "Tables and answers are of replays, where nothing is announced and no budget is kept."
+        )
     told.append("More data, or parts of them, are taken to need memory and time in proportion.")
     return tuple(told)

@@ -11,12 +11,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from rmm_uvm.planner.events import Workload
-from rmm_uvm.planner.request import Options
+from rmm_uvm.planner.request import Options, Prefetch
 from rmm_uvm.planner.result import ReplayResult
 from rmm_uvm.planner.working_set import WorkingSet
 from rmm_uvm.saving import Saving
 
-__all__ = ["Answer", "Card", "Helps", "MachineFacts", "Plan", "Settings", "Variant"]
+__all__ = [
+    "AnnouncedWay",
+    "Answer",
+    "Card",
+    "Helps",
+    "MachineFacts",
+    "Plan",
+    "Settings",
+    "Variant",
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +75,53 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class AnnouncedWay:
+    """One way to run a program that announces its uses, tried with the pool itself.
+
+    Attributes
+    ----------
+    prefetch : str
+        When allocations are prefetched.
+    eviction : str or None
+        The policy of a budget; None for none: the kernel driver evicts.
+    budget_bytes : int or None
+        The budget.
+    initial_bytes, maximum_bytes : int
+        Sizes of the pool, bytes.
+    sized : bool
+        They are advised ones, and not those that a pool has by default.
+    driver_seconds, predicted_seconds, slowdown : float or None
+        Driver work, time of the workload, and that over its time with room for everything; None
+        where it was not tried or runs out of memory.
+    to_device_bytes, to_host_bytes : int
+        Copied each way.
+    """
+
+    prefetch: Prefetch
+    eviction: str | None
+    budget_bytes: int | None
+    initial_bytes: int
+    maximum_bytes: int
+    sized: bool
+    driver_seconds: float | None = None
+    predicted_seconds: float | None = None
+    slowdown: float | None = None
+    to_device_bytes: int = 0
+    to_host_bytes: int = 0
+
+    def in_sizes(self, initial_bytes: int, maximum_bytes: int) -> AnnouncedWay:
+        """Return the same way with sizes that are advised, not tried yet."""
+        return AnnouncedWay(
+            self.prefetch,
+            self.eviction,
+            self.budget_bytes,
+            initial_bytes,
+            maximum_bytes,
+            sized=True,
+        )
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings for one card, each with its reason; sizes in bytes.
 
@@ -83,11 +139,14 @@ class Settings:
         To set in the kernel driver, percent; None to leave it.
     device_budget_bytes : int
         Device memory with which the workload takes at most 1.05 times as long as on an empty
-        card; all of the managed capacity if less does not do. The rest is free for others.
+        card; all of the managed capacity if less does not do. The rest is free for others. With
+        `eviction` the budget to set.
     parts : int
         Into how many parts to split the input; 1 to leave it whole.
     reasons : tuple of (str, str)
         Setting and reason, in the order in which they are shown.
+    eviction : str or None
+        Which live blocks leave first under the budget; None to set no budget.
     """
 
     initial_pool_bytes: int | None
@@ -99,6 +158,7 @@ class Settings:
     device_budget_bytes: int
     parts: int
     reasons: tuple[tuple[str, str], ...]
+    eviction: str | None = None
 
     def keywords(self) -> dict[str, Any]:
         """Return the keywords of `rmm_uvm.reinitialize` that these settings are."""
@@ -108,6 +168,9 @@ class Settings:
         if self.maximum_pool_bytes is not None:
             keywords["maximum_pool_size"] = self.maximum_pool_bytes
         keywords["prefetch"] = self.prefetch
+        if self.eviction is not None:
+            keywords["device_budget"] = self.device_budget_bytes
+            keywords["eviction"] = self.eviction
         if self.ipc_pool_bytes:
             keywords["ipc_pool_size"] = self.ipc_pool_bytes
         if self.host_sharers > 1:
@@ -148,6 +211,10 @@ class Card:
         What to set.
     splitting, more_data : Answer
         "Can I avoid splitting my input?" and "Can I train on more data?"
+    ways : tuple of AnnouncedWay
+        For a program that announces its uses: all that were tried, the defaults first. What is set
+        is then the fastest of them; answers and `advised` rest on replays, where nothing is
+        announced. Empty if not asked for, or if the recording is too long.
     """
 
     device_bytes: int
@@ -160,6 +227,7 @@ class Card:
     settings: Settings
     splitting: Answer
     more_data: Answer
+    ways: tuple[AnnouncedWay, ...] = ()
 
     @property
     def defaults(self) -> Variant:

@@ -15,6 +15,7 @@ from typing import Any
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.messages import shown
 from rmm_uvm.planner.advice import ENOUGH, helps_most
+from rmm_uvm.planner.announced import AnnouncedTrial
 from rmm_uvm.planner.answers import TOLERABLE
 from rmm_uvm.planner.capacities import card_sizes
 from rmm_uvm.planner.cards import Around, least_capacity, planned_card, ways_to_run
@@ -42,6 +43,7 @@ def plan(
     host_memory: int | str | None = None,
     fitting_seconds: float | None = None,
     device: int | None = None,
+    announced: bool = False,
     progress: ShowProgress | None = None,
 ) -> Plan:
     """Tell what a recorded workload would do on other cards, without one.
@@ -71,6 +73,9 @@ def plan(
         there kernels are taken to run at the speed of device memory.
     device : int, optional
         Which device of a recording of several.
+    announced : bool
+        The program announces its uses, as by `rmm_uvm.touch`. Budgets with each eviction policy are
+        then tried too, with the pool itself, and settings are for such a program.
     progress : callable, optional
         Called with a `PlanProgress` now and then.
 
@@ -99,6 +104,7 @@ def plan(
         workers,
         host_memory,
         fitting_seconds,
+        announced=announced,
     )
     from rmm_uvm.planner.pool_trial import PoolTrial
     from rmm_uvm.planner.replaying import replay
@@ -119,13 +125,15 @@ def plan(
     def driver_settings(threshold: int) -> DriverSettings:
         return DriverSettings(prefetch_threshold=threshold)
 
+    trial = PoolTrial(workload, machine, driver_settings, progress)
     return plan_workload(
         workload,
         machine,
         request,
         replay=replay,
         driver_settings=driver_settings,
-        trial=PoolTrial(workload, machine, driver_settings, progress),
+        trial=trial,
+        announced_trial=trial if announced else None,
         progress=progress,
     )
 
@@ -138,6 +146,7 @@ def plan_workload(
     replay: Replay,
     driver_settings: Callable[[int], Any],
     trial: Trial | None = None,
+    announced_trial: AnnouncedTrial | None = None,
     progress: ShowProgress | None = None,
 ) -> Plan:
     """Return the plan of a workload; what replays it, and what tries pool sizes, is given.
@@ -163,7 +172,7 @@ def plan_workload(
         progress,
     )
     touched = working_set(workload)
-    around = Around(runs, trial, request, facts, touched, staged=staged)
+    around = Around(runs, trial, request, facts, touched, staged, announced_trial)
     sizes = request.device_bytes or card_sizes(workload.peak_live_bytes)
     for size in sizes:
         ways_to_run(around, size)

@@ -17,12 +17,15 @@ import rmm
 
 from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm._lib.residency import ManagedAccount
+from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
 from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.planner.announced import Moved
 from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
-from rmm_uvm.planner.request import Options, Prefetch
+from rmm_uvm.planner.outcome import AnnouncedWay
+from rmm_uvm.planner.request import DEFAULTS, Options, Prefetch
 from rmm_uvm.planner.runs import PlanProgress, ShowProgress
 from rmm_uvm.planner.simulated_card import simulated_card
+from rmm_uvm.residency.budget import Budget
 from rmm_uvm.units import format_bytes
 
 __all__ = ["MOST_EVENTS", "PoolSettings", "PoolTrial", "pool_seconds"]
@@ -34,11 +37,13 @@ _CHUNK_EVENTS = 8192  # between two looks at the progress bar
 
 
 class PoolSettings(NamedTuple):
-    """Sizes of a pool, bytes, and its prefetch mode."""
+    """Sizes of a pool, bytes, its prefetch mode, its budget, and whether uses are announced."""
 
     initial_bytes: int
     maximum_bytes: int
     prefetch: Prefetch
+    budget: Budget | None = None
+    announced: bool = False
 
 
 def pool_seconds(
@@ -71,12 +76,17 @@ def pool_seconds(
     try:
         with current_device(device):
             upstream = ManagedMemoryResource(
-                device, prefetch=settings.prefetch, account=ManagedAccount()
+                device,
+                prefetch=settings.prefetch,
+                account=ManagedAccount(),
+                budget=settings.budget,
             )
             pool = rmm.mr.PoolMemoryResource(
                 upstream, settings.initial_bytes, settings.maximum_bytes
             )
-        _run(workload, device, UvmResourceAdaptor(pool, prefetch=settings.prefetch), progress)
+        mr = UvmResourceAdaptor(pool, prefetch=settings.prefetch)
+        announcing = mr.managed_mr.prefetcher if settings.announced else None
+        _run(workload, device, mr, progress, announcing)
     except MemoryError:
         return None
     finally:
@@ -84,11 +94,22 @@ def pool_seconds(
     return float(device.statistics()["modelled_ns"]) / 1e9
 
 
-def _run(workload: Workload, device: SimulatedDevice, mr: Any, progress: Progress | None) -> None:
-    """Make the workload's allocations, touches and frees; free what is left."""
+def _run(
+    workload: Workload,
+    device: SimulatedDevice,
+    mr: Any,
+    progress: Progress | None,
+    announcing: Prefetcher | None,
+) -> None:
+    """Make the workload's allocations, touches and frees; free what is left.
+
+    With `announcing` every use by kernels is announced, but for the first right after an
+    allocation: that says as much.
+    """
     events = workload.events
     columns = (events[name].tolist() for name in ("kind", "flags", "address", "nbytes"))
     live: dict[int, tuple[int, int]] = {}  # by recorded address: address and bytes now
+    fresh: int | None = None
     begins: list[int] = []  # recorded addresses in order: touches may be inside an allocation
     try:
         for number, (kind, flags, address, nbytes) in enumerate(zip(*columns, strict=True)):
@@ -97,6 +118,7 @@ def _run(workload: Workload, device: SimulatedDevice, mr: Any, progress: Progres
             if kind == ALLOCATE:
                 live[address] = (mr.allocate(nbytes), nbytes)
                 insort(begins, address)
+                fresh = address
                 continue
             place = bisect_right(begins, address) - 1
             if kind == FREE:
@@ -105,8 +127,15 @@ def _run(workload: Workload, device: SimulatedDevice, mr: Any, progress: Progres
                 continue
             now, size = live[begins[place]]
             first = address - begins[place]
+            nbytes = min(nbytes, size - first)
+            if announcing is not None and not flags & BY_THE_CPU:
+                if fresh != begins[place]:
+                    announcing.touch(now + first, nbytes, now)
+                fresh = None
             touch = device.cpu_touch if flags & BY_THE_CPU else device.touch
-            touch(now + first, min(nbytes, size - first), bool(flags & WRITES))
+            touch(now + first, nbytes, bool(flags & WRITES))
+            if announcing is not None:
+                announcing.run_pending()  # what a thread would do meanwhile
     finally:
         for now, size in live.values():
             mr.deallocate(now, size)
@@ -157,6 +186,31 @@ class PoolTrial:
         )
         settings = PoolSettings(*sizes, options.prefetch)
         return pool_seconds(self._workload, device, settings, self._shown(capacity_bytes, settings))
+
+    def announced(
+        self, capacity_bytes: int, host_bytes: int | None, way: AnnouncedWay
+    ) -> Moved | None:
+        """Return what a way takes with uses announced; None for running out of memory."""
+        budget = None
+        if way.eviction is not None:
+            # No thread: what it does would depend on this machine's.
+            budget = Budget(way.budget_bytes or 0, policy=way.eviction, background=False)
+        settings = PoolSettings(
+            way.initial_bytes, way.maximum_bytes, way.prefetch, budget, announced=True
+        )
+        device = simulated_card(
+            self._machine,
+            self._driver_settings(DEFAULTS.driver_prefetch_threshold),
+            capacity_bytes,
+            host_bytes,
+            kernels_take_time=False,
+        )
+        shown = self._shown(capacity_bytes, settings)
+        seconds = pool_seconds(self._workload, device, settings, shown)
+        if seconds is None:
+            return None
+        counts = device.statistics()
+        return Moved(seconds, counts["host_to_device_bytes"], counts["device_to_host_bytes"])
 
     def _shown(self, capacity_bytes: int, settings: PoolSettings) -> Progress | None:
         progress = self._progress

@@ -87,6 +87,8 @@ class Request:
         Host memory of all of them together; None for as much as they want.
     fitting_seconds : float or None
         Time of the workload with room for everything, > 0; None to find it from the recording.
+    announced : bool
+        The program announces its uses.
     """
 
     device_bytes: tuple[int, ...]
@@ -95,6 +97,7 @@ class Request:
     workers: int = 1
     host_bytes: int | None = None
     fitting_seconds: float | None = None
+    announced: bool = False
 
     @property
     def own_host_bytes(self) -> int | None:
@@ -110,6 +113,8 @@ def checked_request(
     workers: int,
     host_memory: int | str | None,
     fitting_seconds: float | None = None,
+    *,
+    announced: bool = False,
 ) -> Request:
     """Return the request.
 
@@ -130,6 +135,8 @@ def checked_request(
     others = () if modes else _combined(_PREFETCH, thresholds, policies)
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 4096:
         raise ConfigurationError(f"workers={workers!r}: a number of processes, from 1")
+    if not isinstance(announced, bool):
+        raise ConfigurationError(f"announced={shown(announced)}: True or False")
     if fitting_seconds is not None and not _is_time(fitting_seconds):
         raise ConfigurationError(
             f"fitting_seconds={shown(fitting_seconds)}: a time in seconds, above 0"
@@ -141,6 +148,7 @@ def checked_request(
         workers=workers,
         host_bytes=None if host_memory is None else parse_bytes(host_memory, "host_memory"),
         fitting_seconds=fitting_seconds,
+        announced=announced,
     )
 
 

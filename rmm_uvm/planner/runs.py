@@ -132,6 +132,11 @@ class Runs:
         """Predicted time with room for everything."""
         return self._beside_seconds + self.fitting.migration_seconds
 
+    @property
+    def beside_seconds(self) -> float:
+        """Time that the workload takes beside the kernel driver's work."""
+        return self._beside_seconds
+
     def variant(self, device_bytes: int, options: Options = DEFAULTS) -> Variant:
         """Return how the workload would run with so much managed capacity, bytes."""
         result = self._result(min(device_bytes, self.fitting_device_bytes), options)

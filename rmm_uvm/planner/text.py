@@ -86,6 +86,7 @@ def setting_rows(settings: Settings) -> list[tuple[str, str, str]]:
         "initial_pool_size": format_bytes(settings.initial_pool_bytes or 0),
         "maximum_pool_size": format_bytes(settings.maximum_pool_bytes or 0),
         "prefetch": settings.prefetch,
+        "eviction": settings.eviction or "",
         "device budget": format_bytes(settings.device_budget_bytes),
         "ipc_pool_size": format_bytes(settings.ipc_pool_bytes),
         "host_sharers": str(settings.host_sharers),
@@ -140,7 +141,7 @@ def _call_lines(settings: Settings) -> Iterable[str]:
 def _readable(settings: Settings) -> Iterable[tuple[str, object]]:
     """Yield keywords with sizes as people write them, where that is exact."""
     for name, value in settings.keywords().items():
-        if name.endswith("_size") and value % (1 << 20) == 0:
+        if name.endswith(("_size", "_budget")) and value % (1 << 20) == 0:
             yield name, f"{value >> 20}MiB"
         else:
             yield name, value

@@ -150,6 +150,19 @@ def test_plan_with_every_option_replays_every_way(folder: Path) -> None:
     assert card["settings"]["host_sharers"] == 2
 
 
+def test_plan_of_a_program_that_announces_tries_budgets_and_others_do_not(folder: Path) -> None:
+    for words, policies in (
+        (["--announced"], {None, "repeat", "lru", "fifo", "correlation"}),
+        ([], set()),
+    ):
+        result = run(folder, "etl.trace", "--device-memory", "64MiB", "--json", "one.json", *words)
+        assert (result.returncode, result.stderr) == (0, "")
+        (card,) = json.loads((folder / "one.json").read_text())["cards"]
+        assert card["oversubscription_factor"] > 1
+        assert {way["eviction"] for way in card["ways"]} == policies
+        assert ("announces its uses" in " ".join(result.stdout.split())) is bool(words)
+
+
 def test_terminal_shows_what_is_replayed(folder: Path) -> None:
     ours, theirs = os.openpty()
     with os.fdopen(ours, "rb", buffering=0) as shown:
