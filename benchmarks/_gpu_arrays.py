@@ -65,9 +65,9 @@ class GpuArrays:
         self._fill((_BLOCKS,), (_THREADS,), words)
         return address
 
-    def read(self, handle: int) -> None:
-        """Announce, then read all of it."""
-        self._use(handle, 0)
+    def read(self, handle: int, first_byte: int = 0, nbytes: int | None = None) -> None:
+        """Announce, then read all of it, or a part; bounds of parts are whole words."""
+        self._use(handle, 0, first_byte, nbytes)
 
     def write(self, handle: int) -> None:
         """Announce, then read and write all of it."""
@@ -93,10 +93,13 @@ class GpuArrays:
         self._synchronize()
         return int(self._wrong[0])
 
-    def _use(self, address: int, step: int) -> None:
-        nbytes, value = self._held[address]
-        self._touch(address, nbytes, address)
+    def _use(self, address: int, step: int, first_byte: int = 0, nbytes: int | None = None) -> None:
+        all_bytes, value = self._held[address]
+        nbytes = nbytes or all_bytes - first_byte
+        first = address + first_byte
+        self._touch(first, nbytes, address)
         u64 = self._u64
-        words = (u64(address), u64(nbytes // 8), u64(value), u64(step), u64(self._passes))
+        there = value + first_byte // 8
+        words = (u64(first), u64(nbytes // 8), u64(there), u64(step), u64(self._passes))
         self._work((_BLOCKS,), (_THREADS,), (*words, self._wrong))
-        self._held[address] = (nbytes, value + step)
+        self._held[address] = (all_bytes, value + step)
