@@ -89,6 +89,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         const migration_counters& counters() noexcept
         status memory(device_memory&) noexcept
         status prefetch(memory_range, location, stream_handle) noexcept
+        status migrate(memory_range, location) noexcept
         status synchronize(stream_handle) noexcept
         capture_state capturing(stream_handle) noexcept
         command_totals commands() noexcept

@@ -39,6 +39,9 @@ class UvmDriver:
         where: Literal["device", "host"] = "device",
         stream: int = 0,
     ) -> None: ...
+    def migrate(
+        self, address: int, nbytes: int, where: Literal["device", "host"] = "device"
+    ) -> None: ...
     def discard(self, address: int, nbytes: int, stream: int = 0) -> None: ...
     def discard_and_prefetch(
         self,

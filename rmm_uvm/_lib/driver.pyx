@@ -199,6 +199,21 @@ cdef class UvmDriver:
             result = dereference(self.handle).prefetch(pages, place, <stream_handle>stream)
         check(result, f"prefetching {nbytes} bytes to the {where}")
 
+    def migrate(self, uintptr_t address, size_t nbytes, where="device"):
+        """Move managed pages to `where` now, past libcuda; contents are kept.
+
+        Returns when they have arrived. Waits for no stream, and holds up no kernel launch. Only
+        where ``info.direct_migration`` is available. Parameters and errors as in `prefetch`.
+        """
+        cdef memory_range pages
+        cdef location place = _location(self, where)
+        pages.address = address
+        pages.bytes = nbytes
+        cdef status result
+        with nogil:
+            result = dereference(self.handle).migrate(pages, place)
+        check(result, f"migrating {nbytes} bytes to the {where}")
+
     def discard(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):
         """Drop the contents of the whole pages in a range, in stream order.
 

@@ -130,8 +130,9 @@ void residency_manager::make_room(ledger_view& view,
       if (!drop(view, leaving[0])) { return; }
       continue;
     }
-    if (stream) {
+    if (stream && settings_.fetch) {
       // The program runs ahead of the device: what its last kernels use must not leave under them.
+      // Where faults bring it back, the kernel driver does not wait either.
       view.lock().unlock();
       static_cast<void>(driver_->synchronize(*stream));
       view.lock().lock();

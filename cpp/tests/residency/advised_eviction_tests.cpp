@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Advice with and without a budget, on the simulated device: what moves, what stays, what is left.
 #include "../support/blocks.hpp"
+#include "../support/touching.hpp"
 
 #include <rmm_uvm/residency/prefetcher.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
@@ -51,7 +52,7 @@ class AdvisedEviction : public testing::TestWithParam<bool> {
   }
   void touch(std::size_t first, std::size_t count)
   {
-    prefetcher->on_touch(at(first, count), at(first, 1).address, nullptr);
+    tests::touch(*prefetcher, at(first, count), nullptr);
   }
   [[nodiscard]] std::uint64_t to_host() const { return device->statistics().device_to_host_bytes; }
   [[nodiscard]] std::size_t on_device(std::size_t first, std::size_t count) const
@@ -203,7 +204,7 @@ TEST_F(AdvisedEviction, FromManyThreadsLeavesNothingAdvisedThatIsFreed)
           ++wrong;
         }
         prefetcher->evict(range, nullptr);
-        prefetcher->on_touch(range, range.address, nullptr);
+        tests::touch(*prefetcher, range, nullptr);
         prefetcher->on_free(range, nullptr);
         if (reads_mostly(4 * mine) || reads_mostly(4 * mine + 1)) { ++wrong; }
       }

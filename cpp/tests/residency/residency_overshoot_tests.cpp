@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What faults in beside a budget: the manager's estimate beside the simulated device, which knows.
 #include "../support/blocks.hpp"
+#include "../support/touching.hpp"
 
 #include <rmm_uvm/residency/residency_manager.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
@@ -46,7 +47,7 @@ class ResidencyOvershoot : public testing::Test {
   }
   void announce(std::size_t first, std::size_t count)
   {
-    manager->on_touch(at(first, count), at(first, count).address, nullptr);
+    tests::touch(*manager, at(first, count), nullptr);
   }
   void kernel(std::size_t first, std::size_t count)
   {

@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <rmm_uvm/residency/residency_manager.hpp>
+#include <rmm_uvm/residency/prefetcher.hpp>
 
 namespace rmm_uvm::tests {
 
-/** @brief Announces one use of an allocation that begins where `range` does. */
-inline void touch(residency_manager& manager, memory_range range, stream_handle stream)
+/** @brief Tells a manager or a prefetcher of one use of the allocation at `range`'s beginning. */
+template <typename Told>
+void touch(Told& told, memory_range range, stream_handle stream)
 {
   use_event const use{use_kind::touch, range, range.address};
-  manager.on_touch({&use, 1}, stream);
+  told.on_touch({&use, 1}, stream);
 }
 
 }  // namespace rmm_uvm::tests
