@@ -19,6 +19,7 @@ import argparse
 import gc
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,14 @@ import rmm_uvm
 from rmm_uvm.residency import Budget
 
 FACTORS = (1.25, 1.5, 2.0)
-TIME_BOUND, BYTES_BOUND = 0.5, 0.35  # at 1.5 times the budget
+JUDGED_FACTOR = 1.5
+TIME_BOUND, BYTES_BOUND = 0.5, 0.35  # at that factor
+ITERATIONS_OF_ETL = ("etl", "mortgage")  # whose bytes are judged: they have dead data
 EMULATION_BOUND = 1.1
 SLOWDOWN_BOUNDS = {1.25: 1.3, 1.5: 2.0}
 FITTING_BOUND = 1.01
+FITTING_ROUNDS = 3
+OVERSHOOT_BOUND = 0.1  # of the budget
 PROBE_BYTES = 1 << 30
 
 
@@ -51,6 +56,7 @@ def modes(budget_bytes: int) -> dict[str, Budget]:
         "lru": Budget(budget_bytes, policy="lru"),
         "correlation": Budget(budget_bytes, policy="correlation"),
         "repeat, ahead": Budget(budget_bytes, policy="repeat", ahead=True),
+        "repeat, by libcuda": Budget(budget_bytes, policy="repeat", direct=False),
         "repeat": Budget(budget_bytes, policy="repeat"),
     }
 
@@ -116,13 +122,15 @@ def rates(driver: Any) -> dict[str, float]:
     memory = cupy.cuda.UnownedMemory(address, PROBE_BYTES, mr)
     words = cupy.ndarray(PROBE_BYTES // 8, cupy.uint64, cupy.cuda.MemoryPointer(memory, 0))
     synchronize = cupy.cuda.runtime.deviceSynchronize
-    piece_bytes = 4 * MIB
+    direct = bool(driver.info.direct_migration)
+    piece_bytes = (8 if direct else 4) * MIB  # as the manager moves them
+    move = driver.migrate if direct else driver.prefetch
 
     def in_pieces(where: str) -> float:
         synchronize()
         begin = time.perf_counter()
         for offset in range(0, PROBE_BYTES, piece_bytes):
-            driver.prefetch(address + offset, piece_bytes, where)
+            move(address + offset, piece_bytes, where)
         synchronize()
         return PROBE_BYTES / (time.perf_counter() - begin)
 
@@ -159,12 +167,26 @@ def with_bounds(
     }
 
 
+def fitting_pair(
+    run: Callable[[Budget | None], dict[str, Any]], fits: Budget
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a row without a budget and one with a budget that fits, of runs in turn.
+
+    Each has the least time of its runs: what a budget costs is less than what runs differ by.
+    """
+    pairs = [(run(None), run(fits)) for _ in range(FITTING_ROUNDS)]
+    resident, fitting = (
+        min(rows, key=lambda row: row["seconds"]) for rows in zip(*pairs, strict=True)
+    )
+    return resident, fitting
+
+
 def show(row: dict[str, Any]) -> None:
     """Print a row."""
     print(
-        f"{row['program']:10} {row['factor']:4} {row['mode']:13} {row['seconds']:8.3f} s  "
+        f"{row['program']:10} {row['factor']:4} {row['mode']:18} {row['seconds']:8.3f} s  "
         f"{row['to_device_bytes'] / 2**30:7.1f} GiB in {row['to_host_bytes'] / 2**30:7.1f} "
-        f"GiB out, link {row['link_seconds']:.3f} s",
+        f"GiB out, link {row['link_seconds']:.3f} s, overshoot {overshoot(row):.3f}",
         flush=True,
     )
 
@@ -172,8 +194,9 @@ def show(row: dict[str, Any]) -> None:
 def compared(runner: Runner, rounds: int) -> list[dict[str, Any]]:
     """Return every row of one program."""
     speed = rates(runner.driver)
-    resident = runner.run(None, rounds)
-    fitting = runner.run(Budget(int(runner.peak_bytes * 1.25)), rounds)
+    resident, fitting = fitting_pair(
+        lambda budget: runner.run(budget, rounds), Budget(int(runner.peak_bytes * 1.25))
+    )
     rows = [
         {"program": runner.name, "factor": 0.0, "mode": "resident", **resident, "rates": speed},
         {"program": runner.name, "factor": 0.8, "mode": "repeat", **fitting},
@@ -185,6 +208,12 @@ def compared(runner: Runner, rounds: int) -> list[dict[str, Any]]:
             rows.append(with_bounds(row, resident, speed))
             show(rows[-1])
     return rows
+
+
+def overshoot(row: dict[str, Any]) -> float:
+    """Return the most that kernels faulted in beside a budget, as its share."""
+    kept = row["residency"]
+    return float((kept["peak_overshoot_bytes"] or 0) / kept["budget_bytes"])
 
 
 def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -202,12 +231,17 @@ def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
             verdicts[f"{name}: emulation is not slower than it should be"] = _harness.judged(
                 theirs["seconds"] / theirs["fault_driven_seconds_expected"], EMULATION_BOUND
             )
-            verdicts[f"{name}: time / fault-driven"] = _harness.judged(
-                ours["seconds"] / theirs["seconds"], TIME_BOUND
+            verdicts[f"{name}: fault-in overshoot / budget"] = _harness.judged(
+                overshoot(ours), OVERSHOOT_BOUND
             )
-            verdicts[f"{name}: bytes to the host / fault-driven"] = _harness.judged(
-                ours["to_host_bytes"] / max(theirs["to_host_bytes"], 1), BYTES_BOUND
-            )
+            if factor == JUDGED_FACTOR:
+                verdicts[f"{name}: time / fault-driven"] = _harness.judged(
+                    ours["seconds"] / theirs["seconds"], TIME_BOUND
+                )
+            if factor == JUDGED_FACTOR and program in ITERATIONS_OF_ETL:
+                verdicts[f"{name}: bytes to the host / fault-driven"] = _harness.judged(
+                    ours["to_host_bytes"] / max(theirs["to_host_bytes"], 1), BYTES_BOUND
+                )
             if factor in SLOWDOWN_BOUNDS:
                 # Where the link takes longer than that for the bytes of our run, it is the bound.
                 allowed = max(

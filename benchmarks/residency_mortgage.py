@@ -113,9 +113,10 @@ def main() -> None:
     data = arguments.data or generated_data(GeneratorConfig(performance_rows=arguments.rows))
     loop = Loop(data, arguments.iterations)
     speed = residency.rates(loop.driver)
-    resident = loop.run(None)
-    peak_bytes = resident["peak_bytes"]
-    fitting = loop.run(Budget(int(peak_bytes * 1.5)), peak_bytes)
+    peak_bytes = loop.run(None)["peak_bytes"]
+    resident, fitting = residency.fitting_pair(
+        lambda budget: loop.run(budget, peak_bytes), Budget(int(peak_bytes * 1.5))
+    )
     rows = [
         {"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed},
         {"program": "mortgage", "factor": 0.8, "mode": "repeat", **fitting},

@@ -289,7 +289,16 @@ def _budget_rows(budget: Budget | None, info: DeviceInfo) -> list[tuple[str, str
     return [
         ("budget", size, f"{budget.reason}; {dead}"),
         ("eviction", budget.policy, POLICY_REASONS[budget.policy]),
+        _migrations_row(budget, info),
     ]
+
+
+def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:
+    if not budget.direct:
+        return "migrations", "by libcuda", "as asked"
+    if not info.direct_migration:
+        return "migrations", "by libcuda", info.direct_migration.reason
+    return "migrations", "direct", "by the kernel driver's own call, which holds up no launch"
 
 
 def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:

@@ -29,9 +29,14 @@ class moving_driver final : public uvm_driver {
   std::vector<std::size_t> strangers;  ///< bytes that others move during the coming prefetches
   status moves{};                      ///< what `prefetch` answers
   std::size_t allocations{0};          ///< live
+  std::unique_ptr<migration_counters> counted;  ///< what `counters` answers, if there are any
 
   [[nodiscard]] device_info const& info() const noexcept override { return facts; }
-  [[nodiscard]] migration_counters const& counters() const noexcept override { return none_; }
+  [[nodiscard]] migration_counters const& counters() const noexcept override
+  {
+    if (counted) { return *counted; }
+    return none_;
+  }
   status memory(device_memory&) noexcept override { return {}; }
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override
   {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/cuda/direct_migration.hpp>
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/cuda/uvm_tools.hpp>
 
@@ -37,12 +38,16 @@ class fake_system final : public cuda::system_calls {
   };
 
   static constexpr int own_pid = 100;
-  int pid{own_pid};                     ///< what `process_id` answers; another number after a fork
-  std::map<int, process> processes;     ///< by pid
-  std::map<int, int> errors;            ///< errno of the n-th call from now on, counted from 1
-  int calls{0};                         ///< made so far
-  std::map<std::string, int> answers;   ///< errno by name of the call
-  std::string ptrace_scope{"1"};        ///< what the file says
+  int pid{own_pid};                    ///< what `process_id` answers; another number after a fork
+  std::map<int, process> processes;    ///< by pid
+  std::map<int, int> errors;           ///< errno of the n-th call from now on, counted from 1
+  int calls{0};                        ///< made so far
+  std::map<std::string, int> answers;  ///< errno by name of the call
+  std::string ptrace_scope{"1"};       ///< what the file says
+  std::uint32_t migrate_status{0};     ///< what the kernel driver's migration answers
+  bool migrations_move{true};          ///< false: they answer and do nothing
+  bool migrations_lose{false};         ///< they destroy what they move
+  std::vector<cuda::uvm_migrate::parameters> migrations;  ///< asked for, all that arrived
   std::vector<std::string> given_back;  ///< targets of descriptors, and "page", in order
 
   fake_system() { processes[own_pid]; }
@@ -100,6 +105,9 @@ class fake_system final : public cuda::system_calls {
   }
   [[nodiscard]] int ioctl(int descriptor, unsigned long request, void* argument) noexcept override
   {
+    if (request == cuda::uvm_migrate::request) {
+      return move(descriptor, *static_cast<cuda::uvm_migrate::parameters*>(argument));
+    }
     std::lock_guard const lock{mutex};
     if (int const error = failing("ioctl")) { return -error; }
     auto& file = opened.at(descriptor);
@@ -195,6 +203,27 @@ class fake_system final : public cuda::system_calls {
     if (auto const it = errors.find(calls); it != errors.end()) { return it->second; }
     auto const it = answers.find(call);
     return it == answers.end() ? 0 : it->second;
+  }
+  /** @brief Migrates as the kernel driver does: whole pages, in the descriptor's address space. */
+  [[nodiscard]] int move(int descriptor, cuda::uvm_migrate::parameters& asked)
+  {
+    int space = -1;
+    {
+      std::lock_guard const lock{mutex};
+      if (int const error = failing("ioctl")) { return -error; }
+      migrations.push_back(asked);
+      space = address_space_of(descriptor);
+    }
+    bool const whole_pages = asked.base % page_bytes == 0 && asked.length % page_bytes == 0;
+    if (space < 0 || !whole_pages || migrate_status != 0) {
+      asked.status = migrate_status != 0 ? migrate_status : 0x1E;  // NV_ERR_INVALID_ADDRESS
+      return 0;
+    }
+    bool const to_host = asked.destination == cuda::uvm_migrate::host;
+    auto const bytes   = migrations_move ? asked.length : 0;
+    if (migrations_lose) { std::memset(reinterpret_cast<void*>(asked.base), 0, asked.length); }
+    migrate(space, uuid{1}, to_host ? 0 : bytes, to_host ? bytes : 0);
+    return 0;
   }
   [[nodiscard]] int hand_out(handle made)
   {

@@ -114,6 +114,10 @@ class recording_driver final : public uvm_driver {
   {
     return noted(record({"prefetch", {range}, stream, where.device_id}), range, where);
   }
+  status migrate(memory_range range, location where) noexcept override
+  {
+    return noted(record({"migrate", {range}, nullptr, where.device_id}), range, where);
+  }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override
   {
     return noted(record({"discard", {ranges.begin(), ranges.end()}, stream}), ranges);

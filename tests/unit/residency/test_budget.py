@@ -78,7 +78,7 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"ahead_bytes": 33 * MIB}, "0 to the budget"),
         ({"piece_bytes": MIB}, "at least a block"),
         ({"fetch_bytes": 0}, "at least a block"),
-        ({"fetch_bytes": None}, "fetch_bytes=None"),
+        ({"fetch_bytes": "4MiB"}, "fetch_bytes='4MiB'"),
     ],
 )
 def test_setting_out_of_its_bounds_is_refused(settings: dict[str, Any], says: str) -> None:
