@@ -62,17 +62,20 @@ def random_program(arrays: Any, seed: int, steps: int) -> None:
 
 
 @pytest.mark.usefixtures("benchmarks")
-@pytest.mark.parametrize("ahead", [True, False])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("policy", "ahead", "direct"),
+    [(policy, ahead, True) for policy in POLICIES for ahead in (True, False)]
+    + [("repeat", True, False), ("lru", False, False)],
+)
 def test_no_policy_loses_a_byte_over_random_programs(
-    gpu: CudaDriver, policy: str, ahead: bool
+    gpu: CudaDriver, policy: str, ahead: bool, direct: bool
 ) -> None:
     arrays_type = benchmark("_gpu_arrays").GpuArrays
     mr = rmm_uvm.managed_pool(
         driver=gpu,
         initial_pool_size=POOL_BYTES,
         maximum_pool_size=POOL_BYTES,
-        device_budget=Budget(BUDGET_BYTES, policy=policy, ahead=ahead),
+        device_budget=Budget(BUDGET_BYTES, policy=policy, ahead=ahead, direct=direct),
     )
     arrays = arrays_type(mr, passes=20)
     for seed in range(4):
@@ -84,6 +87,74 @@ def test_no_policy_loses_a_byte_over_random_programs(
     assert kept["peak_resident_bytes"] <= BUDGET_BYTES
     assert kept["evicted_bytes"] > 0
     assert kept["dropped_bytes"] > 0
+
+
+def test_direct_migration_moves_exactly_what_is_asked_while_kernels_write(
+    gpu: CudaDriver,
+) -> None:
+    import cupy
+
+    assert gpu.info.direct_migration, gpu.info.direct_migration.reason
+    mr = rmm_uvm.managed_pool(driver=gpu, initial_pool_size=64 * MIB, maximum_pool_size=64 * MIB)
+    address = int(mr.allocate(64 * MIB))
+    memory = cupy.cuda.UnownedMemory(address, 64 * MIB, mr)
+    words = cupy.ndarray(16 * MIB, cupy.uint32, cupy.cuda.MemoryPointer(memory, 0))
+    words.fill(0)
+    cupy.cuda.runtime.deviceSynchronize()
+    before = gpu.migrated_bytes()
+    gpu.migrate(address, 32 * MIB, "host")
+    gpu.migrate(address, 32 * MIB, "device")
+    after = gpu.migrated_bytes()
+    assert [b - a for a, b in zip(before, after, strict=True)] == [32 * MIB, 32 * MIB]
+    for _ in range(50):
+        words += 1  # under way while its pages leave
+        gpu.migrate(address, 64 * MIB, "host")
+    assert bool((words == 50).all())
+    del words, memory
+    mr.deallocate(address, 64 * MIB)
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_several_streams_and_threads_lose_nothing(gpu: CudaDriver) -> None:
+    import threading
+
+    import cupy
+    from rmm.pylibrmm.stream import Stream
+
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(BUDGET_BYTES),
+    )
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        chosen = random.Random(seed)
+        stream = cupy.cuda.Stream(non_blocking=True)
+        ours = Stream(stream)
+        touch = mr.managed_mr.prefetcher.touch
+        with stream:
+            for step in range(60):
+                nbytes = chosen.choice([MIB, 7 * MIB, 40 * MIB])
+                address = int(mr.allocate(nbytes, ours))
+                memory = cupy.cuda.UnownedMemory(address, nbytes, mr)
+                words = cupy.ndarray(nbytes // 4, cupy.uint32, cupy.cuda.MemoryPointer(memory, 0))
+                words.fill(step)
+                for _ in range(3):
+                    touch(address, nbytes, address, stream.ptr)
+                    words += 1
+                wrong.append(int((words != step + 3).sum()))
+                del words, memory
+                mr.deallocate(address, nbytes, ours)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(wrong) == 4 * 60
+    assert sum(wrong) == 0
 
 
 @pytest.mark.usefixtures("benchmarks")

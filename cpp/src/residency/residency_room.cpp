@@ -110,36 +110,33 @@ void residency_manager::make_room(ledger_view& view,
                                   std::size_t target_bytes,
                                   std::optional<stream_handle> stream)
 {
+  // The program runs ahead of the device: what its last kernels use must not leave under them, or
+  // they fault it back. While something else can leave, nobody waits for them.
+  auto who = stream ? candidates::unused_now : candidates::all;
   while (counts_.resident_bytes > target_bytes) {
     if (counts_.resident_bytes - leaving_bytes_ <= target_bytes) {
       changed_.wait(view.lock());  // others are at it
       continue;
     }
+    if (who == candidates::unused_now) { look_at_marks(); }
     auto const excess_bytes = counts_.resident_bytes - leaving_bytes_ - target_bytes;
-    auto const leaving      = choose(view, excess_bytes, excess_bytes, candidates::all);
-    if (leaving[0].empty() && leaving[1].empty()) {
-      if (leaving_bytes_ > 0) {
-        changed_.wait(view.lock());
-        continue;
-      }
-      ++counts_.over_budget;
-      return;
-    }
+    auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
     // What was chosen is as it was only until the lock is let go: one kind, then anew.
     if (!leaving[0].empty()) {
       if (!drop(view, leaving[0])) { return; }
-      continue;
-    }
-    if (stream && settings_.fetch) {
-      // The program runs ahead of the device: what its last kernels use must not leave under them.
-      // Where faults bring it back, the kernel driver does not wait either.
+    } else if (!leaving[1].empty()) {
+      if (!leave(view, leaving[1])) { return; }
+    } else if (who == candidates::unused_now) {
       view.lock().unlock();
       static_cast<void>(driver_->synchronize(*stream));
       view.lock().lock();
-      stream.reset();
-      continue;
+      who = candidates::all;
+    } else if (leaving_bytes_ > 0) {
+      changed_.wait(view.lock());
+    } else {
+      ++counts_.over_budget;
+      return;
     }
-    if (!leave(view, leaving[1])) { return; }
   }
 }
 
