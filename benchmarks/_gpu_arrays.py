@@ -77,6 +77,10 @@ class GpuArrays:
         """Free."""
         self._mr.deallocate(handle, self._held.pop(handle)[0])
 
+    def held(self) -> list[int]:
+        """Return what is allocated and not freed."""
+        return list(self._held)
+
     def compute(self, handle: int) -> None:
         """Read all of it without announcing it."""
         nbytes, value = self._held[handle]

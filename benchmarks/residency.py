@@ -168,13 +168,13 @@ def with_bounds(
 
 
 def fitting_pair(
-    run: Callable[[Budget | None], dict[str, Any]], fits: Budget
+    run: Callable[[Budget | None], dict[str, Any]], fits: Budget, rounds: int = FITTING_ROUNDS
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a row without a budget and one with a budget that fits, of runs in turn.
 
     Each has the least time of its runs: what a budget costs is less than what runs differ by.
     """
-    pairs = [(run(None), run(fits)) for _ in range(FITTING_ROUNDS)]
+    pairs = [(run(None), run(fits)) for _ in range(rounds)]
     resident, fitting = (
         min(rows, key=lambda row: row["seconds"]) for rows in zip(*pairs, strict=True)
     )
