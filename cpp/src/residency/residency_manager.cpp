@@ -131,9 +131,9 @@ try {
   if (allocation.bytes == 0) { return; }
   bool fenced = false;
   if (settings_.drops() && under_pressure() && driver_->capturing(stream) == capture_state::none) {
-    stream_handle discards = nullptr;
-    fenced                 = driver_->own_stream(own_stream_use::discards, discards).ok() &&
-             driver_->order(discards, stream).ok();
+    stream_handle frees = nullptr;
+    fenced =
+      driver_->own_stream(own_stream_use::frees, frees).ok() && driver_->order(frees, stream).ok();
   }
   ledger_view view{ledger_};
   if (!fenced) { ++counts_.unfenced_frees; }

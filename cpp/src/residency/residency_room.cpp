@@ -150,15 +150,27 @@ bool residency_manager::drop(ledger_view& view, victims const& blocks)
   }
   leaving_bytes_ += bytes_of(blocks);
   view.lock().unlock();
-  stream_handle discards = nullptr;
-  auto result            = driver_->own_stream(own_stream_use::discards, discards);
-  // A discard that waits in a stream was seen to take effect after what came behind it.
-  if (result.ok()) { result = driver_->synchronize(discards); }
-  if (result.ok()) { result = driver_->discard(ranges, discards); }
+  auto const result = discard_now(ranges);
   view.lock().lock();
   settle(blocks, result);
   if (result.ok()) { counts_.dropped_bytes += bytes_of(blocks); }
   return result.ok();
+}
+
+/** @brief Discards what was freed, once the work before every free so far is done. */
+status residency_manager::discard_now(range_list ranges) noexcept
+{
+  // A discard that waits in a stream was seen to take effect after what came behind it. So its
+  // stream is idle when it is called, and stays so while others free: they have another one wait.
+  std::lock_guard const lock{discarding_};
+  stream_handle frees    = nullptr;
+  stream_handle discards = nullptr;
+  auto result            = driver_->own_stream(own_stream_use::frees, frees);
+  if (result.ok()) { result = driver_->own_stream(own_stream_use::discards, discards); }
+  if (result.ok()) { result = driver_->synchronize(frees); }
+  if (result.ok()) { result = driver_->synchronize(discards); }
+  if (result.ok()) { result = driver_->discard(ranges, discards); }
+  return result;
 }
 
 bool residency_manager::leave(ledger_view& view, victims const& blocks)

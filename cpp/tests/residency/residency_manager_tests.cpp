@@ -86,6 +86,7 @@ class ResidencyManager : public testing::Test {
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};
   stream_handle const discards{recording_driver::own(own_stream_use::discards)};
+  stream_handle const frees{recording_driver::own(own_stream_use::frees)};
   std::shared_ptr<recording_driver> driver{std::make_shared<recording_driver>()};
   residency_ledger ledger;
   std::unique_ptr<residency_manager> manager;
@@ -254,14 +255,43 @@ TEST_F(ResidencyManager, BlockIsDeadOnlyWhenItsLastAllocationIsFreed)
 
 // Discards: the rules without which data would be lost.
 
-TEST_F(ResidencyManager, FreeUnderPressureLetsDiscardsWaitForItsStream)
+TEST_F(ResidencyManager, FreeUnderPressureIsFencedByAStreamOfItsOwn)
 {
   make();
   allocate(0, 4);
   driver->orders.clear();
   free(0, 4);
   EXPECT_EQ(driver->orders,
-            (std::vector<std::pair<stream_handle, stream_handle>>{{discards, stream}}));
+            (std::vector<std::pair<stream_handle, stream_handle>>{{frees, stream}}));
+}
+
+TEST_F(ResidencyManager, StreamOfDiscardsWaitsForNoOtherSoThatItIsIdleAtEachDiscard)
+{
+  make();
+  // A free between the wait for the frees and the discard must not hold the discard up.
+  for (std::size_t round = 0; round < 4; ++round) {
+    allocate(0, 8);
+    free(0, 8);
+    allocate(8, 8);
+    free(8, 8);
+  }
+  EXPECT_GT(manager->statistics().dropped_bytes, 0U);
+  for (auto const& [later, earlier] : driver->orders) {
+    EXPECT_NE(later, discards);
+  }
+}
+
+TEST_F(ResidencyManager, NothingIsDiscardedWhereTheFreesCannotBeAwaited)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  driver->answers["synchronize"] = {status_code::driver_error, 1, "cuStreamSynchronize"};
+  static_cast<void>(moves());
+  allocate(8, 1);
+  EXPECT_EQ(moves(), (calls{renewed(8, 1)}));
+  EXPECT_EQ(manager->statistics().dropped_bytes, 0U);
+  EXPECT_GT(manager->statistics().failed_calls, 0U);
 }
 
 TEST_F(ResidencyManager, BlockWithoutAFenceIsCopiedAndNeverDropped)
@@ -324,11 +354,15 @@ TEST_F(ResidencyManager, DiscardIsIssuedOnlyOnceTheFreesBeforeItAreThrough)
   free(0, 8);
   static_cast<void>(driver->take_calls());
   allocate(8, 1);
-  std::vector<std::string> in_discards;
+  std::vector<std::pair<std::string, stream_handle>> in_own;
   for (auto const& call : driver->take_calls()) {
-    if (call.stream == discards) { in_discards.push_back(call.name); }
+    if (call.stream == discards || call.stream == frees) {
+      in_own.emplace_back(call.name, call.stream);
+    }
   }
-  EXPECT_EQ(in_discards, (std::vector<std::string>{"synchronize", "discard"}));
+  EXPECT_EQ(in_own,
+            (std::vector<std::pair<std::string, stream_handle>>{
+              {"synchronize", frees}, {"synchronize", discards}, {"discard", discards}}));
 }
 
 TEST_F(ResidencyManager, RequestThatIsLeftToFaultsWaitsForDiscardsOfItsBlocks)

@@ -25,10 +25,11 @@ enum class capture_state : std::uint8_t {
 /** @brief What a driver's own streams are for: work for one does not wait for another's. */
 enum class own_stream_use : std::uint8_t {
   evictions,  ///< migrations to the host
-  discards,   ///< behind every free of what is discarded
-  arrivals    ///< what is fetched before anybody waits for it
+  discards,   ///< what is dropped; it waits for no other stream, or discards would be put off
+  arrivals,   ///< what is fetched before anybody waits for it
+  frees       ///< nothing but waits: behind every free of what may be discarded
 };
 inline constexpr std::size_t mark_count       = 64;  ///< numbers of `uvm_driver::mark`
-inline constexpr std::size_t own_stream_count = 3;   ///< number of `own_stream_use` values
+inline constexpr std::size_t own_stream_count = 4;   ///< number of `own_stream_use` values
 
 }  // namespace rmm_uvm

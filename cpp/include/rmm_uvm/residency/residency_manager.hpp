@@ -34,7 +34,8 @@ namespace rmm_uvm {
  * fetches ahead; a request that finds no room evicts by itself.
  *
  * **Migrating is always coherent, discarding never is.** A block is discarded only if no live byte
- * is in it, and every free in it was fenced: the stream of discards waits for the freeing stream.
+ * is in it, and every free in it was fenced: a stream of its own, which discards wait for on the
+ * host, waits for the freeing stream. The stream of discards itself waits for no other.
  * An allocation in a discarded block makes its stream wait for the discards. While a call about a
  * block is under way, the block is `busy`, and whoever wants it waits. Streams of users are used at
  * once and never kept.
@@ -160,6 +161,7 @@ class residency_manager {
                                             candidates who) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
+  status discard_now(range_list ranges) noexcept;
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
   void settle(victims const& blocks, status result);
   [[nodiscard]] bool under_pressure() const noexcept;
@@ -180,7 +182,8 @@ class residency_manager {
   residency_ledger& ledger_;
   residency_settings settings_;
   memory_adviser* adviser_;
-  std::mutex room_;  // one at a time makes room; taken before the ledger's lock
+  std::mutex room_;        // one at a time makes room; taken before the ledger's lock
+  std::mutex discarding_;  // one at a time discards; nothing is locked under it
 
   // Under the ledger's lock.
   std::unique_ptr<use_predictor> predictor_;
