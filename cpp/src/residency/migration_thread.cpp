@@ -69,15 +69,16 @@ try {
 /**
  * @brief Notes how far a stream has got, unless little was used since: a mark takes time.
  *
- * A mark lies before the work of the use that is under way, and so tells of those before it.
+ * A mark lies before the work of the uses that are under way, and so tells of those before `first`,
+ * the first of them.
  */
-void residency_manager::mark(std::size_t used_bytes, stream_handle stream) noexcept
+void residency_manager::mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept
 try {
   placed_mark placed{};
   {
     ledger_view const view{ledger_};
     if (used_bytes < va_block_bytes && now_ - marked_ < small_uses_between_marks) { return; }
-    placed  = {now_, marks_++ % mark_count};
+    placed  = {first, marks_++ % mark_count};
     marked_ = now_;
   }
   // Without a mark, what was used last looks in use until a later one is passed.

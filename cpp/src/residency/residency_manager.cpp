@@ -110,16 +110,18 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
+  auto first = never_used;
   {
     ledger_view view{ledger_};
     wait_until_free(view, {&allocation, 1});
+    first = now_ + 1;
     learn(view, {use_kind::allocate, allocation, allocation.address});
   }
   if (driver_->capturing(stream) != capture_state::none) {
     await_discards(allocation);
     return;
   }
-  if (under_pressure()) { mark(allocation.bytes, stream); }
+  if (under_pressure()) { mark(first, allocation.bytes, stream); }
   bring({&allocation, 1}, allocation, stream, reason::allocation);
   wake();
 } catch (...) {
@@ -183,12 +185,14 @@ try {
   if (all_present()) { return; }
   std::vector<memory_range> wanted;
   std::size_t used_bytes = 0;
+  auto first             = never_used;
   {
     ledger_view view{ledger_};
     for (auto const& use : uses) {
       if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
     }
     wait_until_free(view, wanted);
+    first = now_ + 1;
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
       used_bytes += use.range.bytes;
@@ -197,7 +201,7 @@ try {
     }
   }
   if (wanted.empty() || driver_->capturing(stream) != capture_state::none) { return; }
-  mark(used_bytes, stream);
+  mark(first, used_bytes, stream);
   bring(wanted, {}, stream, reason::use);
   wake();
 } catch (...) {

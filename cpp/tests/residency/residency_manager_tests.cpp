@@ -573,6 +573,22 @@ TEST_F(ResidencyManager, WithoutRepetitionNothingIsFetchedAhead)
   EXPECT_FALSE(manager->statistics().foresees);
 }
 
+TEST_F(ResidencyManager, WhatOneCallTouchesDoesNotLeaveBeforeALaterUseIsMarked)
+{
+  make();
+  allocate(0, 8);
+  allocate(8, 1);  // short of room: the thread would evict down to the low watermark
+  static_cast<void>(moves());
+  use_event const uses[]{{use_kind::touch, at(1, 4), at(1).address},
+                         {use_kind::touch, at(5, 4), at(5).address}};
+  manager->on_touch(uses, stream);
+  manager->run_pending();
+  EXPECT_TRUE(moves().empty());
+  touch(5, 4);  // its mark lies behind the work of the first call
+  manager->run_pending();
+  EXPECT_EQ(moves(), (calls{to_host(1, 1)}));
+}
+
 TEST_F(ResidencyManager, PendingWorkEvictsToTheLowWatermarkOnlyAfterAShortage)
 {
   make();

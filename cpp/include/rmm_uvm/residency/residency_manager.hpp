@@ -175,7 +175,7 @@ class residency_manager {
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
-  void mark(std::size_t used_bytes, stream_handle stream) noexcept;
+  void mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept;
   void wake() noexcept;
 
   std::shared_ptr<uvm_driver> driver_;
