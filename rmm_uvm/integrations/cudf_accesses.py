@@ -94,7 +94,7 @@ class _Accesses:
 
             self._stream = stream_handle(getattr(utils, "CUDF_DEFAULT_STREAM", None))
             self._replace(sys.modules[_COLUMNS].ColumnBase, "access", self._one)
-        except (AttributeError, ImportError) as error:
+        except Exception as error:  # else the import of cuDF would fail with ours
             self._give_up(error)
             return
         self._on = True
@@ -147,11 +147,10 @@ class _Accesses:
             return
         try:
             uses = [use for column in columns for use in _uses(column.plc_column)]
-        except (AttributeError, TypeError, ValueError) as error:
+            for prefetcher in self._prefetchers:
+                prefetcher.touch_all(uses, self._stream)
+        except Exception as error:  # the operation goes on without: it has done nothing wrong
             self._give_up(error)
-            return
-        for prefetcher in self._prefetchers:
-            prefetcher.touch_all(uses, self._stream)
 
     def _give_up(self, error: Exception) -> None:
         self.detach()

@@ -204,6 +204,36 @@ def test_columns_of_another_make_are_said_once(cudf: Any, mr: Any) -> None:
     end()
 
 
+@pytest.mark.parametrize("part", ["raises", "is negative", "is no number"])
+def test_columns_that_cannot_be_read_do_not_fail_the_operation(
+    cudf: Any, mr: Any, part: str
+) -> None:
+    class Odd:
+        size = -1 if part == "is negative" else MIB
+        ptr = None if part == "is no number" else 4096
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "ptr" and part == "raises":
+                raise RuntimeError("of another make")
+            return object.__getattribute__(self, name)
+
+    end = observe([mr.managed_mr.prefetcher])
+    held = [column_of(cudf, mr, 6 * MIB) for _ in range(4)]
+    odd = cudf.ColumnBase(PlcColumn(Odd()))
+    with pytest.warns(MonitorWarning, match="cannot be seen"):
+        assert access_all(odd, held[0]) == [odd, held[0]]
+    assert mr.managed_mr.prefetcher.residency()["wanted_bytes"] == 0
+    end()
+
+
+def test_cudf_whose_stream_is_none_of_ours_can_be_imported(cudf: Any, mr: Any) -> None:
+    sys.modules["pylibcudf"].utils.CUDF_DEFAULT_STREAM = object()  # type: ignore[attr-defined]
+    before = cudf.ColumnBase.access
+    with pytest.warns(MonitorWarning, match="no CUDA stream"):
+        observe([mr.managed_mr.prefetcher])()
+    assert cudf.ColumnBase.access is before
+
+
 def test_error_of_cudf_within_an_access_comes_through(cudf: Any, mr: Any, watched: Any) -> None:
     columns = [column_of(cudf, mr, 6 * MIB) for _ in range(4)]
 
