@@ -27,6 +27,33 @@ TEST(FaultInEstimate, WhatWasAskedAndComesIsNotCounted)
   EXPECT_EQ(estimate.beside_bytes(), 0U);
 }
 
+TEST(FaultInEstimate, WhatLookedUnaskedAndIsAskedThenCountsAsIfNobodyHadLooked)
+{
+  fault_in_estimate looked{0, 0};
+  looked.observe(0, 10);  // the host read them
+  looked.observe(0, 0);   // and then they were asked there
+  fault_in_estimate unlooked{0, 0};
+  for (auto* const estimate : {&looked, &unlooked}) {
+    estimate->to_host(40);
+    estimate->again_to_device(8);  // nothing had left unasked: these are there
+    estimate->observe(8, 0);
+    EXPECT_EQ(estimate->faulted_bytes(), 8U);
+    EXPECT_EQ(estimate->beside_bytes(), 8U);
+  }
+}
+
+TEST(FaultInEstimate, WhatLookedUnaskedAndCameBackIsNotTakenBackTwice)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.observe(0, 10);
+  estimate.again_to_device(10);
+  estimate.observe(10, 0);  // a second figure that is smaller: no more is away than nothing
+  estimate.to_host(40);
+  estimate.again_to_device(8);
+  estimate.observe(18, 0);
+  EXPECT_EQ(estimate.faulted_bytes(), 8U);
+}
+
 TEST(FaultInEstimate, WhatFaultedInAndIsAskedThenMovesNothingAndIsBesideNoMore)
 {
   fault_in_estimate estimate{0, 0};

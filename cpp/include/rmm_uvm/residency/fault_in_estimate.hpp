@@ -70,15 +70,19 @@ class fault_in_estimate {
     take_from_host(bytes);
   }
 
-  /** @brief Looks at the counters. @param came_bytes, left_bytes as in the constructor, grown */
+  /**
+   * @brief Looks at the counters.
+   * @param came_bytes as in the constructor, grown
+   * @param left_bytes likewise; or less, where what looked unasked has been asked by now
+   */
   void observe(std::uint64_t came_bytes, std::uint64_t left_bytes) noexcept
   {
     auto const came = came_bytes - came_;
-    auto const left = left_bytes - left_;
-    came_           = came_bytes;
-    left_           = left_bytes;
-    away_unasked_ += left;
-    beside_ += static_cast<std::int64_t>(came) - static_cast<std::int64_t>(left);
+    if (left_bytes < left_) { away_unasked_ -= std::min(away_unasked_, left_ - left_bytes); }
+    if (left_bytes > left_) { away_unasked_ += left_bytes - left_; }
+    beside_ += static_cast<std::int64_t>(came) - static_cast<std::int64_t>(left_bytes - left_);
+    came_ = came_bytes;
+    left_ = left_bytes;
     faulted_ += unasked(came);
     limit();
     peak_ = std::max(peak_, beside_bytes());
