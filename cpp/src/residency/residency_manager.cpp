@@ -210,7 +210,7 @@ try {
 
 void residency_manager::prefetch(memory_range range, stream_handle stream) noexcept
 try {
-  if (range.bytes == 0) { return; }
+  if (range.bytes == 0 || driver_->capturing(stream) != capture_state::none) { return; }
   bring({&range, 1}, {}, stream, reason::asked);
 } catch (...) {
   count_failure_of("prefetch");

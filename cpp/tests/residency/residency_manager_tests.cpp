@@ -458,6 +458,24 @@ TEST_F(ResidencyManager, NothingIsIssuedWhileAStreamCaptures)
   EXPECT_TRUE(moves().empty());
 }
 
+TEST_F(ResidencyManager, PrefetchIntoACaptureDoesNotTouchItsStream)
+{
+  make();
+  allocate(0, 8);
+  allocate(8, 8);
+  static_cast<void>(driver->take_calls());
+  driver->orders.clear();
+  driver->capture = capture_state::capturing;
+  manager->prefetch(at(0, 4), stream);
+  for (auto const& call : driver->take_calls()) {
+    EXPECT_EQ(call.name, "capturing");  // waiting for it, or ordering it, would end the capture
+  }
+  EXPECT_TRUE(driver->orders.empty());
+  driver->capture = capture_state::none;
+  manager->prefetch(at(0, 4), stream);
+  EXPECT_EQ(moves(), (calls{to_host(8, 2), to_host(10, 2), fetched(0, 4)}));
+}
+
 // What others move, and what fails
 
 TEST_F(ResidencyManager, BytesThatLeftUnaskedPutWhatIsThereInDoubt)

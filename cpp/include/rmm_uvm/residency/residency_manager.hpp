@@ -80,7 +80,8 @@ class residency_manager {
    * it is a few loads, and nothing is learnt.
    */
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept;
-  /** @brief Brings a range in, in the order of `stream`; nothing is learnt from it. */
+  /** @brief Brings a range in, in the order of `stream`, unless that is captured; learns nothing.
+   */
   void prefetch(memory_range range, stream_handle stream) noexcept;
   /**
    * @brief Moves the blocks that lie wholly in `range` to the host, unless they are pinned.
