@@ -199,6 +199,8 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   }
   view.lock().lock();
   if (!advised.ok()) { count_failure(advised); }
+  // Some may have left: as bytes that nobody asked for, they put everything in doubt.
+  if (!result.ok()) { asked_bytes_ -= bytes_of(blocks); }
   settle(blocks, result);
   counts_.eviction_calls += ranges.size();
   if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }

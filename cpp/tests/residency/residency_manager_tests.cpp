@@ -523,6 +523,24 @@ TEST_F(ResidencyManager, EvictionThatFailsLeavesTheBlockWhereItIs)
   EXPECT_EQ(moves(), (calls{to_host(0, 2), to_host(2, 1), renewed(10, 1)}));
 }
 
+TEST_F(ResidencyManager, EvictionThatFailsHalfwayPutsWhatIsThereInDoubt)
+{
+  make();
+  allocate(0, 8);
+  driver->on_call = [this](driver_call const& call) {
+    if (call.name == "prefetch" && call.device_id == location::host_id) {
+      driver->counted.device_to_host_bytes += call.ranges[0].bytes;
+      driver->answers["prefetch"] = {status_code::out_of_memory, 2, "cuMemPrefetchAsync"};
+    }
+  };
+  EXPECT_EQ(manager->evict(at(0, 4)), 0U);
+  driver->on_call = [](driver_call const&) {};
+  driver->answers.clear();
+  static_cast<void>(moves());
+  touch(0, 4);
+  EXPECT_EQ(moves(), (calls{fetched(0, 4)}));
+}
+
 TEST_F(ResidencyManager, DiscardThatFailsIsNotTakenForRoomAndTheBlockIsOrdered)
 {
   make();
