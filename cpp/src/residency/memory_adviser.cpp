@@ -171,7 +171,8 @@ std::vector<memory_range> memory_adviser::read_mostly_runs(memory_range range)
 }
 
 departure memory_adviser::to_host(std::span<memory_range const> ranges,
-                                  stream_handle stream) noexcept
+                                  stream_handle stream,
+                                  bool directly) noexcept
 {
   departure done;
   std::unique_lock lock{telling_, std::defer_lock};
@@ -185,7 +186,7 @@ departure memory_adviser::to_host(std::span<memory_range const> ranges,
         }
       }
     } catch (...) {
-      return {no_memory, {}};
+      return {no_memory, {}, {}};
     }
     for (auto const& run : copied) {
       // Stays entered: whoever frees it meanwhile must find it, and waits for its turn.
@@ -196,6 +197,11 @@ departure memory_adviser::to_host(std::span<memory_range const> ranges,
   }
   for (auto const& range : ranges) {
     if (!done.moved.ok()) { break; }
+    if (directly) {
+      auto const result = driver_->migrate(range, location::host());
+      if (result.ok()) { continue; }
+      done.direct = result;
+    }
     done.moved = driver_->prefetch(range, location::host(), stream);
   }
   if (copied.empty()) { return done; }

@@ -187,10 +187,12 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
   status advised;
+  status direct;
   if (result.ok() && adviser_ != nullptr && adviser_->advised_bytes() > 0) {
-    auto const left = adviser_->to_host(ranges, evictions);
+    auto const left = adviser_->to_host(ranges, evictions, moves_directly());
     result          = left.moved;
     advised         = left.advised;
+    direct          = left.direct;
   } else {
     for (auto const& range : ranges) {
       if (!result.ok()) { break; }
@@ -198,7 +200,9 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
     }
   }
   view.lock().lock();
-  if (!advised.ok()) { count_failure(advised); }
+  for (auto const& also : {advised, direct}) {
+    if (!also.ok()) { count_failure(also); }
+  }
   // Some may have left: as bytes that nobody asked for, they put everything in doubt.
   if (!result.ok()) { asked_bytes_ -= bytes_of(blocks); }
   settle(blocks, result);

@@ -206,6 +206,29 @@ TEST_F(MemoryAdviser, OtherMemoryLeavesWithOneCallAndNobodyWaits)
   EXPECT_EQ(driver->take_calls(), (calls{{"prefetch", {at(0, 2)}, stream, host_id}}));
 }
 
+TEST_F(MemoryAdviser, LeavesDirectlyWhereItIsAskedTo)
+{
+  adviser.advise(at(0), reads);
+  static_cast<void>(driver->take_calls());
+  EXPECT_TRUE(adviser.to_host(std::vector{at(0, 2)}, stream, true).moved.ok());
+  EXPECT_EQ(driver->take_calls(),
+            (calls{told(at(0), memory_advice::unset_read_mostly),
+                   {"migrate", {at(0, 2)}, nullptr, host_id},
+                   {"synchronize", {}, stream},
+                   told(at(0), memory_advice::read_mostly)}));
+}
+
+TEST_F(MemoryAdviser, LeavesByAPrefetchWhereItDoesNotDirectlyAndSaysSo)
+{
+  driver->answers["migrate"] = {status_code::driver_error, 31, "UVM_MIGRATE"};
+  auto const left            = adviser.to_host(std::vector{at(0, 2)}, stream, true);
+  EXPECT_TRUE(left.moved.ok());
+  EXPECT_EQ(left.direct.native_error, 31);
+  EXPECT_EQ(
+    driver->take_calls(),
+    (calls{{"migrate", {at(0, 2)}, nullptr, host_id}, {"prefetch", {at(0, 2)}, stream, host_id}}));
+}
+
 TEST_F(MemoryAdviser, AdviceThatCannotBeGivenAnewIsLostAndSaysSo)
 {
   adviser.advise(at(0, 2), reads);

@@ -37,7 +37,7 @@ class ResidencyManager : public testing::Test {
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
     ledger.add_slab(slab);
-    manager = std::make_unique<residency_manager>(driver, ledger, settings);
+    manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
   [[nodiscard]] static memory_range at(std::size_t first, std::size_t count = 1)
   {
@@ -68,12 +68,16 @@ class ResidencyManager : public testing::Test {
   {
     return {"prefetch", {at(first, count)}, stream, 0};
   }
+  [[nodiscard]] driver_call migrated_to_host(std::size_t first, std::size_t count) const
+  {
+    return {"migrate", {at(first, count)}, nullptr, location::host_id};
+  }
   [[nodiscard]] calls moves()
   {
     calls found;
     for (auto& each : driver->take_calls()) {
       if (each.name == "prefetch" || each.name == "discard" ||
-          each.name == "discard_and_prefetch") {
+          each.name == "discard_and_prefetch" || each.name == "migrate") {
         found.push_back(each);
       }
     }
@@ -89,6 +93,7 @@ class ResidencyManager : public testing::Test {
   stream_handle const frees{recording_driver::own(own_stream_use::frees)};
   std::shared_ptr<recording_driver> driver{std::make_shared<recording_driver>()};
   residency_ledger ledger;
+  memory_adviser adviser{driver, ledger};
   std::unique_ptr<residency_manager> manager;
 };
 
@@ -554,6 +559,17 @@ TEST_F(ResidencyManager, DiscardThatFailsIsNotTakenForRoomAndTheBlockIsOrdered)
   allocate(0, 1);
   EXPECT_EQ(driver->orders,
             (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
+}
+
+TEST_F(ResidencyManager, AdviceAboutOneBlockDoesNotMakeOthersLeaveByLibcuda)
+{
+  driver->facts.direct_migration = availability::yes();
+  make();
+  allocate(0, 8);
+  adviser.advise(at(7), {true, std::nullopt});
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict(at(0, 1)), blocks(1));
+  EXPECT_EQ(moves(), (calls{migrated_to_host(0, 1)}));
 }
 
 TEST_F(ResidencyManager, FreedSlabIsForgottenWithItsResidence)

@@ -30,8 +30,9 @@ struct advice_outcome {
 
 /** @brief What came of `memory_adviser::to_host`. */
 struct departure {
-  status moved;    ///< of the prefetches
+  status moved;    ///< of the moves
   status advised;  ///< of the advice about what left, which is lost where this is a failure
+  status direct;   ///< of a move past libcuda that a prefetch has made up for
 };
 
 /**
@@ -72,8 +73,11 @@ class memory_adviser {
    * and given anew afterwards, for which this waits for `stream`. What has a copy on the host is
    * not copied, unless it belongs to the device.
    * @param ranges each in one slab
+   * @param directly past libcuda, and then in no stream's order: where the driver can
    */
-  departure to_host(std::span<memory_range const> ranges, stream_handle stream) noexcept;
+  departure to_host(std::span<memory_range const> ranges,
+                    stream_handle stream,
+                    bool directly = false) noexcept;
 
   /** @brief The parts of `range` that a touch shall bring in: not what is used on the host. */
   [[nodiscard]] std::vector<memory_range> without_used_on_host(memory_range range);
