@@ -93,7 +93,7 @@ tsan() {
 }
 
 benchmark() {
-  build_variant benchmark "" -O2 allocate_free
+  build_variant benchmark "" -O2 allocate_free residency_ledger
   local result=benchmarks/results/cpp_allocate_free.json commit
   commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
   mkdir -p benchmarks/results

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host time of allocate + free through our chain and RMM's, all over the same driver, which does
 // nothing: what is measured is the resources' own cost, and no GPU is needed.
+#include "no_op_driver.hpp"
+
 #include <rmm_uvm/mr/managed_memory_resource.hpp>
 #include <rmm_uvm/mr/uvm_resource_adaptor.hpp>
 
@@ -13,7 +15,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <string>
@@ -21,66 +22,11 @@
 namespace {
 
 using rmm_uvm::prefetch_mode;
+using rmm_uvm::benchmarks::no_op_driver;
 using any_resource = cuda::mr::any_resource<cuda::mr::device_accessible>;
 
-constexpr std::size_t pool_bytes       = std::size_t{1} << 34U;
-constexpr std::size_t alignment        = 256;
-constexpr std::size_t total_bytes      = std::size_t{1} << 37U;
-constexpr std::uintptr_t first_address = std::uintptr_t{1} << 44U;
-
-/** @brief Counters that rise only when the benchmark says that something was evicted. */
-class set_counters final : public rmm_uvm::migration_counters {
- public:
-  std::atomic<std::uint64_t> device_to_host_bytes{0};
-  [[nodiscard]] rmm_uvm::availability available() const override { return {}; }
-  [[nodiscard]] rmm_uvm::migration_totals read() const noexcept override
-  {
-    return {0, device_to_host_bytes.load(std::memory_order_relaxed)};
-  }
-};
-
-/** @brief A driver that hands out addresses and does nothing else. */
-class no_op_driver final : public rmm_uvm::uvm_driver {
- public:
-  no_op_driver() { info_.total_bytes = total_bytes; }
-
-  set_counters counted;
-
-  using status = rmm_uvm::status;
-  using range  = rmm_uvm::memory_range;
-  using ranges = std::span<range const>;
-  using stream = rmm_uvm::stream_handle;
-  [[nodiscard]] rmm_uvm::device_info const& info() const noexcept override { return info_; }
-  [[nodiscard]] rmm_uvm::migration_counters const& counters() const noexcept override
-  {
-    return counted;
-  }
-  status memory(rmm_uvm::device_memory& memory) noexcept override
-  {
-    memory = {total_bytes, total_bytes};
-    return {};
-  }
-  status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override
-  {
-    address = next_address_.fetch_add(rmm_uvm::va_block_ceil(bytes));
-    return {};
-  }
-  status free_managed(std::uintptr_t) noexcept override { return {}; }
-  status prefetch(range, rmm_uvm::location, stream) noexcept override { return {}; }
-  status discard(ranges, stream) noexcept override { return {}; }
-  status advise(range, rmm_uvm::memory_advice, rmm_uvm::location) noexcept override { return {}; }
-  status discard_and_prefetch(ranges, rmm_uvm::location, stream) noexcept override { return {}; }
-  status order(stream, stream) noexcept override { return {}; }
-  status own_stream(rmm_uvm::own_stream_use, stream&) noexcept override { return {}; }
-  status mark(std::size_t, stream) noexcept override { return {}; }
-  [[nodiscard]] bool passed(std::size_t) noexcept override { return true; }
-  [[nodiscard]] rmm_uvm::capture_state capturing(stream) noexcept override { return {}; }
-  status synchronize(stream) noexcept override { return {}; }
-
- private:
-  rmm_uvm::device_info info_;
-  std::atomic<std::uintptr_t> next_address_{first_address};
-};
+constexpr std::size_t pool_bytes = std::size_t{1} << 34U;
+constexpr std::size_t alignment  = 256;
 
 /** @brief The parts below every chain. */
 struct base {

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a budget costs the host: the committed figures, their verdicts, and the document."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from .residency_scripts import BENCHMARKS, committed, script
+
+ledger_cost = script("ledger_cost")
+KEPT = committed("ledger_cost")
+DOCUMENT = (BENCHMARKS.parent / "docs" / "residency.md").read_text()
+
+
+def judged(kept: dict[str, Any]) -> dict[str, Any]:
+    """Return the verdicts on the figures of a result."""
+    found: dict[str, Any] = ledger_cost.verdicts(
+        kept["bytes_a_block"], kept["calls"], kept["threads"]
+    )
+    return found
+
+
+def missed(kept: dict[str, Any]) -> list[str]:
+    return [
+        name
+        for name, verdict in judged(kept).items()
+        if not (verdict is True or verdict["reached"])
+    ]
+
+
+def changed(rows: str, factor: float, figure: str, **which: int) -> dict[str, Any]:
+    """Return the committed result with a figure of some rows multiplied."""
+    kept = copy.deepcopy(KEPT)
+    for row in kept[rows]:
+        if all(row[name] == value for name, value in which.items()):
+            row[figure] *= factor
+    return kept
+
+
+def test_committed_verdicts_are_those_of_the_figures_and_none_is_missed() -> None:
+    assert KEPT["verdicts"] == judged(KEPT)
+    assert missed(KEPT) == []
+    assert KEPT["record_bytes"] <= KEPT["bytes_a_block"] <= 64
+
+
+def test_every_case_was_measured_once() -> None:
+    programs = [(row["ledger_gib"], row["budget_gib"], row["threads"]) for row in KEPT["threads"]]
+    assert sorted(programs) == sorted(
+        (*sizes, count) for sizes in ledger_cost.PROGRAMS.values() for count in ledger_cost.THREADS
+    )
+    calls = [(row["blocks"], row["ledger_gib"], row["budget_gib"]) for row in KEPT["calls"]]
+    assert len(calls) == len(set(calls)) == 17
+
+
+def test_verdict_of_a_larger_record_is_missed() -> None:
+    assert missed({**KEPT, "bytes_a_block": 65.0}) == ["bytes a block"]
+
+
+def test_verdict_of_cost_that_grows_with_the_ledger_is_missed() -> None:
+    slower = changed("calls", 4, "ns", ledger_gib=64)
+    assert "8 blocks, 64 GiB kept / 1 GiB" in missed(slower)
+    assert "a block more, dearest / cheapest, 64 GiB kept" not in missed(slower)
+
+
+def test_verdict_of_a_cost_that_is_not_linear_is_missed() -> None:
+    slower = changed("calls", 4, "ns", blocks=512)
+    assert "a block more, dearest / cheapest, 64 GiB kept" in missed(slower)
+
+
+@pytest.mark.parametrize("program", ledger_cost.PROGRAMS)
+def test_verdict_of_threads_that_hold_each_other_up_is_missed(program: str) -> None:
+    ledger_gib, budget_gib = ledger_cost.PROGRAMS[program]
+    which = {"ledger_gib": ledger_gib, "budget_gib": budget_gib, "threads": 8}
+    one, many = (ledger_cost.thread_row(KEPT["threads"], program, count) for count in (1, 8))
+    factor = 0.4 * one["calls_per_second"] / many["calls_per_second"]
+    slower = changed("threads", factor, "calls_per_second", **which)
+    assert missed(slower) == [f"{program}: calls a second, 8 threads / 1"]
+
+
+def test_verdict_of_a_failed_call_is_missed() -> None:
+    failed = copy.deepcopy(KEPT)
+    failed["threads"][0]["failed_calls"] = 1
+    assert judged(failed)["no call failed"] is False
+
+
+def test_rows_of_what_the_program_prints_are_its_medians() -> None:
+    name = "allocate_free/blocks:8/ledger_gib:64/half_budgets_gib:128"
+    alike = {"run_name": name, "cpu_time": 500.0}
+    shown = [
+        {**alike, "aggregate_name": "mean"},
+        {**alike, "aggregate_name": "median", "cpu_time": 400.0},
+    ]
+    assert ledger_cost.rows_of(shown) == {
+        "calls": [{"blocks": 8, "ledger_gib": 64, "budget_gib": 64.0, "ns": 400.0}],
+        "threads": [],
+    }
+
+
+def test_document_says_what_was_measured() -> None:
+    assert ledger_cost.written(DOCUMENT, KEPT) == DOCUMENT
+    other = changed("calls", 10, "ns", blocks=64)
+    assert ledger_cost.written(DOCUMENT, other) != DOCUMENT
+
+
+def test_document_without_a_place_for_the_tables_is_refused() -> None:
+    with pytest.raises(SystemExit, match=r"residency\.md"):
+        ledger_cost.written("# Residency\n", KEPT)
