@@ -69,6 +69,17 @@ def read(name: str) -> nbformat.NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
+def rows_of(table: str, *names: str) -> dict[str, list[int]]:
+    """Return the figures in the lines that begin with each name."""
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for line in table.splitlines():
+        for name in names:
+            if line.startswith(name):
+                words = line.removeprefix(name).split()
+                found[name] += [int(word) for word in words if word.isdigit()]
+    return found
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_first_cell_and_kept_outputs_of_every_notebook_are_there(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
@@ -157,6 +168,29 @@ def test_planner_in_a_fresh_kernel_answers_for_every_card(kernel_directory: Path
     assert "peak 448.00 MiB" in told
     assert "Simulated on gtx1080ti-pcie3 (published only)." in shown_by(notebook, "old = ")
     assert "'host_sharers': 4" in shown_by(notebook, "four = ")
+
+
+def test_past_the_edge_in_a_fresh_kernel_moves_less_and_drops_what_is_dead(
+    kernel_directory: Path,
+) -> None:
+    notebook = without_outputs("06_past_the_edge.ipynb")
+
+    text = run(notebook, kernel_directory)
+
+    names = ["MiB to the host", "MiB to the device", "migrating, ms"]
+    taken = rows_of(shown_by(notebook, "def run("), *names)
+    assert all(budget < driver for driver, budget in taken.values())
+    assert "of a budget of 182.40 MiB, at most 182.00 MiB" in text
+    steps = rows_of(shown_by(notebook, 'device = rmm_uvm.simulated_device("64MiB")'), "F is made")
+    assert steps["F is made"][-2:] == [8, 14]  # D dropped; A and the half of C copied
+    policies = rows_of(
+        shown_by(notebook, "for policy, reason"), "the kernel driver", "lru", "repeat"
+    )
+    to_host = {name: figures[0] for name, figures in policies.items()}
+    assert to_host["repeat"] < to_host["lru"] < to_host["the kernel driver"]
+    assert "ndarray is in host memory" in text
+    assert re.search(r"budget +182.40 MiB, .*\n +evicted [\d.]+ MiB, dropped [\d.]+ MiB dead", text)
+    assert "Warning" not in text
 
 
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
