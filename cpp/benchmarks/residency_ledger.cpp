@@ -235,6 +235,7 @@ void ledgers_and_threads(benchmark::internal::Benchmark* benchmark)
   benchmark->ArgNames({"ledger_gib", "budget_gib"});
   benchmark->Args({64, 64})->Args({8, 4})->Args({64, 4});
   benchmark->Threads(1)->Threads(2)->Threads(4)->Threads(8)->UseRealTime();
+  benchmark->MeasureProcessCPUTime();  // the migration thread's too
   benchmark->Setup(make_shared_budget)->Teardown(forget_shared_budget);
 }
 

@@ -79,6 +79,10 @@ def test_verdict_of_threads_that_hold_each_other_up_is_missed(program: str) -> N
     factor = 0.4 * one["calls_per_second"] / many["calls_per_second"]
     slower = changed("threads", factor, "calls_per_second", **which)
     assert missed(slower) == [f"{program}: calls a second, 8 threads / 1"]
+    one, many = (ledger_cost.thread_row(KEPT["threads"], program, count) for count in (1, 8))
+    factor = 2.1 * one["cpu_us_a_call"] / many["cpu_us_a_call"]
+    dearer = changed("threads", factor, "cpu_us_a_call", **which)
+    assert missed(dearer) == [f"{program}: processor time of a call, 8 threads / 1"]
 
 
 def test_verdict_of_a_failed_call_is_missed() -> None:
