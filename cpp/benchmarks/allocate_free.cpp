@@ -18,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -58,6 +59,67 @@ struct uvm_pool {
   base below;
   any_resource resource{
     rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.prefetcher, prefetch_mode::automatic}};
+};
+/** @brief A pool that costs nothing: memory of one slab, last in, first out. */
+class free_of_charge {
+ public:
+  explicit free_of_charge(base& below)
+    : next_{reinterpret_cast<std::uintptr_t>(
+        below.managed.allocate(cuda::stream_ref{cudaStream_t{nullptr}}, pool_bytes, alignment))}
+  {
+  }
+  void* allocate(cuda::stream_ref, std::size_t bytes, std::size_t)
+  {
+    return reinterpret_cast<void*>(std::exchange(next_, next_ + bytes));
+  }
+  void deallocate(cuda::stream_ref, void* ptr, std::size_t, std::size_t) noexcept
+  {
+    next_ = reinterpret_cast<std::uintptr_t>(ptr);
+  }
+  void* allocate_sync(std::size_t bytes, std::size_t)
+  {
+    return allocate(cuda::stream_ref{cudaStream_t{nullptr}}, bytes, alignment);
+  }
+  void deallocate_sync(void* ptr, std::size_t bytes, std::size_t) noexcept
+  {
+    deallocate(cuda::stream_ref{cudaStream_t{nullptr}}, ptr, bytes, alignment);
+  }
+  friend bool operator==(free_of_charge const& one, free_of_charge const& other) noexcept
+  {
+    return one.next_ == other.next_;
+  }
+  friend void get_property(free_of_charge const&, cuda::mr::device_accessible) noexcept {}
+
+ private:
+  std::uintptr_t next_;
+};
+/** @brief What our adaptor takes: the least that any pool below it could come to. */
+struct uvm_alone {
+  base below;
+  any_resource resource{rmm_uvm::mr::uvm_resource_adaptor{
+    free_of_charge{below}, below.prefetcher, prefetch_mode::automatic}};
+};
+
+/** @brief The same parts under a budget that everything fits. */
+struct base_with_budget : base {
+  base_with_budget()
+  {
+    rmm_uvm::residency_settings settings;
+    settings.budget_bytes = 2 * pool_bytes;
+    settings.low_bytes    = settings.budget_bytes;
+    settings.background   = false;
+    prefetcher->keep_budget(settings);
+  }
+};
+struct uvm_pool_budget {
+  base_with_budget below;
+  any_resource resource{
+    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.prefetcher, prefetch_mode::automatic}};
+};
+struct uvm_alone_budget {
+  base_with_budget below;
+  any_resource resource{rmm_uvm::mr::uvm_resource_adaptor{
+    free_of_charge{below}, below.prefetcher, prefetch_mode::automatic}};
 };
 struct uvm_pool_always {
   base below;
@@ -108,6 +170,9 @@ BENCHMARK(allocate_free<rmm_pool>)->Apply(sizes);
 BENCHMARK(allocate_free<rmm_prefetch_pool>)->Apply(sizes);
 BENCHMARK(allocate_free<rmm_arena>)->Apply(sizes);
 BENCHMARK(allocate_free<uvm_pool>)->Apply(sizes);
+BENCHMARK(allocate_free<uvm_alone>)->Apply(sizes);
+BENCHMARK(allocate_free<uvm_pool_budget>)->Apply(sizes);
+BENCHMARK(allocate_free<uvm_alone_budget>)->Apply(sizes);
 BENCHMARK(allocate_free<uvm_pool_always>)->Apply(sizes);
 BENCHMARK(allocate_free_in_doubt)->Apply(sizes);
 
