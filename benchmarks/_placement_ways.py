@@ -63,6 +63,11 @@ PLACEMENTS: Mapping[str, MakePool] = {
 }
 
 
+def lacks_gpu(error: RuntimeError) -> bool:
+    """Tell whether a placement could not be made for want of a GPU."""
+    return "CUDA error" in str(error)
+
+
 @dataclass
 class PlacedCard(Card):
     """A card that ends a program whose allocations overlap, and counts blocks with live bytes.

@@ -26,7 +26,7 @@ import _placement_speed
 from _harness import write_json
 from _placement_document import DOCUMENT, document_with
 from _placement_programs import PROGRAMS, SLAB_FACTOR, peak_bytes, slab_bytes
-from _placement_ways import BASE, CONTROL, OWN, PLACEMENTS, STOCK, PlacedCard
+from _placement_ways import BASE, CONTROL, OWN, PLACEMENTS, STOCK, PlacedCard, lacks_gpu
 from _policy_card import DEFAULT_NAME, MACHINE, WAYS, whole_blocks
 from _policy_programs import RECORDED
 
@@ -80,7 +80,7 @@ def rows_of(
                 rows += [row(program, factor, placement) for factor in FACTORS]
                 print(program, placement, flush=True)
         except RuntimeError as error:
-            if "CUDA error" not in str(error):
+            if not lacks_gpu(error):
                 raise
             not_run[placement] = "the CUDA runtime has no device here"
     return rows, not_run
