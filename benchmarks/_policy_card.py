@@ -73,6 +73,10 @@ DEFAULT_NAME = next(
 )
 
 
+# As where migrations are direct, which the simulated device need not tell from others.
+PIECES: dict[str, Any] = {"piece_bytes": 16 << 20, "fetch_bytes": 32 << 20}
+
+
 @dataclass(frozen=True)
 class Figures:
     """What one program took on one card.
@@ -149,7 +153,7 @@ class Card:
         budget = None
         if self.way.budget is not None:
             budget_bytes = self.budget_bytes or self.device_bytes - MARGIN_BYTES
-            budget = Budget(budget_bytes, background=False, **self.way.budget)
+            budget = Budget(budget_bytes, background=False, **PIECES, **self.way.budget)
         managed = ManagedMemoryResource(self.device, prefetch=self.way.prefetch, budget=budget)
         make_pool = self.make_pool or (lambda mr: rmm.mr.PoolMemoryResource(mr, self.pool_bytes))
         self.mr = UvmResourceAdaptor(make_pool(managed), prefetch=self.way.prefetch)

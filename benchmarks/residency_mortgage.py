@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import _harness
+import pyarrow.compute as pc
 import residency
 import rmm
 
@@ -91,7 +92,10 @@ class Loop:
             if number >= 2:
                 seconds.append(took)
                 moved.append([b - a for a, b in zip(before, after, strict=True)])
-        digest = features_digest([table])  # of the last iteration: it takes longer than the ETL
+        # Of the last iteration, and of each eighth month: of all it takes longer than the ETL.
+        months = pc.cast(pc.fill_null(table["loan_age"], 0), "int32")
+        sample = table.filter(pc.equal(pc.bit_wise_and(months, 7), 0))
+        digest = features_digest([sample])
         row: dict[str, Any] = {
             "seconds": statistics.median(seconds),
             "to_device_bytes": statistics.median(one[0] for one in moved),
@@ -107,7 +111,7 @@ class Loop:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--rows", type=int, default=12_000_000)
     parser.add_argument("--data", type=Path, help="data set; by default one is generated")
     parser.add_argument("--iterations", type=int, default=6)
     parser.add_argument("--json", type=Path, required=True)

@@ -20,7 +20,8 @@ epoch_number residency_manager::epoch() noexcept
 /** @brief Tells the estimate of faults what is asked to the device, before it is. */
 void residency_manager::count_coming(claims const& blocks) noexcept
 {
-  bool const drops = driver_->info().discard.available;
+  // Where pages come by faults, what a new allocation finds on the host comes as well.
+  bool const drops = settings_.fetch && driver_->info().discard.available;
   for (auto const& each : blocks) {
     bool const copied = each.keeps || !drops;
     if (each.away && copied) {

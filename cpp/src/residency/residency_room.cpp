@@ -111,26 +111,32 @@ void residency_manager::make_room(ledger_view& view,
                                   std::optional<stream_handle> stream)
 {
   // The program runs ahead of the device: what its last kernels use must not leave under them, or
-  // they fault it back. While something else can leave, nobody waits for them.
-  auto who = stream ? candidates::unused_now : candidates::all;
+  // they fault it back. What is needed last is often what was used last, so they are waited for.
+  // Where pages come by faults, others leave instead while there are any: the kernel driver does
+  // not wait for kernels.
+  bool waits = stream.has_value();
   while (counts_.resident_bytes > target_bytes) {
     if (counts_.resident_bytes - leaving_bytes_ <= target_bytes) {
       changed_.wait(view.lock());  // others are at it
       continue;
     }
-    if (who == candidates::unused_now) { look_at_marks(); }
+    auto who = candidates::all;
+    if (waits && !settings_.fetch) {
+      look_at_marks();
+      who = candidates::unused_now;
+    }
     auto const excess_bytes = counts_.resident_bytes - leaving_bytes_ - target_bytes;
     auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
     // What was chosen is as it was only until the lock is let go: one kind, then anew.
     if (!leaving[0].empty()) {
       if (!drop(view, leaving[0])) { return; }
-    } else if (!leaving[1].empty()) {
-      if (!leave(view, leaving[1])) { return; }
-    } else if (who == candidates::unused_now) {
+    } else if (waits && (settings_.fetch || leaving[1].empty())) {
       view.lock().unlock();
       static_cast<void>(driver_->synchronize(*stream));
       view.lock().lock();
-      who = candidates::all;
+      waits = false;
+    } else if (!leaving[1].empty()) {
+      if (!leave(view, leaving[1])) { return; }
     } else if (leaving_bytes_ > 0) {
       changed_.wait(view.lock());
     } else {

@@ -384,8 +384,9 @@ TEST_F(ResidencyManager, RequestThatIsLeftToFaultsWaitsForDiscardsOfItsBlocks)
   }
 }
 
-TEST_F(ResidencyManager, LiveBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
+TEST_F(ResidencyManager, WithoutFetchesBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
 {
+  fetch = false;
   make();
   allocate(0, 8);
   static_cast<void>(driver->take_calls());
@@ -394,9 +395,19 @@ TEST_F(ResidencyManager, LiveBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
   EXPECT_EQ(manager->statistics().evicted_bytes, blocks(1));
 }
 
-TEST_F(ResidencyManager, LiveBlocksThatKernelsMayUseLeaveOnceTheProgramsLastKernelsAreThrough)
+TEST_F(ResidencyManager, WithoutFetchesBlocksThatKernelsMayUseAreWaitedFor)
 {
+  fetch                = false;
   driver->marks_passed = false;
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  EXPECT_EQ(driver->take_calls("synchronize").size(), 1U);
+}
+
+TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheProgramsLastKernelsAreThrough)
+{
   make();
   allocate(0, 8);
   static_cast<void>(driver->take_calls());
