@@ -74,7 +74,7 @@ DEFAULT_NAME = next(
 
 
 # As where migrations are direct, which the simulated device need not tell from others.
-PIECES: dict[str, Any] = {"piece_bytes": 16 << 20, "fetch_bytes": 32 << 20}
+PIECES: dict[str, Any] = {"piece_bytes": 8 << 20, "fetch_bytes": 32 << 20}
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def rates(driver: Any) -> dict[str, float]:
     words = cupy.ndarray(PROBE_BYTES // 8, cupy.uint64, cupy.cuda.MemoryPointer(memory, 0))
     synchronize = cupy.cuda.runtime.deviceSynchronize
     direct = bool(driver.info.direct_migration)
-    piece_bytes = (16 if direct else 4) * MIB  # as the manager moves them
+    piece_bytes = (8 if direct else 4) * MIB  # as the manager moves them
     move = driver.migrate if direct else driver.prefetch
 
     def in_pieces(where: str) -> float:

@@ -65,7 +65,9 @@ class Loop:
         mr = rmm_uvm.managed_pool(
             driver=self.driver,
             initial_pool_size=FIRST_POOL_BYTES if budget is None else None,
-            maximum_pool_size=min(max(3 * peak_bytes, FIRST_POOL_BYTES), MOST_POOL_BYTES),
+            maximum_pool_size=min(3 * peak_bytes, MOST_POOL_BYTES)
+            if peak_bytes
+            else MOST_POOL_BYTES,
             device_budget=budget,
         )
         rmm.mr.set_current_device_resource(mr)

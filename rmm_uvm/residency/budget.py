@@ -58,7 +58,7 @@ class Budget:
         Migrate past libcuda where `DeviceInfo.direct_migration` is available: a migration by
         libcuda holds up kernel launches.
     piece_bytes : int or None
-        Largest migration of the thread, bytes; by default 16 MiB where migrations are direct, and
+        Largest migration of the thread, bytes; by default 8 MiB where migrations are direct, and
         4 MiB by libcuda, where larger ones hold up launches more.
     fetch_bytes : int or None
         Largest migration of what a program waits for, bytes; by default 32 MiB, and 4 MiB.

@@ -167,6 +167,8 @@ class residency_manager {
   void settle(victims const& blocks, status result);
   [[nodiscard]] bool under_pressure() const noexcept;
   [[nodiscard]] bool moves_directly() const noexcept;
+  status move_to_host(range_list ranges, stream_handle stream) noexcept;
+  status move_each_to_host(range_list ranges, stream_handle stream) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // migration_thread.cpp

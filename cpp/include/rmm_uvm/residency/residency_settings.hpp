@@ -21,7 +21,7 @@ struct residency_settings {
    * (measured on an H200).
    */
   bool direct{true};
-  std::size_t piece_bytes{0};  ///< one call of an eviction, and of what is fetched ahead; 0: 16 MiB
+  std::size_t piece_bytes{0};  ///< one call of an eviction, and of what is fetched ahead; 0: 8 MiB
                                ///< where migrations are direct, 4 MiB else
   std::size_t fetch_bytes{0};  ///< one call for what a program waits for; 0: 32 MiB and 4 MiB
   /**
