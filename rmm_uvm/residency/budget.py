@@ -25,8 +25,8 @@ POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
 _BLOCK_BYTES = 2 << 20
 _LEAST_BLOCKS = 4
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
-_LOW_FRACTION = 1 / 64
-_MOST_LOW_BYTES = 256 << 20
+_LOW_FRACTION = 1 / 48
+_MOST_LOW_BYTES = 384 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Budget:
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     low_bytes : int or None
-        Down to which the thread evicts once a request was short of room; by default 1/64 below the
-        budget, at most 256 MiB.
+        Down to which the thread evicts once a request was short of room; by default 1/48 below the
+        budget, at most 384 MiB.
     direct : bool
         Migrate past libcuda where `DeviceInfo.direct_migration` is available: a migration by
         libcuda holds up kernel launches.
@@ -77,7 +77,7 @@ class Budget:
     --------
     >>> from rmm_uvm.residency import Budget
     >>> Budget(64 << 20).low_bytes
-    66060288
+    65710763
     """
 
     budget_bytes: int

@@ -37,8 +37,8 @@ def test_document_has_the_thresholds_of_the_predictor() -> None:
 def test_document_has_the_defaults_of_a_budget() -> None:
     budget = Budget(32 << 30)
     assert budget.ahead_bytes == budget.budget_bytes // 8
-    assert budget.low_bytes == budget.budget_bytes - (256 << 20)
+    assert budget.low_bytes == budget.budget_bytes - (384 << 20)
     small = Budget(1 << 30)
-    assert small.low_bytes == small.budget_bytes * 63 // 64
-    assert "1/64 below the budget, at most 256 MiB" in TEXT
+    assert small.low_bytes == small.budget_bytes - small.budget_bytes // 48
+    assert "1/48 below the budget, at most 384 MiB" in TEXT
     assert "so far ahead: 1/8 of the budget" in TEXT

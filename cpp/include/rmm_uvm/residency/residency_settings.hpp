@@ -40,13 +40,13 @@ struct residency_settings {
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }
 
-  /** @brief The usual settings for a budget: the low watermark 1/64 below it. */
+  /** @brief The usual settings for a budget: the low watermark 1/48 below it. */
   [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept
   {
     residency_settings settings;
     settings.budget_bytes = budget_bytes;
     settings.ahead_bytes  = budget_bytes / 8;
-    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 64, std::size_t{256} << 20U);
+    settings.low_bytes    = budget_bytes - std::min(budget_bytes / 48, std::size_t{384} << 20U);
     return settings;
   }
 };
