@@ -4,6 +4,7 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <future>
 #include <utility>
 
@@ -234,18 +235,20 @@ status residency_manager::move_each_to_host(range_list ranges, stream_handle str
 status residency_manager::move_to_host(range_list ranges, stream_handle stream) noexcept
 {
   constexpr std::size_t long_list = 4;
-  if (ranges.size() >= long_list && settings_.fetch && moves_directly()) {
-    auto const half = ranges.size() / 2;
-    try {
-      auto beside      = std::async(std::launch::async,
-                               [&] { return move_each_to_host(ranges.subspan(half), stream); });
-      auto const here  = move_each_to_host(ranges.first(half), stream);
-      auto const there = beside.get();
-      return here.ok() ? there : here;
-    } catch (...) {  // there is no other thread: this one does it all, what has moved costs little
-    }
+  if (ranges.size() < long_list || !settings_.fetch || !moves_directly()) {
+    return move_each_to_host(ranges, stream);
   }
-  return move_each_to_host(ranges, stream);
+  auto const half = ranges.size() / 2;
+  std::future<status> beside;
+  try {
+    beside = std::async(std::launch::async,
+                        [&] { return move_each_to_host(ranges.subspan(half), stream); });
+  } catch (std::exception const&) {  // no thread can be had
+    return move_each_to_host(ranges, stream);
+  }
+  auto const here  = move_each_to_host(ranges.first(half), stream);
+  auto const there = beside.get();
+  return here.ok() ? there : here;
 }
 
 bool residency_manager::moves_directly() const noexcept
