@@ -86,6 +86,10 @@ def test_placement_that_gives_memory_twice_is_caught() -> None:
             slab = upstream.allocate(slab_bytes)
             super().__init__(lambda nbytes, stream: slab, lambda address, nbytes, stream: None)
             self.upstream_mr = upstream
+            self.slab = (slab, slab_bytes)
+
+        def __del__(self) -> None:
+            self.upstream_mr.deallocate(*self.slab)
 
     with pytest.raises(AssertionError, match="lost"):
         run_checked(Twice)
