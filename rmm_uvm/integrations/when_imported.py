@@ -38,7 +38,7 @@ def when_imported(name: str, then: Callable[[], None]) -> Callable[[], None]:
         then()
         return lambda: None
     finder = _Finder(name, then)
-    sys.meta_path.insert(0, finder)
+    finder.wait()
     return finder.forget
 
 
@@ -47,6 +47,10 @@ class _Finder(MetaPathFinder):
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self._name, self._then = name, then
+
+    def wait(self) -> None:
+        """Find the module when it is imported next."""
+        sys.meta_path.insert(0, self)
 
     def forget(self) -> None:
         """Find nothing any more."""
@@ -62,15 +66,17 @@ class _Finder(MetaPathFinder):
         self.forget()
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._then)
+            spec.loader = _Loader(spec.loader, self._then, self.wait)
         return spec
 
 
 class _Loader(Loader):
     """Loads as another loader does, then calls back."""
 
-    def __init__(self, loader: Loader, then: Callable[[], None]) -> None:
-        self._loader, self._then = loader, then
+    def __init__(
+        self, loader: Loader, then: Callable[[], None], failed: Callable[[], None]
+    ) -> None:
+        self._loader, self._then, self._failed = loader, then, failed
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)  # resources, source and all that one can ask a loader
@@ -84,5 +90,9 @@ class _Loader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        self._loader.exec_module(module)
+        try:
+            self._loader.exec_module(module)
+        except BaseException:
+            self._failed()  # the import may be tried again
+            raise
         self._then()

@@ -62,3 +62,17 @@ def test_module_that_does_not_exist_is_not_found_as_ever(module: str) -> None:
         importlib.import_module("awaited.nothing")
     forget()
     assert seen == []
+
+
+def test_import_that_fails_is_awaited_again(module: str, tmp_path: Path) -> None:
+    seen: list[int] = []
+    source = tmp_path / "awaited" / "inner.py"
+    source.write_text("raise OSError('not yet')\n")
+    when_imported(module, lambda: seen.append(1))
+    with pytest.raises(OSError, match="not yet"):
+        importlib.import_module(module)
+    assert seen == []
+    source.write_text("value = 7  # now it works\n")
+    importlib.invalidate_caches()
+    importlib.import_module(module)
+    assert seen == [1]

@@ -147,7 +147,8 @@ void residency_manager::hold(ledger_view& view, range_list wanted, int by)
 {
   for (auto const& range : wanted) {
     view.each(range, [by](block_record& block, memory_range) {
-      block.holds = static_cast<std::uint16_t>(block.holds + by);
+      // A slab that went meanwhile, under somebody who uses it, took the holds along.
+      if (by > 0 || block.holds > 0) { block.holds = static_cast<std::uint16_t>(block.holds + by); }
     });
   }
 }

@@ -113,7 +113,7 @@ void residency_manager::make_room(ledger_view& view,
                                   std::optional<stream_handle> stream)
 {
   // The program runs ahead of the device: what its last kernels use must not leave under them, or
-  // they fault it back. What is needed last is often what was used last, so they are waited for.
+  // they fault it back. What is needed last may be what was used last: then they are waited for.
   // Where pages come by faults, others leave instead while there are any: the kernel driver does
   // not wait for kernels.
   bool waits = stream.has_value();
@@ -122,17 +122,14 @@ void residency_manager::make_room(ledger_view& view,
       changed_.wait(view.lock());  // others are at it
       continue;
     }
-    auto who = candidates::all;
-    if (waits && !settings_.fetch) {
-      look_at_marks();
-      who = candidates::unused_now;
-    }
+    if (waits) { look_at_marks(); }
+    auto const who          = waits && !settings_.fetch ? candidates::unused_now : candidates::all;
     auto const excess_bytes = counts_.resident_bytes - leaving_bytes_ - target_bytes;
     auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
     // What was chosen is as it was only until the lock is let go: one kind, then anew.
     if (!leaving[0].empty()) {
       if (!drop(view, leaving[0])) { return; }
-    } else if (waits && (settings_.fetch || leaving[1].empty())) {
+    } else if (waits && (leaving[1].empty() || in_use(leaving[1]))) {
       view.lock().unlock();
       static_cast<void>(driver_->synchronize(*stream));
       view.lock().lock();
@@ -146,6 +143,14 @@ void residency_manager::make_room(ledger_view& view,
       return;
     }
   }
+}
+
+/** @brief Whether kernels that use one of the blocks may be under way. */
+bool residency_manager::in_use(victims const& blocks) const noexcept
+{
+  return std::any_of(blocks.begin(), blocks.end(), [this](viewed_block const& each) {
+    return std::max(each.record->allocated, each.record->touched) > done_;
+  });
 }
 
 bool residency_manager::drop(ledger_view& view, victims const& blocks)

@@ -406,8 +406,19 @@ TEST_F(ResidencyManager, WithoutFetchesBlocksThatKernelsMayUseAreWaitedFor)
   EXPECT_EQ(driver->take_calls("synchronize").size(), 1U);
 }
 
+TEST_F(ResidencyManager, LiveBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
+{
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  EXPECT_EQ(driver->take_calls("synchronize").size(), 0U);
+  EXPECT_EQ(manager->statistics().evicted_bytes, blocks(1));
+}
+
 TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheProgramsLastKernelsAreThrough)
 {
+  driver->marks_passed = false;
   make();
   allocate(0, 8);
   static_cast<void>(driver->take_calls());

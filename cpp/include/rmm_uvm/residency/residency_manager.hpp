@@ -161,6 +161,7 @@ class residency_manager {
                                             std::size_t live_bytes,
                                             candidates who) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
+  [[nodiscard]] bool in_use(victims const& blocks) const noexcept;
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   status discard_now(range_list ranges) noexcept;
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
