@@ -37,7 +37,8 @@ from rmm_uvm.residency import Budget
 
 FIRST_POOL_BYTES = 8 << 30
 MOST_POOL_BYTES = 23 << 30
-SHORT = ("fault-driven", "lru", "repeat")  # what runs at every factor
+JUDGED = ("fault-driven", "repeat")  # what runs in every round; a run takes ten seconds
+ELSEWHERE = ("correlation", "repeat, ahead")  # compared in `residency.py`
 
 
 class Loop:
@@ -111,36 +112,54 @@ class Loop:
         return row
 
 
+def in_turn(
+    loop: Loop, peak_bytes: int, rounds: int
+) -> dict[tuple[float, str], list[dict[str, Any]]]:
+    """Return what ran at each factor in each way; one round after the other: speeds drift."""
+    ways: list[tuple[float, str, Budget | None]] = [
+        (0.0, "resident", None),
+        (0.8, "repeat", Budget(int(peak_bytes * 1.5))),
+        *(
+            (factor, mode, budget)
+            for factor in residency.FACTORS
+            for mode, budget in residency.modes(int(peak_bytes / factor)).items()
+            if mode not in ELSEWHERE
+            and (mode != "repeat, by libcuda" or factor == residency.JUDGED_FACTOR)
+        ),
+    ]
+    runs: dict[tuple[float, str], list[dict[str, Any]]] = {}
+    for number in range(rounds):
+        for factor, mode, budget in ways:
+            if number == 0 or factor < 1 or mode in JUDGED:
+                runs.setdefault((factor, mode), []).append(loop.run(budget, peak_bytes))
+    return runs
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=12_000_000)
     parser.add_argument("--data", type=Path, help="data set; by default one is generated")
     parser.add_argument("--iterations", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3, help="of what is judged")
     parser.add_argument("--json", type=Path, required=True)
     arguments = parser.parse_args()
     _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
     data = arguments.data or generated_data(GeneratorConfig(performance_rows=arguments.rows))
     loop = Loop(data, arguments.iterations)
     speed = residency.rates(loop.driver)
-    peak_bytes = loop.run(None)["peak_bytes"]
-    resident, fitting = residency.fitting_pair(
-        lambda budget: loop.run(budget, peak_bytes), Budget(int(peak_bytes * 1.5)), rounds=2
-    )
-    rows = [
-        {"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed},
-        {"program": "mortgage", "factor": 0.8, "mode": "repeat", **fitting},
-    ]
-    for factor in residency.FACTORS:
-        for mode, budget in residency.modes(int(peak_bytes / factor)).items():
-            judged = factor == residency.JUDGED_FACTOR
-            if mode in ("correlation", "repeat, ahead") or (mode not in SHORT and not judged):
-                continue  # a run takes ten seconds
-            row = loop.run(budget, peak_bytes)
-            row = {"program": "mortgage", "factor": factor, "mode": mode, **row}
-            rows.append(residency.with_bounds(row, resident, speed))
-            residency.show(rows[-1])
+    runs = in_turn(loop, loop.run(None)["peak_bytes"], arguments.rounds)
+    digests = {run["digest"] for of_one in runs.values() for run in of_one}
+    resident = residency.of_runs(runs[0.0, "resident"])
+    rows = [{"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed}]
+    for (factor, mode), of_one in runs.items():
+        row = {"program": "mortgage", "factor": factor, "mode": mode, **residency.of_runs(of_one)}
+        if factor > 1:
+            row = residency.with_bounds(row, resident, speed)
+            residency.show(row)
+        if mode != "resident":
+            rows.append(row)
     verdicts = residency.verdicts_of(rows)
-    verdicts["features are the same"] = len({row["digest"] for row in rows}) == 1
+    verdicts["features are the same"] = len(digests) == 1
     results = {"rows": rows, "rows_of_data": arguments.rows, "verdicts": verdicts}
     _harness.write_json(arguments.json, "residency_mortgage", results)
     raise SystemExit(_harness.exit_status(verdicts))

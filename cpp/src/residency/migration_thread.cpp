@@ -126,6 +126,10 @@ residency_manager::outcome residency_manager::work_once()
       auto const excess_bytes = resident_bytes - settings_.low_bytes;
       auto const leaving      = choose(
         view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
+      if (leaving[0].empty() && resident_bytes + lead_bytes_ <= settings_.budget_bytes) {
+        short_of_room_ = false;  // live blocks may be needed again: not before requests need it
+        return outcome::again;
+      }
       if (leaving[0].empty() && leaving[1].empty()) {
         short_of_room_ = !outstanding_.empty();
         return short_of_room_ ? outcome::later : outcome::nothing;

@@ -128,6 +128,7 @@ void residency_manager::make_room(ledger_view& view,
     auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
     // What was chosen is as it was only until the lock is let go: one kind, then anew.
     if (!leaving[0].empty()) {
+      shorten_lead();
       if (!drop(view, leaving[0])) { return; }
     } else if (waits && (leaving[1].empty() || in_use(leaving[1]))) {
       view.lock().unlock();
@@ -135,6 +136,7 @@ void residency_manager::make_room(ledger_view& view,
       view.lock().lock();
       waits = false;
     } else if (!leaving[1].empty()) {
+      lengthen_lead();
       if (!leave(view, leaving[1])) { return; }
     } else if (leaving_bytes_ > 0) {
       changed_.wait(view.lock());
@@ -143,6 +145,20 @@ void residency_manager::make_room(ledger_view& view,
       return;
     }
   }
+}
+
+/** @brief A request waited for live blocks to leave: the thread has the next ones leave earlier. */
+void residency_manager::lengthen_lead() noexcept
+{
+  lead_bytes_ = std::min(std::max(4 * lead_bytes_, settings_.piece_bytes),
+                         settings_.budget_bytes - settings_.low_bytes);
+}
+
+/** @brief The dead made room: as long as they do, no live block has to leave before it must. */
+void residency_manager::shorten_lead() noexcept
+{
+  lead_bytes_ /= 2;
+  if (lead_bytes_ < settings_.piece_bytes) { lead_bytes_ = 0; }
 }
 
 /** @brief Whether kernels that use one of the blocks may be under way. */

@@ -663,6 +663,19 @@ TEST_F(ResidencyManager, WhatOneCallTouchesDoesNotLeaveBeforeALaterUseIsMarked)
   EXPECT_EQ(moves(), (calls{to_host(1, 1), renewed(9, 1), to_host(2, 1)}));
 }
 
+TEST_F(ResidencyManager, WhereTheDeadMakeRoomNoLiveBlockLeavesBeforeItMust)
+{
+  make();
+  allocate(0, 8);
+  free(0, 1);
+  allocate(8, 1);
+  manager->run_pending();
+  EXPECT_EQ(moves(), (calls{renewed(0, 8), dropped(0, 1), renewed(8, 1)}));
+  allocate(9, 1);  // no dead block is left: a live one leaves, and the next one before it must
+  manager->run_pending();
+  EXPECT_EQ(moves(), (calls{to_host(1, 1), renewed(9, 1), to_host(2, 1)}));
+}
+
 TEST_F(ResidencyManager, PendingWorkEvictsToTheLowWatermarkOnlyAfterAShortage)
 {
   make();

@@ -161,6 +161,8 @@ class residency_manager {
                                             std::size_t live_bytes,
                                             candidates who) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
+  void lengthen_lead() noexcept;
+  void shorten_lead() noexcept;
   [[nodiscard]] bool in_use(victims const& blocks) const noexcept;
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   status discard_now(range_list ranges) noexcept;
@@ -204,6 +206,7 @@ class residency_manager {
   std::uint64_t foreign_bytes_{0};        // seen to leave beyond that
   mutable fault_in_estimate faulted_in_;  // looking at statistics looks at the counters
   use_tick asked_by_{never_used};         // what was asked by then has come once it is done
+  std::size_t lead_bytes_{0};             // live blocks leave so many bytes before they must
   bool short_of_room_{false};             // a request had to make room since the thread last did
   std::uint64_t quiet_bytes_{0};          // had left the device when this was made; never changed
   std::atomic<bool> sent_away_{false};    // this object has moved something to the host
