@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from _document import around_part
+
 DOCUMENT = Path(__file__).parents[1] / "docs" / "planner.md"
 RESULT = Path(__file__).parent / "results" / "advice_on_gpus.json"
 BEGIN = "<!-- begin: written by benchmarks/advice_on_gpus.py --write -->"
@@ -17,15 +19,10 @@ END = "<!-- end: advice_on_gpus -->"
 def document_with(text: str, result: Mapping[str, Any] | None) -> str:
     """Return the document with the computed part anew; None for a result that is not there.
 
-    Raises
-    ------
-    ValueError
-        If the marks are not there, once and in order.
+    Errors as `around_part`.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"{DOCUMENT.name} has no part between {BEGIN} and {END}")
-    head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{computed_part(result)}\n{END}{rest.split(END)[1]}"
+    head, tail = around_part(text, DOCUMENT, BEGIN, END)
+    return f"{head}{computed_part(result)}{tail}"
 
 
 def computed_part(result: Mapping[str, Any] | None) -> str:

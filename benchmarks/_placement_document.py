@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from _document import around_part
+
 DOCUMENT = Path(__file__).parents[1] / "docs" / "decisions" / "0012-pool-placement.md"
 BEGIN = "<!-- begin: written by benchmarks/pool_placement.py --write -->"
 END = "<!-- end -->"
@@ -16,17 +18,9 @@ _MIB = 1 << 20
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew.
-
-    Raises
-    ------
-    ValueError
-        If the marks are not there, once and in order.
-    """
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"{DOCUMENT.name} has no part between {BEGIN} and {END}")
-    head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{computed_part(result)}\n{END}{rest.split(END)[1]}"
+    """Return the document with the computed part anew; errors as `around_part`."""
+    head, tail = around_part(text, DOCUMENT, BEGIN, END)
+    return f"{head}{computed_part(result)}{tail}"
 
 
 def computed_part(result: Mapping[str, Any]) -> str:

@@ -5,26 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "simulator-accuracy.md"
+from _published import HERE
+
+DOCUMENT = HERE.parents[1] / "docs" / "simulator-accuracy.md"
 BEGIN = "<!-- begin: written by benchmarks/published/all.py --write -->"
 END = "<!-- end -->"
 
 
 def document_with(text: str, tables: Sequence[Mapping[str, Any]]) -> str:
-    """Return the document with the computed part anew.
+    """Return the document with the computed part anew; errors as `around_part`."""
+    from _document import around_part  # beside this folder
 
-    Raises
-    ------
-    ValueError
-        If the marks are not there, once and in order.
-    """
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise ValueError(f"{DOCUMENT.name} has no part between {BEGIN} and {END}")
-    head, rest = text.split(BEGIN)
-    return f"{head}{BEGIN}\n{computed_part(tables)}\n{END}{rest.split(END)[1]}"
+    head, tail = around_part(text, DOCUMENT, BEGIN, END)
+    return f"{head}{computed_part(tables)}{tail}"
 
 
 def computed_part(tables: Sequence[Mapping[str, Any]]) -> str:

@@ -238,14 +238,6 @@ def test_way_of_the_kernel_driver_has_a_budget_that_drops_nothing_and_no_thread(
     assert not kept.settings(background=False)["device_budget"].background
 
 
-def test_document_says_what_the_committed_result_says() -> None:
-    kept = json.loads(document.RESULT.read_text()) if document.RESULT.exists() else None
-    text = document.DOCUMENT.read_text()
-    assert document.document_with(text, kept) == text, (
-        "run: python benchmarks/advice_on_gpus.py --write"
-    )
-
-
 def test_document_of_another_result_is_another(whole: tuple[int, dict[str, Any]]) -> None:
     _, result = whole
     text = document.DOCUMENT.read_text()
@@ -266,9 +258,3 @@ def test_committed_figures_are_of_a_gpu_and_their_verdicts_those_of_the_rows() -
         kept["rows"], kept["failures"], list(workloads.PROGRAMS)
     )
     assert kept["verdicts"]["contents as written"] is True
-
-
-@pytest.mark.parametrize("text", ["", "<!-- end: advice_on_gpus -->"])
-def test_document_without_marks_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="has no part"):
-        document.document_with(text, None)

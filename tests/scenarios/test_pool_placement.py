@@ -262,22 +262,3 @@ def test_what_the_document_says_of_rules_holds() -> None:
     second = found["a pool for small"]
     assert second["small between large"]["moved"] < 0.75
     assert 1.005 < second["mortgage"]["moved"] < 1.03  # loses a little
-
-
-def test_document_says_what_the_committed_result_says() -> None:
-    text = document.DOCUMENT.read_text()
-    assert document.document_with(text, KEPT) == text, (
-        "run: python benchmarks/pool_placement.py --write"
-    )
-
-
-def test_document_of_another_figure_is_another() -> None:
-    changed = {**KEPT, "verdicts": {**KEPT["verdicts"], "decision": "another"}}
-    text = document.DOCUMENT.read_text()
-    assert document.document_with(text, changed) != text
-
-
-@pytest.mark.parametrize("text", ["", "<!-- end -->"])
-def test_document_without_marks_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="has no part"):
-        document.document_with(text, KEPT)

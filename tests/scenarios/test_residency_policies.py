@@ -98,22 +98,3 @@ def test_share_of_bytes_to_the_host_is_what_the_document_says(
     ]
     assert least < min(shares) < least + 0.01
     assert most - 0.01 < max(shares) < most
-
-
-def test_document_says_what_the_committed_result_says() -> None:
-    text = document.DOCUMENT.read_text()
-    assert document.document_with(text, KEPT) == text, (
-        "run: python benchmarks/residency_policies.py --write"
-    )
-
-
-def test_document_of_another_figure_is_another() -> None:
-    changed = {**KEPT, "rows": [{**row, "seconds": row["seconds"] + 1} for row in KEPT["rows"]]}
-    text = document.DOCUMENT.read_text()
-    assert document.document_with(text, changed) != text
-
-
-@pytest.mark.parametrize("text", ["", "<!-- end -->"])
-def test_document_without_marks_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="has no part"):
-        document.document_with(text, KEPT)

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Documents with a part that a benchmark writes say what the committed results say."""
+
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from .residency_scripts import committed, script
+
+PLACEMENT, POLICY, ADVICE = map(
+    script, ("_placement_document", "_policy_document", "_advice_document")
+)
+WRITTEN = {
+    "pool_placement": (PLACEMENT, committed("pool_placement")),
+    "residency_policies": (POLICY, committed("residency_policies")),
+    "advice_on_gpus": (
+        ADVICE,
+        json.loads(ADVICE.RESULT.read_text()) if ADVICE.RESULT.exists() else None,
+    ),
+}
+WITH_DOCUMENTS = pytest.mark.parametrize(
+    ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
+)
+
+
+@WITH_DOCUMENTS
+def test_document_says_what_the_committed_result_says(
+    name: str, document: ModuleType, kept: Any
+) -> None:
+    text = document.DOCUMENT.read_text()
+    assert document.document_with(text, kept) == text, f"run: python benchmarks/{name}.py --write"
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("pool_placement", lambda kept: {"verdicts": {**kept["verdicts"], "decision": "another"}}),
+        (
+            "residency_policies",
+            lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
+        ),
+    ],
+)
+def test_document_of_another_figure_is_another(name: str, changed: Any) -> None:
+    document, kept = WRITTEN[name]
+    text = document.DOCUMENT.read_text()
+    assert document.document_with(text, {**kept, **changed(kept)}) != text
+
+
+@WITH_DOCUMENTS
+@pytest.mark.parametrize("marks", ["", "{end}", "{end}\n{begin}\n", "{begin}\n{begin}\n{end}\n"])
+def test_document_without_marks_once_and_in_order_is_refused(
+    name: str, document: ModuleType, kept: Any, marks: str
+) -> None:
+    text = marks.format(begin=document.BEGIN, end=document.END)
+    assert name in document.BEGIN
+    with pytest.raises(ValueError, match=f"{document.DOCUMENT.name} has no part"):
+        document.document_with(text, kept)
