@@ -11,44 +11,19 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import _join_and_filter
 from _residency_programs import MIB, etl_loop, training_loop
 
 
 def hash_join(memory: Any, scale: int, iterations: int) -> None:
-    """Build a table, probe it at random places with a large side, gather the result."""
-    chosen = random.Random(1)
-    build = memory.make(48 * MIB * scale)
-    for _ in range(iterations):
-        table = memory.make(36 * MIB * scale)
-        memory.read(build)
-        memory.write(table)
-        probe = memory.make(72 * MIB * scale)
-        for part in range(12):
-            memory.read(probe, part * 6 * MIB * scale, 6 * MIB * scale)
-            for _ in range(4):
-                memory.read(table, chosen.randrange(36) * MIB * scale, MIB * scale)
-        joined = memory.make(60 * MIB * scale)
-        memory.read(build)
-        memory.free(table)
-        memory.free(probe)
-        memory.read(joined)
-        memory.free(joined)
-    memory.free(build)
+    """Look up 4 pieces of the table for each part of the large side."""
+    mib = MIB * scale
+    _join_and_filter.hash_join(memory, iterations, unit_bytes=12 * mib, lookups=4, lookup_bytes=mib)
 
 
 def fir(memory: Any, scale: int, iterations: int) -> None:
-    """Filter a signal window by window: inputs go as outputs come, then the outputs are read."""
-    for _ in range(iterations):
-        inputs = [memory.make(12 * MIB * scale) for _ in range(16)]
-        outputs = []
-        for window in inputs:
-            outputs.append(memory.make(12 * MIB * scale))
-            memory.read(window)
-            memory.write(outputs[-1])
-            memory.free(window)
-        for window in outputs:
-            memory.read(window)
-            memory.free(window)
+    """Filter 16 windows."""
+    _join_and_filter.fir(memory, iterations, windows=16, window_bytes=12 * MIB * scale)
 
 
 def groupby(memory: Any, scale: int, iterations: int) -> None:

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import functools
-import random
 from collections.abc import Callable
 from pathlib import Path
 
+from _join_and_filter import fir, hash_join
 from _policy_card import MIB, WAYS, Card
 from _residency_programs import etl_loop, training_loop
 
@@ -46,49 +46,14 @@ def mortgage(memory: Card, iterations: int = ITERATIONS) -> None:
                 memory.use(now[address], nbytes, write=bool(flags & WRITES))
 
 
-def hash_join(memory: Card, rounds: int = ROUNDS) -> None:
-    """Build a table, probe it at random places with a large side, gather the result."""
-    chosen = random.Random(1)
-    build = memory.make(64 * MIB)
-    for _ in range(rounds):
-        table = memory.make(48 * MIB)
-        memory.read(build)
-        memory.write(table)
-        probe = memory.make(96 * MIB)
-        for part in range(12):
-            memory.read(probe, part * 8 * MIB, 8 * MIB)
-            for _ in range(10):
-                memory.read(table, chosen.randrange(48 * 16) * MIB // 16, MIB // 16)
-        joined = memory.make(80 * MIB)
-        memory.read(build)
-        memory.free(table)
-        memory.free(probe)
-        memory.read(joined)
-        memory.free(joined)
-    memory.free(build)
-
-
-def fir(memory: Card, rounds: int = ROUNDS) -> None:
-    """Filter a signal window by window: inputs go as outputs come, then the outputs are read."""
-    for _ in range(rounds):
-        inputs = [memory.make(8 * MIB) for _ in range(24)]
-        outputs = []
-        for window in inputs:
-            outputs.append(memory.make(8 * MIB))
-            memory.read(window)
-            memory.write(outputs[-1])
-            memory.free(window)
-        for window in outputs:
-            memory.read(window)
-            memory.free(window)
-
-
 PROGRAMS: dict[str, Callable[[Card], None]] = {
     "mortgage": mortgage,
     "etl": lambda memory: etl_loop(memory, 2, ROUNDS),
     "training": lambda memory: training_loop(memory, 2, ROUNDS),
-    "hash join": hash_join,
-    "fir": fir,
+    "hash join": lambda memory: hash_join(
+        memory, ROUNDS, unit_bytes=16 * MIB, lookups=10, lookup_bytes=MIB // 16
+    ),
+    "fir": lambda memory: fir(memory, ROUNDS, windows=24, window_bytes=8 * MIB),
 }
 RECORDED = ("mortgage",)
 
