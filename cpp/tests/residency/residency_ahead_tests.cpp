@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What is done ahead of the program: fetches, and evictions to the low watermark.
+#include "residency_manager_fixture.hpp"
+
+namespace rmm_uvm {
+namespace {
+
+using tests::driver_call;
+using tests::recording_driver;
+using tests::ResidencyManager;
+
+TEST_F(ResidencyManager, WhatComesNextIsFetchedAheadAndWhatIsNeededLastLeaves)
+{
+  make(eviction_policy::repeat);
+  for (std::size_t part = 0; part < 3; ++part) {
+    allocate(part * 4, 4);
+  }
+  for (int round = 0; round < 12; ++round) {
+    for (std::size_t part = 0; part < 3; ++part) {
+      touch(part * 4, 4);
+    }
+  }
+  EXPECT_TRUE(manager->statistics().foresees);
+  static_cast<void>(manager->evict(at(8, 4)));
+  static_cast<void>(manager->evict(at(0, 4)));
+  static_cast<void>(moves());
+  manager->run_pending();
+  auto const found = moves();
+  ASSERT_FALSE(found.empty());
+  // The next use is of part 0: it comes in pieces, in a stream of its own.
+  auto const arrivals = recording_driver::own(own_stream_use::arrivals);
+  EXPECT_EQ(found[0], (driver_call{"prefetch", {at(0, 2)}, arrivals, 0}));
+  EXPECT_GT(manager->statistics().fetched_ahead_bytes, 0U);
+  touch(0, 4);
+  EXPECT_GT(manager->statistics().ahead_used_bytes, 0U);
+}
+
+TEST_F(ResidencyManager, WithoutRepetitionNothingIsFetchedAhead)
+{
+  make(eviction_policy::repeat);
+  for (std::size_t first = 0; first < 32; first += 4) {
+    allocate(first, 4);
+  }
+  static_cast<void>(moves());
+  manager->run_pending();
+  for (auto const& call : moves()) {
+    EXPECT_EQ(call.device_id, location::host_id);
+  }
+  EXPECT_FALSE(manager->statistics().foresees);
+}
+
+TEST_F(ResidencyManager, WhatOneCallTouchesDoesNotLeaveBeforeALaterUseIsMarked)
+{
+  make();
+  allocate(0, 8);
+  allocate(8, 1);  // short of room: the thread would evict down to the low watermark
+  static_cast<void>(moves());
+  use_event const uses[]{{use_kind::touch, at(1, 4), at(1).address},
+                         {use_kind::touch, at(5, 4), at(5).address}};
+  manager->on_touch(uses, stream);
+  manager->run_pending();
+  EXPECT_TRUE(moves().empty());
+  allocate(9, 1);  // its mark lies behind the work of that call
+  manager->run_pending();
+  EXPECT_EQ(moves(), (calls{to_host(1, 1), renewed(9, 1), to_host(2, 1)}));
+}
+
+TEST_F(ResidencyManager, WhereTheDeadMakeRoomNoLiveBlockLeavesBeforeItMust)
+{
+  make();
+  allocate(0, 8);
+  free(0, 1);
+  allocate(8, 1);
+  manager->run_pending();
+  EXPECT_EQ(moves(), (calls{renewed(0, 8), dropped(0, 1), renewed(8, 1)}));
+  allocate(9, 1);  // no dead block is left: a live one leaves, and the next one before it must
+  manager->run_pending();
+  EXPECT_EQ(moves(), (calls{to_host(1, 1), renewed(9, 1), to_host(2, 1)}));
+}
+
+TEST_F(ResidencyManager, PendingWorkEvictsToTheLowWatermarkOnlyAfterAShortage)
+{
+  make();
+  allocate(0, 8);
+  static_cast<void>(moves());
+  manager->run_pending();
+  EXPECT_TRUE(moves().empty());  // it fits: nothing leaves for a watermark
+  allocate(8, 1);
+  static_cast<void>(moves());
+  manager->run_pending();
+  EXPECT_LE(manager->statistics().resident_bytes, manager->settings().low_bytes);
+}
+
+}  // namespace
+}  // namespace rmm_uvm

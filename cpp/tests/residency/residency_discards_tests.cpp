@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Discards, and waits for kernels: the rules without which data would be lost.
+#include "residency_manager_fixture.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::blocks;
+using tests::ResidencyManager;
+
+TEST_F(ResidencyManager, FreeUnderPressureIsFencedByAStreamOfItsOwn)
+{
+  make();
+  allocate(0, 4);
+  driver->orders.clear();
+  free(0, 4);
+  EXPECT_EQ(driver->orders,
+            (std::vector<std::pair<stream_handle, stream_handle>>{{frees, stream}}));
+}
+
+TEST_F(ResidencyManager, StreamOfDiscardsWaitsForNoOtherSoThatItIsIdleAtEachDiscard)
+{
+  make();
+  // A free between the wait for the frees and the discard must not hold the discard up.
+  for (std::size_t round = 0; round < 4; ++round) {
+    allocate(0, 8);
+    free(0, 8);
+    allocate(8, 8);
+    free(8, 8);
+  }
+  EXPECT_GT(manager->statistics().dropped_bytes, 0U);
+  for (auto const& [later, earlier] : driver->orders) {
+    EXPECT_NE(later, discards);
+  }
+}
+
+TEST_F(ResidencyManager, NothingIsDiscardedWhereTheFreesCannotBeAwaited)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  driver->answers["synchronize"] = {status_code::driver_error, 1, "cuStreamSynchronize"};
+  static_cast<void>(moves());
+  allocate(8, 1);
+  EXPECT_EQ(moves(), (calls{renewed(8, 1)}));
+  EXPECT_EQ(manager->statistics().dropped_bytes, 0U);
+  EXPECT_GT(manager->statistics().failed_calls, 0U);
+}
+
+TEST_F(ResidencyManager, BlockWithoutAFenceIsCopiedAndNeverDropped)
+{
+  make();
+  allocate(0, 8);
+  driver->answers["order"] = {status_code::driver_error, 1, "cuEventRecord"};
+  free(0, 8);
+  driver->answers.clear();
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{to_host(0, 2), renewed(8, 2)}));
+  EXPECT_EQ(manager->statistics().unfenced_frees, 1U);
+}
+
+TEST_F(ResidencyManager, BlockFreedInACaptureIsNeverDropped)
+{
+  make();
+  allocate(0, 8);
+  driver->capture = capture_state::capturing;
+  free(0, 8);
+  driver->capture = capture_state::none;
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{to_host(0, 2), renewed(8, 2)}));
+}
+
+TEST_F(ResidencyManager, FenceOfAWholeBlockMakesUpForOneThatWasMissing)
+{
+  make();
+  allocate(0, 8);
+  driver->capture = capture_state::capturing;
+  free(0, 8);
+  driver->capture = capture_state::none;
+  allocate(0, 8);
+  free(0, 8);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{dropped(0, 2), renewed(8, 2)}));
+}
+
+TEST_F(ResidencyManager, AllocationInADiscardedBlockWaitsForTheDiscard)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  allocate(8, 8);  // 0 to 7 are discarded
+  driver->orders.clear();
+  static_cast<void>(moves());
+  allocate(0, 2);
+  EXPECT_EQ(driver->orders,
+            (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
+  EXPECT_EQ(moves(), (calls{to_host(8, 2), renewed(0, 2)}));
+}
+
+TEST_F(ResidencyManager, DiscardIsIssuedOnlyOnceTheFreesBeforeItAreThrough)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  std::vector<std::pair<std::string, stream_handle>> in_own;
+  for (auto const& call : driver->take_calls()) {
+    if (call.stream == discards || call.stream == frees) {
+      in_own.emplace_back(call.name, call.stream);
+    }
+  }
+  EXPECT_EQ(in_own,
+            (std::vector<std::pair<std::string, stream_handle>>{
+              {"synchronize", frees}, {"synchronize", discards}, {"discard", discards}}));
+}
+
+TEST_F(ResidencyManager, RequestThatIsLeftToFaultsWaitsForDiscardsOfItsBlocks)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  allocate(8, 8);  // 0 to 7 are discarded
+  for (auto const large : {true, false}) {
+    static_cast<void>(driver->take_calls());
+    driver->capture = large ? capture_state::none : capture_state::capturing;
+    allocate(0, large ? 9 : 8);
+    EXPECT_EQ(driver->take_calls("synchronize").size(), large ? 1U : 0U);
+  }
+}
+
+TEST_F(ResidencyManager, WithoutFetchesBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
+{
+  fetch = false;
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  EXPECT_EQ(driver->take_calls("synchronize").size(), 0U);
+  EXPECT_EQ(manager->statistics().evicted_bytes, blocks(1));
+}
+
+TEST_F(ResidencyManager, WithoutFetchesBlocksThatKernelsMayUseAreWaitedFor)
+{
+  fetch                = false;
+  driver->marks_passed = false;
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  EXPECT_EQ(driver->take_calls("synchronize").size(), 1U);
+}
+
+TEST_F(ResidencyManager, LiveBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
+{
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  EXPECT_EQ(driver->take_calls("synchronize").size(), 0U);
+  EXPECT_EQ(manager->statistics().evicted_bytes, blocks(1));
+}
+
+TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheProgramsLastKernelsAreThrough)
+{
+  driver->marks_passed = false;
+  make();
+  allocate(0, 8);
+  static_cast<void>(driver->take_calls());
+  allocate(8, 1);
+  auto const found = driver->take_calls("synchronize");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].stream, stream);
+}
+
+TEST_F(ResidencyManager, AllocationElsewhereDoesNotWaitForDiscards)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  allocate(8, 4);
+  driver->orders.clear();
+  allocate(12, 2);
+  EXPECT_TRUE(driver->orders.empty());
+}
+
+}  // namespace
+}  // namespace rmm_uvm

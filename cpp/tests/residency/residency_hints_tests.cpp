@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Hints, and what is not asked for: what is too large, and what a capture would not bear.
+#include "residency_manager_fixture.hpp"
+
+namespace rmm_uvm {
+namespace {
+
+using tests::blocks;
+using tests::ResidencyManager;
+using tests::slab_address;
+
+TEST_F(ResidencyManager, EvictMovesWholeBlocksOnly)
+{
+  make();
+  allocate(0, 4);
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict({slab_address + 256, blocks(3)}), blocks(2));
+  EXPECT_EQ(moves(), (calls{to_host(1, 2)}));
+  EXPECT_EQ(manager->statistics().resident_bytes, blocks(2));
+}
+
+TEST_F(ResidencyManager, PinnedBlocksStayAndTheBudgetIsExceededRatherThanAnErrorRaised)
+{
+  make();
+  allocate(0, 8);
+  manager->pin(at(0, 8));
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict(at(0, 8)), 0U);
+  allocate(8, 1);
+  EXPECT_EQ(moves(), (calls{renewed(8, 1)}));
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.over_budget, 1U);
+  EXPECT_EQ(counts.pinned_bytes, blocks(8));
+  manager->unpin(at(0, 8));
+  allocate(9, 1);
+  EXPECT_EQ(moves(), (calls{to_host(0, 2), renewed(9, 1)}));
+}
+
+TEST_F(ResidencyManager, RequestLargerThanTheBudgetIsLeftToFaults)
+{
+  make();
+  allocate(0, 9);
+  EXPECT_TRUE(moves().empty());
+  EXPECT_EQ(manager->statistics().too_large, 1U);
+}
+
+TEST_F(ResidencyManager, NothingIsIssuedWhileAStreamCaptures)
+{
+  make();
+  driver->capture = capture_state::capturing;
+  allocate(0, 4);
+  touch(0, 4);
+  EXPECT_TRUE(moves().empty());
+}
+
+TEST_F(ResidencyManager, PrefetchIntoACaptureDoesNotTouchItsStream)
+{
+  make();
+  allocate(0, 8);
+  allocate(8, 8);
+  static_cast<void>(driver->take_calls());
+  driver->orders.clear();
+  driver->capture = capture_state::capturing;
+  manager->prefetch(at(0, 4), stream);
+  for (auto const& call : driver->take_calls()) {
+    EXPECT_EQ(call.name, "capturing");  // waiting for it, or ordering it, would end the capture
+  }
+  EXPECT_TRUE(driver->orders.empty());
+  driver->capture = capture_state::none;
+  manager->prefetch(at(0, 4), stream);
+  EXPECT_EQ(moves(), (calls{to_host(8, 2), to_host(10, 2), fetched(0, 4)}));
+}
+
+}  // namespace
+}  // namespace rmm_uvm

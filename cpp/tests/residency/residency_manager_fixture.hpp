@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../support/blocks.hpp"
+#include "../support/recording_driver.hpp"
+#include "../support/touching.hpp"
+
+#include <rmm_uvm/residency/residency_manager.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace rmm_uvm::tests {
+
+/** @brief A manager that works in the caller's thread, over a driver that records every call. */
+class ResidencyManager : public testing::Test {
+ protected:
+  using calls = std::vector<driver_call>;
+
+  static constexpr std::size_t budget_blocks = 8;
+
+  void make(eviction_policy policy = eviction_policy::lru)
+  {
+    auto settings         = residency_settings::of(blocks(budget_blocks));
+    settings.policy       = policy;
+    settings.ahead        = true;
+    settings.background   = false;
+    settings.fetch_bytes  = blocks(32);
+    settings.fetch        = fetch;
+    settings.discard_dead = discard_dead;
+    ledger.add_slab(slab);
+    manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
+  }
+  [[nodiscard]] static memory_range at(std::size_t first, std::size_t count = 1)
+  {
+    return block_range(slab_address, first, count);
+  }
+  void allocate(std::size_t first, std::size_t count)
+  {
+    manager->on_allocate(at(first, count), stream);
+  }
+  void free(std::size_t first, std::size_t count) { manager->on_free(at(first, count), stream); }
+  void touch(std::size_t first, std::size_t count)
+  {
+    tests::touch(*manager, at(first, count), stream);
+  }
+  [[nodiscard]] driver_call to_host(std::size_t first, std::size_t count) const
+  {
+    return {"prefetch", {at(first, count)}, evictions, location::host_id};
+  }
+  [[nodiscard]] driver_call dropped(std::size_t first, std::size_t count) const
+  {
+    return {"discard", {at(first, count)}, discards};
+  }
+  [[nodiscard]] driver_call renewed(std::size_t first, std::size_t count) const
+  {
+    return {"discard_and_prefetch", {at(first, count)}, stream, 0};
+  }
+  [[nodiscard]] driver_call fetched(std::size_t first, std::size_t count) const
+  {
+    return {"prefetch", {at(first, count)}, stream, 0};
+  }
+  [[nodiscard]] driver_call migrated_to_host(std::size_t first, std::size_t count) const
+  {
+    return {"migrate", {at(first, count)}, nullptr, location::host_id};
+  }
+  [[nodiscard]] calls moves()
+  {
+    calls found;
+    for (auto& each : driver->take_calls()) {
+      if (each.name == "prefetch" || each.name == "discard" ||
+          each.name == "discard_and_prefetch" || each.name == "migrate") {
+        found.push_back(each);
+      }
+    }
+    return found;
+  }
+
+  bool fetch{true};
+  bool discard_dead{true};
+  memory_range const slab{slab_address, blocks(32)};
+  stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
+  stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};
+  stream_handle const discards{recording_driver::own(own_stream_use::discards)};
+  stream_handle const frees{recording_driver::own(own_stream_use::frees)};
+  std::shared_ptr<recording_driver> driver{std::make_shared<recording_driver>()};
+  residency_ledger ledger;
+  memory_adviser adviser{driver, ledger};
+  std::unique_ptr<residency_manager> manager;
+};
+
+}  // namespace rmm_uvm::tests
