@@ -45,6 +45,13 @@ class ResidencyOvershoot : public testing::Test {
     manager->on_allocate(at(first, count), nullptr);
     kernel(first, count);
   }
+  /** @brief Allocates the first `count` blocks, four at a time. */
+  void allocate_all(std::size_t count)
+  {
+    for (std::size_t first = 0; first < count; first += 4) {
+      allocate(first, 4);
+    }
+  }
   void announce(std::size_t first, std::size_t count)
   {
     tests::touch(*manager, at(first, count), nullptr);
@@ -68,9 +75,7 @@ class ResidencyOvershoot : public testing::Test {
 TEST_F(ResidencyOvershoot, KernelsThatUseWhatIsAwayUnannouncedAreEstimatedExactly)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);  // 0 to 15 leave
-  }
+  allocate_all(24);  // 0 to 15 leave
   EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
   kernel(0, 3);
   EXPECT_EQ(truth(), blocks(3));
@@ -81,9 +86,7 @@ TEST_F(ResidencyOvershoot, KernelsThatUseWhatIsAwayUnannouncedAreEstimatedExactl
 TEST_F(ResidencyOvershoot, AnnouncedUsesLeaveNothingBeside)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t first = 0; first < 24; first += 4) {
       announce(first, 4);
@@ -101,9 +104,7 @@ TEST_F(ResidencyOvershoot, AnnouncedUsesLeaveNothingBeside)
 TEST_F(ResidencyOvershoot, AnnouncedLaterItIsBesideNoMoreAndThePeakStays)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   kernel(0, 4);
   announce(0, 4);
   EXPECT_EQ(truth(), 0U);
@@ -114,9 +115,7 @@ TEST_F(ResidencyOvershoot, AnnouncedLaterItIsBesideNoMoreAndThePeakStays)
 TEST_F(ResidencyOvershoot, FreedAndHandedOutAnewItIsBesideNoMore)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   kernel(0, 16);
   EXPECT_EQ(manager->statistics().overshoot_bytes, blocks(16));
   for (std::size_t first = 0; first < 16; first += 4) {
@@ -130,9 +129,7 @@ TEST_F(ResidencyOvershoot, FreedAndHandedOutAnewItIsBesideNoMore)
 TEST_F(ResidencyOvershoot, EstimateIsALowerOneWhereOthersAreHandedOutAnew)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   kernel(0, 4);
   manager->on_free(at(4, 4), nullptr);  // on the host: nobody knows which ones faulted in
   allocate(4, 4);
@@ -144,9 +141,7 @@ TEST_F(ResidencyOvershoot, EstimateIsALowerOneWhereOthersAreHandedOutAnew)
 TEST_F(ResidencyOvershoot, PeakIsSeenWithoutLookingAtStatistics)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   kernel(0, 4);
   announce(8, 4);  // the manager looks at the counters here
   announce(0, 4);
@@ -166,9 +161,7 @@ TEST_F(ResidencyOvershoot, DataThatTheCpuTookAndAKernelTookBackAreNotBeside)
 TEST_F(ResidencyOvershoot, WhatFaultsInAndIsAnnouncedInEachRoundIsCountedInEach)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   std::uint64_t faulted = 0;
   for (int round = 0; round < 5; ++round) {
     for (std::size_t first = 0; first < 24; first += 4) {
@@ -188,9 +181,7 @@ TEST_F(ResidencyOvershoot, WhatFaultsInAndIsAnnouncedInEachRoundIsCountedInEach)
 TEST_F(ResidencyOvershoot, WithoutFetchingAllThatComesIsFaultedAndOnlyTheUnannouncedBeside)
 {
   make(false);
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   announce(0, 4);
   kernel(0, 4);
   EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
@@ -203,9 +194,7 @@ TEST_F(ResidencyOvershoot, WithoutFetchingAllThatComesIsFaultedAndOnlyTheUnannou
 TEST_F(ResidencyOvershoot, SlabThatIsGivenBackLeavesNothingBeside)
 {
   make();
-  for (std::size_t first = 0; first < 24; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(24);
   kernel(0, 4);
   manager->on_slab_free(slab);
   EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
@@ -214,9 +203,7 @@ TEST_F(ResidencyOvershoot, SlabThatIsGivenBackLeavesNothingBeside)
 TEST_F(ResidencyOvershoot, RandomProgramsAreEstimatedExactlyWhileNothingIsFreed)
 {
   make();
-  for (std::size_t first = 0; first < slab_blocks; first += 4) {
-    allocate(first, 4);
-  }
+  allocate_all(slab_blocks);
   std::mt19937_64 random{5};
   for (int step = 0; step < 500; ++step) {
     auto const first = random() % slab_blocks;
