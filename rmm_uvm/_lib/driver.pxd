@@ -150,6 +150,13 @@ cdef extern from "rmm_uvm/driver/observer_slot.hpp" namespace "rmm_uvm" nogil:
         void detach(const memory_observer*) noexcept
 
 
+cdef inline memory_range range_of(uintptr_t address, size_t nbytes) noexcept nogil:
+    cdef memory_range found
+    found.address = address
+    found.bytes = nbytes
+    return found
+
+
 cdef object as_availability(const availability& value)
 cdef int check(status result, what) except -1
 

@@ -190,10 +190,8 @@ cdef class UvmDriver:
         DriverError
             If the driver refuses, for example memory that is not managed.
         """
-        cdef memory_range pages
+        cdef memory_range pages = range_of(address, nbytes)
         cdef location place = _location(self, where)
-        pages.address = address
-        pages.bytes = nbytes
         cdef status result
         with nogil:
             result = dereference(self.handle).prefetch(pages, place, <stream_handle>stream)
@@ -205,10 +203,8 @@ cdef class UvmDriver:
         Returns when they have arrived. Waits for no stream, and holds up no kernel launch. Only
         where ``info.direct_migration`` is available. Parameters and errors as in `prefetch`.
         """
-        cdef memory_range pages
+        cdef memory_range pages = range_of(address, nbytes)
         cdef location place = _location(self, where)
-        pages.address = address
-        pages.bytes = nbytes
         cdef status result
         with nogil:
             result = dereference(self.handle).migrate(pages, place)
@@ -220,9 +216,7 @@ cdef class UvmDriver:
         Memory that nobody reads before it is written again. Prefetch it before a kernel writes
         it: such a kernel otherwise faults page by page. Parameters and errors as in `prefetch`.
         """
-        cdef memory_range pages
-        pages.address = address
-        pages.bytes = nbytes
+        cdef memory_range pages = range_of(address, nbytes)
         cdef status result
         with nogil:
             result = discard_one(dereference(self.handle), pages, <stream_handle>stream)
@@ -235,10 +229,8 @@ cdef class UvmDriver:
 
         Parameters and errors as in `prefetch`.
         """
-        cdef memory_range pages
+        cdef memory_range pages = range_of(address, nbytes)
         cdef location place = _location(self, where)
-        pages.address = address
-        pages.bytes = nbytes
         cdef status result
         with nogil:
             result = discard_and_prefetch_one(

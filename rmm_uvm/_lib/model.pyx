@@ -13,7 +13,7 @@ from libcpp.memory cimport make_shared, make_unique
 from libcpp.vector cimport vector
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from rmm_uvm._lib.driver cimport check, memory_range, status
+from rmm_uvm._lib.driver cimport check, range_of, status
 from rmm_uvm._lib.model cimport (
     UvmModel,
     access_pattern,
@@ -51,13 +51,6 @@ PATTERN_KINDS = tuple(_KINDS)
 
 # Ctrl-C is answered after so long at most; taking the GIL so seldom costs nothing that shows.
 cdef double _SECONDS_BETWEEN_SIGNALS = 0.02
-
-
-cdef memory_range _range(uintptr_t address, size_t nbytes) noexcept nogil:
-    cdef memory_range result
-    result.address = address
-    result.bytes = nbytes
-    return result
 
 
 cdef double _seconds() noexcept nogil:
@@ -107,7 +100,7 @@ cdef class UvmModel:
 
     def add_range(self, uintptr_t address, size_t nbytes):
         with self.guard:
-            dereference(self.model).add_range(_range(address, nbytes))
+            dereference(self.model).add_range(range_of(address, nbytes))
 
     def remove_range(self, uintptr_t address):
         with self.guard:
@@ -127,13 +120,13 @@ cdef class UvmModel:
     def prefetch(self, uintptr_t address, size_t nbytes, int place, uint64_t stream):
         cdef status result
         with self.guard, nogil:
-            result = dereference(self.model).prefetch(_range(address, nbytes), place, stream)
+            result = dereference(self.model).prefetch(range_of(address, nbytes), place, stream)
         check(result, f"a prefetch of {nbytes} bytes")
 
     def discard(self, uintptr_t address, size_t nbytes, bool unmap):
         with self.guard:
             check(
-                dereference(self.model).discard(_range(address, nbytes), unmap),
+                dereference(self.model).discard(range_of(address, nbytes), unmap),
                 f"a discard of {nbytes} bytes",
             )
 
@@ -141,7 +134,7 @@ cdef class UvmModel:
         cdef status result
         with self.guard, nogil:
             result = dereference(self.model).discard_and_prefetch(
-                _range(address, nbytes), place, stream
+                range_of(address, nbytes), place, stream
             )
         check(result, f"a discard and prefetch of {nbytes} bytes")
 
@@ -149,7 +142,7 @@ cdef class UvmModel:
         cdef advice value = _ADVICE[what]
         with self.guard:
             check(
-                dereference(self.model).advise(_range(address, nbytes), value, place),
+                dereference(self.model).advise(range_of(address, nbytes), value, place),
                 f"advice for {nbytes} bytes",
             )
 
@@ -176,7 +169,7 @@ cdef class UvmModel:
         cdef Asking asking
         errors = []
         for address, nbytes, write, kind, count, stride, exponent, seed, pages in accesses:
-            access.range = _range(address, nbytes)
+            access.range = range_of(address, nbytes)
             access.write = write
             access.pattern = access_pattern()
             access.pattern.kind = _KINDS[kind]
@@ -207,7 +200,7 @@ cdef class UvmModel:
     def cpu_touch(self, uintptr_t address, size_t nbytes, bool write):
         cdef status result
         with self.guard, nogil:
-            result = dereference(self.model).cpu_touch(_range(address, nbytes), write)
+            result = dereference(self.model).cpu_touch(range_of(address, nbytes), write)
         check(result, f"the CPU touching {nbytes} bytes")
 
     def host_work(self, double ns):
@@ -237,7 +230,7 @@ cdef class UvmModel:
 
     def resident_bytes(self, uintptr_t address, size_t nbytes, int place):
         with self.guard:
-            return dereference(self.model).resident_bytes(_range(address, nbytes), place)
+            return dereference(self.model).resident_bytes(range_of(address, nbytes), place)
 
     @property
     def footprint_bytes(self):

@@ -16,6 +16,7 @@ from rmm_uvm._lib.driver cimport (
     memory_observer,
     check,
     memory_range,
+    range_of,
     status,
     status_code,
     stream_handle,
@@ -113,9 +114,7 @@ cdef class SimulatedDevice(UvmDriver):
         MemoryError
             If neither device nor host can hold the pages: on a GPU the process would die.
         """
-        cdef memory_range pages
-        pages.address = address
-        pages.bytes = nbytes
+        cdef memory_range pages = range_of(address, nbytes)
         cdef status result
         with nogil:
             result = dereference(self.model).touch(pages, write)
@@ -123,9 +122,7 @@ cdef class SimulatedDevice(UvmDriver):
 
     def cpu_touch(self, uintptr_t address, size_t nbytes, bool write=False):
         """Let the CPU read, or read and write, a managed range. Errors as in `touch`."""
-        cdef memory_range pages
-        pages.address = address
-        pages.bytes = nbytes
+        cdef memory_range pages = range_of(address, nbytes)
         cdef status result
         with nogil:
             result = dereference(self.model).cpu_touch(pages, write)
@@ -165,9 +162,7 @@ cdef class SimulatedDevice(UvmDriver):
 
     def resident_bytes(self, uintptr_t address, size_t nbytes):
         """Bytes of a managed range that reside on the device now."""
-        cdef memory_range pages
-        pages.address = address
-        pages.bytes = nbytes
+        cdef memory_range pages = range_of(address, nbytes)
         return dereference(self.model).resident_bytes(pages)
 
     def advised(self, uintptr_t address):
