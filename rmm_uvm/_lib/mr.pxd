@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libcpp cimport bool
+from libcpp.memory cimport shared_ptr, unique_ptr
+from libcpp.optional cimport optional
+
+from rmm.librmm.cuda_stream_ref cimport stream_ref
+from rmm.librmm.memory_resource cimport (
+    any_resource,
+    device_accessible,
+    device_async_resource_ref,
+)
+from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
+
+from rmm_uvm._lib.driver cimport (
+    UvmDriver,
+    memory_level_source,
+    memory_observer,
+    memory_range,
+    observer_slot,
+)
+from rmm_uvm._lib.residency cimport (
+    ManagedAccount,
+    Prefetcher,
+    managed_account,
+    prefetch_mode,
+    prefetcher,
+)
+from rmm_uvm._lib.sim cimport SimulatedDevice, simulated_device
+
+
+cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass managed_memory_resource:
+        managed_memory_resource(
+            shared_ptr[prefetcher], shared_ptr[managed_account], prefetch_mode) except +
+        uint64_t refused_frees() noexcept
+        shared_ptr[memory_level_source] levels() except +
+        void* allocate(stream_ref, size_t, size_t) except +
+        bool try_deallocate(stream_ref, void*, size_t) noexcept
+
+cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass uvm_resource_adaptor:
+        uvm_resource_adaptor(
+            any_resource[device_accessible], shared_ptr[prefetcher], prefetch_mode) except +
+        size_t allocated_bytes() noexcept
+        size_t peak_bytes() noexcept
+        void reset_peak() noexcept
+        uint64_t refused_frees() noexcept
+        optional[memory_range] allocation_at(uintptr_t) except +
+        shared_ptr[memory_level_source] levels() noexcept
+        void observe(shared_ptr[memory_observer]) except +
+        observer_slot& observers() noexcept
+        void* allocate(stream_ref, size_t, size_t) except +
+        bool try_deallocate(stream_ref, void*, size_t) noexcept
+
+cdef extern from "rmm_uvm/mr/simulated_cuda_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass simulated_cuda_memory_resource:
+        simulated_cuda_memory_resource(shared_ptr[simulated_device]) except +
+
+cdef extern from *:  # overloads of the template that RMM's .pxd defines
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        managed_memory_resource&) except +
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        uvm_resource_adaptor&) except +
+    optional[device_async_resource_ref] make_device_async_resource_ref(
+        simulated_cuda_memory_resource&) except +
+
+
+cdef class ManagedMemoryResource(DeviceMemoryResource):
+    cdef unique_ptr[managed_memory_resource] resource
+    cdef readonly UvmDriver driver
+    cdef readonly Prefetcher prefetcher
+    cdef readonly ManagedAccount account
+
+
+cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
+    cdef unique_ptr[uvm_resource_adaptor] resource
+    cdef readonly ManagedMemoryResource managed_mr
+    cdef readonly str prefetch
+
+
+cdef class SimulatedCudaMemoryResource(DeviceMemoryResource):
+    cdef unique_ptr[simulated_cuda_memory_resource] resource
+    cdef readonly SimulatedDevice driver
