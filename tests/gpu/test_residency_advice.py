@@ -49,6 +49,14 @@ def told(address: int, blocks: int) -> list[tuple[int, int]]:
     ]
 
 
+@pytest.fixture
+def counting(gpu: CudaDriver) -> CudaDriver:
+    """Return the GPU, where it counts the bytes that move."""
+    if not gpu.counters_available():
+        pytest.skip(gpu.counters_available().reason)
+    return gpu
+
+
 @pytest.fixture(params=[None, Budget(16 * MIB)], ids=["", "budget"])
 def mr(request: Any, gpu: CudaDriver) -> rmm_uvm.mr.UvmResourceAdaptor:
     return rmm_uvm.managed_pool(
@@ -98,10 +106,8 @@ def test_advice_is_gone_when_the_memory_is_freed_and_handed_out_again(mr: Any) -
 
 
 def test_what_is_read_mostly_is_copied_to_the_host_once_and_leaves_the_device(
-    gpu: CudaDriver, mr: Any
+    counting: CudaDriver, mr: Any
 ) -> None:
-    if not gpu.counters_available():
-        pytest.skip(gpu.counters_available().reason)
     buffer = blocks_of(mr)
     words = as_words(buffer)
     words[:] = cupy.arange(words.size, dtype=cupy.uint64)
@@ -110,14 +116,14 @@ def test_what_is_read_mostly_is_copied_to_the_host_once_and_leaves_the_device(
     rmm_uvm.advise(buffer, read_mostly=True, mr=mr)
     moved = []
     for _ in range(3):
-        before = gpu.migrated_bytes()
+        before = counting.migrated_bytes()
         assert rmm_uvm.evict(buffer, mr=mr).moved_bytes == 8 * MIB
         cupy.cuda.runtime.deviceSynchronize()
-        away = gpu.migrated_bytes()
+        away = counting.migrated_bytes()
         assert told(buffer.ptr, 4) == [(1, NOWHERE)] * 4  # given anew
         rmm_uvm.touch(buffer, mr=mr)
         cupy.cuda.runtime.deviceSynchronize()
-        back = gpu.migrated_bytes()
+        back = counting.migrated_bytes()
         assert int(words.sum()) == total
         moved.append((away[1] - before[1], back[0] - away[0]))
     # The copy of the host was made once; what came back each time had left.
@@ -126,18 +132,16 @@ def test_what_is_read_mostly_is_copied_to_the_host_once_and_leaves_the_device(
     rmm_uvm.prefetch(buffer, mr=mr)
     words += 1
     cupy.cuda.runtime.deviceSynchronize()
-    before = gpu.migrated_bytes()
+    before = counting.migrated_bytes()
     rmm_uvm.evict(buffer, mr=mr)
     cupy.cuda.runtime.deviceSynchronize()
-    assert gpu.migrated_bytes()[1] - before[1] == 8 * MIB  # the twin
+    assert counting.migrated_bytes()[1] - before[1] == 8 * MIB  # the twin
     assert int(words.sum()) == total + words.size
 
 
 def test_what_prefers_the_host_is_read_there_and_comes_when_prefetched(
-    gpu: CudaDriver, mr: Any
+    counting: CudaDriver, mr: Any
 ) -> None:
-    if not gpu.counters_available():
-        pytest.skip(gpu.counters_available().reason)
     buffer = blocks_of(mr)
     words = as_words(buffer)
     words[:] = 7
@@ -145,11 +149,11 @@ def test_what_prefers_the_host_is_read_there_and_comes_when_prefetched(
     rmm_uvm.advise(buffer, preferred="host", mr=mr)
     rmm_uvm.evict(buffer, mr=mr)
     cupy.cuda.runtime.deviceSynchronize()
-    before = gpu.migrated_bytes()[0]
+    before = counting.migrated_bytes()[0]
     rmm_uvm.touch(buffer, mr=mr)
     assert int(words.sum()) == 7 * words.size
-    assert gpu.migrated_bytes()[0] == before
+    assert counting.migrated_bytes()[0] == before
     rmm_uvm.prefetch(buffer, mr=mr)
     cupy.cuda.runtime.deviceSynchronize()
-    assert gpu.migrated_bytes()[0] - before == 8 * MIB
+    assert counting.migrated_bytes()[0] - before == 8 * MIB
     assert int(words.sum()) == 7 * words.size

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,15 +29,6 @@ def mr(request: Any, device: Any) -> rmm_uvm.mr.UvmResourceAdaptor:
     return rmm_uvm.managed_pool(
         driver=device, device_budget=request.param, initial_pool_size="32MiB"
     )
-
-
-@pytest.fixture
-def block(mr: rmm_uvm.mr.UvmResourceAdaptor) -> Iterator[int]:
-    """8 MiB that begin where a block does."""
-    address = mr.allocate(8 * MIB)
-    assert address % (2 * MIB) == 0
-    yield address
-    mr.deallocate(address, 8 * MIB)
 
 
 def told(device: Any, address: int, blocks: int) -> list[tuple[bool, str]]:

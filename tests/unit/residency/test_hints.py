@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,15 +32,6 @@ def mr(device: Any) -> rmm_uvm.mr.UvmResourceAdaptor:
     return rmm_uvm.managed_pool(
         driver=device, device_budget=Budget(16 * MIB, background=False), initial_pool_size="32MiB"
     )
-
-
-@pytest.fixture
-def block(mr: rmm_uvm.mr.UvmResourceAdaptor) -> Iterator[int]:
-    """8 MiB that begin where a block does."""
-    address = mr.allocate(8 * MIB)
-    assert address % (2 * MIB) == 0
-    yield address
-    mr.deallocate(address, 8 * MIB)
 
 
 # -- what moves ----------------------------------------------------------------------------------
