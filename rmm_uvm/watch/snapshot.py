@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.units import format_bytes
 from rmm_uvm.watch.sample import Known
-from rmm_uvm.watch.table import html_table, text_table
+from rmm_uvm.watch.shown import ShownAsTable, budget_rows, known_bytes, traffic_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,24 +51,8 @@ TOTALS = (
 """Fields that only grow since the monitor began; the others are levels of the moment."""
 
 
-class _Shown:
-    """Prints as a table, in notebooks too."""
-
-    def _title(self) -> str:
-        raise NotImplementedError
-
-    def _rows(self) -> list[tuple[str, str]]:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return text_table(self._title(), self._rows())
-
-    def _repr_html_(self) -> str:
-        return html_table(self._title(), self._rows())
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
-class Snapshot(_Shown):
+class Snapshot(ShownAsTable):
     """Totals and levels of one device at one time. What is not known is None.
 
     Parameters
@@ -164,17 +147,17 @@ class Snapshot(_Shown):
         of_capacity = "" if factor is None else f" ({factor:.2f} x capacity)"
         estimate = "" if self.resident_exact or self.resident_bytes is None else " (estimate)"
         return [
-            ("footprint", _bytes(self.footprint_bytes) + of_capacity),
-            ("capacity", _bytes(self.capacity_bytes)),
-            ("resident", _bytes(self.resident_bytes) + estimate),
-            ("device in use", _bytes(self.device_used_bytes)),
-            *_traffic_rows(self),
-            *_budget_rows(self.budget),
+            ("footprint", known_bytes(self.footprint_bytes) + of_capacity),
+            ("capacity", known_bytes(self.capacity_bytes)),
+            ("resident", known_bytes(self.resident_bytes) + estimate),
+            ("device in use", known_bytes(self.device_used_bytes)),
+            *traffic_rows(self),
+            *budget_rows(self.budget),
         ]
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Window(_Shown):
+class Window(ShownAsTable):
     """What happened on one device between two times. What is not known is None.
 
     Parameters
@@ -257,9 +240,9 @@ None
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            ("peak footprint", _bytes(self.peak_footprint_bytes)),
-            ("capacity", _bytes(self.capacity_bytes)),
-            *_traffic_rows(self),
+            ("peak footprint", known_bytes(self.peak_footprint_bytes)),
+            ("capacity", known_bytes(self.capacity_bytes)),
+            *traffic_rows(self),
         ]
 
 
@@ -388,32 +371,3 @@ def _cause_growth(begin: Any, end: Any) -> Any:
     if isinstance(end, int | float):
         return end - (begin or 0)
     return end
-
-
-def _bytes(value: int | None) -> str:
-    return "unknown" if value is None else format_bytes(value)
-
-
-def _traffic_rows(of: Snapshot | Window) -> list[tuple[str, str]]:
-    rows = [
-        ("to the device", _bytes(of.host_to_device_bytes)),
-        ("to the host", _bytes(of.device_to_host_bytes)),
-        ("evicted (estimate)", _bytes(of.evicted_bytes_estimate)),
-        ("prefetched", _bytes(of.prefetched_bytes)),
-        ("discarded", _bytes(of.discarded_bytes)),
-    ]
-    if of.gpu_faults is not None and of.cpu_faults is not None:
-        rows.append(("faults", f"{of.gpu_faults:,} of the GPU, {of.cpu_faults:,} of the CPU"))
-    return rows
-
-
-def _budget_rows(budget: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    if budget is None:
-        return []
-    beside = _bytes(budget["overshoot_bytes"])
-    moved = f"{_bytes(budget['evicted_bytes'])} evicted, {_bytes(budget['dropped_bytes'])} dropped"
-    return [
-        ("budget", f"{_bytes(budget['resident_bytes'])} of {_bytes(budget['budget_bytes'])}"),
-        ("beside it", f"{beside} (estimate)" if beside != "unknown" else beside),
-        ("for it", moved),
-    ]
