@@ -62,7 +62,7 @@ PYTHON_LAYERS = (
     ("mr",),
     ("planner",),
     ("integrations",),
-    ("install", "installation", "_install_arguments", "_install_warnings"),
+    ("install", "installation", "_install_arguments", "_install_device", "_install_warnings"),
     ("installed_pools",),
     ("hints",),
     ("__init__",),

@@ -18,8 +18,8 @@ from typing import Any
 import rmm
 import rmm.rmm as rmm_module
 
-from rmm_uvm._current_device import current_device, ensure_context
 from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_monitor
+from rmm_uvm._install_device import install_one
 from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import (
@@ -32,11 +32,10 @@ from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.integrations import LIBRARIES, Wiring, wire
 from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
 from rmm_uvm.integrations.cudf_accesses import wire_accesses
-from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool, plan_for
+from rmm_uvm.pools import PrefetchMode, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.troubles import warn_of_budget
-from rmm_uvm.sizing import PoolRequest, PoolSizes
+from rmm_uvm.sizing import PoolRequest
 
 __all__ = ["current_installation", "reinitialize", "restore"]
 
@@ -190,7 +189,7 @@ def reinitialize(
         for each, sizes, budget in zip(drivers, plans, budgets, strict=True):
             device_id = each.info.device_id
             done.append(
-                _install_one(
+                install_one(
                     each,
                     sizes,
                     prefetch,
@@ -316,40 +315,6 @@ def _retire(
     # Frames in an exception's traceback may be the last that hold the old pool.
     gc.collect()
     return previous, {device_id: size for device_id, size in kept.items() if size}
-
-
-def _install_one(
-    driver: UvmDriver,
-    sizes: PoolSizes,
-    prefetch: PrefetchMode,
-    budget: Budget | None,
-    previous: rmm.mr.DeviceMemoryResource,
-    kept_bytes: int,
-    log_file_name: str | None,
-    *,
-    logging: bool,
-) -> DeviceInstallation:
-    """Build and install the pools of one device."""
-    info = driver.info
-    ipc = ipc_pool(sizes.ipc_bytes, driver=driver) if sizes.ipc_bytes else None
-    managed: UvmResourceAdaptor = build_managed_pool(driver, sizes, prefetch, budget)
-    outer: rmm.mr.DeviceMemoryResource = managed
-    if logging:
-        with current_device(driver):  # its ordinal becomes part of the file's name
-            outer = rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
-    rmm.mr.set_per_device_resource(info.device_id, outer)
-    ensure_context(driver)
-    return DeviceInstallation(
-        info=info,
-        sizes=sizes,
-        managed_mr=managed,
-        ipc_mr=ipc,
-        installed_mr=outer,
-        previous_mr=previous,
-        counters=driver.counters_available(),
-        kept_bytes=kept_bytes,
-        budget=budget,
-    )
 
 
 def _wire_all(
