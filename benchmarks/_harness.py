@@ -8,6 +8,7 @@ to be set, is at most 24 GiB, and is checked against free device memory first.
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import importlib.metadata
 import json
@@ -92,6 +93,14 @@ def software() -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "commit": os.environ.get("RMM_UVM_COMMIT") or _commit(),
     }
+
+
+def asked_json_path(description: str | None) -> Path:
+    """Return what ``--json`` says, of a benchmark with no other argument; it has to be given."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--json", type=Path, required=True)
+    path: Path = parser.parse_args().json
+    return path
 
 
 def interleaved(

@@ -12,13 +12,11 @@ with), and as budgets are by default. All memory is on a card with room for it.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import gc
 import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import _harness
@@ -136,9 +134,7 @@ def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, required=True)
-    arguments = parser.parse_args()
+    json_path = _harness.asked_json_path(__doc__)
     _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
     rows = []
     for name in PROGRAMS:
@@ -151,7 +147,7 @@ def main() -> None:
             print(f"{name} {factor}x: resident {resident['seconds']:.3f}, {times} s", flush=True)
     verdicts = verdicts_of(rows)
     results = {"passes": PASSES, "rounds": ROUNDS, "rows": rows, "verdicts": verdicts}
-    _harness.write_json(arguments.json, "residency_discards_gpu", results)
+    _harness.write_json(json_path, "residency_discards_gpu", results)
     raise SystemExit(_harness.exit_status(verdicts))
 
 

@@ -13,12 +13,10 @@ and in calls of 64 MiB. A prefetch call holds a lock that every launch needs.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import statistics
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import _harness
@@ -109,9 +107,7 @@ def measured(kernel: str, piece_bytes: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, required=True)
-    arguments = parser.parse_args()
+    json_path = _harness.asked_json_path(__doc__)
     _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
     rows = [
         {"kernel": kernel, "pieces": name, **measured(kernel, piece_bytes)}
@@ -123,7 +119,7 @@ def main() -> None:
         for row in rows
         if row["kernel"] == JUDGED and row["pieces"].startswith("pieces")
     }
-    _harness.write_json(arguments.json, "residency_launches", {"rows": rows, "verdicts": verdicts})
+    _harness.write_json(json_path, "residency_launches", {"rows": rows, "verdicts": verdicts})
     for row in rows:
         print(
             f"{row['kernel']:6} beside {row['pieces']}: {row['ratio']:.3f}, "
