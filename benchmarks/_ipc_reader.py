@@ -21,7 +21,8 @@ from typing import Any
 import rmm
 
 import rmm_uvm
-from rmm_uvm._lib.transfers import Mark, Transfers
+from rmm_uvm._lib.marks import Mark
+from rmm_uvm._lib.transfers import Transfers
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.mr import SimulatedCudaMemoryResource
 

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.marks import IpcEvent, Mark
 
 class MemoryKind(NamedTuple):
     managed: bool
@@ -13,21 +14,6 @@ class MemoryKind(NamedTuple):
     base: int
     nbytes: int
     device_id: int
-
-@disjoint_base
-class Mark:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    def done(self) -> bool: ...
-    def wait(self) -> None: ...
-    def make_wait(self, stream: int) -> None: ...
-
-@disjoint_base
-class IpcEvent:
-    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
-    @property
-    def handle(self) -> bytes: ...
-    def record(self, stream: int) -> None: ...
-    def make_wait(self, stream: int) -> None: ...
 
 @disjoint_base
 class Transfers:

@@ -10,18 +10,29 @@ from cython.operator cimport dereference
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uintptr_t
 from libc.string cimport memcpy
-from libcpp cimport bool
-from libcpp.memory cimport make_shared, shared_ptr, static_pointer_cast
+from libcpp.memory cimport make_shared, static_pointer_cast
 from libcpp.optional cimport optional
 from libcpp.vector cimport vector
 
 from rmm_uvm._lib.cuda cimport CudaDriver
-from rmm_uvm._lib.driver cimport UvmDriver, status, status_code, status_text, stream_handle, uvm_driver
+from rmm_uvm._lib.driver cimport status, stream_handle, uvm_driver
+from rmm_uvm._lib.marks cimport (
+    IpcEvent,
+    Mark,
+    bytes_of_handle,
+    check_transfer,
+    device_transfers,
+    ipc_handle,
+    ipc_handle_bytes,
+    memory_kind,
+    transfer,
+)
 from rmm_uvm._lib.sim cimport SimulatedDevice
 
 from typing import NamedTuple
 
-from rmm_uvm.errors import ConfigurationError, DataError, DriverError
+from rmm_uvm._lib.marks import FAILED_REMEDY, STREAM_REMEDY
+from rmm_uvm.errors import ConfigurationError, DataError
 
 
 class MemoryKind(NamedTuple):
@@ -55,11 +66,6 @@ cdef ipc_handle _as_handle(bytes handle) except *:
         raise DataError(f"an IPC handle has {ipc_handle_bytes} bytes, not {len(handle)}")
     memcpy(result.data(), &source[0], ipc_handle_bytes)
     return result
-
-
-cdef bytes _from_handle(const ipc_handle& handle):
-    cdef ipc_handle copied = handle
-    return (<char*>copied.data())[:ipc_handle_bytes]
 
 
 cdef class Transfers:
@@ -122,23 +128,7 @@ cdef class Transfers:
         self.driver = driver
 
     cdef int _check(self, status result, what, remedy) except -1:
-        """Raise what fits when a call failed, with CUDA's name for it and what to do."""
-        if result.ok():
-            return 0
-        if self.driver.info.simulated and result.code == status_code.not_supported:
-            if not (<SimulatedDevice>self.driver).backing:
-                raise ConfigurationError(
-                    f"{what} needs real bytes: make the device by "
-                    "simulated_device(..., backing=True)"
-                )
-        name = dereference(self.handle).error_name(result.native_error).decode()
-        name = name or status_text(result.code).decode()
-        message = f"{what}: {result.call.decode()} answered {name}"
-        if result.native_error:
-            message += f" ({result.native_error})"
-        if result.code == status_code.out_of_memory:
-            raise MemoryError(message)
-        raise DriverError(f"{message}; {remedy}")
+        return check_transfer(self.handle, self.driver, result, what, remedy)
 
     def memory_kind(self, uintptr_t address):
         """Look up what an address belongs to.
@@ -181,7 +171,7 @@ cdef class Transfers:
         cdef status result
         with nogil:
             result = dereference(self.handle).wait_for(<stream_handle>stream)
-        self._check(result, f"waiting for stream {stream:#x}", _STREAM_REMEDY)
+        self._check(result, f"waiting for stream {stream:#x}", STREAM_REMEDY)
 
     def copy(self, copies):
         """Issue copies; returns before they are done.
@@ -234,11 +224,12 @@ cdef class Transfers:
             If the driver refuses.
         """
         cdef Mark made = Mark.__new__(Mark)
-        made.maker = self
+        made.maker = self.handle
+        made.driver = self.driver
         cdef status result
         with nogil:
             result = dereference(self.handle).mark(made.handle)
-        self._check(result, "marking copies", _FAILED_REMEDY)
+        self._check(result, "marking copies", FAILED_REMEDY)
         return made
 
     def ipc_memory_handle(self, uintptr_t base):
@@ -270,7 +261,7 @@ cdef class Transfers:
             f"making an IPC handle of the memory at {base:#x}",
             "only cudaMalloc memory has one, by its first byte; managed memory has none",
         )
-        return _from_handle(made)
+        return bytes_of_handle(made)
 
     def open_ipc_memory(self, bytes handle not None):
         """Map an allocation of another process, as a whole. Slow: milliseconds.
@@ -336,7 +327,8 @@ cdef class Transfers:
             If the driver refuses.
         """
         cdef IpcEvent made = IpcEvent.__new__(IpcEvent)
-        made.maker = self
+        made.maker = self.handle
+        made.driver = self.driver
         cdef status result
         with nogil:
             result = dereference(self.handle).make_ipc_event(made.event)
@@ -364,7 +356,8 @@ cdef class Transfers:
         """
         cdef ipc_handle wanted = _as_handle(handle)
         cdef IpcEvent opened = IpcEvent.__new__(IpcEvent)
-        opened.maker = self
+        opened.maker = self.handle
+        opened.driver = self.driver
         cdef status result
         with nogil:
             result = dereference(self.handle).open_ipc_event(wanted, opened.event)
@@ -372,98 +365,3 @@ cdef class Transfers:
             result, "opening an IPC event", "its process must be another one, and alive"
         )
         return opened
-
-
-_STREAM_REMEDY = "it must be alive, of this device, and not being captured into a graph"
-_FAILED_REMEDY = "work that was issued before has failed on the device"
-
-
-cdef class Mark:
-    """A point in the copies of a `Transfers`; made by `Transfers.mark`. Thread-safe."""
-
-    def __init__(self):
-        raise TypeError("a mark is made by Transfers.mark")
-
-    def done(self):
-        """Whether the copies before the mark are done; never blocks.
-
-        Raises
-        ------
-        DriverError
-            If they failed.
-        """
-        cdef bool reached = False
-        cdef status result
-        with nogil:
-            result = dereference(self.handle).done(reached)
-        self.maker._check(result, "asking for copies", _FAILED_REMEDY)
-        return reached
-
-    def wait(self):
-        """Wait until the copies before the mark are done; other threads run meanwhile.
-
-        Raises
-        ------
-        DriverError
-            If they failed.
-        """
-        cdef status result
-        with nogil:
-            result = dereference(self.handle).wait()
-        self.maker._check(result, "waiting for copies", _FAILED_REMEDY)
-
-    def make_wait(self, uintptr_t stream):
-        """Let work that is issued to `stream` from now on wait for the mark. Returns at once.
-
-        Raises
-        ------
-        DriverError
-            As `Transfers.wait_for`.
-        """
-        cdef status result
-        with nogil:
-            result = dereference(self.handle).make_wait(<stream_handle>stream)
-        self.maker._check(result, f"letting stream {stream:#x} wait for copies", _STREAM_REMEDY)
-
-
-cdef class IpcEvent:
-    """An event that streams of several processes wait for. Thread-safe.
-
-    Made by `Transfers.make_ipc_event` and `Transfers.open_ipc_event`.
-    """
-
-    def __init__(self):
-        raise TypeError("made by Transfers.make_ipc_event and Transfers.open_ipc_event")
-
-    @property
-    def handle(self):
-        """What another process opens it with, 64 bytes."""
-        return _from_handle(dereference(self.event).handle())
-
-    def record(self, uintptr_t stream):
-        """Let the event stand for the work issued to `stream` so far. Returns at once.
-
-        Raises
-        ------
-        DriverError
-            As `Transfers.wait_for`.
-        """
-        cdef status result
-        with nogil:
-            result = dereference(self.event).record(<stream_handle>stream)
-        self.maker._check(result, f"recording an IPC event on stream {stream:#x}", _STREAM_REMEDY)
-
-    def make_wait(self, uintptr_t stream):
-        """Let work that is issued to `stream` from now on wait for the last `record`.
-
-        Raises
-        ------
-        DriverError
-            As `Transfers.wait_for`.
-        """
-        cdef status result
-        with nogil:
-            result = dereference(self.event).make_wait(<stream_handle>stream)
-        self.maker._check(
-            result, f"letting stream {stream:#x} wait for an IPC event", _STREAM_REMEDY
-        )

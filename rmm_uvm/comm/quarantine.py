@@ -25,7 +25,7 @@ QUARANTINE_SECONDS = 5.0
 
 
 class Mark(Protocol):
-    """A point in a stream of copies; see `rmm_uvm._lib.transfers.Mark`."""
+    """A point in a stream of copies; see `rmm_uvm._lib.marks.Mark`."""
 
     def done(self) -> bool:
         """Return whether the copies before it are done; raise DriverError if they failed."""

@@ -19,8 +19,9 @@ import rmm
 
 from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.marks import IpcEvent
 from rmm_uvm._lib.mr import SimulatedCudaMemoryResource, ask_for_room
-from rmm_uvm._lib.transfers import IpcEvent, MemoryKind, Transfers
+from rmm_uvm._lib.transfers import MemoryKind, Transfers
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.ipc.array import ArrayView, view_of

@@ -15,7 +15,8 @@ import time
 from collections import deque
 
 from rmm_uvm._lib.cuda import CudaDriver
-from rmm_uvm._lib.transfers import IpcEvent, Transfers
+from rmm_uvm._lib.marks import IpcEvent
+from rmm_uvm._lib.transfers import Transfers
 from rmm_uvm.drivers import simulated_device
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, DriverError
 from rmm_uvm.ipc.handle import Handle

@@ -23,6 +23,7 @@ MODULES = [
     "residency",
     "replay",
     "mr",
+    "marks",
     "transfers",
     "leases",
 ]

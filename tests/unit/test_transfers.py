@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import rmm_uvm
-from rmm_uvm._lib.transfers import IpcEvent, Mark, MemoryKind, Transfers
+from rmm_uvm._lib.marks import IpcEvent, Mark
+from rmm_uvm._lib.transfers import MemoryKind, Transfers
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError, DataError, DriverError
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
