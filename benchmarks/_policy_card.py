@@ -40,6 +40,11 @@ class Way:
     budget: Mapping[str, Any] | None = None
     prefetch: str = "auto"
 
+    @property
+    def announces(self) -> bool:
+        """Whether uses are announced. Without a budget an announced use is a prefetch."""
+        return self.budget is not None or self.prefetch != "never"
+
 
 FAULT_DRIVEN: Mapping[str, Any] = {
     "policy": "fifo",
@@ -179,7 +184,8 @@ class Card:
         if self._fresh != address:
             self._wanted_bytes += nbytes
             self._present_bytes += self.device.resident_bytes(first, nbytes)
-            self.prefetcher.touch(first, nbytes, address)
+            if self.way.announces:
+                self.prefetcher.touch(first, nbytes, address)
         self._fresh = None
         self.device.touch(first, nbytes, write=write)
         self.prefetcher.run_pending()
