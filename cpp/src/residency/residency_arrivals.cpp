@@ -40,6 +40,17 @@ void add_block(std::vector<memory_range>& ranges, memory_range block, std::size_
   }
 }
 
+/** @brief Adds a range to ranges that end with blocks, each of at most `most_bytes` or a block. */
+void add_pieces(std::vector<memory_range>& pieces, memory_range range, std::size_t most_bytes)
+{
+  while (range.bytes > 0) {
+    auto const end =
+      std::min(range.end(), va_block_floor(range.address + std::max(most_bytes, va_block_bytes)));
+    pieces.push_back({range.address, end - range.address});
+    range = {end, range.end() - end};
+  }
+}
+
 }  // namespace
 
 void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
@@ -108,29 +119,14 @@ void residency_manager::bring(range_list wanted,
     view.lock().unlock();
     room.lock();
     view.lock().lock();
-    missing       = claim(view, wanted, allocation, why);
-    missing_bytes = uncounted_bytes(missing);
     if (why != reason::ahead) { short_of_room_ = true; }
+    if (settings_.as_kernel_driver()) {
+      expect_faults(view, wanted, allocation, stream, why);
+      return;
+    }
+    missing = claim(view, wanted, allocation, why);
   }
-  count_coming(missing);
-  for (auto const& each : missing) {
-    each.record->busy            = true;
-    each.record->discarded       = false;
-    each.record->place           = block_place::device;
-    each.record->on_device_as_of = epoch_;
-    each.record->prefetched      = now_;
-    if (!each.counted) { each.record->arrived = now_; }
-  }
-  counts_.resident_bytes += missing_bytes;
-  // What is there already of the same request does not leave to make room for the rest of it.
-  hold(view, wanted, 1);
-  try {
-    make_room(
-      view, settings_.budget_bytes, why == reason::ahead ? std::nullopt : std::optional{stream});
-  } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
-    count_failure({status_code::out_of_memory, 0, "make_room"});
-  }
-  counts_.peak_resident_bytes = std::max(counts_.peak_resident_bytes, counts_.resident_bytes);
+  admit(view, missing, wanted, why == reason::ahead ? std::nullopt : std::optional{stream});
   if (settings_.fetch) {
     view.lock().unlock();
     issue(missing, stream, why);
@@ -140,6 +136,62 @@ void residency_manager::bring(range_list wanted,
     each.record->busy = false;
   }
   hold(view, wanted, -1);
+  changed_.notify_all();
+}
+
+/** @brief Counts what is missing as present, and has others leave for it; holds the request. */
+void residency_manager::admit(ledger_view& view,
+                              claims const& missing,
+                              range_list wanted,
+                              std::optional<stream_handle> stream)
+{
+  count_coming(missing);
+  for (auto const& each : missing) {
+    each.record->busy            = true;
+    each.record->discarded       = false;
+    each.record->place           = block_place::device;
+    each.record->on_device_as_of = epoch_;
+    each.record->prefetched      = now_;
+    if (!each.counted) { each.record->arrived = now_; }
+  }
+  counts_.resident_bytes += uncounted_bytes(missing);
+  // What is there already of the same request does not leave to make room for the rest of it.
+  hold(view, wanted, 1);
+  try {
+    make_room(view, settings_.budget_bytes, stream);
+  } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
+    count_failure({status_code::out_of_memory, 0, "make_room"});
+  }
+  counts_.peak_resident_bytes = std::max(counts_.peak_resident_bytes, counts_.resident_bytes);
+}
+
+/**
+ * @brief Makes room for a request piece by piece, in the order in which its pages fault.
+ *
+ * As on a card without room for all of it: what the request uses later may leave for what it uses
+ * first, and comes back in its turn. What was passed stays, since the kernel has not run yet.
+ */
+void residency_manager::expect_faults(
+  ledger_view& view, range_list wanted, memory_range allocation, stream_handle stream, reason why)
+{
+  std::vector<memory_range> pieces;
+  for (auto const& range : wanted) {
+    add_pieces(pieces, range, settings_.piece_bytes);
+  }
+  std::size_t passed = 0;
+  try {
+    for (auto const& piece : pieces) {
+      auto const missing = claim(view, {&piece, 1}, allocation, why);
+      ++passed;
+      admit(view, missing, {&piece, 1}, stream);
+      for (auto const& each : missing) {
+        each.record->busy = false;
+      }
+    }
+  } catch (...) {  // no list of what is missing: the rest comes beside the budget
+    count_failure({status_code::out_of_memory, 0, "expect_faults"});
+  }
+  hold(view, range_list{pieces}.first(passed), -1);
   changed_.notify_all();
 }
 

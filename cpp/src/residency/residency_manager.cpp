@@ -91,6 +91,21 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
     if (ahead != no_use) { next_use = now_ + ahead; }
     static_cast<void>(prediction_.update(predictor_->score()));
   }
+  // There, what a request finds leaves for it like others, if its last use is over: see note_uses.
+  if (!settings_.as_kernel_driver()) { note_use(view, event, next_use); }
+}
+
+void residency_manager::note_uses(std::span<use_event const> uses)
+{
+  if (!settings_.as_kernel_driver()) { return; }  // noted before room was made
+  ledger_view view{ledger_};
+  for (auto const& use : uses) {
+    if (use.range.bytes > 0 && view.holds(use.range.address)) { note_use(view, use, no_use); }
+  }
+}
+
+void residency_manager::note_use(ledger_view& view, use_event const& event, use_tick next_use)
+{
   bool const is_new = event.kind == use_kind::allocate;
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
@@ -110,19 +125,22 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
+  use_event const use{use_kind::allocate, allocation, allocation.address};
   auto first = never_used;
   {
     ledger_view view{ledger_};
     wait_until_free(view, {&allocation, 1});
     first = now_ + 1;
-    learn(view, {use_kind::allocate, allocation, allocation.address});
+    learn(view, use);
   }
   if (driver_->capturing(stream) != capture_state::none) {
     await_discards(allocation);
+    note_uses({&use, 1});
     return;
   }
   if (under_pressure()) { mark(first, allocation.bytes, stream); }
   bring({&allocation, 1}, allocation, stream, reason::allocation);
+  note_uses({&use, 1});
   wake();
 } catch (...) {
   count_failure_of("on_allocate");
@@ -200,9 +218,14 @@ try {
       learn(view, use);
     }
   }
-  if (wanted.empty() || driver_->capturing(stream) != capture_state::none) { return; }
+  if (wanted.empty()) { return; }
+  if (driver_->capturing(stream) != capture_state::none) {
+    note_uses(uses);
+    return;
+  }
   mark(first, used_bytes, stream);
   bring(wanted, {}, stream, reason::use);
+  note_uses(uses);
   wake();
 } catch (...) {
   count_failure_of("on_touch");

@@ -132,6 +132,8 @@ class residency_manager {
 
   // residency_manager.cpp
   void learn(ledger_view& view, use_event const& event);
+  void note_uses(std::span<use_event const> uses);
+  void note_use(ledger_view& view, use_event const& event, use_tick next_use);
   void count_presence(ledger_view& view, memory_range range);
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
@@ -144,6 +146,15 @@ class residency_manager {
                              reason why);
   void bring(range_list wanted, memory_range allocation, stream_handle stream, reason why);
   void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
+  void admit(ledger_view& view,
+             claims const& missing,
+             range_list wanted,
+             std::optional<stream_handle> stream);
+  void expect_faults(ledger_view& view,
+                     range_list wanted,
+                     memory_range allocation,
+                     stream_handle stream,
+                     reason why);
   static void hold(ledger_view& view, range_list wanted, int by);
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
   void await_discards(memory_range range) noexcept;
