@@ -7,9 +7,9 @@
 What runs on a GPU past a budget is compared there with a baseline: first in, first out, nothing
 dropped, nothing fetched, on a card that holds everything. Here that baseline runs beside the
 simulated kernel driver on a card of the budget's size. What is slower there has to be slower
-here: factors of a program, and programs at a factor; and it has to move the same bytes. An allocation
-above the budget is left to page faults, and nothing leaves for it, as on no small card: such rows
-count for nothing.
+here: factors of a program, and programs at a factor; and the same bytes have to move. An
+allocation above the budget is left to page faults, and nothing leaves for it, as on no small card:
+such rows count for nothing.
 """
 
 from __future__ import annotations
