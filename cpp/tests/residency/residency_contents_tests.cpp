@@ -33,7 +33,8 @@ class small_budget {
  public:
   explicit small_budget(eviction_policy policy,
                         bool background      = false,
-                        std::size_t capacity = 2 * slab_blocks)
+                        std::size_t capacity = 2 * slab_blocks,
+                        bool fetch           = true)
     : device{std::make_shared<sim::simulated_device>(configuration(capacity))}
   {
     static_cast<void>(device->allocate_managed(slab.bytes, slab.address));
@@ -41,7 +42,8 @@ class small_budget {
     pool                = std::make_unique<tests::first_fit>(slab);
     auto settings       = residency_settings::of(blocks(budget_blocks));
     settings.policy     = policy;
-    settings.ahead      = true;
+    settings.fetch      = fetch;
+    settings.ahead      = fetch;
     settings.background = background;
     manager             = std::make_unique<residency_manager>(device, ledger, settings);
   }
@@ -166,6 +168,44 @@ TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHolds)
   EXPECT_LE(memory.manager->statistics().peak_resident_bytes, blocks(budget_blocks));
   EXPECT_GT(memory.manager->statistics().dropped_bytes, 0U);
   EXPECT_GT(memory.manager->statistics().evicted_bytes, 0U);
+}
+
+TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHoldsWherePagesComeByFaults)
+{
+  auto const [policy, capacity] = GetParam();
+  small_budget memory{policy, false, capacity, false};
+  std::size_t over = 0;
+  random_program program{memory, 11};
+  auto const lost = program.run(1500, [&] {
+    if (memory.device->resident_bytes(memory.slab) > blocks(budget_blocks)) { ++over; }
+  });
+  EXPECT_EQ(lost, 0U);
+  EXPECT_EQ(over, 0U);
+  EXPECT_EQ(memory.manager->statistics().over_budget, 0U);
+  EXPECT_LE(memory.manager->statistics().peak_resident_bytes, blocks(budget_blocks));
+  EXPECT_EQ(memory.manager->statistics().dropped_bytes, 0U);
+  EXPECT_GT(memory.manager->statistics().evicted_bytes, 0U);
+}
+
+TEST_P(ResidencyContents, ThreadsWhosePagesComeByFaultsNeitherLoseABytesNorHaltOneAnother)
+{
+  auto const [policy, capacity] = GetParam();
+  small_budget memory{policy, true, capacity, false};
+  std::vector<std::thread> threads;
+  std::vector<std::size_t> lost(4);
+  for (std::size_t number = 0; number < lost.size(); ++number) {
+    threads.emplace_back([&, number] {
+      random_program program{memory, 100 + number};
+      lost[number] = program.run(300, [] {});
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  memory.manager->flush();
+  EXPECT_EQ(lost, std::vector<std::size_t>(lost.size()));
+  EXPECT_EQ(memory.manager->statistics().failed_calls, 0U);
+  EXPECT_LE(memory.manager->statistics().resident_bytes, blocks(budget_blocks));
 }
 
 TEST_P(ResidencyContents, ThreadsNeitherLoseABytesNorHaltOneAnother)
