@@ -155,7 +155,8 @@ class UvmComm(UCXX):
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, CommClosedError) or not isinstance(error, Exception):
             return
-        if not type(error).__module__.startswith("ucxx"):  # not just a peer that went away
+        gone = isinstance(error, ConnectionError) or type(error).__module__.startswith("ucxx")
+        if not gone:  # more than a peer that went away
             logger.warning("while %s, a transfer failed: %s", doing, error)
         raise CommClosedError(f"While {doing}, the connection was closed: {error}") from error
 

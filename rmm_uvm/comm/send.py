@@ -89,8 +89,9 @@ async def send_message(
     Raises
     ------
     Exception
-        Whatever the channel, a copy or an allocation raises. What was sent is then a part of a
-        message, and the connection of no use; chunks are in quarantine.
+        Whatever the channel, a copy or an allocation raises, and `ConnectionError` for a channel
+        that was closed and did not say so. What was sent is then a part of a message, and the
+        connection of no use; chunks are in quarantine.
     """
     outgoing = [_Frame(frame) for frame in frames]
     if all(frame.kind is FrameKind.HOST for frame in outgoing):
@@ -205,6 +206,9 @@ async def _send_stream(
         coming = plans[number + 1]
         while (found := _prepare_now(held, coming, stream, staging)) is None and under_way:
             await _finish(under_way.popleft(), channel, held)
+        if found is None and not channel.alive:
+            # Its own chunks are not free yet, and here nobody would make them so: see `_finish`.
+            raise ConnectionError("the connection was closed in the middle of a message")
         # Who waits for others' chunks has none of his own that they could wait for.
         outgoing = found or _filled(await held.acquire(coming.nbytes), coming, stream, staging)
         while len(under_way) >= DEPTH:

@@ -89,6 +89,52 @@ def test_receiver_that_goes_away_at_any_message_leaves_the_sender_whole(number: 
     pair.assert_sound()
 
 
+class DeafChannel(InProcessChannel):
+    """Goes away once it has taken so many chunks, which the sender has not noticed yet."""
+
+    taking = 0
+
+    def recv(self, buffer: Any, *, idle: bool = False) -> asyncio.Future[None]:
+        done = super().recv(buffer, idle=idle)
+        self.taking -= hasattr(buffer, "__cuda_array_interface__")
+        if self.taking == 0 and self.alive:
+            assert done.done()
+            self.abort()
+        return done
+
+
+@pytest.mark.parametrize("goes_away", [True, False])
+def test_receiver_that_goes_away_with_all_chunks_does_not_let_the_sender_wait_for_them(
+    goes_away: bool,
+) -> None:
+    # Two chunks each way, and nobody else who would give one back.
+    pair = Pair(pool_bytes=5 * CHUNK, wait_seconds=1e6)
+    pair.here, pair.there = DeafChannel.pair()
+    pair.there.taking = 2 if goes_away else 1000  # type: ignore[attr-defined]
+
+    async def run() -> tuple[Any, Any]:
+        budget = pair.one.staging.sending
+        assert budget.count == 2
+        sending = asyncio.create_task(
+            pair.one.send(pair.here, [pair.one.frame(4 * CHUNK)], pair.other)
+        )
+        receiving = asyncio.create_task(pair.other.receive(pair.there))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert (sending.done(), budget.waiting_count) == (True, 0)
+        return await asyncio.gather(sending, receiving, return_exceptions=True)
+
+    sent, received = asyncio.run(run())
+    if goes_away:
+        assert isinstance(sent, ConnectionError)
+        assert "in the middle of a message" in str(sent)
+        assert isinstance(received, ClosedError)
+        assert pair.one.totals.chunk_waits == 0
+    else:
+        assert sent == 4 * CHUNK
+    pair.assert_sound()
+
+
 @pytest.mark.parametrize("side", ["one", "other"])
 @pytest.mark.parametrize("number", range(10))
 def test_copy_that_fails_at_any_chunk_breaks_the_transfer_off(side: str, number: int) -> None:
