@@ -8,9 +8,7 @@ import functools
 import gc
 import os
 import random
-import re
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,18 +21,13 @@ import rmm.rmm
 import rmm_uvm
 import rmm_uvm.install
 
+from .leftovers import Before
+
 # No example database and no random choice of examples: a test fails on every run or on none.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
-# What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
-_NVIDIAS_OWN = re.compile(
-    r"/dev/nvidia(\d+|ctl|-caps/.+)|anon_inode:\[eventfd\]"
-    r"|/dev/shm/(#\d+ \(deleted\)|cuda\.shm\..+)"
-)
-# Simulated cudaMalloc memory: as long as the device, which fixtures keep until after this check.
-_SIMULATED_MEMORY = "/memfd:rmm-uvm-simulated (deleted)"
 _DEVICES = (0, 1)  # the ordinals that tests install on
 
 
@@ -93,39 +86,10 @@ def _resources_restored() -> Iterator[None]:
     rmm.rmm._reinitialize_hooks = hooks
 
 
-def _open_files() -> dict[str, str]:
-    found = {}
-    for link in Path("/proc/self/fd").iterdir():
-        try:
-            found[link.name] = str(link.readlink())
-        except FileNotFoundError:  # the descriptor of this very listing
-            continue
-    return found
-
-
 @pytest.fixture(autouse=True)
 def _nothing_leaked() -> Iterator[None]:
     """Fail a test that leaves a thread running or a file open."""
-    threads, files = set(threading.enumerate()), _open_files()
+    before = Before()
     yield
-    leaked = _leaked(threads, files)
-    if leaked:
-        gc.collect()
-        for thread in threading.enumerate():
-            if thread.name == "rmm-uvm-close":  # ends what was collected, in its own time
-                thread.join(10)
-        leaked = _leaked(threads, files)
+    leaked = before.left_behind()
     assert not leaked, f"left behind: {leaked}"
-
-
-def _leaked(threads: set[threading.Thread], files: dict[str, str]) -> list[str]:
-    new_threads = [str(thread) for thread in threading.enumerate() if thread not in threads]
-    new_files = [target for number, target in _open_files().items() if files.get(number) != target]
-    # Libraries keep a pipe to wake their own threads up: both its ends are in this process.
-    return new_threads + [
-        target
-        for target in new_files
-        if not (target.startswith("pipe:") and new_files.count(target) == 2)
-        and not _NVIDIAS_OWN.fullmatch(target)
-        and target != _SIMULATED_MEMORY
-    ]

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a test leaves behind: threads that go on running, and open files."""
+
+from __future__ import annotations
+
+import gc
+import re
+import threading
+from pathlib import Path
+
+# What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
+_NVIDIAS_OWN = re.compile(
+    r"/dev/nvidia(\d+|ctl|-caps/.+)|anon_inode:\[eventfd\]"
+    r"|/dev/shm/(#\d+ \(deleted\)|cuda\.shm\..+)"
+)
+# Simulated cudaMalloc memory: as long as the device, which fixtures keep until after this check.
+_SIMULATED_MEMORY = "/memfd:rmm-uvm-simulated (deleted)"
+# Threads that were told to end and are joined by nobody: those of ours that end what was collected,
+# and those of Dask that watch a worker's process. The latter end some 5 ms before a cluster is
+# closed, if the machine has nothing else to do; Dask says itself that it does not join them.
+_ENDING = re.compile(
+    r"rmm-uvm-close|AsyncProcess .+ watch (message queue|process join)|QueueFeederThread"
+)
+_PATIENCE_SECONDS = 10.0
+
+
+class Before:
+    """The threads and open files that there were at first."""
+
+    def __init__(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+        self._patience_seconds = patience_seconds
+        self._threads = set(threading.enumerate())
+        self._files = _open_files()
+
+    def left_behind(self) -> list[str]:
+        """Return what there is now, and was not: threads that are ending may take their time."""
+        if self._new():
+            gc.collect()
+            for thread in threading.enumerate():
+                if thread not in self._threads and _ENDING.fullmatch(thread.name):
+                    thread.join(self._patience_seconds)
+        return self._new()
+
+    def _new(self) -> list[str]:
+        threads = [str(thread) for thread in threading.enumerate() if thread not in self._threads]
+        files = [
+            target for number, target in _open_files().items() if self._files.get(number) != target
+        ]
+        # Libraries keep a pipe to wake their own threads up: both its ends are in this process.
+        return threads + [
+            target
+            for target in files
+            if not (target.startswith("pipe:") and files.count(target) == 2)
+            and not _NVIDIAS_OWN.fullmatch(target)
+            and target != _SIMULATED_MEMORY
+        ]
+
+
+def _open_files() -> dict[str, str]:
+    found = {}
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found[link.name] = str(link.readlink())
+        except FileNotFoundError:  # the descriptor of this very listing
+            continue
+    return found
