@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transfers over a transport that is polled, as UCX is, and moves messages whenever it likes.
 
-Every worker sends to every other at once, over two connections each, with tiny budgets; one message
-in ten is broken off or cancelled in the middle. Whatever the schedule: nothing halts, all that was
-not broken arrives as it was, and every chunk comes back.
+Every worker sends to every other at once, over two connections each, with tiny budgets; some
+messages are broken off or cancelled in the middle. Whatever the schedule: nothing halts, all that
+was not broken arrives as it was, and every chunk comes back.
+
+Time is the schedule's, too: how long the transfers keep the event loop follows from the seed and
+not from the machine. So a seed that halts does so each time, and no seconds decide what is halted.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ import asyncio
 import collections
 import ctypes
 import random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from rmm_uvm.comm import channel, staging, turn
 from rmm_uvm.comm.channel import Posted
 
 from .fakes import (
@@ -30,6 +34,29 @@ from .fakes import (
 
 SIZES = (0, 1, 255, 256, 300, 4 * KIB, 8 * KIB, 50_000, 120_000)
 MESSAGES = 3
+HALTED_ROUNDS = 5000  # of the event loop; a quarantine takes 500 of them
+
+
+class Breaks(NamedTuple):
+    """How many messages are broken off, and within how many rounds of the event loop."""
+
+    fraction: float
+    most_rounds: int
+
+
+RARE, OFTEN = Breaks(0.1, 200), Breaks(0.6, 60)
+
+
+class ScheduledTime:
+    """Stands for the module `time`: mostly little of it passes, at times too much to go on."""
+
+    def __init__(self, schedule: random.Random) -> None:
+        self._schedule = schedule
+        self._now = 0.0
+
+    def perf_counter(self) -> float:
+        self._now += self._schedule.choice((1e-7, 1e-6, 1e-6, 5e-6, 3e-4))
+        return self._now
 
 
 class Pending:
@@ -112,10 +139,13 @@ class PolledChannel:
 
 
 async def _break_off(
-    channel: PolledChannel, transfers: list[asyncio.Task[Any]], schedule: random.Random
+    channel: PolledChannel,
+    transfers: list[asyncio.Task[Any]],
+    schedule: random.Random,
+    most_rounds: int,
 ) -> None:
     """Cancel one end, or break the connection, at some moment."""
-    for _ in range(schedule.randrange(200)):
+    for _ in range(schedule.randrange(most_rounds)):
         await asyncio.sleep(0)
     if schedule.random() < 0.5:
         cancelled = schedule.choice(transfers)
@@ -125,7 +155,9 @@ async def _break_off(
     await asyncio.gather(*transfers, return_exceptions=True)
 
 
-async def _connection(one: Process, other: Process, schedule: random.Random) -> None:
+async def _connection(
+    one: Process, other: Process, schedule: random.Random, breaks: Breaks
+) -> None:
     here, there = PolledChannel.pair(schedule)
     for _ in range(MESSAGES):
         frames = [
@@ -140,8 +172,8 @@ async def _connection(one: Process, other: Process, schedule: random.Random) -> 
             asyncio.create_task(one.send(here, frames, other)),  # type: ignore[arg-type]
             asyncio.create_task(other.receive(there)),  # type: ignore[arg-type]
         ]
-        if schedule.random() < 0.1:
-            await _break_off(here, transfers, schedule)
+        if schedule.random() < breaks.fraction:
+            await _break_off(here, transfers, schedule, breaks.most_rounds)
             here, there = PolledChannel.pair(schedule)
             continue
         _, received = await asyncio.gather(*transfers)
@@ -149,30 +181,66 @@ async def _connection(one: Process, other: Process, schedule: random.Random) -> 
 
 
 async def _time_goes_on(processes: list[Process]) -> None:
-    """Let quarantines end while others wait for their chunks."""
-    while True:
+    """Let quarantines end while others wait for their chunks, until nothing moves any more."""
+    seen: object = None
+    idle_rounds = 0
+    while idle_rounds < HALTED_ROUNDS:
         await asyncio.sleep(0)
         for process in processes:
             process.clock.now += 0.01
             process.staging.quarantine.collect()
+        now = [_progress_of(process) for process in processes]
+        idle_rounds = 0 if now != seen else idle_rounds + 1
+        seen = now
 
 
-async def _all_to_all(processes: list[Process], schedule: random.Random) -> None:
+def _progress_of(process: Process) -> tuple[int, ...]:
+    return (
+        process.copies.queued_count,
+        process.copies.copied_bytes,
+        len(process.copies.events),
+        process.totals.chunk_waits,
+        len(process.staging.quarantine),
+    )
+
+
+async def _connections(processes: list[Process], schedule: random.Random, breaks: Breaks) -> None:
+    async with asyncio.TaskGroup() as group:
+        for one in processes:
+            for other in processes:
+                for _ in range(2 if one is not other else 0):
+                    group.create_task(_connection(one, other, schedule, breaks))
+
+
+async def _all_to_all(processes: list[Process], schedule: random.Random, breaks: Breaks) -> None:
+    transfers = asyncio.create_task(_connections(processes, schedule, breaks))
     clock = asyncio.create_task(_time_goes_on(processes))
-    try:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            for one in processes:
-                for other in processes:
-                    for _ in range(2 if one is not other else 0):
-                        group.create_task(_connection(one, other, schedule))
-    finally:
-        clock.cancel()
+    await asyncio.wait([transfers, clock], return_when=asyncio.FIRST_COMPLETED)
+    halted = not transfers.done()
+    clock.cancel()
+    transfers.cancel()
+    await asyncio.gather(transfers, clock, return_exceptions=True)
+    assert not halted, "nothing moves any more"
+    transfers.result()
 
 
 @pytest.mark.filterwarnings("ignore::rmm_uvm.errors.IpcPoolWarning")
-@pytest.mark.parametrize("seed", range(8))
-def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "breaks"),
+    [
+        *((seed, RARE) for seed in range(8)),
+        *((seed, OFTEN) for seed in range(4)),
+        # Halted when senders on a closed connection waited for the chunks that they held.
+        (127, OFTEN),
+    ],
+)
+def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(
+    seed: int, breaks: Breaks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     schedule = random.Random(seed)
+    for module in (channel, staging, turn):
+        monkeypatch.setattr(module, "time", ScheduledTime(random.Random(seed)))
+    monkeypatch.setattr(staging, "_PAUSE_SECONDS", 0)
     processes = [
         Process(
             schedule.choice((24, 32, 64)) * KIB,
@@ -183,6 +251,6 @@ def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(seed: int) -> 
         )
         for _ in range(schedule.choice((2, 3, 4)))
     ]
-    asyncio.run(_all_to_all(processes, schedule))
+    asyncio.run(_all_to_all(processes, schedule, breaks))
     for process in processes:
         process.assert_whole()
