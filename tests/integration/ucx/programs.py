@@ -53,14 +53,23 @@ async def connected(
     connecting: str = "ucxuvm",
 ) -> AsyncIterator[Any]:
     """Open a connection to a listener in this process."""
-    listener = await listen(f"{listening}://127.0.0.1:0", handler)
+    ended = asyncio.Event()
+
+    async def handle(comm: Any) -> None:
+        try:
+            await handler(comm)
+        finally:
+            ended.set()
+
+    listener = await listen(f"{listening}://127.0.0.1:0", handle)
     address = listener.contact_address.replace(f"{listening}://", f"{connecting}://")
     comm = await connect(address)
     try:
         yield comm
     finally:
         await comm.close()
-        await asyncio.sleep(0.1)  # its handler sees the end
+        async with asyncio.timeout(60):
+            await ended.wait()  # the handler sees the end
         listener.stop()
 
 
@@ -175,10 +184,12 @@ async def other_version() -> None:
 
     UvmComm.handshake_info.__globals__["introduce"] = introduce
     served = []
+    ended = asyncio.Event()
 
     async def handler(comm: Any) -> None:
         served.append(comm)
         await echo(comm)
+        ended.set()
 
     listener = await listen("ucxuvm://127.0.0.1:0", handler)
     try:
@@ -193,7 +204,8 @@ async def other_version() -> None:
     comm = await connect(listener.contact_address)
     await exchange(comm, 1000, 1)
     await comm.close()
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(60):
+        await ended.wait()
     listener.stop()
 
 
