@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 import weakref
 from typing import Any
 
@@ -282,20 +281,25 @@ def test_message_that_waited_in_vain_waits_less_for_its_next_chunks(
     monkeypatch.setattr(budget, "_IMPATIENT_SECONDS", 0.0)
 
     async def run() -> None:
-        made = Made(wait_seconds=0.2)
+        made = Made(wait_seconds=0.01)
         stuck = [await made.budget.acquire(SIZE) for _ in range(2)]
+        granted, waited_seconds = made.budget._granted, []
+
+        async def noted(waiter: Any, wait_seconds: float) -> Chunk | None:
+            waited_seconds.append(wait_seconds)
+            return await granted(waiter, wait_seconds)
+
+        monkeypatch.setattr(made.budget, "_granted", noted)
         with Holding(made.budget, lambda: None) as held:
-            began = time.monotonic()
             for _ in range(10):
                 held.release(await held.acquire(SIZE))
-            assert 0.2 <= time.monotonic() - began < 1.0
+            assert waited_seconds == [0.01] + [0.0] * 9
             # Who is given one again has reason to wait again.
             made.budget.release(stuck.pop())
             chunk = await held.acquire(SIZE)
             assert chunk.pooled
-            began = time.monotonic()
             held.release(await held.acquire(SIZE))
-            assert time.monotonic() - began >= 0.15
+            assert waited_seconds[10:] == [0.01]
             held.release(chunk)
         made.budget.release(stuck.pop())
         made.assert_whole()
