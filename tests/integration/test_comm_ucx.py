@@ -8,12 +8,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dask
 import pytest
+from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
 
-from rmm_uvm.comm.backend import UvmBackend
+from rmm_uvm.comm.backend import UvmBackend, UvmComm
 from rmm_uvm.errors import ConfigurationError
 
 _PROGRAMS = Path(__file__).parent / "ucx" / "programs.py"
@@ -82,3 +85,24 @@ def test_configuration_without_such_options_is_accepted() -> None:
     backend = UvmBackend()
     backend.get_connector()
     backend.get_listener("127.0.0.1:0", None, deserialize=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "warnings"),
+    [
+        (ConnectionError("the connection was closed"), []),
+        (MemoryError("none left"), ["while writing, a transfer failed: none left"]),
+    ],
+)
+def test_transfer_that_fails_is_logged_unless_the_peer_just_went_away(
+    error: Exception, warnings: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    aborted = []
+    comm: Any = SimpleNamespace(abort=lambda: aborted.append(True))
+
+    with pytest.raises(CommClosedError, match=f"While writing.+{error}") as raised:
+        UvmComm._break_off(comm, error, "writing")
+
+    assert raised.value.__cause__ is error
+    assert aborted == [True]
+    assert [record.getMessage() for record in caplog.records] == warnings
