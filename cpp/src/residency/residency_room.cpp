@@ -250,8 +250,8 @@ status residency_manager::move_each_to_host(range_list ranges, stream_handle str
 /**
  * @brief Moves ranges to the host, long lists by two threads.
  *
- * One thread is bound by the driver's work on the processor (15 GB/s on an H200), two by the link.
- * Where pages come by faults, one, as in the kernel driver.
+ * What bounds it is the driver's work on the processor: beside an H200 one thread moves 14 GB/s,
+ * two 16, four 17, eight 20. Where pages come by faults, one, as in the kernel driver.
  */
 status residency_manager::move_to_host(range_list ranges, stream_handle stream) noexcept
 {
