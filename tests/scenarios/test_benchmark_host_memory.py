@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PROGRAM = """
 import ctypes, resource, sys
