@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
-#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|cluster|all]     default: tests
+#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|residency|cluster|all]
+# By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
-# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time; `cluster` needs
-# two GPUs of one host and dask-cudf, is not part of `all`, and runs several workers at once, among
-# which each script divides the cap.
+# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` is
+# what runs with a budget, and not part of `all`. Nor is `cluster`: it needs two GPUs of one host and
+# dask-cudf, and runs several workers at once, among which each script divides the cap.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
@@ -24,8 +25,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | cluster | all) ;;
-  *) refuse "unknown argument '$what': tests, benchmarks, cluster or all" ;;
+  tests | benchmarks | residency | cluster | all) ;;
+  *) refuse "unknown argument '$what': tests, benchmarks, residency, cluster or all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -80,6 +81,18 @@ run_benchmarks() {
   benchmark shadow_proof.py --json "$results/shadow_proof.json"
 }
 
+# Past the edge, with a budget in the place of a smaller card: about ten minutes.
+run_residency() {
+  local failed=0
+  "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
+    -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
+  for script in residency_mortgage residency_launches residency_discards_gpu advice_on_gpus; do
+    benchmark "$script.py" --json "$results/$script.json" || failed=1
+  done
+  benchmark residency.py --scale 12 --rounds 2 --json "$results/residency.json" || failed=1
+  return "$failed"
+}
+
 # A figure that is missed does not keep the others from being measured.
 run_cluster() {
   local failed=0
@@ -96,6 +109,7 @@ case $what in
   tests) run_tests ;;
   benchmarks) run_benchmarks ;;
   cluster) run_cluster ;;
+  residency) run_residency ;;
   all)
     run_tests
     run_benchmarks

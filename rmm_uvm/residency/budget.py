@@ -54,8 +54,8 @@ class Budget:
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     low_bytes : int or None
-        Down to which the thread evicts once a request was short of room; by default 1/48 below the
-        budget, at most 384 MiB.
+        Down to which the thread evicts once a request was short of room, live blocks only as far
+        as requests waited for some lately; by default 1/48 below the budget, at most 384 MiB.
     direct : bool
         Migrate past libcuda where `DeviceInfo.direct_migration` is available: a migration by
         libcuda holds up kernel launches.
