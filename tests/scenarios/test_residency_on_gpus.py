@@ -42,7 +42,10 @@ def test_default_takes_at_most_half_of_what_faults_take(program: str, factor: fl
     ours, theirs = row(program, factor, "repeat"), row(program, factor, "fault-driven")
     assert ours["seconds"] <= 0.5 * theirs["seconds"]
     assert ours["to_host_bytes"] < theirs["to_host_bytes"]
-    assert ours["seconds"] <= row(program, factor, "lru")["seconds"]
+    lru = row(program, factor, "lru")
+    assert ours["to_host_bytes"] <= lru["to_host_bytes"]
+    # Where neither moves anything, they differ by what runs differ by.
+    assert ours["seconds"] <= lru["seconds"] or lru["to_host_bytes"] == 0
     assert ours["residency"]["peak_resident_bytes"] <= ours["residency"]["budget_bytes"]
     assert ours["residency"]["failed_calls"] == 0
 

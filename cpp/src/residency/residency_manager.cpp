@@ -43,7 +43,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                 driver_->counters().read().device_to_host_bytes}
 {
   // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
-  bool const direct = moves_directly();
+  bool const direct = moves_directly(location::host());
   if (settings_.piece_bytes == 0) { settings_.piece_bytes = (direct ? 4 : 2) * va_block_bytes; }
   if (settings_.fetch_bytes == 0) { settings_.fetch_bytes = (direct ? 16 : 2) * va_block_bytes; }
   counts_.budget_bytes = settings_.budget_bytes;

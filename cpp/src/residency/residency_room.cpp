@@ -4,6 +4,7 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <future>
 #include <utility>
@@ -181,7 +182,7 @@ bool residency_manager::drop(ledger_view& view, victims const& blocks)
   view.lock().unlock();
   auto const result = discard_now(ranges);
   view.lock().lock();
-  settle(blocks, result);
+  settle(blocks, result, location::host());
   if (result.ok()) { counts_.dropped_bytes += bytes_of(blocks); }
   return result.ok();
 }
@@ -209,72 +210,75 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   for (auto const& each : blocks) {
     each.record->busy = true;
   }
+  bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
+  auto const where   = advised ? location::host() : settings_.evict_to;
+  auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   leaving_bytes_ += bytes_of(blocks);
-  asked_bytes_ += bytes_of(blocks);  // before the call: counters rise while it runs
+  asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
   view.lock().unlock();
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
-  status advised;
-  status direct;
-  if (result.ok() && adviser_ != nullptr && adviser_->advised_bytes() > 0) {
-    auto const left = adviser_->to_host(ranges, evictions, moves_directly());
+  std::array<status, 2> others;
+  if (result.ok() && advised) {
+    auto const left = adviser_->to_host(ranges, evictions, moves_directly(where));
     result          = left.moved;
-    advised         = left.advised;
-    direct          = left.direct;
+    others          = {left.advised, left.direct};
   } else if (result.ok()) {
-    result = move_to_host(ranges, evictions);
+    result = move_away(ranges, evictions);
   }
   view.lock().lock();
-  for (auto const& also : {advised, direct}) {
+  for (auto const& also : others) {
     if (!also.ok()) { count_failure(also); }
   }
   // Some may have left: as bytes that nobody asked for, they put everything in doubt.
-  if (!result.ok()) { asked_bytes_ -= bytes_of(blocks); }
-  settle(blocks, result);
+  if (!result.ok()) { asked_bytes_ -= counted; }
+  settle(blocks, result, where);
   counts_.eviction_calls += ranges.size();
   if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }
   return result.ok();
 }
 
-status residency_manager::move_each_to_host(range_list ranges, stream_handle stream) noexcept
+status residency_manager::move_each_away(range_list ranges, stream_handle stream) noexcept
 {
   status result;
   for (auto const& range : ranges) {
-    result = move_now(range, location::host(), stream);
+    result = move_now(range, settings_.evict_to, stream);
     if (!result.ok()) { break; }
   }
   return result;
 }
 
 /**
- * @brief Moves ranges to the host, long lists by two threads.
+ * @brief Moves ranges to where they leave to, long lists by two threads.
  *
  * What bounds it is the driver's work on the processor: beside an H200 one thread moves 14 GB/s,
  * two 16, four 17, eight 20. Where pages come by faults, one, as in the kernel driver.
  */
-status residency_manager::move_to_host(range_list ranges, stream_handle stream) noexcept
+status residency_manager::move_away(range_list ranges, stream_handle stream) noexcept
 {
   constexpr std::size_t long_list = 4;
-  if (ranges.size() < long_list || !settings_.fetch || !moves_directly()) {
-    return move_each_to_host(ranges, stream);
+  if (ranges.size() < long_list || !settings_.fetch || !moves_directly(settings_.evict_to)) {
+    return move_each_away(ranges, stream);
   }
   auto const half = ranges.size() / 2;
   std::future<status> beside;
   try {
-    beside = std::async(std::launch::async,
-                        [&] { return move_each_to_host(ranges.subspan(half), stream); });
+    beside =
+      std::async(std::launch::async, [&] { return move_each_away(ranges.subspan(half), stream); });
   } catch (std::exception const&) {  // no thread can be had
-    return move_each_to_host(ranges, stream);
+    return move_each_away(ranges, stream);
   }
-  auto const here  = move_each_to_host(ranges.first(half), stream);
+  auto const here  = move_each_away(ranges.first(half), stream);
   auto const there = beside.get();
   return here.ok() ? there : here;
 }
 
-bool residency_manager::moves_directly() const noexcept
+bool residency_manager::moves_directly(location where) const noexcept
 {
-  return settings_.direct && driver_->info().direct_migration.available;
+  auto const& info = driver_->info();
+  bool const known = where.is_host() || where.device_id == info.device_id;
+  return settings_.direct && info.direct_migration.available && known;
 }
 
 /** @brief Moves a range, past libcuda where that works; else in the order of `stream`. */
@@ -282,7 +286,7 @@ status residency_manager::move_now(memory_range range,
                                    location where,
                                    stream_handle stream) noexcept
 {
-  if (moves_directly()) {
+  if (moves_directly(where)) {
     auto const result = driver_->migrate(range, where);
     if (result.ok()) { return result; }
     ledger_view const view{ledger_};
@@ -291,13 +295,14 @@ status residency_manager::move_now(memory_range range,
   return driver_->prefetch(range, where, stream);
 }
 
-void residency_manager::settle(victims const& blocks, status result)
+void residency_manager::settle(victims const& blocks, status result, location where)
 {
   for (auto const& each : blocks) {
     each.record->busy = false;
     if (result.ok()) {
-      each.record->place = each.record->discarded ? block_place::nowhere : block_place::host;
-      if (!each.record->discarded) { faulted_in_.to_host(each.range.bytes); }
+      auto const place   = where.is_host() ? block_place::host : block_place::beside;
+      each.record->place = each.record->discarded ? block_place::nowhere : place;
+      if (each.record->place == block_place::host) { faulted_in_.to_host(each.range.bytes); }
       counts_.resident_bytes -= each.range.bytes;
     }
   }

@@ -31,6 +31,7 @@ class ResidencyManager : public testing::Test {
     settings.fetch_bytes  = blocks(32);
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
+    settings.evict_to     = evict_to;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -81,6 +82,7 @@ class ResidencyManager : public testing::Test {
 
   bool fetch{true};
   bool discard_dead{true};
+  location evict_to{location::host()};
   memory_range const slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};

@@ -18,7 +18,8 @@ inline constexpr use_tick no_use     = 0xFFFFFFFFU;  ///< no use is foreseen
 enum class block_place : std::uint8_t {
   nowhere,  ///< not touched yet, or discarded: nothing to keep
   device,   ///< on the device; see `on_device_as_of` for how certain
-  host      ///< evicted to host memory
+  host,     ///< evicted to host memory
+  beside    ///< evicted to the memory of another device
 };
 
 /** @brief Where pages belong, if a user said so. */

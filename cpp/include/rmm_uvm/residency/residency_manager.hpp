@@ -178,11 +178,11 @@ class residency_manager {
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   status discard_now(range_list ranges) noexcept;
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
-  void settle(victims const& blocks, status result);
+  void settle(victims const& blocks, status result, location where);
   [[nodiscard]] bool under_pressure() const noexcept;
-  [[nodiscard]] bool moves_directly() const noexcept;
-  status move_to_host(range_list ranges, stream_handle stream) noexcept;
-  status move_each_to_host(range_list ranges, stream_handle stream) noexcept;
+  [[nodiscard]] bool moves_directly(location where) const noexcept;
+  status move_away(range_list ranges, stream_handle stream) noexcept;
+  status move_each_away(range_list ranges, stream_handle stream) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // migration_thread.cpp

@@ -30,6 +30,11 @@ struct residency_settings {
    */
   std::size_t ahead_bytes{0};
   eviction_policy policy{eviction_policy::repeat};
+  /**
+   * Where live blocks leave to: host memory, or another device that can take them. Those that users
+   * advised about leave to the host all the same.
+   */
+  location evict_to{location::host()};
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
