@@ -177,10 +177,10 @@ def fitting_pair(
 
 
 def of_runs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return one row for several runs of the same: medians, the least time, the last counts."""
+    """Return one row for several runs: medians, the least time, counts of the worst overshoot."""
     names = ("seconds", "to_device_bytes", "to_host_bytes")
     return {
-        **rows[-1],
+        **max(rows, key=lambda row: row.get("residency", {}).get("peak_overshoot_bytes") or 0),
         **{name: statistics.median(row[name] for row in rows) for name in names},
         "least_seconds": min(row["seconds"] for row in rows),
         "runs": len(rows),

@@ -47,13 +47,23 @@ class _Finder(MetaPathFinder):
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:
         self._name, self._then = name, then
+        self._forgotten = False
 
     def wait(self) -> None:
         """Find the module when it is imported next."""
-        sys.meta_path.insert(0, self)
+        if not self._forgotten:
+            sys.meta_path.insert(0, self)
 
     def forget(self) -> None:
-        """Find nothing any more."""
+        """Find nothing any more, also while the module is being imported."""
+        self._forgotten = True
+        self._leave()
+
+    def _loaded(self) -> None:
+        if not self._forgotten:
+            self._then()
+
+    def _leave(self) -> None:
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -63,10 +73,10 @@ class _Finder(MetaPathFinder):
         """Return the module's spec as the other finders make it."""
         if fullname != self._name:
             return None
-        self.forget()
+        self._leave()
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._then, self.wait)
+            spec.loader = _Loader(spec.loader, self._loaded, self.wait)
         return spec
 
 

@@ -44,9 +44,9 @@ class Budget:
         Drop dead blocks before live ones are copied; False copies them, as the kernel driver does.
         Without `fetch` nothing is dropped: discarded pages would fault in one by one.
     fetch : bool
-        Bring in what is allocated or announced; False leaves it to page faults. With "fifo" that
-        acts like a smaller card, for comparisons: what a request uses later leaves for what it uses
-        first.
+        Bring in what is allocated or announced; False leaves it to page faults. With "fifo"
+        and without `background` that acts like a smaller card, for comparisons: what a request uses
+        later leaves for what it uses first.
     ahead : bool
         Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
         drives out what would have stayed, and more bytes move; worth it where a program computes

@@ -43,7 +43,7 @@ def faults(how: str) -> tuple[int, int]:
 
 def test_memory_that_is_freed_does_not_fault_again_when_kept() -> None:
     first, second = faults("kept")
-    assert second < first / 10
+    assert second < max(first / 10, 10)  # with huge pages there are few from the start
 
 
 def test_memory_that_is_freed_faults_again_otherwise() -> None:

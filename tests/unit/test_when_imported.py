@@ -76,3 +76,19 @@ def test_import_that_fails_is_awaited_again(module: str, tmp_path: Path) -> None
     importlib.invalidate_caches()
     importlib.import_module(module)
     assert seen == [1]
+
+
+def test_forgotten_while_the_import_fails_is_not_awaited_again(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    source = tmp_path / "awaited" / "inner.py"
+    source.write_text("import sys\nsys.forget_inner()\nraise OSError('not yet')\n")
+    forget = when_imported(module, lambda: seen.append(1))
+    monkeypatch.setattr(sys, "forget_inner", forget, raising=False)
+    with pytest.raises(OSError, match="not yet"):
+        importlib.import_module(module)
+    source.write_text("value = 7  # now it works\n")
+    importlib.invalidate_caches()
+    importlib.import_module(module)
+    assert seen == []

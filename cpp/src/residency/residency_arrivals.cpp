@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <vector>
 
 namespace rmm_uvm {
 namespace {
 
-[[nodiscard]] std::size_t bytes_of(std::vector<memory_range> const& ranges) noexcept
+[[nodiscard]] std::size_t bytes_of(std::span<memory_range const> ranges) noexcept
 {
   return std::accumulate(
     ranges.begin(), ranges.end(), std::size_t{0}, [](std::size_t sum, memory_range each) {
@@ -106,10 +107,12 @@ void residency_manager::bring(range_list wanted,
 {
   std::unique_lock room{room_, std::defer_lock};
   ledger_view view{ledger_};
-  auto missing       = claim(view, wanted, allocation, why);
-  auto missing_bytes = uncounted_bytes(missing);
+  auto missing             = claim(view, wanted, allocation, why);
+  auto const missing_bytes = uncounted_bytes(missing);
   if (missing.empty()) { return; }
-  if (missing_bytes > settings_.budget_bytes) {
+  // What a smaller card holds of it leaves for the rest of it: there all of it has to fit.
+  auto const asked_bytes = settings_.as_kernel_driver() ? bytes_of(wanted) : missing_bytes;
+  if (asked_bytes > settings_.budget_bytes) {
     view.lock().unlock();
     bring_in_parts(wanted, allocation, stream, why);
     return;
@@ -187,6 +190,7 @@ void residency_manager::expect_faults(
       for (auto const& each : missing) {
         each.record->busy = false;
       }
+      changed_.notify_all();
     }
   } catch (...) {  // no list of what is missing: the rest comes beside the budget
     count_failure({status_code::out_of_memory, 0, "expect_faults"});

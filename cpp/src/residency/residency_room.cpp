@@ -162,11 +162,12 @@ void residency_manager::shorten_lead() noexcept
   if (lead_bytes_ < settings_.piece_bytes) { lead_bytes_ = 0; }
 }
 
-/** @brief Whether kernels that use one of the blocks may be under way. */
+/** @brief Whether kernels or prefetches of one of the blocks may be under way. */
 bool residency_manager::in_use(victims const& blocks) const noexcept
 {
   return std::any_of(blocks.begin(), blocks.end(), [this](viewed_block const& each) {
-    return std::max(each.record->allocated, each.record->touched) > done_;
+    auto const& block = *each.record;  // a prefetch may be queued behind kernels
+    return std::max({block.allocated, block.touched, block.prefetched}) > done_;
   });
 }
 
@@ -182,7 +183,7 @@ bool residency_manager::drop(ledger_view& view, victims const& blocks)
   view.lock().unlock();
   auto const result = discard_now(ranges);
   view.lock().lock();
-  settle(blocks, result, location::host());
+  settle(blocks, result, block_place::nowhere);
   if (result.ok()) { counts_.dropped_bytes += bytes_of(blocks); }
   return result.ok();
 }
@@ -225,51 +226,59 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
     result          = left.moved;
     others          = {left.advised, left.direct};
   } else if (result.ok()) {
-    result = move_away(ranges, evictions);
+    result = move_away(ranges, where, evictions);
   }
   view.lock().lock();
   for (auto const& also : others) {
     if (!also.ok()) { count_failure(also); }
   }
-  // Some may have left: as bytes that nobody asked for, they put everything in doubt.
-  if (!result.ok()) { asked_bytes_ -= counted; }
-  settle(blocks, result, where);
+  if (!result.ok()) {
+    // Some may have left: as bytes that nobody asked for, they put everything in doubt. What went
+    // beside does so without bytes.
+    asked_bytes_ -= counted;
+    if (!where.is_host()) { ++epoch_; }
+  }
+  settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
   counts_.eviction_calls += ranges.size();
   if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }
   return result.ok();
 }
 
-status residency_manager::move_each_away(range_list ranges, stream_handle stream) noexcept
+status residency_manager::move_each_away(range_list ranges,
+                                         location where,
+                                         stream_handle stream) noexcept
 {
   status result;
   for (auto const& range : ranges) {
-    result = move_now(range, settings_.evict_to, stream);
+    result = move_now(range, where, stream);
     if (!result.ok()) { break; }
   }
   return result;
 }
 
 /**
- * @brief Moves ranges to where they leave to, long lists by two threads.
+ * @brief Moves ranges away, long lists by two threads.
  *
  * What bounds it is the driver's work on the processor: beside an H200 one thread moves 14 GB/s,
  * two 16, four 17, eight 20. Where pages come by faults, one, as in the kernel driver.
  */
-status residency_manager::move_away(range_list ranges, stream_handle stream) noexcept
+status residency_manager::move_away(range_list ranges,
+                                    location where,
+                                    stream_handle stream) noexcept
 {
   constexpr std::size_t long_list = 4;
-  if (ranges.size() < long_list || !settings_.fetch || !moves_directly(settings_.evict_to)) {
-    return move_each_away(ranges, stream);
+  if (ranges.size() < long_list || !settings_.fetch || !moves_directly(where)) {
+    return move_each_away(ranges, where, stream);
   }
   auto const half = ranges.size() / 2;
   std::future<status> beside;
   try {
-    beside =
-      std::async(std::launch::async, [&] { return move_each_away(ranges.subspan(half), stream); });
+    beside = std::async(std::launch::async,
+                        [&] { return move_each_away(ranges.subspan(half), where, stream); });
   } catch (std::exception const&) {  // no thread can be had
-    return move_each_away(ranges, stream);
+    return move_each_away(ranges, where, stream);
   }
-  auto const here  = move_each_away(ranges.first(half), stream);
+  auto const here  = move_each_away(ranges.first(half), where, stream);
   auto const there = beside.get();
   return here.ok() ? there : here;
 }
@@ -295,12 +304,11 @@ status residency_manager::move_now(memory_range range,
   return driver_->prefetch(range, where, stream);
 }
 
-void residency_manager::settle(victims const& blocks, status result, location where)
+void residency_manager::settle(victims const& blocks, status result, block_place place)
 {
   for (auto const& each : blocks) {
     each.record->busy = false;
     if (result.ok()) {
-      auto const place   = where.is_host() ? block_place::host : block_place::beside;
       each.record->place = each.record->discarded ? block_place::nowhere : place;
       if (each.record->place == block_place::host) { faulted_in_.to_host(each.range.bytes); }
       counts_.resident_bytes -= each.range.bytes;

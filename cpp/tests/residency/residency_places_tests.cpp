@@ -67,7 +67,7 @@ TEST_F(ResidencyPlaces, DeadBlocksAreDroppedAndGoNowhere)
   EXPECT_EQ(moves(), (calls{renewed(0, 8), dropped(0, 2), renewed(8, 2)}));
 }
 
-TEST_F(ResidencyPlaces, AdvisedMemoryLeavesToTheHost)
+TEST_F(ResidencyPlaces, WhileSomeAreAdvisedAboutAllLeaveToTheHost)
 {
   make();
   allocate(0, 8);
@@ -77,6 +77,18 @@ TEST_F(ResidencyPlaces, AdvisedMemoryLeavesToTheHost)
   auto const made = moves();
   ASSERT_FALSE(made.empty());
   EXPECT_EQ(made.front(), to_host(0, 1));
+}
+
+TEST_F(ResidencyPlaces, EvictionThatFailsHalfwayPutsWhatIsThereInDoubt)
+{
+  make();
+  allocate(0, 8);
+  driver->answers["prefetch"] = {status_code::out_of_memory, 2, "cuMemPrefetchAsync"};
+  EXPECT_EQ(manager->evict(at(0, 8)), 0U);
+  driver->answers.clear();
+  static_cast<void>(moves());
+  touch(0, 1);  // nobody knows whether it left
+  EXPECT_EQ(moves(), (calls{fetched(0, 1)}));
 }
 
 TEST_F(ResidencyPlaces, EvictionThatFailsLeavesTheBlockWhereItIs)

@@ -220,6 +220,8 @@ async def _all_to_all(processes: list[Process], schedule: random.Random, breaks:
     clock.cancel()
     transfers.cancel()
     await asyncio.gather(transfers, clock, return_exceptions=True)
+    if clock.done() and not clock.cancelled():
+        clock.result()
     assert not halted, "nothing moves any more"
     transfers.result()
 

@@ -84,7 +84,7 @@ class residency_manager {
    */
   void prefetch(memory_range range, stream_handle stream) noexcept;
   /**
-   * @brief Moves the blocks that lie wholly in `range` to the host, unless they are pinned.
+   * @brief Has the blocks that lie wholly in `range` leave, unless they are pinned.
    * @return bytes that left
    */
   std::size_t evict(memory_range range) noexcept;
@@ -117,7 +117,7 @@ class residency_manager {
     bool keeps;    // live contents: they must come with it
     bool ordered;  // was discarded: the stream must wait for that
     bool counted;  // was on the device, as of an epoch that has ended
-    bool away;     // was evicted
+    bool away;     // was evicted to the host
   };
 
   /** @brief A mark in a stream, behind the work of all uses before `tick`. */
@@ -178,11 +178,11 @@ class residency_manager {
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   status discard_now(range_list ranges) noexcept;
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
-  void settle(victims const& blocks, status result, location where);
+  void settle(victims const& blocks, status result, block_place place);
   [[nodiscard]] bool under_pressure() const noexcept;
   [[nodiscard]] bool moves_directly(location where) const noexcept;
-  status move_away(range_list ranges, stream_handle stream) noexcept;
-  status move_each_away(range_list ranges, stream_handle stream) noexcept;
+  status move_away(range_list ranges, location where, stream_handle stream) noexcept;
+  status move_each_away(range_list ranges, location where, stream_handle stream) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // migration_thread.cpp
@@ -220,7 +220,7 @@ class residency_manager {
   std::size_t lead_bytes_{0};             // live blocks leave so many bytes before they must
   bool short_of_room_{false};             // a request had to make room since the thread last did
   std::uint64_t quiet_bytes_{0};          // had left the device when this was made; never changed
-  std::atomic<bool> sent_away_{false};    // this object has moved something to the host
+  std::atomic<bool> sent_away_{false};    // this object has moved something away
   std::condition_variable changed_;       // a block is not busy any more, or the thread went idle
   std::condition_variable wanted_;        // there may be something to do
   residency_statistics counts_;

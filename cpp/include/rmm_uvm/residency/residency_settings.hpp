@@ -31,8 +31,8 @@ struct residency_settings {
   std::size_t ahead_bytes{0};
   eviction_policy policy{eviction_policy::repeat};
   /**
-   * Where live blocks leave to: host memory, or another device that can take them. Those that users
-   * advised about leave to the host all the same.
+   * Where live blocks leave to: host memory, or another device that can take them. While users have
+   * advised about some, all leave to the host.
    */
   location evict_to{location::host()};
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
