@@ -118,7 +118,12 @@ def test_exporter_that_was_killed_leaves_no_file_for_long() -> None:
 def test_child_of_an_exporter_does_not_make_it_live_on() -> None:
     with other_process() as exporter:
         handle, *_ = exported_by(exporter)
-        child = exporter.ask("os.fork() or __import__('signal').pause()")
+        # A child keeps the lease until its first step, which closes what it has inherited.
+        exporter.ask("(ready := os.pipe()) and None")
+        child = exporter.ask(
+            "os.fork() or (os.write(ready[1], b'x'), __import__('signal').pause())"
+        )
+        exporter.ask("os.read(ready[0], 1) and None")
         exporter.kill()
         try:
             with pytest.raises(AvailabilityError, match="has ended"):
