@@ -38,7 +38,11 @@ from rmm_uvm.residency import Budget
 
 FIRST_POOL_BYTES = 8 << 30
 MOST_POOL_BYTES = 23 << 30
-JUDGED = ("fault-driven", "repeat, by libcuda", "repeat")  # what runs in every round; a run takes ten seconds
+JUDGED = (
+    "fault-driven",
+    "repeat, by libcuda",
+    "repeat",
+)  # what runs in every round; a run takes ten seconds
 ELSEWHERE = ("correlation", "repeat, ahead")  # compared in `residency.py`
 
 

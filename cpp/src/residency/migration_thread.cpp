@@ -17,10 +17,9 @@ constexpr use_tick small_uses_between_marks = 8;
 
 void residency_manager::wake() noexcept
 {
-  if (!settings_.background) { return; }
+  if (!settings_.background || (!short_of_room_ && !settings_.ahead)) { return; }
   {
     ledger_view const view{ledger_};
-    if (!short_of_room_ && !settings_.ahead) { return; }
     woken_ = true;
   }
   wanted_.notify_one();

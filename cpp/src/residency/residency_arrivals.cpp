@@ -29,6 +29,12 @@ template <typename Claims>
   return bytes;
 }
 
+/** @brief Whether a block is on the device for sure, with its contents. */
+[[nodiscard]] bool is_there(block_record const& block, epoch_number as_of) noexcept
+{
+  return block.place == block_place::device && !block.discarded && block.on_device_as_of == as_of;
+}
+
 /** @brief Adds a block to ranges, each as long as one call may be. */
 void add_block(std::vector<memory_range>& ranges, memory_range block, std::size_t most_bytes)
 {
@@ -67,6 +73,17 @@ void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
   }
 }
 
+/** @brief Whether `claim` of this range alone would find nothing missing. */
+bool residency_manager::is_present(ledger_view& view, memory_range range)
+{
+  auto const as_of = epoch();
+  bool present     = true;
+  view.each(range, [&](block_record const& block, memory_range) {
+    present = present && is_there(block, as_of);
+  });
+  return present;
+}
+
 /** @return the blocks that are missing, ascending, each once */
 residency_manager::claims residency_manager::claim(ledger_view& view,
                                                    range_list wanted,
@@ -78,8 +95,8 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
   auto const as_of = epoch();
   for (auto const& range : wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
+      if (is_there(block, as_of)) { return; }
       bool const there = block.place == block_place::device;
-      if (there && !block.discarded && block.on_device_as_of == as_of) { return; }
       if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
       // What belongs to the host is read through a mapping: it comes only when asked for.
       bool const called = why == reason::asked || why == reason::allocation;

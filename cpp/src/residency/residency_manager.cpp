@@ -126,12 +126,19 @@ void residency_manager::on_allocate(memory_range allocation, stream_handle strea
 try {
   if (allocation.bytes == 0) { return; }
   use_event const use{use_kind::allocate, allocation, allocation.address};
-  auto first = never_used;
+  auto first   = never_used;
+  bool present = false;
   {
     ledger_view view{ledger_};
     wait_until_free(view, {&allocation, 1});
     first = now_ + 1;
     learn(view, use);
+    present = is_present(view, allocation);
+  }
+  if (present && !under_pressure()) {  // as for all that fits: one lock, and nothing to ask
+    note_uses({&use, 1});
+    wake();
+    return;
   }
   if (driver_->capturing(stream) != capture_state::none) {
     await_discards(allocation);

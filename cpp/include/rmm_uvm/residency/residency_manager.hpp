@@ -140,6 +140,7 @@ class residency_manager {
 
   // residency_arrivals.cpp
   void wait_until_free(ledger_view& view, range_list wanted);
+  [[nodiscard]] bool is_present(ledger_view& view, memory_range range);
   [[nodiscard]] claims claim(ledger_view& view,
                              range_list wanted,
                              memory_range allocation,
@@ -212,17 +213,17 @@ class residency_manager {
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
   std::size_t leaving_bytes_{0};
-  epoch_number epoch_{1};                 // ends when bytes leave that were not asked to
-  std::uint64_t asked_bytes_{0};          // asked to the host by this object
-  std::uint64_t foreign_bytes_{0};        // seen to leave beyond that
-  mutable fault_in_estimate faulted_in_;  // looking at statistics looks at the counters
-  use_tick asked_by_{never_used};         // what was asked by then has come once it is done
-  std::size_t lead_bytes_{0};             // live blocks leave so many bytes before they must
-  bool short_of_room_{false};             // a request had to make room since the thread last did
-  std::uint64_t quiet_bytes_{0};          // had left the device when this was made; never changed
-  std::atomic<bool> sent_away_{false};    // this object has moved something away
-  std::condition_variable changed_;       // a block is not busy any more, or the thread went idle
-  std::condition_variable wanted_;        // there may be something to do
+  epoch_number epoch_{1};                   // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};            // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};          // seen to leave beyond that
+  mutable fault_in_estimate faulted_in_;    // looking at statistics looks at the counters
+  use_tick asked_by_{never_used};           // what was asked by then has come once it is done
+  std::size_t lead_bytes_{0};               // live blocks leave so many bytes before they must
+  std::atomic<bool> short_of_room_{false};  // a request made room since the thread last looked
+  std::uint64_t quiet_bytes_{0};            // had left the device when this was made; never changed
+  std::atomic<bool> sent_away_{false};      // this object has moved something away
+  std::condition_variable changed_;         // a block is not busy any more, or the thread went idle
+  std::condition_variable wanted_;          // there may be something to do
   residency_statistics counts_;
   bool woken_{false};
   bool working_{false};
