@@ -20,6 +20,8 @@ from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 
+from ..named_threads import SAMPLER, threads_ended, threads_named
+
 MIB = 1 << 20
 SECOND = 1_000_000_000
 PATIENCE = 30  # seconds of real time; only a failing test takes them
@@ -44,16 +46,6 @@ def sampler(device: SimulatedDevice, clock: FakeClock) -> Iterator[Sampler]:
 
 def managed_chain(device: SimulatedDevice, size: int = 128 * MIB) -> UvmResourceAdaptor:
     return UvmResourceAdaptor(rmm.mr.PoolMemoryResource(ManagedMemoryResource(device), size, size))
-
-
-def sampler_threads() -> list[str]:
-    names = []
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            names.append((task / "comm").read_text().strip())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return [name for name in names if name == "rmm_uvm sample"]
 
 
 def test_layout_of_compiled_samples_is_that_of_python(sampler: Sampler, clock: FakeClock) -> None:
@@ -118,14 +110,14 @@ def test_thread_samples_when_its_time_comes(sampler: Sampler, clock: FakeClock) 
     sampler.start()
     sampler.start()
     assert sampler.running
-    assert len(sampler_threads()) == 1
+    assert threads_named(SAMPLER) == 1
     for number in range(1, 5):
         clock.advance(1)
         assert sampler.wait(PATIENCE, number)
     sampler.stop()
     sampler.stop()
     assert not sampler.running
-    assert sampler_threads() == []
+    assert threads_ended(SAMPLER)
     samples, next_sequence, _ = sampler.samples()
     assert next_sequence == 5
     assert samples["time_ns"].tolist() == [number * SECOND for number in range(5)]

@@ -7,29 +7,20 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from pathlib import Path
 
 import rmm_uvm
 from rmm_uvm._lib.monitor import Sampler, Slot
 
-
-def sampler_threads() -> list[str]:
-    names = []
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            names.append((task / "comm").read_text().strip())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return [name for name in names if name == "rmm_uvm sample"]
+from ..named_threads import SAMPLER, threads_ended, threads_named
 
 
 def test_sampler_that_is_dropped_stops_its_thread() -> None:
     sampler = Sampler([Slot(0, rmm_uvm.simulated_device("64MiB"))])
     sampler.start()
-    assert len(sampler_threads()) == 1
+    assert threads_named(SAMPLER) == 1
     del sampler
     gc.collect()
-    assert sampler_threads() == []
+    assert threads_ended(SAMPLER)
 
 
 def run_python(program: str) -> subprocess.CompletedProcess[str]:
