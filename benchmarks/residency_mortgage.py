@@ -6,9 +6,9 @@
 
 One iteration is the ETL of one part, from text to a table in host memory. What cuDF's operations
 ask access to is announced, as `rmm_uvm.reinitialize` has it with a budget; libcudf's temporary
-memory is seen when it is allocated. Freed host memory is kept for the next iteration: how long the
-host takes to clear pages differed from one to the next by more than a budget costs. Every way has
-to compute the same features. What is compared, and what it means: `residency.py`.
+memory is seen when it is allocated. Freed host memory is kept for the next iteration: clearing
+pages for a new table is no part of what is compared. Every way has to compute the same features.
+What is compared, and what it means: `residency.py`.
 """
 
 from __future__ import annotations

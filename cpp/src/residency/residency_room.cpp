@@ -259,8 +259,8 @@ status residency_manager::move_each_away(range_list ranges,
 /**
  * @brief Moves ranges away, long lists by two threads.
  *
- * What bounds it is the driver's work on the processor: beside an H200 one thread moves 14 GB/s,
- * two 16, four 17, eight 20. Where pages come by faults, one, as in the kernel driver.
+ * What bounds one is the driver's work on the processor. Where pages come by faults, one, as in the
+ * kernel driver.
  */
 status residency_manager::move_away(range_list ranges,
                                     location where,
