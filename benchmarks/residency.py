@@ -227,11 +227,12 @@ def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     verdicts: dict[str, Any] = {}
     for program in {row["program"] for row in rows}:
         at = {(r["factor"], r["mode"]): r for r in rows if r["program"] == program}
-        resident, fitting = at[0.0, "resident"], at[0.8, "repeat"]
-        # The least times: what a budget costs is less than what runs differ by.
-        verdicts[f"{program}: everything fits, managed / not"] = _harness.judged(
-            fitting["least_seconds"] / resident["least_seconds"], FITTING_BOUND
-        )
+        resident = at[0.0, "resident"]
+        if (0.8, "repeat") in at:
+            # The least times: what a budget costs is less than what runs differ by.
+            verdicts[f"{program}: everything fits, managed / not"] = _harness.judged(
+                at[0.8, "repeat"]["least_seconds"] / resident["least_seconds"], FITTING_BOUND
+            )
         for factor in FACTORS:
             ours, theirs = at[factor, "repeat"], at[factor, "fault-driven"]
             name = f"{program} at {factor}x"

@@ -8,7 +8,7 @@ One iteration is the ETL of one part, from text to a table in host memory. What 
 ask access to is announced, as `rmm_uvm.reinitialize` has it with a budget; libcudf's temporary
 memory is seen when it is allocated. Freed host memory is kept for the next iteration: clearing
 pages for a new table is no part of what is compared. Every way has to compute the same features.
-What is compared, and what it means: `residency.py`.
+What is compared, and what it means: `residency.py`; with a budget that fits: `residency_fits.py`.
 """
 
 from __future__ import annotations
@@ -68,14 +68,8 @@ class Loop:
     def run(self, budget: Budget | None, peak_bytes: int = 0) -> dict[str, Any]:
         """Return medians of an iteration: seconds, bytes each way; and the features' digest."""
         previous = rmm.mr.get_current_device_resource()
-        mr = rmm_uvm.managed_pool(
-            driver=self.driver,
-            initial_pool_size=FIRST_POOL_BYTES if budget is None else None,
-            maximum_pool_size=min(3 * peak_bytes, MOST_POOL_BYTES)
-            if peak_bytes
-            else MOST_POOL_BYTES,
-            device_budget=budget,
-        )
+        most_bytes = min(3 * peak_bytes, MOST_POOL_BYTES) if peak_bytes else MOST_POOL_BYTES
+        mr = self.pool(budget, most_bytes)
         rmm.mr.set_current_device_resource(mr)
         end = observe([mr.managed_mr.prefetcher] if budget is not None else [])
         try:
@@ -86,6 +80,15 @@ class Loop:
             rmm.mr.set_current_device_resource(previous)
             del mr
             gc.collect()
+
+    def pool(self, budget: Budget | None, most_bytes: int) -> Any:
+        """Return a pool for the loop."""
+        return rmm_uvm.managed_pool(
+            driver=self.driver,
+            initial_pool_size=FIRST_POOL_BYTES if budget is None else None,
+            maximum_pool_size=most_bytes,
+            device_budget=budget,
+        )
 
     def _iterations(self, mr: Any) -> dict[str, Any]:
         engine = make_engine("cudf")
@@ -123,7 +126,6 @@ def in_turn(
     """Return what ran at each factor in each way; one round after the other: speeds drift."""
     ways: list[tuple[float, str, Budget | None]] = [
         (0.0, "resident", None),
-        (0.8, "repeat", Budget(int(peak_bytes * 1.5))),
         *(
             (factor, mode, budget)
             for factor in residency.FACTORS
@@ -135,7 +137,7 @@ def in_turn(
     runs: dict[tuple[float, str], list[dict[str, Any]]] = {}
     for number in range(rounds):
         for factor, mode, budget in ways:
-            if number == 0 or factor < 1 or mode in JUDGED:
+            if number == 0 or mode in ("resident", *JUDGED):
                 runs.setdefault((factor, mode), []).append(loop.run(budget, peak_bytes))
     return runs
 

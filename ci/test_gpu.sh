@@ -86,7 +86,8 @@ run_residency() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
-  for script in residency_mortgage residency_launches residency_discards_gpu advice_on_gpus; do
+  for script in residency_mortgage residency_fits residency_launches residency_discards_gpu \
+    advice_on_gpus; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
   benchmark residency.py --scale 12 --rounds 2 --json "$results/residency.json" || failed=1
