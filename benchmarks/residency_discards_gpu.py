@@ -15,9 +15,12 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+import os
 import statistics
 import time
 from typing import Any
+
+os.environ["RMM_UVM_DRIVER"] = "cuda"  # `residency_discards` would have the simulated one
 
 import _harness
 import rmm

@@ -85,7 +85,7 @@ class Loop:
         """Return a pool for the loop."""
         return rmm_uvm.managed_pool(
             driver=self.driver,
-            initial_pool_size=FIRST_POOL_BYTES if budget is None else None,
+            initial_pool_size=min(FIRST_POOL_BYTES, most_bytes) if budget is None else None,
             maximum_pool_size=most_bytes,
             device_budget=budget,
         )
