@@ -109,8 +109,7 @@ void residency_manager::note_use(ledger_view& view, use_event const& event, use_
   bool const is_new = event.kind == use_kind::allocate;
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
-    auto const bytes  = static_cast<std::uint32_t>(common(event.range, whole).bytes);
-    bool const shared = block.live_bytes > (is_new ? 0 : bytes);
+    bool const shared = block.live_bytes > common(event.range, whole).bytes;
     block.next_use    = shared ? soonest(block.next_use, next_use, now_) : next_use;
     if (!is_new) {
       block.touched = now_;
@@ -118,7 +117,13 @@ void residency_manager::note_use(ledger_view& view, use_event const& event, use_
     }
     block.allocated = now_;
     block.owner     = owners_;
-    block.live_bytes += bytes;
+  });
+}
+
+void residency_manager::hand_out(ledger_view& view, memory_range range)
+{
+  view.each(range, [range](block_record& block, memory_range whole) {
+    block.live_bytes += static_cast<std::uint32_t>(common(range, whole).bytes);
   });
 }
 
@@ -132,6 +137,7 @@ try {
     ledger_view view{ledger_};
     wait_until_free(view, {&allocation, 1});
     first = now_ + 1;
+    hand_out(view, allocation);
     learn(view, use);
     present = is_present(view, allocation);
   }
@@ -153,11 +159,42 @@ try {
   count_failure_of("on_allocate");
 }
 
-void residency_manager::on_free(memory_range allocation, stream_handle stream) noexcept
+void residency_manager::on_reuse(carved_range const& carved, stream_handle stream) noexcept
+try {
+  auto const extent = carved.extent;
+  if (extent.bytes == 0) { return; }
+  memory_range const used{extent.address,
+                          carved.likely_bytes == 0 ? extent.bytes : carved.likely_bytes};
+  memory_range const rest{used.end(), extent.end() - used.end()};
+  auto first = never_used;
+  {
+    ledger_view view{ledger_};
+    wait_until_free(view, {&extent, 1});
+    first = now_ + 1;
+    hand_out(view, carved.newly_live);
+    learn(view, {use_kind::allocate, used, used.address});
+  }
+  await_discards(rest);  // the allocation may be longer than its likes were
+  if (driver_->capturing(stream) != capture_state::none) {
+    await_discards(used);
+    return;
+  }
+  if (under_pressure()) { mark(first, used.bytes, stream); }
+  bring({&used, 1}, used, stream, reason::allocation);
+  use_event const use{use_kind::allocate, used, used.address};
+  note_uses({&use, 1});
+  wake();
+} catch (...) {
+  count_failure_of("on_reuse");
+}
+
+void residency_manager::on_free(memory_range allocation,
+                                stream_handle stream,
+                                bool by_stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
   bool fenced = false;
-  if (settings_.drops() && under_pressure() && driver_->capturing(stream) == capture_state::none) {
+  if (by_stream && settings_.drops() && under_pressure() && driver_->capturing(stream) == capture_state::none) {
     stream_handle frees = nullptr;
     fenced =
       driver_->own_stream(own_stream_use::frees, frees).ok() && driver_->order(frees, stream).ok();

@@ -54,14 +54,23 @@ class prefetcher {
    */
   bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
 
-  /** @brief Takes note of a free, before the memory can be handed out again. */
-  void on_free(memory_range allocation, stream_handle stream) noexcept
+  /** @brief A part of an allocation is handed out anew; see `residency_manager::on_reuse`. */
+  void on_reuse(carved_range const& carved, stream_handle stream) noexcept
+  {
+    if (manager_ != nullptr) { manager_->on_reuse(carved, stream); }
+  }
+
+  /**
+   * @brief Takes note of a free, before the memory can be handed out again.
+   * @param by_stream see `residency_manager::on_free`
+   */
+  void on_free(memory_range allocation, stream_handle stream, bool by_stream = true) noexcept
   {
     // Advice is about addresses, and these may be handed out again.
     if (auto const taken = adviser_.take_back(allocation); !taken.ok()) {
       counts_.add_failure(taken);
     }
-    if (manager_ != nullptr) { manager_->on_free(allocation, stream); }
+    if (manager_ != nullptr) { manager_->on_free(allocation, stream, by_stream); }
   }
 
   /** @brief Uses of live memory are about to be issued to `stream`: brings in what may be away. */

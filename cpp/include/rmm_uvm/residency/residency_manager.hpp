@@ -9,6 +9,7 @@
 #include <rmm_uvm/residency/memory_adviser.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
+#include <rmm_uvm/residency/segment_map.hpp>
 #include <rmm_uvm/residency/use_predictor.hpp>
 
 #include <atomic>
@@ -67,8 +68,19 @@ class residency_manager {
 
   /** @brief Makes a new allocation usable on the device, in the order of `stream`. */
   void on_allocate(memory_range allocation, stream_handle stream) noexcept;
-  /** @brief Takes note of a free. @pre called before the memory can be handed out again */
-  void on_free(memory_range allocation, stream_handle stream) noexcept;
+  /**
+   * @brief The same for a part of an allocation that a caching allocator hands out anew.
+   *
+   * What is likely used is made usable; for the rest the stream only waits for discards.
+   */
+  void on_reuse(carved_range const& carved, stream_handle stream) noexcept;
+  /**
+   * @brief Takes note of a free.
+   * @param by_stream whether all work that uses the memory is in `stream`, or ordered before it;
+   *        else it is never discarded
+   * @pre called before the memory can be handed out again
+   */
+  void on_free(memory_range allocation, stream_handle stream, bool by_stream = true) noexcept;
   /** @brief Lets go of a slab that is about to be given back: waits for calls about it. */
   void on_slab_free(memory_range slab) noexcept;
 
@@ -134,6 +146,7 @@ class residency_manager {
   void learn(ledger_view& view, use_event const& event);
   void note_uses(std::span<use_event const> uses);
   void note_use(ledger_view& view, use_event const& event, use_tick next_use);
+  static void hand_out(ledger_view& view, memory_range range);
   void count_presence(ledger_view& view, memory_range range);
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;

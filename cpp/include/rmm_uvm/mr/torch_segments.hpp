@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/mr/managed_memory_resource.hpp>
+#include <rmm_uvm/residency/segment_map.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace rmm_uvm::mr {
+
+/** @brief Levels and counts of `torch_segments`. */
+struct torch_segment_statistics {
+  std::size_t segment_bytes{0};       ///< that torch holds now
+  std::size_t peak_segment_bytes{0};  ///< most at once
+  std::uint64_t segments{0};          ///< taken so far
+  std::uint64_t refused{0};           ///< requests that were answered with no memory
+  std::uint64_t reused{0};            ///< allocations in segments that were followed
+  std::uint64_t freed{0};             ///< their frees
+  std::uint64_t unfenced{0};          ///< of these, with work on other streams that is not known
+};
+
+/**
+ * @brief Managed memory for PyTorch's caching allocator: each of its segments is a slab.
+ *
+ * While everything fits, a segment is live as a whole and nothing else is known. `follow` begins to
+ * keep count of the allocations in it, of which torch tells where they begin and end: then what is
+ * free in a segment is dead, and never copied.
+ *
+ * Thread-safe. torch calls `allocate` and `deallocate` under its own lock: they take no lock of
+ * Python's.
+ */
+class torch_segments {
+ public:
+  /** @brief Called once, from whichever thread takes the segment that passes the budget. */
+  using pressure_call = void (*)(void*);
+
+  /**
+   * @param memory where segments come from
+   * @param prefetcher the one of that memory
+   * @param maximum_bytes of all segments together; more is refused
+   */
+  torch_segments(managed_memory_resource memory,
+                 std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                 std::size_t maximum_bytes);
+
+  /** @brief Takes a segment, and makes it usable on the device. @return null: no memory */
+  [[nodiscard]] void* allocate(std::size_t bytes, stream_handle stream) noexcept;
+  /** @brief Gives a segment back. @return false if it is none of these */
+  bool deallocate(void* segment, std::size_t bytes, stream_handle stream) noexcept;
+  /** @brief Whether a segment holds `address`. */
+  [[nodiscard]] bool holds(std::uintptr_t address) const;
+
+  /** @brief Has `call(argument)` made once when segments have grown past the budget. */
+  void on_pressure(pressure_call call, void* argument) noexcept;
+
+  /**
+   * @brief Counts the allocations in segments from now on.
+   * @param live every live allocation in any of the segments
+   * @pre those who allocate and free are told by `on_allocate` and `on_free` from before the list
+   *      was made
+   */
+  void follow(std::vector<memory_range> const& live);
+  /** @brief Counts them no more: what is in segments now stays as it is until they are freed. */
+  void unfollow() noexcept;
+  /** @brief From now on work of other streams may use any allocation: no free is fenced. */
+  void several_streams() noexcept { several_streams_.store(true, std::memory_order_relaxed); }
+
+  /** @brief torch hands out memory that begins at `start`. */
+  void on_allocate(std::uintptr_t start) noexcept;
+  /** @brief torch takes back the memory that begins at `start`; it is not handed out yet. */
+  void on_free(std::uintptr_t start) noexcept;
+  /** @brief How long the live allocation at `start` is. */
+  void measured(std::uintptr_t start, std::size_t bytes) noexcept;
+
+  /** @brief Levels and counts now. */
+  [[nodiscard]] torch_segment_statistics statistics() const noexcept;
+  /** @brief What was said when a request was refused last; empty: none was. */
+  [[nodiscard]] std::string last_refusal() const;
+
+ private:
+  [[nodiscard]] bool reserve(std::size_t bytes);
+  void release(std::size_t bytes) noexcept;
+  void keep_if_small(memory_range segment) noexcept;
+  void look_for_pressure() noexcept;
+
+  managed_memory_resource memory_;
+  std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
+  std::size_t maximum_bytes_;
+  std::atomic<bool> several_streams_{false};
+  std::atomic<pressure_call> pressure_{nullptr};
+  std::atomic<void*> pressure_argument_{nullptr};
+
+  mutable std::mutex mutex_;
+  segment_map map_;
+  std::unordered_map<std::uintptr_t, stream_handle> streams_;  // of each segment
+  bool following_{false};
+  std::size_t kept_bytes_{0};  // of small segments, which stay on the device
+  torch_segment_statistics counts_;
+  std::string refusal_;
+};
+
+/**
+ * @brief Has torch's calls about a device answered by `segments`, from now on.
+ * @param segments null: requests are refused; segments of earlier ones can still be given back
+ */
+void answer_torch(int device, std::shared_ptr<torch_segments> segments);
+
+}  // namespace rmm_uvm::mr
+
+// What torch.cuda.memory.CUDAPluggableAllocator looks up by name.
+extern "C" {
+/** @brief Memory of `bytes` for a device; null if there is none. */
+__attribute__((visibility("default"))) void* rmm_uvm_torch_allocate(std::ptrdiff_t bytes,
+                                                                   int device,
+                                                                   void* stream);
+/** @brief Gives it back. */
+__attribute__((visibility("default"))) void rmm_uvm_torch_deallocate(void* segment,
+                                                                     std::ptrdiff_t bytes,
+                                                                     int device,
+                                                                     void* stream);
+}

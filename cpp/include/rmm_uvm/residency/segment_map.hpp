@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace rmm_uvm {
+
+/** @brief What an allocation in a segment took, as far as its start tells. */
+struct carved_range {
+  memory_range extent;      ///< from the start to the next byte that may be somebody else's
+  memory_range newly_live;  ///< of it, what was free before; empty if it was taken to be live
+  std::size_t likely_bytes{0};  ///< how long it likely is, at most the extent; 0: not known
+};
+
+/**
+ * @brief Which parts of a caching allocator's segments are handed out.
+ *
+ * PyTorch tells where an allocation begins and that it ends, not how long it is. That is enough:
+ * whatever lies between a start and the next one is nobody else's. What is free is free for
+ * certain; a live part may be longer than the allocation that it is of.
+ *
+ * Of a segment nothing is known until it was free as a whole (`add_free`) or its allocations were
+ * listed (`list`). Pure, not thread-safe.
+ */
+class segment_map {
+ public:
+  /** @brief A segment of which every allocation from now on is told. */
+  void add_free(memory_range segment);
+  /** @brief A segment that somebody uses in ways that are not told. */
+  void add_unknown(memory_range segment);
+  /** @brief Forgets a segment. */
+  void remove(std::uintptr_t segment) noexcept;
+
+  /**
+   * @brief All live allocations of an unknown segment, by address and size; every other is told.
+   * @return what is free
+   */
+  std::vector<memory_range> list(std::uintptr_t segment, std::span<memory_range const> live);
+
+  /** @brief An allocation begins. @return none outside of known segments */
+  std::optional<carved_range> on_allocate(std::uintptr_t start);
+  /** @brief An allocation ends. @return what is free now; no bytes if it was not known */
+  memory_range on_free(std::uintptr_t start);
+  /** @brief How long the live allocation at `start` is, for the next one like it. */
+  void measured(std::uintptr_t start, std::size_t bytes);
+
+  /** @brief A segment, and whether its allocations are known. */
+  struct held_segment {
+    memory_range range;
+    bool known{false};
+  };
+  /** @brief The segment that holds `address`. */
+  [[nodiscard]] std::optional<held_segment> segment_of(std::uintptr_t address) const;
+
+ private:
+  struct part {
+    std::uintptr_t end{0};
+    bool live{false};
+  };
+  using part_map = std::map<std::uintptr_t, part>;
+
+  [[nodiscard]] part_map::iterator part_of(std::uintptr_t address);
+
+  std::map<std::uintptr_t, held_segment> segments_;
+  part_map parts_;  // of known segments, without gaps
+  std::unordered_map<std::uintptr_t, std::size_t> sizes_;  // of the last allocation at a start
+};
+
+}  // namespace rmm_uvm

@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/mr/torch_segments.hpp>
+
+#include <rmm/aligned.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <utility>
+
+namespace rmm_uvm::mr {
+namespace {
+
+/** @brief Who answers for each device: the last one hands out, all take back. */
+struct answering {
+  std::mutex mutex;
+  std::map<int, std::vector<std::shared_ptr<torch_segments>>> by_device;
+};
+
+/** @brief Never destroyed: torch gives memory back until the very end of the process. */
+answering& answers() noexcept
+{
+  static auto* const all = new answering;  // NOLINT(*-owning-memory)
+  return *all;
+}
+
+[[nodiscard]] std::shared_ptr<torch_segments> current(int device)
+{
+  std::lock_guard const lock{answers().mutex};
+  auto const found = answers().by_device.find(device);
+  return found == answers().by_device.end() || found->second.empty() ? nullptr
+                                                                     : found->second.back();
+}
+
+[[nodiscard]] std::shared_ptr<torch_segments> holder(int device, std::uintptr_t address)
+{
+  std::lock_guard const lock{answers().mutex};
+  auto const found = answers().by_device.find(device);
+  if (found == answers().by_device.end()) { return nullptr; }
+  for (auto const& one : found->second) {
+    if (one != nullptr && one->holds(address)) { return one; }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+torch_segments::torch_segments(managed_memory_resource memory,
+                               std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                               std::size_t maximum_bytes)
+  : memory_{std::move(memory)}, prefetcher_{std::move(prefetcher)}, maximum_bytes_{maximum_bytes}
+{
+}
+
+/** @brief Counts a segment that is asked for. @return false if it would be too much */
+bool torch_segments::reserve(std::size_t bytes)
+{
+  std::lock_guard const lock{mutex_};
+  if (bytes > maximum_bytes_ - std::min(maximum_bytes_, counts_.segment_bytes)) {
+    ++counts_.refused;
+    refusal_ = std::to_string(bytes) + " bytes asked for torch, " +
+               std::to_string(counts_.segment_bytes) + " of " + std::to_string(maximum_bytes_) +
+               " in use: device and host memory, or the maximum that was given, are exhausted";
+    return false;
+  }
+  counts_.segment_bytes += bytes;
+  counts_.peak_segment_bytes = std::max(counts_.peak_segment_bytes, counts_.segment_bytes);
+  return true;
+}
+
+void torch_segments::release(std::size_t bytes) noexcept
+{
+  std::lock_guard const lock{mutex_};
+  counts_.segment_bytes -= std::min(counts_.segment_bytes, bytes);
+}
+
+/**
+ * @brief Has a segment of small allocations stay on the device.
+ *
+ * torch takes allocations of up to 1 MiB from segments of 2 MiB. Their uses are too many to be
+ * announced; together they are little.
+ */
+void torch_segments::keep_if_small(memory_range segment) noexcept
+{
+  auto* manager = prefetcher_->manager();
+  if (manager == nullptr || segment.bytes > va_block_bytes) { return; }
+  {
+    std::lock_guard const lock{mutex_};
+    if (kept_bytes_ + segment.bytes > manager->settings().budget_bytes / 8) { return; }
+    kept_bytes_ += segment.bytes;
+  }
+  manager->pin(segment);
+}
+
+void* torch_segments::allocate(std::size_t bytes, stream_handle stream) noexcept
+try {
+  if (!reserve(bytes)) { return nullptr; }
+  void* segment = nullptr;
+  try {
+    segment = memory_.allocate(
+      cuda::stream_ref{static_cast<cudaStream_t>(stream)}, bytes, rmm::CUDA_ALLOCATION_ALIGNMENT);
+  } catch (std::exception const& error) {
+    release(bytes);
+    std::lock_guard const lock{mutex_};
+    ++counts_.refused;
+    refusal_ = error.what();
+    return nullptr;
+  }
+  memory_range const range{reinterpret_cast<std::uintptr_t>(segment), bytes};
+  bool followed = false;
+  {
+    std::lock_guard const lock{mutex_};
+    streams_[range.address] = stream;
+    followed                = following_;
+    if (followed) {
+      map_.add_free(range);
+    } else {
+      map_.add_unknown(range);
+    }
+    ++counts_.segments;
+  }
+  keep_if_small(range);
+  if (!followed) { prefetcher_->on_allocate(range, stream, prefetch_mode::automatic); }
+  look_for_pressure();
+  return segment;
+} catch (...) {  // a table could not grow; the slab stays with the resource
+  return nullptr;
+}
+
+bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle stream) noexcept
+{
+  auto const address = reinterpret_cast<std::uintptr_t>(segment);
+  {
+    std::lock_guard const lock{mutex_};
+    if (streams_.erase(address) == 0) { return false; }
+    map_.remove(address);
+  }
+  release(bytes);
+  // torch does not wait for the work before it gives a segment back; the driver's free does.
+  return memory_.try_deallocate(
+    cuda::stream_ref{static_cast<cudaStream_t>(stream)}, segment, bytes);
+}
+
+bool torch_segments::holds(std::uintptr_t address) const
+{
+  std::lock_guard const lock{mutex_};
+  return map_.segment_of(address).has_value();
+}
+
+void torch_segments::on_pressure(pressure_call call, void* argument) noexcept
+{
+  pressure_argument_.store(argument);
+  pressure_.store(call);
+  look_for_pressure();
+}
+
+void torch_segments::look_for_pressure() noexcept
+{
+  auto const* manager = prefetcher_->manager();
+  if (manager == nullptr ||
+      prefetcher_->ledger().slab_bytes() <= manager->settings().budget_bytes) {
+    return;
+  }
+  if (auto const call = pressure_.exchange(nullptr); call != nullptr) {
+    call(pressure_argument_.load());
+  }
+}
+
+void torch_segments::follow(std::vector<memory_range> const& live)
+{
+  std::vector<std::pair<memory_range, stream_handle>> dead;
+  {
+    std::lock_guard const lock{mutex_};
+    following_ = true;
+    for (auto const& [address, stream] : streams_) {
+      auto const segment = map_.segment_of(address);
+      if (!segment || segment->known) { continue; }
+      std::vector<memory_range> inside;
+      for (auto const& one : live) {
+        if (segment->range.covers(one)) { inside.push_back(one); }
+      }
+      for (auto const& free : map_.list(address, inside)) {
+        dead.emplace_back(free, stream);
+      }
+    }
+  }
+  for (auto const& [range, stream] : dead) {
+    prefetcher_->on_free(range, stream, !several_streams_.load(std::memory_order_relaxed));
+  }
+}
+
+void torch_segments::unfollow() noexcept
+{
+  std::lock_guard const lock{mutex_};
+  following_ = false;
+}
+
+void torch_segments::on_allocate(std::uintptr_t start) noexcept
+try {
+  carved_range carved;
+  stream_handle stream = nullptr;
+  {
+    std::lock_guard const lock{mutex_};
+    auto const found = map_.on_allocate(start);
+    if (!found) { return; }
+    carved = *found;
+    stream = streams_[map_.segment_of(start)->range.address];
+    ++counts_.reused;
+  }
+  prefetcher_->on_reuse(carved, stream);
+} catch (...) {  // no memory for a table: the pages come by fault
+  std::lock_guard const lock{mutex_};
+  refusal_ = "no host memory for the table of torch's allocations";
+}
+
+void torch_segments::on_free(std::uintptr_t start) noexcept
+try {
+  memory_range range;
+  stream_handle stream = nullptr;
+  bool const by_stream = !several_streams_.load(std::memory_order_relaxed);
+  {
+    std::lock_guard const lock{mutex_};
+    range = map_.on_free(start);
+    if (range.bytes == 0) { return; }
+    stream = streams_[map_.segment_of(start)->range.address];
+    ++counts_.freed;
+    if (!by_stream) { ++counts_.unfenced; }
+  }
+  prefetcher_->on_free(range, stream, by_stream);
+} catch (...) {  // no memory for a table: it stays live, and is copied when it leaves
+  std::lock_guard const lock{mutex_};
+  refusal_ = "no host memory for the table of torch's allocations";
+}
+
+void torch_segments::measured(std::uintptr_t start, std::size_t bytes) noexcept
+try {
+  std::lock_guard const lock{mutex_};
+  map_.measured(start, bytes);
+} catch (...) {  // the size stays a guess
+  static_cast<void>(start);
+}
+
+torch_segment_statistics torch_segments::statistics() const noexcept
+{
+  std::lock_guard const lock{mutex_};
+  return counts_;
+}
+
+std::string torch_segments::last_refusal() const
+{
+  std::lock_guard const lock{mutex_};
+  return refusal_;
+}
+
+void answer_torch(int device, std::shared_ptr<torch_segments> segments)
+{
+  std::lock_guard const lock{answers().mutex};
+  auto& those = answers().by_device[device];
+  std::erase_if(those, [](auto const& one) {
+    return one == nullptr || one->statistics().segment_bytes == 0;
+  });
+  those.push_back(std::move(segments));
+}
+
+}  // namespace rmm_uvm::mr
+
+void* rmm_uvm_torch_allocate(std::ptrdiff_t bytes, int device, void* stream)
+{
+  auto const segments = rmm_uvm::mr::current(device);
+  if (segments == nullptr || bytes <= 0) { return nullptr; }
+  return segments->allocate(static_cast<std::size_t>(bytes), stream);
+}
+
+void rmm_uvm_torch_deallocate(void* segment, std::ptrdiff_t bytes, int device, void* stream)
+{
+  auto const segments = rmm_uvm::mr::holder(device, reinterpret_cast<std::uintptr_t>(segment));
+  if (segments != nullptr) {
+    segments->deallocate(segment, static_cast<std::size_t>(bytes), stream);
+  }
+}

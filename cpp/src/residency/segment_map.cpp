@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/segment_map.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+namespace rmm_uvm {
+
+void segment_map::add_free(memory_range segment)
+{
+  segments_[segment.address] = {segment, true};
+  parts_[segment.address]    = {segment.end(), false};
+}
+
+void segment_map::add_unknown(memory_range segment)
+{
+  segments_[segment.address] = {segment, false};
+}
+
+void segment_map::remove(std::uintptr_t segment) noexcept
+{
+  auto const found = segments_.find(segment);
+  if (found == segments_.end()) { return; }
+  auto const range = found->second.range;
+  parts_.erase(parts_.lower_bound(range.address), parts_.lower_bound(range.end()));
+  std::erase_if(sizes_, [&](auto const& one) {
+    return range.address <= one.first && one.first < range.end();
+  });
+  segments_.erase(found);
+}
+
+std::vector<memory_range> segment_map::list(std::uintptr_t segment,
+                                            std::span<memory_range const> live)
+{
+  std::vector<memory_range> free;
+  auto const found = segments_.find(segment);
+  if (found == segments_.end() || found->second.known) { return free; }
+  auto const range = found->second.range;
+  std::vector<memory_range> sorted{live.begin(), live.end()};
+  std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) {
+    return a.address < b.address;
+  });
+  auto const add_free_part = [&](std::uintptr_t from, std::uintptr_t to) {
+    if (from >= to) { return; }
+    parts_[from] = {to, false};
+    free.push_back({from, to - from});
+  };
+  auto place = range.address;
+  for (auto const& one : sorted) {
+    auto const begin = std::max(one.address, place);
+    auto const end   = std::min(one.end(), range.end());
+    if (begin >= end) { continue; }
+    add_free_part(place, begin);
+    parts_[begin] = {end, true};
+    sizes_[begin] = end - begin;
+    place         = end;
+  }
+  add_free_part(place, range.end());
+  found->second.known = true;
+  return free;
+}
+
+segment_map::part_map::iterator segment_map::part_of(std::uintptr_t address)
+{
+  auto it = parts_.upper_bound(address);
+  if (it == parts_.begin()) { return parts_.end(); }
+  it = std::prev(it);
+  return address < it->second.end ? it : parts_.end();
+}
+
+std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
+{
+  auto const found = part_of(start);
+  if (found == parts_.end()) { return std::nullopt; }
+  auto const end      = found->second.end;
+  bool const was_live = found->second.live;
+  if (found->first < start) { found->second.end = start; }
+  parts_[start] = {end, true};
+  carved_range carved{{start, end - start}, {start, was_live ? 0 : end - start}, 0};
+  auto const size = sizes_.find(start);
+  if (size != sizes_.end()) { carved.likely_bytes = std::min(size->second, carved.extent.bytes); }
+  return carved;
+}
+
+memory_range segment_map::on_free(std::uintptr_t start)
+{
+  auto const found = parts_.find(start);
+  if (found == parts_.end() || !found->second.live) { return {start, 0}; }
+  memory_range const freed{start, found->second.end - start};
+  found->second.live = false;
+  sizes_.try_emplace(start, freed.bytes);  // what was measured is truer
+  auto const segment = std::prev(segments_.upper_bound(start))->second.range;
+  if (auto const next = std::next(found);
+      next != parts_.end() && !next->second.live && next->first < segment.end()) {
+    found->second.end = next->second.end;
+    parts_.erase(next);
+  }
+  if (start > segment.address) {
+    auto const before = std::prev(found);
+    if (!before->second.live) {
+      before->second.end = found->second.end;
+      parts_.erase(found);
+    }
+  }
+  return freed;
+}
+
+void segment_map::measured(std::uintptr_t start, std::size_t bytes)
+{
+  auto const found = parts_.find(start);
+  if (found == parts_.end() || !found->second.live) { return; }
+  sizes_[start] = std::min(bytes, found->second.end - start);
+}
+
+std::optional<segment_map::held_segment> segment_map::segment_of(std::uintptr_t address) const
+{
+  auto it = segments_.upper_bound(address);
+  if (it == segments_.begin()) { return std::nullopt; }
+  it = std::prev(it);
+  if (address >= it->second.range.end()) { return std::nullopt; }
+  return it->second;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Managed memory for PyTorch's caching allocator (`cpp/include/rmm_uvm/mr/torch_segments.hpp`)."""
+
+from cpython.ref cimport Py_INCREF
+from cython.operator cimport dereference
+from libc.stddef cimport size_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libcpp.memory cimport make_shared, shared_ptr
+from libcpp.string cimport string
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from rmm_uvm._lib.driver cimport memory_range
+from rmm_uvm._lib.mr cimport ManagedMemoryResource, managed_memory_resource
+from rmm_uvm._lib.residency cimport prefetcher
+
+
+cdef extern from "Python.h":
+    # Needs no lock of Python's.
+    int Py_AddPendingCall(int (*function)(void*) except -1, void* argument) noexcept nogil
+
+cdef extern from "rmm_uvm/mr/torch_segments.hpp" namespace "rmm_uvm::mr" nogil:
+    cdef cppclass torch_segment_statistics:
+        size_t segment_bytes
+        size_t peak_segment_bytes
+        uint64_t segments
+        uint64_t refused
+        uint64_t reused
+        uint64_t freed
+        uint64_t unfenced
+
+    cdef cppclass torch_segments:
+        torch_segments(managed_memory_resource, shared_ptr[prefetcher], size_t) except +
+        void on_pressure(void (*)(void*) noexcept nogil, void*) noexcept
+        void follow(const vector[memory_range]&) except +
+        void unfollow() noexcept
+        void several_streams() noexcept
+        void on_allocate(uintptr_t) noexcept
+        void on_free(uintptr_t) noexcept
+        void measured(uintptr_t, size_t) noexcept
+        torch_segment_statistics statistics() noexcept
+        string last_refusal() except +
+
+    void answer_torch(int, shared_ptr[torch_segments]) except +
+
+
+cdef int _run(void* argument) except -1 with gil:
+    (<object>argument)()
+    return 0
+
+
+cdef void _soon(void* argument) noexcept nogil:
+    # A full queue (32 calls) leaves torch on managed memory without prefetching: never wrong.
+    Py_AddPendingCall(_run, argument)
+
+
+cdef class TorchSegments:
+    """Segments of torch's caching allocator on one device, in managed memory. Thread-safe.
+
+    Parameters
+    ----------
+    memory : ManagedMemoryResource
+        Where they come from: its ledger and its budget cover them.
+    maximum_bytes : int
+        Most bytes of all segments together; torch runs out of memory past them.
+    """
+
+    cdef shared_ptr[torch_segments] handle
+    cdef readonly ManagedMemoryResource memory
+
+    def __init__(self, ManagedMemoryResource memory not None, size_t maximum_bytes):
+        self.memory = memory
+        self.handle = make_shared[torch_segments](
+            dereference(memory.resource), memory.prefetcher.handle, maximum_bytes
+        )
+
+    def answer(self):
+        """Have torch's requests for this device answered from now on."""
+        answer_torch(self.memory.driver.info.device_id, self.handle)
+
+    def on_pressure(self, call not None):
+        """Have the main thread call a function, once, when segments have outgrown the budget.
+
+        Parameters
+        ----------
+        call : callable
+            Takes nothing. It is kept for ever.
+        """
+        Py_INCREF(call)  # torch may ask for memory until the process ends
+        dereference(self.handle).on_pressure(_soon, <void*>call)
+
+    def follow(self, live):
+        """Count the allocations in segments from now on.
+
+        Parameters
+        ----------
+        live : iterable of (int, int)
+            Address and bytes of every live allocation; see `on_allocate`, which has to be told of
+            each one since before this list was made.
+        """
+        cdef vector[memory_range] ranges
+        cdef memory_range one
+        for address, nbytes in live:
+            one.address, one.bytes = address, nbytes
+            ranges.push_back(one)
+        with nogil:
+            dereference(self.handle).follow(ranges)
+
+    def unfollow(self):
+        """Count them no more."""
+        dereference(self.handle).unfollow()
+
+    def several_streams(self):
+        """Take note that work of any stream may use any allocation: no free is fenced any more."""
+        dereference(self.handle).several_streams()
+
+    def on_allocate(self, uintptr_t start):
+        """Take note that torch hands out memory which begins at an address; brings it in."""
+        with nogil:
+            dereference(self.handle).on_allocate(start)
+
+    def on_free(self, uintptr_t start):
+        """Take note that torch takes back the memory which begins at an address."""
+        with nogil:
+            dereference(self.handle).on_free(start)
+
+    def measured(self, uintptr_t start, size_t nbytes):
+        """Take note of how long the live allocation at an address is."""
+        dereference(self.handle).measured(start, nbytes)
+
+    @property
+    def last_refusal(self):
+        """Why a request was refused last; "" if none was."""
+        return dereference(self.handle).last_refusal().decode()
+
+    def statistics(self):
+        """Return levels and counts, as a dict of int."""
+        cdef torch_segment_statistics s = dereference(self.handle).statistics()
+        return {
+            "segment_bytes": s.segment_bytes,
+            "peak_segment_bytes": s.peak_segment_bytes,
+            "segments": s.segments,
+            "refused": s.refused,
+            "reused": s.reused,
+            "freed": s.freed,
+            "unfenced": s.unfenced,
+        }

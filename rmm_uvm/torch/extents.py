@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Where the memory of tensors is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+
+__all__ = ["SMALL_BYTES", "Extent", "extents_of"]
+
+Extent = tuple[int, int, int]
+"""Address, bytes, and the first byte of the allocation."""
+
+SMALL_BYTES = 1 << 20  # torch's allocator keeps what is smaller in segments of their own
+_DENSE = (torch.strided,)
+
+
+def extents_of(tensors: Iterable[torch.Tensor | None]) -> list[Extent]:
+    """Return the memory of tensors on a GPU, without that of small ones.
+
+    Parameters
+    ----------
+    tensors : iterable of torch.Tensor or None
+        Views stand for all that they are views of.
+    """
+    found: list[Extent] = []
+    for tensor in tensors:
+        if tensor is None or not tensor.is_cuda or tensor.layout not in _DENSE:
+            continue
+        storage = tensor.untyped_storage()
+        nbytes = storage.nbytes()
+        if nbytes > SMALL_BYTES:
+            address = storage.data_ptr()
+            found.append((address, nbytes, address))
+    return found

@@ -1,0 +1,237 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""`managed` and `install`: torch on managed memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+
+from rmm_uvm._lib.mr import ManagedMemoryResource
+from rmm_uvm._lib.torch_segments import TorchSegments
+from rmm_uvm.drivers import choose_driver
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.install import current_installation
+from rmm_uvm.pools import plan_for
+from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.torch.extents import Extent
+from rmm_uvm.torch.graphs import refuse_graphs
+from rmm_uvm.torch.routing import Routing, check_torch
+from rmm_uvm.torch.uses import Uses
+
+__all__ = ["TorchMemory", "install", "installed_memory", "managed"]
+
+Evict = Literal["all", "activations"]
+_EVICT = ("all", "activations")
+_current: dict[int, TorchMemory] = {}
+
+
+class TorchMemory:
+    """Torch's memory on one device, in managed memory. What `managed` and `install` give.
+
+    Attributes
+    ----------
+    device : int
+        CUDA ordinal.
+    managed_mr : rmm_uvm.mr.ManagedMemoryResource
+        Where its segments come from; the one of the installed managed pool, if there is one.
+    """
+
+    def __init__(
+        self,
+        device: int,
+        managed_mr: ManagedMemoryResource,
+        maximum_bytes: int,
+        evict: Evict,
+    ) -> None:
+        self.device = device
+        self.managed_mr = managed_mr
+        self._prefetcher = managed_mr.prefetcher
+        self._segments = TorchSegments(managed_mr, maximum_bytes)
+        self._evict = evict
+        self._uses: Uses | None = None
+        self._unfollow: Callable[[], None] | None = None
+        self._pinned: dict[int, int] = {}
+        self._routing = Routing(self._segments, device)
+        self._regraph = refuse_graphs()
+        self._closed = False
+        if self._prefetcher.keeps_budget:
+            self._segments.on_pressure(self._begin)
+
+    @property
+    def acting(self) -> bool:
+        """Whether the budget was passed, so that uses are announced."""
+        return self._uses is not None
+
+    @property
+    def pool(self) -> Any:
+        """The `torch.cuda.MemPool` that torch's allocations are routed to."""
+        return self._routing.pool
+
+    def close(self) -> None:
+        """Have torch allocate as before. Tensors stay where they are. Again: does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._uses is not None:
+            self._uses.end()
+        if self._unfollow is not None:
+            self._unfollow()
+        for address, nbytes in self._pinned.items():
+            self._prefetcher.unpin(address, nbytes)
+        self._pinned.clear()
+        self._regraph()
+        self._routing.end()
+
+    def statistics(self) -> dict[str, Any]:
+        """Return counts of segments and, with a budget, of what was done to keep it.
+
+        Returns
+        -------
+        dict
+            ``acting``, ``steps`` of optimisers seen since, ``segments`` (dict), ``residency``
+            (dict or None; see `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str).
+        """
+        return {
+            "acting": self.acting,
+            "steps": 0 if self._uses is None else self._uses.steps,
+            "segments": dict(self._segments.statistics()),
+            "residency": self._prefetcher.residency(),
+            "last_refusal": self._segments.last_refusal,
+        }
+
+    def _begin(self) -> None:
+        """Follow and announce from now on; called by the main thread between two bytecodes."""
+        if self._closed or self._uses is not None:
+            return
+        residency = self._prefetcher.residency()
+        assert residency is not None
+        self._unfollow = self._routing.follow()
+        self._uses = Uses(self._announce, self._segments.measured, residency["budget_bytes"] // 2)
+        self._uses.begin()
+
+    def _announce(self, extents: list[Extent]) -> None:
+        self._prefetcher.touch_all(extents, torch._C._cuda_getCurrentRawStream(self.device))
+
+
+def installed_memory(device: int | None = None) -> TorchMemory | None:
+    """Return what serves torch on a device now; None if nothing of ours does."""
+    return _current.get(torch.cuda.current_device() if device is None else device)
+
+
+def install(
+    device: int | None = None,
+    *,
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
+    evict: Evict = "all",
+    eager: bool | None = None,
+    maximum: int | str | float | None = None,
+) -> TorchMemory:
+    """Have torch allocate managed memory on a device, until `TorchMemory.close` or for good.
+
+    Parameters
+    ----------
+    device : int, optional
+        CUDA ordinal; by default torch's current one.
+    device_budget, eviction : optional
+        As in `rmm_uvm.managed_pool`. Where `rmm_uvm.reinitialize` installed a pool on this device,
+        torch shares its budget, and neither may be given.
+    evict : {"all", "activations"}
+        What may leave the device: everything, or only what is no parameter, gradient or state of
+        an optimiser.
+    eager : bool, optional
+        Fetch what comes next ahead of its use; False: just before it. By default the budget's
+        ``ahead``.
+    maximum : int, str or float, optional
+        Most bytes of torch's segments; by default what device and host can hold.
+
+    Returns
+    -------
+    TorchMemory
+        Its handle.
+
+    Raises
+    ------
+    AvailabilityError
+        If torch cannot be served, or is served already.
+    ConfigurationError
+        If a setting is unusable.
+
+    Notes
+    -----
+    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always.
+    Tensors that exist already stay where they are.
+    """
+    if evict not in _EVICT:
+        raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")
+    check_torch()
+    ordinal = torch.cuda.current_device() if device is None else device
+    if ordinal in _current:
+        raise AvailabilityError(
+            f"torch allocates managed memory on device {ordinal} already: close that first"
+        )
+    managed_mr = _installed_resource(ordinal)
+    if managed_mr is not None and (device_budget is not None or eviction is not None):
+        raise ConfigurationError(
+            f"a managed pool is installed on device {ordinal}, and torch shares its budget: give "
+            "device_budget and eviction to rmm_uvm.reinitialize"
+        )
+    driver = choose_driver(ordinal, "cuda")
+    if managed_mr is None:
+        budget = budget_for(device_budget, eviction, driver.info.total_bytes)
+        if budget is not None and eager is not None:
+            budget = dataclasses.replace(budget, ahead=eager)
+        managed_mr = ManagedMemoryResource(driver, budget=budget)
+    sizes = plan_for(driver, PoolRequest(0, maximum))
+    memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, evict)
+    _current[ordinal] = memory
+    return memory
+
+
+@contextmanager
+def managed(
+    device: int | None = None,
+    *,
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
+    evict: Evict = "all",
+    eager: bool | None = None,
+    maximum: int | str | float | None = None,
+) -> Iterator[TorchMemory]:
+    """Have torch allocate managed memory within a ``with`` block; see `install`.
+
+    Yields
+    ------
+    TorchMemory
+        Its handle. Tensors may outlive the block.
+    """
+    memory = install(
+        device,
+        device_budget=device_budget,
+        eviction=eviction,
+        evict=evict,
+        eager=eager,
+        maximum=maximum,
+    )
+    try:
+        yield memory
+    finally:
+        memory.close()
+        _current.pop(memory.device, None)
+
+
+def _installed_resource(device: int) -> ManagedMemoryResource | None:
+    installed = current_installation()
+    if installed is None:
+        return None
+    for one in installed.devices:
+        managed_mr = one.managed_mr.managed_mr
+        if managed_mr.driver.info.device_id == device and not managed_mr.driver.info.simulated:
+            return managed_mr
+    return None
