@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+import rmm
 import torch
 
 from rmm_uvm._lib.mr import ManagedMemoryResource
@@ -16,6 +17,7 @@ from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.install import current_installation
+from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.pools import plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest
@@ -56,7 +58,7 @@ class TorchMemory:
         self._evict = evict
         self._uses: Uses | None = None
         self._unfollow: Callable[[], None] | None = None
-        self._pinned: dict[int, int] = {}
+        self._pinned: dict[int, int] = {}  # bytes by address
         self._routing = Routing(self._segments, device)
         self._regraph = refuse_graphs()
         self._closed = False
@@ -87,6 +89,7 @@ class TorchMemory:
         self._pinned.clear()
         self._regraph()
         self._routing.end()
+        _current.pop(self.device, None)
 
     def statistics(self) -> dict[str, Any]:
         """Return counts of segments and, with a budget, of what was done to keep it.
@@ -111,9 +114,31 @@ class TorchMemory:
             return
         residency = self._prefetcher.residency()
         assert residency is not None
-        self._unfollow = self._routing.follow()
-        self._uses = Uses(self._announce, self._segments.measured, residency["budget_bytes"] // 2)
+        self._unfollow = self._routing.follow(self._freed)
+        self._uses = Uses(
+            self._announce,
+            self._segments.measured,
+            self._pin_state if self._evict == "activations" else None,
+            residency["budget_bytes"] // 2,
+        )
         self._uses.begin()
+
+    def _pin_state(self, extents: list[Extent]) -> None:
+        """Keep what an optimiser has on the device, as far as half of the budget goes."""
+        residency = self._prefetcher.residency()
+        assert residency is not None
+        room = residency["budget_bytes"] // 2 - sum(self._pinned.values())
+        for address, nbytes, _ in extents:
+            if address in self._pinned or nbytes > room:
+                continue
+            room -= nbytes
+            self._pinned[address] = nbytes
+            self._prefetcher.pin(address, nbytes)
+
+    def _freed(self, address: int) -> None:
+        nbytes = self._pinned.pop(address, None)
+        if nbytes is not None:
+            self._prefetcher.unpin(address, nbytes)
 
     def _announce(self, extents: list[Extent]) -> None:
         self._prefetcher.touch_all(extents, torch._C._cuda_getCurrentRawStream(self.device))
@@ -132,6 +157,7 @@ def install(
     evict: Evict = "all",
     eager: bool | None = None,
     maximum: int | str | float | None = None,
+    mr: rmm.mr.DeviceMemoryResource | None = None,
 ) -> TorchMemory:
     """Have torch allocate managed memory on a device, until `TorchMemory.close` or for good.
 
@@ -150,6 +176,9 @@ def install(
         ``ahead``.
     maximum : int, str or float, optional
         Most bytes of torch's segments; by default what device and host can hold.
+    mr : rmm.mr.DeviceMemoryResource, optional
+        A managed pool whose budget torch shares; by default the one that `rmm_uvm.reinitialize`
+        installed on this device, if there is one.
 
     Returns
     -------
@@ -176,19 +205,19 @@ def install(
         raise AvailabilityError(
             f"torch allocates managed memory on device {ordinal} already: close that first"
         )
-    managed_mr = _installed_resource(ordinal)
-    if managed_mr is not None and (device_budget is not None or eviction is not None):
-        raise ConfigurationError(
-            f"a managed pool is installed on device {ordinal}, and torch shares its budget: give "
-            "device_budget and eviction to rmm_uvm.reinitialize"
-        )
-    driver = choose_driver(ordinal, "cuda")
+    managed_mr = _installed_resource(ordinal) if mr is None else managed_pools(mr)[0].managed_mr
     if managed_mr is None:
+        driver = choose_driver(ordinal, "cuda")
         budget = budget_for(device_budget, eviction, driver.info.total_bytes)
         if budget is not None and eager is not None:
             budget = dataclasses.replace(budget, ahead=eager)
         managed_mr = ManagedMemoryResource(driver, budget=budget)
-    sizes = plan_for(driver, PoolRequest(0, maximum))
+    elif not (device_budget is eviction is eager is None):
+        raise ConfigurationError(
+            f"torch shares the budget of the managed pool on device {ordinal}: give device_budget, "
+            "eviction and eager to whoever made that"
+        )
+    sizes = plan_for(managed_mr.driver, PoolRequest(None, maximum))
     memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, evict)
     _current[ordinal] = memory
     return memory
@@ -203,6 +232,7 @@ def managed(
     evict: Evict = "all",
     eager: bool | None = None,
     maximum: int | str | float | None = None,
+    mr: rmm.mr.DeviceMemoryResource | None = None,
 ) -> Iterator[TorchMemory]:
     """Have torch allocate managed memory within a ``with`` block; see `install`.
 
@@ -218,12 +248,12 @@ def managed(
         evict=evict,
         eager=eager,
         maximum=maximum,
+        mr=mr,
     )
     try:
         yield memory
     finally:
         memory.close()
-        _current.pop(memory.device, None)
 
 
 def _installed_resource(device: int) -> ManagedMemoryResource | None:
@@ -232,6 +262,6 @@ def _installed_resource(device: int) -> ManagedMemoryResource | None:
         return None
     for one in installed.devices:
         managed_mr = one.managed_mr.managed_mr
-        if managed_mr.driver.info.device_id == device and not managed_mr.driver.info.simulated:
+        if managed_mr.driver.info.device_id == device:
             return managed_mr
     return None

@@ -92,12 +92,19 @@ class Routing:
             if block["state"] != "inactive"
         ]
 
-    def follow(self) -> Callable[[], None]:
-        """Have every allocation and free told to the segments from now on; return what ends it."""
+    def follow(self, freed: Callable[[int], None]) -> Callable[[], None]:
+        """Have every allocation and free told to the segments from now on; return what ends it.
+
+        Parameters
+        ----------
+        freed : callable
+            Is told of each free, too: the first byte.
+        """
         from torch.cuda import _gpu_trace as trace
 
         told = (
             (trace.MemoryAllocationCallbacks, self._segments.on_allocate),
+            (trace.MemoryDeallocationCallbacks, freed),
             (trace.MemoryDeallocationCallbacks, self._segments.on_free),
         )
         for registry, callback in told:

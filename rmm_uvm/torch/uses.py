@@ -14,6 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 
 from rmm_uvm.torch.extents import Extent, extents_of
 
@@ -36,15 +40,22 @@ class Uses:
         Takes extents that are used together.
     measured : callable
         Takes the address and the bytes of an allocation.
+    keep : callable or None
+        Takes the extents of parameters and of optimisers' states, which are to stay.
     most_bytes : int
         Of what is announced together: no more than fits.
     """
 
     def __init__(
-        self, announce: Announce, measured: Callable[[int, int], None], most_bytes: int
+        self,
+        announce: Announce,
+        measured: Callable[[int, int], None],
+        keep: Announce | None,
+        most_bytes: int,
     ) -> None:
         self._announce = announce
         self._measured = measured
+        self._keep_state = keep
         self._most_bytes = most_bytes
         self._handles: list[Any] = []
         self._thread = threading.local()  # .depth of modules; hooks are for each thread
@@ -52,12 +63,12 @@ class Uses:
 
     def begin(self) -> None:
         """Take note from now on. Calls that are under way are passed over."""
-        modules, optimizers = torch.nn.modules.module, torch.optim.optimizer
+        modules = torch.nn.modules.module
         self._handles = [
             modules.register_module_forward_pre_hook(self._before_module),
             modules.register_module_forward_hook(self._after_module, always_call=True),
-            optimizers.register_optimizer_step_pre_hook(self._before_step),
-            optimizers.register_optimizer_step_post_hook(self._after_step),
+            register_optimizer_step_pre_hook(self._before_step),
+            register_optimizer_step_post_hook(self._after_step),
         ]
 
     def end(self) -> None:
@@ -131,18 +142,23 @@ class Uses:
         if used:
             self._announce(used)
 
-    def _after_step(self, _optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+    def _after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         self.steps += 1
+        if self._keep_state is not None:
+            self._keep_state(extents_of(_of_optimizer(optimizer, gradients=False)))
 
 
-def _of_optimizer(optimizer: torch.optim.Optimizer) -> Iterable[torch.Tensor]:
+def _of_optimizer(
+    optimizer: torch.optim.Optimizer, *, gradients: bool = True
+) -> Iterable[torch.Tensor]:
     """Yield what a step reads or writes, parameter by parameter."""
     for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if parameter.grad is None:
+            if parameter.grad is not None and gradients:
+                yield parameter.grad
+            elif gradients:
                 continue
             yield parameter
-            yield parameter.grad
             for value in optimizer.state.get(parameter, {}).values():
                 if isinstance(value, torch.Tensor):
                     yield value
