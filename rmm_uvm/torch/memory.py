@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -63,7 +64,8 @@ class TorchMemory:
         self._regraph = refuse_graphs()
         self._closed = False
         if self._prefetcher.keeps_budget:
-            self._segments.on_pressure(self._begin)
+            begin = weakref.WeakMethod(self._begin)  # the call is kept for ever
+            self._segments.on_pressure(lambda: (bound := begin()) is not None and bound())
 
     @property
     def acting(self) -> bool:
@@ -72,7 +74,7 @@ class TorchMemory:
 
     @property
     def pool(self) -> Any:
-        """The `torch.cuda.MemPool` that torch's allocations are routed to."""
+        """The `torch.cuda.MemPool` that torch's allocations are routed to; None once closed."""
         return self._routing.pool
 
     def close(self) -> None:

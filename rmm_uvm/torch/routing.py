@@ -126,4 +126,5 @@ class Routing:
         self._ended = True
         torch._C._cuda_endAllocateToPool(self._device, self.pool.id)
         torch._C._cuda_releasePool(self._device, self.pool.id)
+        self.pool = None  # with it go the segments in which nothing lives
         self._unwatch()

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -262,3 +264,17 @@ def test_without_torch_the_import_says_how_to_get_it() -> None:
         text=True,
     ).stdout
     assert shown.strip().endswith("pip install 'rmm-uvm[torch]'")
+
+
+def test_closed_memory_and_its_pool_go_although_the_call_about_pressure_is_kept(
+    cuda: FakeTorchCuda,
+) -> None:
+    memory = rmm_uvm.torch.install(mr=make_pool(64))
+    pool, gone = weakref.ref(memory.pool), weakref.ref(memory)
+    cuda.allocate(90 * MIB)
+    assert memory.acting
+    memory.close()
+    assert pool() is None  # torch gives back its segments with it
+    del memory
+    gc.collect()
+    assert gone() is None
