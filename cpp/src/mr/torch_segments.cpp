@@ -234,11 +234,9 @@ try {
 }
 
 void torch_segments::measured(std::uintptr_t start, std::size_t bytes) noexcept
-try {
+{
   std::lock_guard const lock{mutex_};
   map_.measured(start, bytes);
-} catch (...) {  // the size stays a guess
-  static_cast<void>(start);
 }
 
 torch_segment_statistics torch_segments::statistics() const noexcept
@@ -257,9 +255,8 @@ void answer_torch(int device, std::shared_ptr<torch_segments> segments)
 {
   std::lock_guard const lock{answers().mutex};
   auto& those = answers().by_device[device];
-  std::erase_if(those, [](auto const& one) {
-    return one == nullptr || one->statistics().segment_bytes == 0;
-  });
+  std::erase_if(
+    those, [](auto const& one) { return one == nullptr || one->statistics().segment_bytes == 0; });
   those.push_back(std::move(segments));
 }
 

@@ -12,6 +12,10 @@ namespace {
 /** @brief How often the thread looks whether kernels are done that use what could leave. */
 constexpr std::chrono::microseconds marks_period{200};
 constexpr use_tick small_uses_between_marks = 8;
+// Numbers of marks: of uses first, of frees behind them.
+constexpr std::size_t use_mark_count           = 64;
+constexpr std::size_t free_mark_count          = mark_count - use_mark_count;
+constexpr std::size_t bytes_between_free_marks = 8 * va_block_bytes;
 
 }  // namespace
 
@@ -77,7 +81,7 @@ try {
   {
     ledger_view const view{ledger_};
     if (used_bytes < va_block_bytes && now_ - marked_ < small_uses_between_marks) { return; }
-    placed  = {first, marks_++ % mark_count};
+    placed  = {first, marks_++ % use_mark_count};
     marked_ = now_;
   }
   // Without a mark, what was used last looks in use until a later one is passed.
@@ -87,10 +91,32 @@ try {
     count_failure(result);
     return;
   }
-  if (outstanding_.size() == mark_count) { outstanding_.pop_front(); }  // its number is used anew
+  if (outstanding_.size() == use_mark_count) {
+    outstanding_.pop_front();
+  }  // its number is used anew
   outstanding_.push_back(placed);
 } catch (...) {
   count_failure_of("mark");
+}
+
+/** @brief Notes how far the stream that waits for frees has got, now and then. */
+void residency_manager::mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept
+try {
+  fenced_frees placed{};
+  {
+    ledger_view const view{ledger_};
+    unmarked_bytes_ += freed_bytes;
+    if (unmarked_bytes_ < bytes_between_free_marks) { return; }
+    unmarked_bytes_ = 0;
+    placed          = {frees_, use_mark_count + free_marks_++ % free_mark_count};
+  }
+  // Without a mark, discards of what was freed wait until the stream is idle.
+  if (!driver_->mark(placed.number, frees).ok()) { return; }
+  ledger_view const view{ledger_};
+  if (frees_marked_.size() == free_mark_count) { frees_marked_.pop_front(); }
+  frees_marked_.push_back(placed);
+} catch (...) {
+  count_failure_of("mark_frees");
 }
 
 /**
@@ -103,6 +129,10 @@ void residency_manager::look_at_marks() noexcept
   while (!outstanding_.empty() && driver_->passed(outstanding_.front().number)) {
     done_ = std::max(done_, outstanding_.front().tick - 1);
     outstanding_.pop_front();
+  }
+  while (!frees_marked_.empty() && driver_->passed(frees_marked_.front().number)) {
+    frees_done_ = frees_marked_.front().frees;  // marks are made in their order
+    frees_marked_.pop_front();
   }
   if (asked_by_ <= done_) {
     static_cast<void>(epoch());  // counts what came first

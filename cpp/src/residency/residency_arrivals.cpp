@@ -35,10 +35,13 @@ template <typename Claims>
   return block.place == block_place::device && !block.discarded && block.on_device_as_of == as_of;
 }
 
-/** @brief Adds a block to ranges, each as long as one call may be. */
-void add_block(std::vector<memory_range>& ranges, memory_range block, std::size_t most_bytes)
+/** @brief Adds a block to ranges, each as long as one call may be, and of one slab. */
+void add_block(std::vector<memory_range>& ranges,
+               memory_range block,
+               bool first_of_slab,
+               std::size_t most_bytes)
 {
-  bool const joins = !ranges.empty() && ranges.back().end() == block.address &&
+  bool const joins = !first_of_slab && !ranges.empty() && ranges.back().end() == block.address &&
                      ranges.back().bytes + block.bytes <= most_bytes;
   if (joins) {
     ranges.back().bytes += block.bytes;
@@ -104,7 +107,8 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       // Contents of a new allocation are dead by definition; beside it others may live.
       bool const keeps = !allocation.covers(whole);
       bool const away  = block.place == block_place::host;
-      missing.push_back({&block, whole, keeps, block.discarded, there, away});
+      bool const first = view.slab_begins(whole.address);
+      missing.push_back({&block, whole, keeps, block.discarded, there, away, first});
     });
   }
   if (wanted.size() > 1) {  // neighbours share blocks
@@ -272,9 +276,9 @@ try {
   std::vector<memory_range> discarded;  // likewise, but not before their discard
   for (auto const& each : blocks) {
     if (!each.keeps && drops) {
-      add_block(fresh, each.range, ~std::size_t{0});
+      add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      add_block(each.ordered ? discarded : kept, each.range, most);
+      add_block(each.ordered ? discarded : kept, each.range, each.first, most);
     }
   }
   std::size_t fetched_bytes = 0;

@@ -193,18 +193,35 @@ void residency_manager::on_free(memory_range allocation,
                                 bool by_stream) noexcept
 try {
   if (allocation.bytes == 0) { return; }
-  bool fenced = false;
-  if (by_stream && settings_.drops() && under_pressure() && driver_->capturing(stream) == capture_state::none) {
-    stream_handle frees = nullptr;
+  bool fenced         = false;
+  stream_handle frees = nullptr;
+  if (by_stream && settings_.drops() && under_pressure() &&
+      driver_->capturing(stream) == capture_state::none) {
     fenced =
       driver_->own_stream(own_stream_use::frees, frees).ok() && driver_->order(frees, stream).ok();
   }
-  ledger_view view{ledger_};
-  if (!fenced) { ++counts_.unfenced_frees; }
+  {
+    ledger_view view{ledger_};
+    forget(view, allocation, fenced);
+  }
+  if (fenced) { mark_frees(allocation.bytes, frees); }
+} catch (...) {
+  count_failure_of("on_free");
+}
+
+/** @brief Takes live bytes away. */
+void residency_manager::forget(ledger_view& view, memory_range allocation, bool fenced)
+{
+  if (fenced) {
+    ++frees_;
+  } else {
+    ++counts_.unfenced_frees;
+  }
   if (predictor_ != nullptr) { predictor_->forget(allocation.address); }
   view.each(allocation, [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(common(allocation, whole).bytes);
     block.live_bytes -= std::min(block.live_bytes, bytes);
+    if (fenced) { block.freed = frees_; }
     if (!fenced) {
       block.unfenced = true;
     } else if (allocation.covers(whole)) {
@@ -213,8 +230,6 @@ try {
     }
     if (block.dead()) { block.next_use = no_use; }
   });
-} catch (...) {
-  count_failure_of("on_free");
 }
 
 void residency_manager::on_slab_free(memory_range slab) noexcept

@@ -18,8 +18,10 @@ struct candidate {
   viewed_block block;
 };
 
-/** @brief Neighbouring blocks in pieces of at most `most` bytes, ascending. */
-[[nodiscard]] std::vector<memory_range> pieces(std::vector<viewed_block> blocks, std::size_t most)
+/** @brief Neighbouring blocks of a slab in pieces of at most `most` bytes, ascending. */
+[[nodiscard]] std::vector<memory_range> pieces(ledger_view const& view,
+                                               std::vector<viewed_block> blocks,
+                                               std::size_t most)
 {
   std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
     return a.range.address < b.range.address;
@@ -27,7 +29,7 @@ struct candidate {
   std::vector<memory_range> found;
   for (auto const& each : blocks) {
     if (!found.empty() && found.back().end() == each.range.address &&
-        found.back().bytes + each.range.bytes <= most) {
+        found.back().bytes + each.range.bytes <= most && !view.slab_begins(each.range.address)) {
       found.back().bytes += each.range.bytes;
     } else {
       found.push_back(each.range);
@@ -86,6 +88,7 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
   std::size_t chosen = 0;
   std::vector<candidate> live;
   std::vector<candidate> dead;
+  std::vector<candidate> dying;  // freed, but what used them may be under way
   auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
   bool const drops    = settings_.drops() && driver_->info().discard.available;
   bool const foresees = prediction_.on();
@@ -93,7 +96,8 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
     if (block.place != block_place::device || !block.movable()) { return; }
     if (drops && block.dead() && !block.unfenced) {
       // Longest dead first: a pool soon hands out again what was freed last.
-      dead.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
+      auto& these = free_is_done(block) ? dead : dying;
+      these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
       return;
     }
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
@@ -105,6 +109,8 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
     live.push_back({key, {&block, range}});
   });
   take(dead, dead_bytes, found[0], chosen);
+  // To wait for those is cheaper than to copy others; who need not wait lets them be.
+  if (found[0].empty() && who == candidates::all) { take(dying, dead_bytes, found[0], chosen); }
   take(live, live_bytes, found[1], chosen);
   return found;
 }
@@ -162,6 +168,13 @@ void residency_manager::shorten_lead() noexcept
   if (lead_bytes_ < settings_.piece_bytes) { lead_bytes_ = 0; }
 }
 
+/** @brief Whether the work before the last free in a block is done, as far as marks tell. */
+bool residency_manager::free_is_done(block_record const& block) const noexcept
+{
+  // Of a number that wrapped around: what was freed very long ago may look as if it were not done.
+  return static_cast<std::int32_t>(frees_done_ - block.freed) >= 0;
+}
+
 /** @brief Whether kernels or prefetches of one of the blocks may be under way. */
 bool residency_manager::in_use(victims const& blocks) const noexcept
 {
@@ -174,22 +187,29 @@ bool residency_manager::in_use(victims const& blocks) const noexcept
 bool residency_manager::drop(ledger_view& view, victims const& blocks)
 {
   if (blocks.empty()) { return true; }
-  auto const ranges = pieces(blocks, ~std::size_t{0});
+  auto const ranges = pieces(view, blocks, ~std::size_t{0});
+  bool const done   = std::all_of(blocks.begin(), blocks.end(), [this](viewed_block const& each) {
+    return free_is_done(*each.record);
+  });
   for (auto const& each : blocks) {
     each.record->busy      = true;
     each.record->discarded = true;  // also where the call fails: some may have been by then
   }
   leaving_bytes_ += bytes_of(blocks);
   view.lock().unlock();
-  auto const result = discard_now(ranges);
+  auto const result = discard_now(ranges, done);
   view.lock().lock();
   settle(blocks, result, block_place::nowhere);
   if (result.ok()) { counts_.dropped_bytes += bytes_of(blocks); }
   return result.ok();
 }
 
-/** @brief Discards what was freed, once the work before every free so far is done. */
-status residency_manager::discard_now(range_list ranges) noexcept
+/**
+ * @brief Discards what was freed, once the work before it is done.
+ * @param frees_are_done that work is known to be done; else that before every free so far is
+ * awaited
+ */
+status residency_manager::discard_now(range_list ranges, bool frees_are_done) noexcept
 {
   // A discard that waits in a stream was seen to take effect after what came behind it. So its
   // stream is idle when it is called, and stays so while others free: they have another one wait.
@@ -198,7 +218,7 @@ status residency_manager::discard_now(range_list ranges) noexcept
   stream_handle discards = nullptr;
   auto result            = driver_->own_stream(own_stream_use::frees, frees);
   if (result.ok()) { result = driver_->own_stream(own_stream_use::discards, discards); }
-  if (result.ok()) { result = driver_->synchronize(frees); }
+  if (result.ok() && !frees_are_done) { result = driver_->synchronize(frees); }
   if (result.ok()) { result = driver_->synchronize(discards); }
   if (result.ok()) { result = driver_->discard(ranges, discards); }
   return result;
@@ -207,7 +227,7 @@ status residency_manager::discard_now(range_list ranges) noexcept
 bool residency_manager::leave(ledger_view& view, victims const& blocks)
 {
   if (blocks.empty()) { return true; }
-  auto const ranges = pieces(blocks, settings_.piece_bytes);
+  auto const ranges = pieces(view, blocks, settings_.piece_bytes);
   for (auto const& each : blocks) {
     each.record->busy = true;
   }

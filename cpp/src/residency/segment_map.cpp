@@ -6,6 +6,16 @@
 #include <iterator>
 
 namespace rmm_uvm {
+namespace {
+
+constexpr std::size_t most_sizes = 1U << 16U;  // a program that never repeats itself is forgotten
+
+[[nodiscard]] std::uint64_t place_of(std::uintptr_t before, std::uintptr_t start) noexcept
+{
+  return (std::uint64_t{before} * 0x9E3779B97F4A7C15ULL) ^ start;
+}
+
+}  // namespace
 
 void segment_map::add_free(memory_range segment)
 {
@@ -24,9 +34,6 @@ void segment_map::remove(std::uintptr_t segment) noexcept
   if (found == segments_.end()) { return; }
   auto const range = found->second.range;
   parts_.erase(parts_.lower_bound(range.address), parts_.lower_bound(range.end()));
-  std::erase_if(sizes_, [&](auto const& one) {
-    return range.address <= one.first && one.first < range.end();
-  });
   segments_.erase(found);
 }
 
@@ -53,7 +60,6 @@ std::vector<memory_range> segment_map::list(std::uintptr_t segment,
     if (begin >= end) { continue; }
     add_free_part(place, begin);
     parts_[begin] = {end, true};
-    sizes_[begin] = end - begin;
     place         = end;
   }
   add_free_part(place, range.end());
@@ -76,9 +82,11 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
   auto const end      = found->second.end;
   bool const was_live = found->second.live;
   if (found->first < start) { found->second.end = start; }
-  parts_[start] = {end, true};
+  auto const place = place_of(before_, start);
+  before_          = start;
+  parts_[start]    = {end, true, place, 0};
   carved_range carved{{start, end - start}, {start, was_live ? 0 : end - start}, 0};
-  auto const size = sizes_.find(start);
+  auto const size = sizes_.find(place);
   if (size != sizes_.end()) { carved.likely_bytes = std::min(size->second, carved.extent.bytes); }
   return carved;
 }
@@ -88,8 +96,14 @@ memory_range segment_map::on_free(std::uintptr_t start)
   auto const found = parts_.find(start);
   if (found == parts_.end() || !found->second.live) { return {start, 0}; }
   memory_range const freed{start, found->second.end - start};
-  found->second.live = false;
-  sizes_.try_emplace(start, freed.bytes);  // what was measured is truer
+  auto& freed_part = found->second;
+  if (freed_part.place != 0) {
+    if (sizes_.size() >= most_sizes) { sizes_.clear(); }
+    sizes_[freed_part.place] = freed_part.measured_bytes == 0
+                                 ? freed.bytes
+                                 : std::min(freed_part.measured_bytes, freed.bytes);
+  }
+  freed_part         = {freed_part.end, false, 0, 0};
   auto const segment = std::prev(segments_.upper_bound(start))->second.range;
   if (auto const next = std::next(found);
       next != parts_.end() && !next->second.live && next->first < segment.end()) {
@@ -106,11 +120,10 @@ memory_range segment_map::on_free(std::uintptr_t start)
   return freed;
 }
 
-void segment_map::measured(std::uintptr_t start, std::size_t bytes)
+void segment_map::measured(std::uintptr_t start, std::size_t bytes) noexcept
 {
   auto const found = parts_.find(start);
-  if (found == parts_.end() || !found->second.live) { return; }
-  sizes_[start] = std::min(bytes, found->second.end - start);
+  if (found != parts_.end() && found->second.live) { found->second.measured_bytes = bytes; }
 }
 
 std::optional<segment_map::held_segment> segment_map::segment_of(std::uintptr_t address) const

@@ -29,7 +29,7 @@ enum class own_stream_use : std::uint8_t {
   arrivals,   ///< what is fetched before anybody waits for it
   frees       ///< nothing but waits: behind every free of what may be discarded
 };
-inline constexpr std::size_t mark_count       = 64;  ///< numbers of `uvm_driver::mark`
+inline constexpr std::size_t mark_count       = 96;  ///< numbers of `uvm_driver::mark`
 inline constexpr std::size_t own_stream_count = 4;   ///< number of `own_stream_use` values
 
 }  // namespace rmm_uvm

@@ -119,8 +119,8 @@ void answer_torch(int device, std::shared_ptr<torch_segments> segments);
 extern "C" {
 /** @brief Memory of `bytes` for a device; null if there is none. */
 __attribute__((visibility("default"))) void* rmm_uvm_torch_allocate(std::ptrdiff_t bytes,
-                                                                   int device,
-                                                                   void* stream);
+                                                                    int device,
+                                                                    void* stream);
 /** @brief Gives it back. */
 __attribute__((visibility("default"))) void rmm_uvm_torch_deallocate(void* segment,
                                                                      std::ptrdiff_t bytes,

@@ -113,6 +113,12 @@ class ledger_view {
     return ledger_.find(address) != ledger_.slabs_.end();
   }
 
+  /** @brief True when a slab begins at `address`: no call may reach across, though slabs touch. */
+  [[nodiscard]] bool slab_begins(std::uintptr_t address) const
+  {
+    return ledger_.slabs_.contains(address);
+  }
+
   /**
    * @brief Calls `visit(block_record&, memory_range block)` for each block that `range` touches.
    *

@@ -130,11 +130,18 @@ class residency_manager {
     bool ordered;  // was discarded: the stream must wait for that
     bool counted;  // was on the device, as of an epoch that has ended
     bool away;     // was evicted to the host
+    bool first;    // of its slab
   };
 
   /** @brief A mark in a stream, behind the work of all uses before `tick`. */
   struct placed_mark {
     use_tick tick;
+    std::size_t number;
+  };
+
+  /** @brief A mark in the stream that waits for frees, behind the first `frees` of them. */
+  struct fenced_frees {
+    std::uint32_t frees;
     std::size_t number;
   };
 
@@ -147,6 +154,7 @@ class residency_manager {
   void note_uses(std::span<use_event const> uses);
   void note_use(ledger_view& view, use_event const& event, use_tick next_use);
   static void hand_out(ledger_view& view, memory_range range);
+  void forget(ledger_view& view, memory_range allocation, bool fenced);
   void count_presence(ledger_view& view, memory_range range);
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
@@ -186,11 +194,12 @@ class residency_manager {
                                             std::size_t live_bytes,
                                             candidates who) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
+  [[nodiscard]] bool free_is_done(block_record const& block) const noexcept;
   void lengthen_lead() noexcept;
   void shorten_lead() noexcept;
   [[nodiscard]] bool in_use(victims const& blocks) const noexcept;
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
-  status discard_now(range_list ranges) noexcept;
+  status discard_now(range_list ranges, bool frees_are_done) noexcept;
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
   void settle(victims const& blocks, status result, block_place place);
   [[nodiscard]] bool under_pressure() const noexcept;
@@ -206,6 +215,7 @@ class residency_manager {
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
+  void mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept;
   void mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept;
   void wake() noexcept;
 
@@ -225,6 +235,11 @@ class residency_manager {
   std::deque<placed_mark> outstanding_;  // marks that were not seen to be passed
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
+  std::uint32_t frees_{0};       // fenced ones so far
+  std::uint32_t frees_done_{0};  // work before that many of them is done, as far as marks tell
+  std::deque<fenced_frees> frees_marked_;  // marks that were not seen to be passed
+  std::size_t free_marks_{0};              // made so far
+  std::size_t unmarked_bytes_{0};          // freed since the last one
   std::size_t leaving_bytes_{0};
   epoch_number epoch_{1};                   // ends when bytes leave that were not asked to
   std::uint64_t asked_bytes_{0};            // asked to the host by this object

@@ -16,8 +16,8 @@ namespace rmm_uvm {
 
 /** @brief What an allocation in a segment took, as far as its start tells. */
 struct carved_range {
-  memory_range extent;      ///< from the start to the next byte that may be somebody else's
-  memory_range newly_live;  ///< of it, what was free before; empty if it was taken to be live
+  memory_range extent;          ///< from the start to the next byte that may be somebody else's
+  memory_range newly_live;      ///< of it, what was free before; empty if it was taken to be live
   std::size_t likely_bytes{0};  ///< how long it likely is, at most the extent; 0: not known
 };
 
@@ -51,7 +51,7 @@ class segment_map {
   /** @brief An allocation ends. @return what is free now; no bytes if it was not known */
   memory_range on_free(std::uintptr_t start);
   /** @brief How long the live allocation at `start` is, for the next one like it. */
-  void measured(std::uintptr_t start, std::size_t bytes);
+  void measured(std::uintptr_t start, std::size_t bytes) noexcept;
 
   /** @brief A segment, and whether its allocations are known. */
   struct held_segment {
@@ -65,6 +65,8 @@ class segment_map {
   struct part {
     std::uintptr_t end{0};
     bool live{false};
+    std::uint64_t place{0};         // in the order of allocations; 0: not seen to begin
+    std::size_t measured_bytes{0};  // 0: not measured
   };
   using part_map = std::map<std::uintptr_t, part>;
 
@@ -72,7 +74,10 @@ class segment_map {
 
   std::map<std::uintptr_t, held_segment> segments_;
   part_map parts_;  // of known segments, without gaps
-  std::unordered_map<std::uintptr_t, std::size_t> sizes_;  // of the last allocation at a start
+  // A program that repeats itself allocates in the same order: how long each one was last time, by
+  // its start and that of the one before.
+  std::unordered_map<std::uint64_t, std::size_t> sizes_;
+  std::uintptr_t before_{0};
 };
 
 }  // namespace rmm_uvm
