@@ -77,7 +77,6 @@ class Routing:
         self._segments = segments
         self._device = device
         torch.cuda.init()
-        self._unwatch = watch_streams(segments.several_streams)
         segments.answer()
         self.pool: Any = torch.cuda.MemPool(_allocators[0].allocator())
         torch._C._cuda_beginAllocateToPool(device, self.pool.id)
@@ -107,11 +106,13 @@ class Routing:
             (trace.MemoryDeallocationCallbacks, freed),
             (trace.MemoryDeallocationCallbacks, self._segments.on_free),
         )
+        unwatch = watch_streams(self._segments.several_streams)
         for registry, callback in told:
             registry.add_callback(callback)
         self._segments.follow(self.live())
 
         def end() -> None:
+            unwatch()
             self._segments.unfollow()
             for registry, callback in told:
                 if callback in registry.callback_list:
@@ -127,4 +128,3 @@ class Routing:
         torch._C._cuda_endAllocateToPool(self._device, self.pool.id)
         torch._C._cuda_releasePool(self._device, self.pool.id)
         self.pool = None  # with it go the segments in which nothing lives
-        self._unwatch()

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether torch's work is all in one stream, so that the free of a tensor comes after its uses.
 
-Torch tells of streams that it makes and of streams that wait. Once a second one is in play, a
-tensor that is freed may still be used there: nothing is taken for dead any more.
+Once a second stream is in play, a tensor that is freed may still be used there: nothing is taken
+for dead any more. Torch tells of streams that it makes and of streams that wait for others, but not
+from its start: streams that are there already are looked for.
 """
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import torch
@@ -16,7 +18,7 @@ __all__ = ["watch_streams"]
 
 
 def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
-    """Have a function called when a second stream comes into play.
+    """Have a function called when a second stream comes into play, or is in play already.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
     for registry, callback in registered:
         registry.add_callback(callback)
     torch._C._activate_gpu_trace()
-    if torch.cuda.current_stream().cuda_stream != 0:
+    if _others_are_there():
         several()
 
     def end() -> None:
@@ -57,3 +59,14 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
                 registry.callback_list.remove(callback)
 
     return end
+
+
+def _others_are_there() -> bool:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return True  # communication has streams of its own
+    return any(
+        type(each).__name__ != "weakproxy"
+        and isinstance(each, torch.cuda.Stream)
+        and each.cuda_stream != 0
+        for each in gc.get_objects()
+    )

@@ -95,6 +95,35 @@ def test_with_a_second_stream_nothing_is_dropped(cuda: FakeTorchCuda) -> None:
         assert memory.statistics()["residency"]["dropped_bytes"] == 0
 
 
+def test_stream_that_was_there_before_the_pressure_counts(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stream:
+        cuda_stream = 0
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+        stream = Stream()
+        stream.cuda_stream = 77
+        kept = [cuda.allocate(30 * MIB) for _ in range(3)]
+        cuda.free(kept[0])
+        assert memory.statistics()["segments"]["unfenced"] == 1
+
+
+def test_default_stream_alone_is_no_second_stream(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stream:
+        cuda_stream = 0
+
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+        stream = Stream()
+        kept = [cuda.allocate(30 * MIB) for _ in range(3)]
+        cuda.free(kept[0])
+        assert stream.cuda_stream == memory.statistics()["segments"]["unfenced"] == 0
+
+
 def test_waiting_for_an_event_in_the_default_stream_is_no_second_stream(
     cuda: FakeTorchCuda,
 ) -> None:
