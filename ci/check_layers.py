@@ -65,6 +65,7 @@ PYTHON_LAYERS = (
     ("install", "installation", "_install_arguments", "_install_device", "_install_warnings"),
     ("installed_pools",),
     ("hints",),
+    ("torch",),
     ("__init__",),
     ("comm",),
     ("dask",),

@@ -6,7 +6,10 @@
 While everything fits nothing else happens. When it does not, what a training step uses is learnt
 from the step itself, without a change to the model. See docs/training.md.
 
-Needs the extra ``torch``. On a GPU of which torch knows nothing, and without one, see `simulated`.
+`simulated` runs a program on a simulated device, without a GPU, and `recorded` keeps what it does
+with memory.
+
+Needs the extra ``torch``.
 """
 
 from __future__ import annotations
@@ -21,7 +24,22 @@ except ImportError as error:
     ) from error
 
 from rmm_uvm.torch.memory import TorchMemory, install, installed_memory, managed
+from rmm_uvm.torch.shadow import Shadow, simulated
+from rmm_uvm.torch.shadow_program import Program, recorded
+from rmm_uvm.torch.shadow_roofline import Roofline
+from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
-__all__ = ["TorchMemory", "install", "installed_memory", "managed"]
+__all__ = [
+    "Program",
+    "Roofline",
+    "Shadow",
+    "ShadowStatistics",
+    "TorchMemory",
+    "install",
+    "installed_memory",
+    "managed",
+    "recorded",
+    "simulated",
+]
 
 del _torch
