@@ -97,4 +97,8 @@ def operations_of(func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) 
         return int(flop_counter.sdpa_flop_count(*(one.shape for one in args[:3])))
     if name == "_scaled_dot_product_flash_attention_for_cpu_backward":
         return int(flop_counter.sdpa_backward_flop_count(*(one.shape for one in args[:4])))
+    if name in ("mkldnn_rnn_layer", "mkldnn_rnn_layer_backward"):
+        steps_and_samples = args[0].shape[0] * args[0].shape[1]
+        forward = 2 * steps_and_samples * (args[1].numel() + args[2].numel())
+        return int(forward if name == "mkldnn_rnn_layer" else 2 * forward)
     return 0

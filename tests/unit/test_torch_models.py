@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The models that benchmarks train: each makes its step, anywhere, and the same one every time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmm_uvm.torch import recorded
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+NAMES = (
+    *("alexnet", "resnet50", "resnet101", "resnet152", "densenet121", "unet3d", "lstm"),
+    *("gpt2", "gpt2-medium", "bert", "whisper-small"),
+)
+# Published numbers of parameters, in millions.
+PARAMETERS = {"alexnet": 61.1, "resnet50": 25.6, "densenet121": 8.0, "gpt2": 124.4, "bert": 109.5}
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import _torch_models
+
+    yield _torch_models
+    for name in ("_torch_models", "_torch_networks"):
+        del sys.modules[name]
+
+
+def test_every_model_of_the_table_is_there(models: Any) -> None:
+    assert models.NAMES == NAMES
+
+
+@pytest.mark.filterwarnings("default")  # of transformers
+@pytest.mark.parametrize("name", NAMES)
+def test_step_of_each_small_model_trains_all_parameters(models: Any, name: str) -> None:
+    program = models.make(name, "small", batch=2, device="cpu")
+    before = [one.detach().clone() for one in program.model.parameters()]
+
+    loss = program.step()
+
+    assert torch.isfinite(loss)
+    assert not loss.requires_grad
+    changed = [
+        not torch.equal(old, new)
+        for old, new in zip(before, program.model.parameters(), strict=True)
+    ]
+    # Whisper's positions of the encoder are fixed.
+    assert changed.count(False) <= (1 if name == "whisper-small" else 0)
+    assert all(one.grad is None for one in program.model.parameters())
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_same_model_has_the_same_losses_and_they_fall(models: Any, dtype: str) -> None:
+    def losses() -> list[float]:
+        program = models.make("bert", "small", batch=2, dtype=dtype, device="cpu")
+        return [float(program.step()) for _ in range(3)]
+
+    first = losses()
+    assert first == losses()
+    assert first[-1] < first[0]
+
+
+@pytest.mark.parametrize("name", list(PARAMETERS))
+def test_full_models_on_fake_tensors_have_their_published_size(models: Any, name: str) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        program = models.make(name, device="cpu")
+        millions = sum(one.numel() for one in program.model.parameters()) / 1e6
+    assert round(millions, 1) == PARAMETERS[name]
+
+
+def test_full_step_on_fake_tensors_is_recorded_without_taking_memory(models: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), recorded() as program:
+        models.make("alexnet", device="cpu").step()
+    assert program.peak_bytes > 4 << 30
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"name": "lenet"}, {"size": "huge"}, {"dtype": "fp8"}], ids=str
+)
+def test_unknown_models_sizes_and_types_are_refused(models: Any, arguments: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="use"):
+        models.make(**{"name": "gpt2", "device": "cpu", **arguments})
