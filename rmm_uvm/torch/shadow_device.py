@@ -9,6 +9,7 @@ runs in threads, so that equal programs take the same at every run.
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,11 @@ class ShadowDevice:
         self._announces = budget is not None or prefetch != "never"
         self._sizes: dict[int, int] = {}
         self._clock_seconds = self._compute_seconds = 0.0
-        self._counted_ns = self._background_ns = 0
+        self._counted_ns = 0
+        # When the link is free, and what it does on the side: bytes that had been asked for ahead
+        # before each piece of work, and when that is done.
+        self._link_seconds = 0.0
+        self._on_the_side: deque[tuple[int, float]] = deque()
         self._wanted_bytes = self._present_bytes = 0
         self._kernels = self._used_bytes = self._most_used_bytes = 0
 
@@ -137,10 +142,9 @@ class ShadowDevice:
         for use in uses:
             self.device.touch(use.allocation + use.first_byte, use.nbytes, write=use.writes)
         self._wait()
+        self._wait_for_what_was_fetched_ahead()
         self._do_background_work()
-        # Moved on the side while the kernel runs; the next one waits for the rest.
-        self._clock_seconds += max(compute_seconds, self._background_ns / 1e9)
-        self._background_ns = 0
+        self._clock_seconds += compute_seconds
         self._compute_seconds += compute_seconds
         used_bytes = sum(use.nbytes for use in uses)
         self._kernels += 1
@@ -152,18 +156,40 @@ class ShadowDevice:
         return self._counted_ns - counted
 
     def _wait(self) -> None:
-        self._clock_seconds += self._new_ns() / 1e9
+        """Let the time of new work pass, after what the link does already."""
+        if taken_ns := self._new_ns():
+            begin_seconds = max(self._clock_seconds, self._link_seconds)
+            self._clock_seconds = self._link_seconds = begin_seconds + taken_ns / 1e9
+
+    def _ahead(self, name: str) -> int:
+        kept: Any = self._prefetcher.residency() or {}
+        return int(kept.get(name, 0))
+
+    def _wait_for_what_was_fetched_ahead(self) -> None:
+        """Wait for the link as far as this kernel uses what it brings; it comes in order of use."""
+        if not self._on_the_side:
+            return
+        used_bytes = self._ahead("ahead_used_bytes")
+        while self._on_the_side and self._on_the_side[0][0] < used_bytes:
+            _, done_seconds = self._on_the_side.popleft()
+            self._clock_seconds = max(self._clock_seconds, done_seconds)
 
     def _do_background_work(self) -> None:
+        if not self._announces:
+            return
+        fetched_bytes = self._ahead("fetched_ahead_bytes")
         self._prefetcher.run_pending()
-        self._background_ns += self._new_ns()
+        if taken_ns := self._new_ns():
+            begin_seconds = max(self._clock_seconds, self._link_seconds)
+            self._link_seconds = begin_seconds + taken_ns / 1e9
+            self._on_the_side.append((fetched_bytes, self._link_seconds))
 
     def statistics(self) -> ShadowStatistics:
         """Return what everything took until now."""
         counts = self.device.statistics()
         kept: Any = self._prefetcher.residency() or {}
         return ShadowStatistics(
-            seconds=self._clock_seconds + self._background_ns / 1e9,
+            seconds=self._clock_seconds,
             compute_seconds=self._compute_seconds,
             migration_seconds=counts["modelled_ns"] / 1e9,
             to_device_bytes=counts["host_to_device_bytes"],

@@ -18,8 +18,9 @@ class ShadowStatistics:
     Attributes
     ----------
     seconds : float
-        Modelled time: each kernel waits for what it faults in or asked for; what the budget moves
-        ahead of need hides behind the kernel beside it, as far as that is long enough.
+        Modelled time until the last kernel's end. A kernel waits for what it faults in or asked
+        for; what the budget moves ahead of need moves beside kernels, and waits for nobody but the
+        link, and only those wait for it that use it.
     compute_seconds : float
         That kernels take with everything on the card, see `Roofline`.
     migration_seconds : float

@@ -193,6 +193,22 @@ def test_past_the_edge_in_a_fresh_kernel_moves_less_and_drops_what_is_dead(
     assert "Warning" not in text
 
 
+def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
+    kernel_directory: Path,
+) -> None:
+    pytest.importorskip("transformers")
+    notebook = without_outputs("07_training.ipynb")
+
+    text = run(notebook, kernel_directory)
+
+    assert "0 B to the device, 0 B to the host" in shown_by(notebook, "def run(")
+    assert text.count("losses as where it fits: True") == 3
+    speedup = re.search(r"known order: ([\d.]+) times as fast as on-demand", text)
+    assert speedup is not None
+    assert float(speedup[1]) > 1.5
+    assert "Warning" not in text
+
+
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell("import rmm_uvm; rmm_uvm.reinitialize('2 apples')")]
