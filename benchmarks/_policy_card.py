@@ -33,12 +33,14 @@ MARGIN_BYTES = 2 * BLOCK_BYTES
 class Way:
     """How memory is kept on a card: by the kernel driver alone, or under a budget.
 
-    `budget` are arguments of `rmm_uvm.residency.Budget`; None for no budget.
+    `budget` are arguments of `rmm_uvm.residency.Budget`; None for no budget. `neighbours` is
+    whether the kernel driver brings what lies beside a page fault.
     """
 
     name: str
     budget: Mapping[str, Any] | None = None
     prefetch: str = "auto"
+    neighbours: bool = True
 
     @property
     def announces(self) -> bool:
@@ -150,7 +152,7 @@ class Card:
     def __post_init__(self) -> None:
         self.device = simulated_card(
             load_machine(self.machine),
-            DriverSettings(),
+            DriverSettings(prefetch=self.way.neighbours),
             self.device_bytes,
             None,
             kernels_take_time=False,

@@ -16,8 +16,12 @@ import pytest
 import rmm_uvm.torch
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.residency import Budget
+from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch import Roofline, recorded, simulated
+from rmm_uvm.torch.shadow_device import ShadowDevice
 from rmm_uvm.torch.shadow_program import Free, Given, Kernel, Make
+from rmm_uvm.torch.shadow_uses import Use
 
 torch = pytest.importorskip("torch")
 
@@ -262,10 +266,6 @@ def test_recording_replayed_takes_what_the_program_itself_took() -> None:
         again()
         again()
     took = shadow.statistics()
-    from rmm_uvm.residency import Budget
-    from rmm_uvm.simulator import load_machine
-    from rmm_uvm.torch.shadow_device import ShadowDevice
-
     card = ShadowDevice(16 * MIB, load_machine("h200-pcie5"), Budget(8 * MIB))
     program.replay(card)
     replayed = card.statistics()
@@ -273,6 +273,42 @@ def test_recording_replayed_takes_what_the_program_itself_took() -> None:
         assert getattr(replayed, name) == getattr(took, name), name
     assert program.peak_bytes == took.peak_bytes
     assert sum(isinstance(event, Free) for event in program.events) > 0
+
+
+def rounds_of(kernel_seconds: float, tensors: int = 12, rounds: int = 8) -> rmm_uvm.torch.Program:
+    """Return a program whose kernels write 4 MiB each, in the same order every round."""
+    program = rmm_uvm.torch.Program()
+    allocations = [program.allocate(4 * MIB) for _ in range(tensors)]
+    for number in range(rounds):
+        for one in allocations:
+            use = Use(one, 0, 4 * MIB, writes=True, fresh=number == 0)
+            program.kernel([use], kernel_seconds)
+        program.mark()
+    return program
+
+
+@pytest.mark.parametrize("kernel_seconds", [0.02, 0.0])
+def test_what_is_fetched_ahead_hides_behind_kernels_that_are_long_enough(
+    kernel_seconds: float,
+) -> None:
+    def waited_seconds(*, ahead: bool) -> float:
+        program = rounds_of(kernel_seconds)
+        budget = Budget(32 * MIB, ahead=ahead, ahead_bytes=8 * MIB)
+        card = ShadowDevice(44 * MIB, load_machine("h200-pcie5"), budget)
+        replay = program.replayer(card)
+        replay(0, program.marks[5])
+        before = card.statistics()
+        replay(program.marks[5], program.marks[6])
+        took = card.statistics().since(before)
+        assert took.hit_rate == 1.0 if ahead else took.hit_rate < 1.0
+        return took.seconds - took.compute_seconds
+
+    waited, waited_ahead = waited_seconds(ahead=False), waited_seconds(ahead=True)
+    assert waited > 1e-3
+    if kernel_seconds:
+        assert waited_ahead < 1e-6
+    else:
+        assert waited_ahead > 0.9 * waited  # nothing to hide it behind
 
 
 def test_recording_on_fake_tensors_is_that_of_real_ones() -> None:

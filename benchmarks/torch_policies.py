@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Training on cards that are too small: eviction policies side by side, on the simulated device.
+
+    python benchmarks/torch_policies.py [--json FILE] [--write] [--models NAME ...]
+
+A step of each model of `_torch_models.py` in full size is recorded on fake tensors, several times
+in a row, and done again on cards of its peak over 1.25 to 4 in every way of keeping memory there:
+true oversubscription. One steady step counts. Figures are modelled, the same at every run. Needs
+torch and transformers, and no GPU; two to four minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
+
+from _harness import exit_status, write_json
+from _policy_card import MACHINE, MARGIN_BYTES, Way, whole_blocks
+from _torch_ideal import least
+from _torch_policy_document import DOCUMENT, document_with
+
+from rmm_uvm.residency import Budget
+from rmm_uvm.simulator import DriverSettings, load_machine
+from rmm_uvm.torch import Program, Roofline, recorded
+from rmm_uvm.torch.shadow_device import ShadowDevice
+
+FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)
+ITERATIONS = 4
+COUNTED = 2  # the third: its order is known from the second, and what follows it is recorded
+IDEAL, ON_DEMAND, KNOWN = "ideal", "on-demand", "known order"
+WAYS = (
+    Way(ON_DEMAND, prefetch="never", neighbours=False),
+    Way("driver prefetch", prefetch="never"),
+    Way("correlation", {"policy": "correlation"}),
+    Way(KNOWN, {"policy": "repeat"}),
+    Way(f"{KNOWN}, ahead", {"policy": "repeat", "ahead": True}),
+)
+RESULT = Path(__file__).parent / "results" / "torch_policies.json"
+Row = Mapping[str, Any]
+
+
+def record(name: str, size: str = "full") -> Program:
+    """Return steps of a model's training, recorded without computing anything."""
+    import _torch_models
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        training = _torch_models.make(name, size, device="cpu")
+        with recorded(machine=MACHINE) as program:
+            for _ in range(ITERATIONS):
+                training.step()
+                program.mark()
+    return program
+
+
+def row(name: str, program: Program, factor: float, way: Way | None) -> dict[str, Any]:
+    """Return what the counted step took on one card in one way; None is the ideal."""
+    device_bytes = whole_blocks(program.peak_bytes / factor)
+    begin, end = program.marks[COUNTED - 1], program.marks[COUNTED]
+    what = {"model": name, "factor": factor, "device_bytes": device_bytes}
+    machine = load_machine(MACHINE)
+    if way is None:
+        bound = least(program, device_bytes, begin, end)
+        return {
+            **what,
+            "way": IDEAL,
+            "seconds": bound.seconds(machine),
+            "to_device_bytes": bound.to_device_bytes,
+            "to_host_bytes": bound.to_host_bytes,
+            "hit_rate": bound.present_bytes / max(bound.wanted_bytes, 1),
+        }
+    budget = None
+    if way.budget is not None:
+        budget = Budget(device_bytes - MARGIN_BYTES, **way.budget)
+    card = ShadowDevice(
+        device_bytes,
+        machine,
+        budget,
+        prefetch=way.prefetch,  # type: ignore[arg-type]
+        driver=DriverSettings(prefetch=way.neighbours),
+        pool_bytes=program.peak_bytes * 5 // 4,
+    )
+    replay = program.replayer(card)
+    replay(0, begin)
+    before = card.statistics()
+    replay(begin, end)
+    took = card.statistics().since(before)
+    return {
+        **what,
+        "way": way.name,
+        "seconds": took.seconds,
+        "to_device_bytes": took.to_device_bytes,
+        "to_host_bytes": took.to_host_bytes,
+        "hit_rate": took.hit_rate,
+    }
+
+
+def model_facts(program: Program) -> dict[str, Any]:
+    """Return what does not depend on the card."""
+    begin, end = program.marks[COUNTED - 1], program.marks[COUNTED]
+    used = [
+        sum(use.nbytes for use in event.uses)
+        for event in program.events[begin:end]
+        if hasattr(event, "uses")
+    ]
+    return {
+        "peak_bytes": program.peak_bytes,
+        "kernels": len(used),
+        "mean_used_bytes": sum(used) / len(used),
+        "most_used_bytes": max(used),
+        "compute_seconds": least(program, program.peak_bytes * 2, begin, end).compute_seconds,
+    }
+
+
+def slower_than_on_demand(rows: Sequence[Row]) -> list[list[Any]]:
+    """Return model and factor of the cards on which page faults are faster."""
+    seconds = {(one["model"], one["factor"], one["way"]): one["seconds"] for one in rows}
+    return [
+        [model, factor]
+        for (model, factor, way), taken in seconds.items()
+        if way == KNOWN and taken > seconds.get((model, factor, ON_DEMAND), math.inf)
+    ]
+
+
+def verdicts(rows: Sequence[Row], models: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
+    """Return what has to hold."""
+    seconds: dict[tuple[str, float], dict[str, float]] = {}
+    for one in rows:
+        seconds.setdefault((one["model"], one["factor"]), {})[one["way"]] = one["seconds"]
+    # A kernel that uses more than the card has is stalled in every way; what is fetched for its
+    # last part drives out the first.
+    fits = [
+        model
+        for model, factor in slower_than_on_demand(rows)
+        if models[model]["most_used_bytes"] <= models[model]["peak_bytes"] / factor
+    ]
+    return {
+        "known order is never slower than on-demand where every kernel fits on the card": not fits,
+        "nothing is faster than the ideal": all(
+            ways.get(IDEAL, math.inf) <= min(ways.values()) for ways in seconds.values()
+        ),
+        "every row is there": all(len(ways) == len(WAYS) + 1 for ways in seconds.values()),
+    }
+
+
+def main() -> int:
+    """Run everything; return 1 if a verdict is missed."""
+    import _torch_models
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
+    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
+    parser.add_argument("--models", nargs="+", choices=_torch_models.NAMES)
+    options = parser.parse_args()
+    names = options.models or _torch_models.NAMES
+    processes = multiprocessing.get_context("spawn")
+    with processes.Pool(min(2, os.cpu_count() or 1)) as pool:
+        parts = []
+        for name, part in zip(names, pool.imap(_rows_of_model, names), strict=True):
+            print(name, flush=True)
+            parts.append(part)
+    rows = [one for _, of_model in parts for one in of_model]
+    models = {name: facts for name, (facts, _) in zip(names, parts, strict=True)}
+    roofline = Roofline.of(load_machine(MACHINE))
+    result = {
+        **{"machine": MACHINE, "margin_bytes": MARGIN_BYTES, "iterations": ITERATIONS},
+        "counted": COUNTED + 1,
+        "roofline": vars(roofline),
+        "models": models,
+        "rows": rows,
+        "slower_than_on_demand": slower_than_on_demand(rows),
+        "verdicts": verdicts(rows, models),
+    }
+    write_json(options.json, "torch_policies", result)
+    if options.write:
+        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), result))
+    return exit_status(result["verdicts"])
+
+
+def _rows_of_model(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    program = record(name)
+    rows = [row(name, program, factor, way) for factor in FACTORS for way in (*WAYS, None)]
+    return model_facts(program), rows
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
