@@ -78,6 +78,17 @@ def test_full_models_on_fake_tensors_have_their_published_size(models: Any, name
     assert round(millions, 1) == PARAMETERS[name]
 
 
+def test_16_bits_take_less_memory_than_32(models: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    peaks = []
+    for dtype in ("fp32", "bf16"):
+        with FakeTensorMode(), recorded() as program:
+            models.make("bert", "small", batch=64, dtype=dtype, device="cpu").step()
+        peaks.append(program.peak_bytes)
+    assert peaks[1] < peaks[0]
+
+
 def test_full_step_on_fake_tensors_is_recorded_without_taking_memory(models: Any) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -15,6 +15,7 @@ import pytest
 
 import rmm_uvm.torch
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.planner.replaying import replay
 from rmm_uvm.planner.workload import load_workload
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
@@ -214,6 +215,17 @@ def test_exception_in_the_middle_of_a_step_leaves_nothing_allocated() -> None:
         assert shadow.statistics().live_bytes == before
 
 
+def test_pool_that_cannot_grow_raises_in_the_operator_and_is_usable_afterwards() -> None:
+    with simulated("16MiB") as shadow:
+        kept = torch.ones(MIB)
+        shadow.memory.device.fail_call("allocate_managed", "out_of_memory")
+        with pytest.raises(MemoryError):
+            torch.ones(8 * MIB)
+        assert shadow.statistics().live_bytes == 4 * MIB
+        assert int((kept + torch.ones(8 * MIB)[:MIB]).sum()) == 2 * MIB
+        assert shadow.statistics().live_bytes == 4 * MIB
+
+
 def test_exception_that_leaves_the_context_ends_shadowing() -> None:
     def fail() -> None:
         with simulated("64MiB") as shadow:
@@ -295,10 +307,10 @@ def test_what_is_fetched_ahead_hides_behind_kernels_that_are_long_enough(
         program = rounds_of(kernel_seconds)
         budget = Budget(32 * MIB, ahead=ahead, ahead_bytes=8 * MIB)
         card = ShadowDevice(44 * MIB, load_machine("h200-pcie5"), budget)
-        replay = program.replayer(card)
-        replay(0, program.marks[5])
+        go_on = program.replayer(card)
+        go_on(0, program.marks[5])
         before = card.statistics()
-        replay(program.marks[5], program.marks[6])
+        go_on(program.marks[5], program.marks[6])
         took = card.statistics().since(before)
         assert took.hit_rate == 1.0 if ahead else took.hit_rate < 1.0
         return took.seconds - took.compute_seconds
@@ -338,6 +350,12 @@ def test_trace_of_a_step_can_be_planned_with(tmp_path: Path) -> None:
     assert workload.peak_live_bytes == took.peak_bytes
     assert not workload.touches_assumed
     assert workload.cut_off == ""
+    roomy, small = (
+        replay(workload, load_machine("h200-pcie5"), device_bytes=size)
+        for size in ("64MiB", "16MiB")
+    )
+    assert roomy.to_host_bytes == 0
+    assert small.to_host_bytes > 0
 
 
 def test_existing_trace_is_not_written_over(tmp_path: Path) -> None:
