@@ -9,6 +9,8 @@ from the step itself, without a change to the model. See docs/training.md.
 `simulated` runs a program on a simulated device, without a GPU, and `recorded` keeps what it does
 with memory.
 
+`ManagedEmbedding` and `ManagedEmbeddingBag` are tables larger than the GPU. See docs/embeddings.md.
+
 Needs the extra ``torch``.
 """
 
@@ -23,6 +25,7 @@ except ImportError as error:
         "rmm_uvm.torch needs PyTorch, which is not installed: pip install 'rmm-uvm[torch]'"
     ) from error
 
+from rmm_uvm.torch.embedding import ManagedEmbedding, ManagedEmbeddingBag
 from rmm_uvm.torch.memory import TorchMemory, install, installed_memory, managed
 from rmm_uvm.torch.shadow import Shadow, simulated
 from rmm_uvm.torch.shadow_program import Program, recorded
@@ -30,6 +33,8 @@ from rmm_uvm.torch.shadow_roofline import Roofline
 from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
 __all__ = [
+    "ManagedEmbedding",
+    "ManagedEmbeddingBag",
     "Program",
     "Roofline",
     "Shadow",

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which blocks of a table stay on the device: the ones that are looked up most.
+
+Covers the choice, which is a pure function, and how much room there is. Moving them is
+`rmm_uvm.torch.row_memory`.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory, runs_of
+
+__all__ = ["allowed_bytes", "become", "chosen"]
+
+_STAY_FACTOR = 1.25  # a newcomer has to be so much hotter: moving costs as much as many reads
+_FREE_FRACTION = 0.75  # of free device memory, where no budget says what a table may take
+_BUDGET_FRACTION = 15 / 16  # of a budget: others need to come and go
+
+
+def chosen(
+    heat: torch.Tensor, hot: set[int], room_blocks: int, most_moves: int | None = None
+) -> set[int]:
+    """Return the blocks that shall be on the device.
+
+    Parameters
+    ----------
+    heat : torch.Tensor
+        Lookups of each block, decayed; on the host.
+    hot : set of int
+        Blocks that are there now.
+    room_blocks : int
+        Most blocks that may be there.
+    most_moves : int, optional
+        Most blocks that come in one go; by default all.
+
+    Examples
+    --------
+    >>> import torch
+    >>> chosen(torch.tensor([5.0, 0.0, 9.0, 5.5]), {0}, room_blocks=2)
+    {0, 2}
+    """
+    if room_blocks <= 0:
+        return set()
+    if room_blocks >= heat.numel() and most_moves is None:
+        return set(range(heat.numel()))  # all fit, also what was never looked up
+    room_blocks = min(room_blocks, heat.numel())
+    score = heat.double().clone()
+    if hot:
+        score[torch.tensor(sorted(hot))] *= _STAY_FACTOR
+    found = torch.topk(score, room_blocks)
+    best = [
+        block
+        for block, value in zip(found.indices.tolist(), found.values.tolist(), strict=True)
+        if value > 0 or block in hot
+    ]
+    coming = [block for block in best if block not in hot][:most_moves]
+    staying = sorted(hot, key=lambda block: -float(score[block]))
+    return {*staying[: room_blocks - len(coming)], *coming}
+
+
+def become(memory: RowMemory, wanted: set[int]) -> int:
+    """Have exactly these blocks on the device; return the bytes that were told to move."""
+    leaving, coming = memory.pinned - wanted, wanted - memory.pinned
+    for block, count in runs_of(leaving):
+        memory.cool(block, count)
+    for block, count in runs_of(coming):
+        memory.warm(block, count)
+    return (len(leaving) + len(coming)) * BLOCK_BYTES
+
+
+def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
+    """Return how much of a table may be on the device, where the user did not say.
+
+    What a budget, or free device memory without one, has left for tables, shared by size.
+
+    Parameters
+    ----------
+    memory : RowMemory
+        Of the table.
+    neighbour_bytes : int
+        Size of the other tables of the same pool, with whom it is shared.
+    """
+    kept = memory.pool.managed_mr.prefetcher.residency()
+    if kept is not None:
+        room: float = kept["budget_bytes"] * _BUDGET_FRACTION
+    else:
+        free_bytes, _ = memory.driver.memory()
+        room = (free_bytes + len(memory.pinned) * BLOCK_BYTES) * _FREE_FRACTION
+    share = memory.nbytes / (memory.nbytes + neighbour_bytes)
+    most_bytes = int(room * share)
+    return min(most_bytes, int(memory.blocks) * BLOCK_BYTES)
