@@ -15,7 +15,7 @@ from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory, runs_of
 __all__ = ["allowed_bytes", "become", "chosen"]
 
 _STAY_FACTOR = 1.25  # a newcomer has to be so much hotter: moving costs as much as many reads
-_FREE_FRACTION = 0.75  # of free device memory, where no budget says what a table may take
+_FREE_FRACTION = 0.75  # of what the pool and others leave free, where there is no budget
 _BUDGET_FRACTION = 15 / 16  # of a budget: others need to come and go
 
 
@@ -86,8 +86,12 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
     if kept is not None:
         room: float = kept["budget_bytes"] * _BUDGET_FRACTION
     else:
-        free_bytes, _ = memory.driver.memory()
-        room = (free_bytes + len(memory.pinned) * BLOCK_BYTES) * _FREE_FRACTION
+        # What the pool holds is taken from what is free, though most of it may leave.
+        free_bytes, total_bytes = memory.driver.memory()
+        slab_bytes = memory.pool.managed_mr.slab_bytes
+        tables_bytes = memory.nbytes + neighbour_bytes
+        others_bytes = max(memory.pool.get_allocated_bytes() - tables_bytes, 0)
+        room = max(min(free_bytes + slab_bytes, total_bytes) - others_bytes, 0) * _FREE_FRACTION
     share = memory.nbytes / (memory.nbytes + neighbour_bytes)
     most_bytes = int(room * share)
     return min(most_bytes, int(memory.blocks) * BLOCK_BYTES)

@@ -76,15 +76,18 @@ class RowMemory:
         self.row_bytes = row_items * dtype.itemsize
         self.nbytes = num_rows * self.row_bytes
         self.blocks = -(-self.nbytes // BLOCK_BYTES)
+        prefetcher = self.pool.managed_mr.prefetcher
+        too_large = _requests_too_large(prefetcher)
         with current_device(self.driver):
             # A block more: the table begins where a block does, and shares none with others.
             buffer = rmm.DeviceBuffer(size=(self.blocks + 1) * BLOCK_BYTES, mr=mr)
+        if too_large == 0 and _requests_too_large(prefetcher):
+            # It is larger than the budget on purpose, and not left to page faults.
+            prefetcher.too_large_told = True
         self.address = -(-buffer.ptr // BLOCK_BYTES) * BLOCK_BYTES
         self.advice_refused = ""
         self.pinned: set[int] = set()
-        release = weakref.finalize(
-            self, _release, self.pool.managed_mr.prefetcher, self.address, self.pinned, buffer
-        )
+        release = weakref.finalize(self, _release, prefetcher, self.address, self.pinned, buffer)
         release.atexit = False  # the process gives everything back, and CUDA may have ended
         self._mapped = False
 
@@ -211,6 +214,11 @@ def runs_of(numbers: set[int]) -> Iterator[tuple[int, int]]:
         first, length = number, 1
     if length:
         yield first, length
+
+
+def _requests_too_large(prefetcher: Prefetcher) -> int:
+    kept = prefetcher.residency()
+    return 0 if kept is None else kept["too_large"]
 
 
 def _unpin(prefetcher: Prefetcher, address: int, pinned: set[int], block: int, count: int) -> None:
