@@ -13,6 +13,7 @@ from rmm_uvm.torch.row_memory import BLOCK_BYTES
 
 __all__ = ["LookupCounts"]
 
+_MOST_OF_BATCH = 1 << 16  # consecutive lookups, from another place each time
 _DECAY = 0.5  # of what was counted before, at each look: what was hot some looks ago is forgotten
 
 
@@ -41,19 +42,28 @@ class LookupCounts:
         self.of_ids = torch.zeros(num_rows, dtype=torch.int32, device=device) if by_row else None
         self._resident = torch.zeros(blocks, dtype=torch.bool, device=device)
         self._totals = torch.zeros(2, dtype=torch.int64, device=device)  # lookups, hits
+        self._turn = 0
         self._copy: torch.Tensor | None = None
         self._copied: torch.cuda.Event | None = None
 
     def add(self, ids: torch.Tensor, rows: torch.Tensor) -> None:
-        """Count the lookups of one batch: ids, and the rows that they are in."""
-        blocks = self.blocks_of(rows)
+        """Count the lookups of one batch: ids, and the rows that they are in.
+
+        All ids are counted, as hot ids are many. Blocks are few, and much the same ones: counting
+        them takes turns at the same addresses, so a part of the batch stands for it.
+        """
         if self.of_ids is not None:
             one = torch.ones(1, dtype=torch.int32, device=ids.device)
             self.of_ids.index_add_(0, ids.reshape(-1), one.expand(ids.numel()))
-        self.heat.index_add_(0, blocks, torch.ones(1, device=ids.device).expand(ids.numel()))
-        hits = self._resident.index_select(0, blocks).sum()
-        self._totals[0] += ids.numel()
-        self._totals[1] += hits
+        total = rows.numel()
+        part = min(total, _MOST_OF_BATCH)
+        first = self._turn * _MOST_OF_BATCH % (total - part + 1)
+        self._turn += 1
+        blocks = self.blocks_of(rows.reshape(-1)[first : first + part])
+        weight = torch.full((1,), total / part, device=ids.device)
+        self.heat.index_add_(0, blocks, weight.expand(part))
+        self._totals[0] += part
+        self._totals[1] += self._resident.index_select(0, blocks).sum()
 
     def blocks_of(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the block that each row begins in."""

@@ -20,7 +20,7 @@ from rmm_uvm.pools import managed_pool
 from rmm_uvm.torch.hit_statistics import HitStatistics
 from rmm_uvm.torch.row_memory import BLOCK_BYTES
 from rmm_uvm.torch.row_optimizers import check_has, follow, state_by_row
-from rmm_uvm.torch.row_table import RowTable
+from rmm_uvm.torch.row_table import RowTable, checked_batches
 from rmm_uvm.units import parse_bytes
 
 __all__ = ["ManagedModule", "table_for"]
@@ -126,6 +126,15 @@ class ManagedModule(torch.nn.Module):
         Waits for the device. Thread-safe.
         """
         return self._table.statistics()
+
+    @property
+    def sample_every(self) -> int:
+        """Of so many batches one is counted. Set it to 1 to learn an order from fewer batches."""
+        return self._table.sample_every
+
+    @sample_every.setter
+    def sample_every(self, batches: int) -> None:
+        self._table.sample_every = checked_batches("sample_every", batches)
 
     def reset_statistics(self) -> None:
         """Begin the statistics anew; what was learnt, and where rows are, stays."""

@@ -22,7 +22,7 @@ from rmm_uvm.torch.lookup_counts import LookupCounts
 from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory
 from rmm_uvm.torch.row_order import RowOrder, exchange_places, exchanged_rows
 
-__all__ = ["RowTable"]
+__all__ = ["RowTable", "checked_batches"]
 
 _EAGER_BATCHES = 8  # all of these are counted, so that the first choice has something to go by
 _MOST_MOVES = 512  # blocks that come in one go: at 25 GB/s a batch waits 40 ms at most
@@ -74,11 +74,8 @@ class RowTable:
         place_every: int,
         count_ids: bool,
     ) -> None:
-        for name, value in {"sample_every": sample_every, "place_every": place_every}.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ConfigurationError(
-                    f"{name}={shown(value)}: expected a number of batches, > 0"
-                )
+        checked_batches("sample_every", sample_every)
+        checked_batches("place_every", place_every)
         self.memory = RowMemory(num_rows, row_items, dtype, mr)
         self.tensor = self.memory.tensor()
         self.hot_bytes = hot_bytes
@@ -211,3 +208,16 @@ class RowTable:
         self.counts.set_resident(self.memory.pinned)
         self._moved_bytes += moved_bytes
         return moved_bytes
+
+
+def checked_batches(name: str, value: object) -> int:
+    """Return a number of batches that can be one.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no whole number, or below 1.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigurationError(f"{name}={shown(value)}: expected a number of batches, > 0")
+    return value

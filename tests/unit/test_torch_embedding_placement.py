@@ -135,6 +135,17 @@ def test_counts_of_blocks_and_ids_are_exact_and_decay() -> None:
     assert counts.look() is None  # it was given
 
 
+def test_part_of_a_large_batch_stands_for_its_blocks_and_all_its_ids_are_counted() -> None:
+    counts = LookupCounts(4, BLOCK_BYTES, 4, torch.device("cpu"), by_row=True)
+    ids = torch.tensor([1, 3]).repeat(1 << 17)
+    for _ in range(4):
+        counts.add(ids, ids)
+    assert counts.heat.tolist() == [0, 1 << 19, 0, 1 << 19]
+    assert counts.of_ids is not None
+    assert counts.of_ids.tolist() == [0, 1 << 19, 0, 1 << 19]
+    assert counts.totals() == (4 << 16, 0)
+
+
 # --- on a simulated device ---------------------------------------------------------------------
 
 
@@ -240,6 +251,17 @@ def test_reorder_puts_ids_that_are_spread_over_all_blocks_together() -> None:
     assert torch.equal(table(hot_ids), before[hot_ids])
     assert table.hit_statistics().hit_fraction == 1.0
     assert torch.equal(table.state_dict()["weight"], before)
+
+
+def test_sample_every_that_is_set_holds_from_then_on_and_a_bad_one_is_refused() -> None:
+    table, _ = made(hot_bytes=4 * MIB)
+    look_up(table, 5, batches=10)
+    assert table.hit_statistics().sampled_lookups == 8 * 40
+    table.sample_every = 1
+    look_up(table, 5, batches=10)
+    assert table.hit_statistics().sampled_lookups == 18 * 40
+    with pytest.raises(rmm_uvm.errors.ConfigurationError, match="sample_every=0: expected"):
+        table.sample_every = 0
 
 
 def test_reorder_without_counts_of_ids_is_refused() -> None:
