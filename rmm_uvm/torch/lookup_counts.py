@@ -95,6 +95,7 @@ class LookupCounts:
 
     def recount(self, row_of: torch.Tensor) -> None:
         """Count the blocks' heat anew from that of the ids, whose rows have changed."""
+        self._copy = self._copied = None  # what is under way is of the old rows
         if self.of_ids is None:
             return
         self.heat.zero_()

@@ -209,6 +209,30 @@ def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
     assert "Warning" not in text
 
 
+def test_recommender_in_a_fresh_kernel_hits_more_once_hot_rows_are_together(
+    kernel_directory: Path,
+) -> None:
+    notebook = without_outputs("08_recommender.ipynb")
+
+    text = run(notebook, kernel_directory)
+
+    spread = shown_by(notebook, 'device = rmm_uvm.simulated_device("64MiB")')
+    together = shown_by(notebook, "rows.zero_grad()")
+    hits = [float(re.findall(r"hits ([0-9.]+)%", shown)[0]) for shown in (spread, together)]
+    assert hits[1] > 2 * hits[0]
+    assert "same numbers: True" in together
+    first, last = re.findall(r"loss ([0-9.]+), then ([0-9.]+)", spread)[0]
+    assert float(last) < float(first)
+    moved = rows_of(shown_by(notebook, "def moved_by("), "plain managed memory", "ours")
+    assert moved["plain managed memory"][-1] > 1000
+    assert moved["ours"] == [0, 0, 0]
+    assert "theirs with our rows: True" in text
+    assert "ours with theirs:     True" in text
+    assert "OutOfRangeError: index 131072 is out of range" in text
+    assert "is no managed pool of rmm_uvm" in text
+    assert "Warning" not in text
+
+
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell("import rmm_uvm; rmm_uvm.reinitialize('2 apples')")]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark of embeddings runs on a simulated device, and tells a wrong way from a right one."""
+"""The benchmark of embeddings runs on a simulated device, and finds a way that is wrong."""
 
 from __future__ import annotations
 

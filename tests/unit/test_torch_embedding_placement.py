@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -117,6 +118,24 @@ def test_hottest_ids_are_in_the_first_rows_once_rows_have_changed_places(
         counts = counts[::-1]
 
 
+def test_shares_of_a_hashed_zipf_table_are_those_of_the_document() -> None:
+    rows, rows_of_block, piece = 1 << 25, 8192, 1 << 22
+    heat = torch.zeros(rows // rows_of_block, dtype=torch.float64)
+    in_order = torch.zeros_like(heat)
+    for first in range(0, rows, piece):
+        rank = torch.arange(first, first + piece)
+        share = (rank + 1).double() ** -1.05
+        heat.index_add_(0, rank * 2_654_435_761 % rows // rows_of_block, share)
+        in_order.index_add_(0, rank // rows_of_block, share)
+    quarter = heat.numel() // 4
+    hashed, ordered = (
+        float(one.topk(quarter).values.sum() / one.sum()) for one in (heat, in_order)
+    )
+    text = (Path(__file__).parents[2] / "docs" / "embeddings.md").read_text()
+    assert f"takes {ordered:.0%}".replace("%", " %") in text
+    assert f"Hashed, it takes {hashed:.0%}".replace("%", " %") in text
+
+
 def test_counts_of_blocks_and_ids_are_exact_and_decay() -> None:
     counts = LookupCounts(10, BLOCK_BYTES // 2, 5, torch.device("cpu"), by_row=True)
     ids = torch.tensor([[0, 1, 1], [9, 2, 2]])
@@ -133,6 +152,10 @@ def test_counts_of_blocks_and_ids_are_exact_and_decay() -> None:
     assert seen.tolist() == [3, 2, 0, 0, 1]
     assert counts.heat.tolist() == [1.5, 1, 0, 0, 0.5]
     assert counts.look() is None  # it was given
+    counts.begin_look()
+    counts.recount(torch.tensor([8, 9, 2, 3, 4, 5, 6, 7, 0, 1]))
+    assert counts.look() is None  # it was of the rows before
+    assert counts.heat.tolist() == [1, 2, 0, 0, 3]
 
 
 def test_part_of_a_large_batch_stands_for_its_blocks_and_all_its_ids_are_counted() -> None:
