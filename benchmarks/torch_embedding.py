@@ -40,11 +40,11 @@ import rmm_uvm
 
 LARGE = Sizes(1 << 25, 64, 65536, 26, 2 << 30)
 SMALL = Sizes(1 << 17, 64, 512, 8, 8 << 20)
-BATCHES = {"ours": 20, "ours, not reordered": 10, "plain": 3, "host table": 3, "resident": 20}
+BATCHES = {"ours": 20, "ours, not reordered": 10, "plain": 2, "host table": 3, "resident": 20}
 LEARNING_BATCHES, WARM_UPS = 200, 2
 PLAIN_BOUND, RESIDENT_BOUND = 5.0, 0.5
 TOLERANCE = 1e-3
-STEPS = 4  # of training that every way does, for the same rows; some do more afterwards
+STEPS = 2  # of training that every way does, for the same rows; some do more afterwards
 
 
 def synchronize(device: torch.device) -> None:
@@ -68,7 +68,7 @@ def seconds_of(
 
 
 def measured(
-    name: str, table: Table, sizes: Sizes, device: torch.device
+    name: str, table: Table, sizes: Sizes, device: torch.device, driver: Any
 ) -> tuple[dict[str, Any], torch.Tensor]:
     """Return a row, and what some bags are after the steps that every way does."""
     for step in range(STEPS):
@@ -79,11 +79,13 @@ def measured(
     table.prepare(probe)
     result = table.infer(probe)[:4096].cpu()
     batches = [batch_of(sizes, 200 + n, device) for n in range(BATCHES[name] + WARM_UPS)]
-    row = {
-        "way": name,
-        "infer_seconds": seconds_of(table, table.infer, batches),
-        "train_seconds": seconds_of(table, table.train, batches),
-    }
+    row: dict[str, Any] = {"way": name}
+    for what, act in {"infer": table.infer, "train": table.train}.items():
+        before = driver.migrated_bytes()
+        row[f"{what}_seconds"] = seconds_of(table, act, batches)
+        after = driver.migrated_bytes()
+        moved = [(b - a) // len(batches) for a, b in zip(before, after, strict=True)]
+        row[f"{what}_to_device_bytes"], row[f"{what}_to_host_bytes"] = moved  # of a batch
     return row, result
 
 
@@ -107,7 +109,7 @@ def compared(sizes: Sizes, driver: Any, device: torch.device, batches: int) -> d
     results: dict[str, torch.Tensor] = {}
 
     def take(name: str, table: Table) -> dict[str, Any]:
-        row, results[name] = measured(name, table, sizes, device)
+        row, results[name] = measured(name, table, sizes, device, driver)
         rows.append(row)
         print(
             f"{name:20} {row['infer_seconds'] * 1e3:9.2f} ms inference, "
@@ -129,9 +131,7 @@ def compared(sizes: Sizes, driver: Any, device: torch.device, batches: int) -> d
                 ours.infer(batch_of(sizes, 10_000 + number, device))
             ours.module.place()
         ours.module.reset_statistics()
-        before = driver.migrated_bytes()
         row = take(name, ours)
-        after = driver.migrated_bytes()
         hits = ours.module.hit_statistics()
         print(hits, flush=True)
         row |= {
@@ -139,7 +139,6 @@ def compared(sizes: Sizes, driver: Any, device: torch.device, batches: int) -> d
             "hit_fraction": hits.hit_fraction,
             "link_bytes_estimated": hits.link_bytes,
             "hot_bytes": hits.hot_bytes,
-            "migrated_bytes": [b - a for a, b in zip(before, after, strict=True)],
             "reason": hits.reason,
         }
         del ours
