@@ -12,7 +12,7 @@ import torch
 
 from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory, runs_of
 
-__all__ = ["allowed_bytes", "become", "chosen"]
+__all__ = ["allowed_bytes", "become", "chosen", "most_pinned_bytes"]
 
 _STAY_FACTOR = 1.25  # a newcomer has to be so much hotter: moving costs as much as many reads
 _FREE_FRACTION = 0.75  # of what the pool and others leave free, where there is no budget
@@ -82,9 +82,8 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
     neighbour_bytes : int
         Size of the other tables of the same pool, with whom it is shared.
     """
-    kept = memory.pool.managed_mr.prefetcher.residency()
-    if kept is not None:
-        room: float = kept["budget_bytes"] * _BUDGET_FRACTION
+    if memory.pool.managed_mr.prefetcher.keeps_budget:
+        room: float = most_pinned_bytes(memory)
     else:
         # What the pool holds is taken from what is free, though most of it may leave.
         free_bytes, total_bytes = memory.driver.memory()
@@ -95,3 +94,11 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
     share = memory.nbytes / (memory.nbytes + neighbour_bytes)
     most_bytes = int(room * share)
     return min(most_bytes, int(memory.blocks) * BLOCK_BYTES)
+
+
+def most_pinned_bytes(memory: RowMemory) -> int:
+    """Return how much a table may pin, whatever the user says: what is pinned binds no budget."""
+    kept = memory.pool.managed_mr.prefetcher.residency()
+    if kept is None:
+        return int(memory.blocks) * BLOCK_BYTES
+    return int(kept["budget_bytes"] * _BUDGET_FRACTION)

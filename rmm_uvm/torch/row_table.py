@@ -17,7 +17,7 @@ import torch
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 from rmm_uvm.torch.hit_statistics import HitStatistics
-from rmm_uvm.torch.hot_blocks import allowed_bytes, become, chosen
+from rmm_uvm.torch.hot_blocks import allowed_bytes, become, chosen, most_pinned_bytes
 from rmm_uvm.torch.lookup_counts import LookupCounts
 from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory
 from rmm_uvm.torch.row_order import RowOrder, exchange_places, exchanged_rows
@@ -120,7 +120,7 @@ class RowTable:
     def allowed_bytes(self) -> int:
         """Return how much of the table may be on the device, now."""
         if self.hot_bytes is not None:
-            return self.hot_bytes
+            return min(self.hot_bytes, most_pinned_bytes(self.memory))
         pool = self.memory.pool
         others = [one for one in _tables if one is not self and one.memory.pool is pool]
         return allowed_bytes(self.memory, sum(one.memory.nbytes for one in others))

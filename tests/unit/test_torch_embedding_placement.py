@@ -217,6 +217,18 @@ def test_default_is_what_the_budget_allows_shared_by_the_tables_of_the_pool() ->
     assert table._table.allowed_bytes() == 15 * MIB
 
 
+def test_hot_bytes_past_the_budget_pin_no_more_than_the_budget_has() -> None:
+    table, device = made(hot_bytes=14 * MIB)
+    look_up(table, *range(8), batches=8)
+    assert on_device(table, device) == [0, 1, 2]
+    counts = table._table.memory.pool.managed_mr.prefetcher.residency()
+    assert counts["pinned_bytes"] == 6 * MIB
+    assert counts["over_budget"] == 0
+    free, device = made(budget=None, hot_bytes=14 * MIB)  # the twin
+    look_up(free, *range(8), batches=8)
+    assert on_device(free, device) == [0, 1, 2, 3, 4, 5, 6]
+
+
 def test_table_that_fits_is_on_the_device_at_once() -> None:
     table, device = made(3, budget=None)
     assert on_device(table, device) == [0, 1, 2]
