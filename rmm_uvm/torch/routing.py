@@ -21,7 +21,7 @@ from rmm_uvm.torch.streams import watch_streams
 __all__ = ["Routing", "check_torch"]
 
 _NEEDED = ("_cuda_beginAllocateToPool", "_cuda_endAllocateToPool", "_cuda_releasePool")
-_LEAST_VERSION = (2, 8)
+_LEAST_VERSION = (2, 9)
 _allocators: list[Any] = []  # torch calls into it until the process ends
 
 
@@ -46,7 +46,7 @@ def check_torch() -> None:
     missing = [name for name in _NEEDED if not hasattr(torch._C, name)]
     if missing:
         raise AvailabilityError(
-            f"torch {torch.__version__} has no {missing[0]}: rmm-uvm knows 2.8 to 2.13"
+            f"torch {torch.__version__} has no {missing[0]}: rmm-uvm knows 2.9 to 2.13"
         )
     if torch.cuda.memory.get_allocator_backend() != "native":
         raise AvailabilityError(

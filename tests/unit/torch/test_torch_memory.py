@@ -252,7 +252,7 @@ def test_torch_that_sees_no_gpu_is_told_of_the_simulated_one() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("__version__", "2.7.1+cu128", "is too old"),
+        ("__version__", "2.8.1+cu128", "is too old"),
         ("_C._cuda_beginAllocateToPool", None, "has no _cuda_beginAllocateToPool"),
     ],
 )
