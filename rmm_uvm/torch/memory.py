@@ -214,7 +214,7 @@ def install(
         if budget is not None and eager is not None:
             budget = dataclasses.replace(budget, ahead=eager)
         managed_mr = ManagedMemoryResource(driver, budget=budget)
-    elif not (device_budget is eviction is eager is None):
+    elif device_budget is not None or eviction is not None or eager is not None:
         raise ConfigurationError(
             f"torch shares the budget of the managed pool on device {ordinal}: give device_budget, "
             "eviction and eager to whoever made that"

@@ -230,24 +230,33 @@ void residency_manager::hold(ledger_view& view, range_list wanted, int by)
   }
 }
 
-/** @brief A request larger than the budget: one range after the other, as far as each fits. */
+/**
+ * @brief A request larger than the budget: the ranges that fit together, the first ones first.
+ *
+ * The others would drive out what the same work is about to use: they are left to page faults.
+ */
 void residency_manager::bring_in_parts(range_list wanted,
                                        memory_range allocation,
                                        stream_handle stream,
                                        reason why)
 {
-  if (wanted.size() > 1) {
-    for (auto const& range : wanted) {
-      bring({&range, 1}, allocation, stream, why);
+  std::vector<memory_range> together;
+  std::size_t together_bytes = 0;
+  for (auto const& range : wanted) {
+    auto const bytes = va_block_ceil(range.end()) - va_block_floor(range.address);
+    if (together_bytes + bytes <= settings_.budget_bytes) {
+      together.push_back(range);
+      together_bytes += bytes;
+      continue;
     }
-    return;
+    if (bytes > settings_.budget_bytes) {
+      ledger_view const view{ledger_};
+      ++counts_.too_large;
+      counts_.too_large_bytes = std::max(counts_.too_large_bytes, range.bytes);
+    }
+    await_discards(range);
   }
-  {
-    ledger_view const view{ledger_};
-    ++counts_.too_large;
-    counts_.too_large_bytes = std::max(counts_.too_large_bytes, wanted.front().bytes);
-  }
-  await_discards(wanted.front());
+  if (together.size() < wanted.size()) { bring(together, allocation, stream, why); }
 }
 
 void residency_manager::await_discards(memory_range range) noexcept

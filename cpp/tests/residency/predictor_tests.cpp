@@ -63,8 +63,8 @@ TEST(RepeatPredictor, ThirdIterationIsForeseenToTheUse)
   load(predictor);
   iterate(predictor);
   iterate(predictor);
-  // Each is used again one iteration later, but the second in this one, and what is freed never.
-  EXPECT_EQ(iterate(predictor), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, no_use}));
+  // Each is used again one iteration later, but the second in this one, and the last is freed at once.
+  EXPECT_EQ(iterate(predictor), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, 1}));
   EXPECT_EQ(predictor.score().predicted, 8U);
 }
 
@@ -74,11 +74,38 @@ TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
   load(predictor);
   iterate(predictor, 20);
   iterate(predictor, 40);
-  EXPECT_EQ(iterate(predictor, 60), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, no_use}));
+  EXPECT_EQ(iterate(predictor, 60), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, 1}));
   auto const next = predictor.upcoming(blocks(1000));
   ASSERT_FALSE(next.empty());
   EXPECT_EQ(next.front().range, at(0, 4));
   EXPECT_EQ(next.front().ahead, 1U);
+}
+
+/** @brief What is foreseen for an allocation that is freed so many uses of others later. */
+[[nodiscard]] use_tick foreseen_for_one_that_lasts(std::size_t uses)
+{
+  repeat_predictor predictor;
+  load(predictor);
+  auto found = never_used;
+  for (int round = 0; round < 3; ++round) {
+    found = predictor.observe(allocation(20, 3));
+    for (std::size_t use_number = 0; use_number < uses; ++use_number) {
+      static_cast<void>(predictor.observe(use(use_number % 4 * 4, 4)));
+    }
+    predictor.forget(at(20).address);
+  }
+  return found;
+}
+
+TEST(RepeatPredictor, MemoryThatIsFreedSoonIsTakenToBeUsedUntilThen)
+{
+  EXPECT_EQ(foreseen_for_one_that_lasts(5), 5U);
+  EXPECT_EQ(foreseen_for_one_that_lasts(32), 32U);
+}
+
+TEST(RepeatPredictor, MemoryThatIsFreedLateAndNotUsedAgainIsNotExpected)
+{
+  EXPECT_EQ(foreseen_for_one_that_lasts(33), no_use);
 }
 
 TEST(RepeatPredictor, GoingRoundEqualPiecesIsForeseenPieceByPiece)

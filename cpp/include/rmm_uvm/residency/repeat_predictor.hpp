@@ -42,6 +42,7 @@ class repeat_predictor final : public use_predictor {
     std::size_t before{none};  // position of the allocation's use before this one
     std::size_t after{none};   // and of the next
     bool freed{false};         // the allocation was gone before it was used again
+    std::size_t lasted{0};     // if so, how many uses later
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
