@@ -29,9 +29,12 @@ def extents_of(tensors: Iterable[torch.Tensor | None]) -> list[Extent]:
     for tensor in tensors:
         if tensor is None or not tensor.is_cuda or tensor.layout not in _DENSE:
             continue
-        storage = tensor.untyped_storage()
-        nbytes = storage.nbytes()
-        if nbytes > SMALL_BYTES:
-            address = storage.data_ptr()
+        try:
+            storage = tensor.untyped_storage()
+            nbytes = storage.nbytes()
+            address = storage.data_ptr() if nbytes > SMALL_BYTES else 0
+        except (RuntimeError, NotImplementedError):
+            continue  # a tensor that stands for others: of torch.func, sharded, or without data
+        if address:
             found.append((address, nbytes, address))
     return found

@@ -9,7 +9,9 @@ announce memory and hand back what they were given.
 
 from __future__ import annotations
 
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -20,6 +22,8 @@ from torch.optim.optimizer import (
 )
 
 from rmm_uvm.torch.extents import Extent, extents_of
+from rmm_uvm.torch.module_calls import ModuleCalls
+from rmm_uvm.torch.saved_tensors import SavedTensorHooks
 
 __all__ = ["Announce", "Uses"]
 
@@ -27,7 +31,9 @@ Announce = Callable[[list[Extent]], None]
 
 _CHANGED = (
     "one of the variables needed for gradient computation has been modified by an inplace "
-    "operation: [{kind} {shape}] is at version {now}; expected version {then} instead"
+    "operation: [{kind} {shape}] is at version {now}; expected version {then} instead. Hint: "
+    "enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True)."
 )
 
 
@@ -44,6 +50,8 @@ class Uses:
         Takes the extents of parameters and of optimisers' states, which are to stay.
     most_bytes : int
         Of what is announced together: no more than fits.
+    extents : callable
+        Takes tensors and returns where they are.
     """
 
     def __init__(
@@ -52,13 +60,20 @@ class Uses:
         measured: Callable[[int, int], None],
         keep: Announce | None,
         most_bytes: int,
+        extents: Callable[[Iterable[torch.Tensor | None]], list[Extent]] = extents_of,
     ) -> None:
         self._announce = announce
         self._measured = measured
         self._keep_state = keep
         self._most_bytes = most_bytes
+        self._extents = extents
         self._handles: list[Any] = []
-        self._thread = threading.local()  # .depth of modules; hooks are for each thread
+        self._last_handle: Any = None  # the hook after modules: stays until every call has ended
+        self._undo: tuple[Callable[[], None], ...] = ()
+        self._calls = ModuleCalls()
+        self._saved = SavedTensorHooks(self._keep, self._need)
+        self._lock = threading.Lock()
+        self._ended = False
         self.steps = 0
 
     def begin(self) -> None:
@@ -66,52 +81,69 @@ class Uses:
         modules = torch.nn.modules.module
         self._handles = [
             modules.register_module_forward_pre_hook(self._before_module),
-            modules.register_module_forward_hook(self._after_module, always_call=True),
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
+        self._last_handle = modules.register_module_forward_hook(
+            self._after_module, always_call=True
+        )
+        self._undo = (self._saved.make_way(), _no_warning_of_global_hooks())
 
     def end(self) -> None:
-        """Take note of nothing any more; tensors that were kept are handed back as they are."""
+        """Take note of nothing any more; tensors that were kept are handed back as they are.
+
+        Threads within a module get rid of their hooks when it ends.
+        """
+        self._ended = True
+        # Graphs that are still there lead to us, and are not to lead any further.
+        self._announce = _nothing
+        self._measured = _nothing
+        self._keep_state = None
         while self._handles:
             self._handles.pop().remove()
+        self._calls.forget()
+        self._saved.pop()
+        self._leave_if_over()
+
+    def _leave_if_over(self) -> None:
+        if self._saved.pushed_total or self._last_handle is None:
+            return
+        self._last_handle.remove()
+        self._last_handle = None
+        for undo in self._undo:
+            undo()
+        self._undo = ()
 
     def _before_module(self, module: torch.nn.Module, _inputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        stack = self._stack()
-        stack.append(module)
-        if len(stack) == 1:
+        if self._calls.enter():
             # Within one call, so that hooks of the program's own come and go in their order.
-            torch._C._autograd._push_saved_tensors_default_hooks(self._keep, self._need)
-        used = extents_of(module._parameters.values())
+            self._saved.pop()  # of a call that was interrupted
+            self._saved.push()
+        used = self._extents((*module._parameters.values(), *module._buffers.values()))
         if used:
             self._announce(used)
 
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        stack = self._stack()
-        if not stack:
-            return  # it was under way when we began
-        stack.pop()
-        if not stack:
-            torch._C._autograd._pop_saved_tensors_default_hooks()
-
-    def _stack(self) -> list[Any]:
-        stack = getattr(self._thread, "stack", None)
-        if stack is None:
-            stack = self._thread.stack = []
-        return stack
+        if self._calls.leave():
+            self._saved.pop()
+        # While an exception passes, torch is going through the hooks: none may leave.
+        if self._ended and sys.exc_info()[0] is None:
+            self._leave_if_over()
 
     def _keep(self, tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-        extents = extents_of((tensor,))
+        extents = self._extents((tensor,))
         if extents:
             address, nbytes, _ = extents[0]
             self._measured(address, nbytes)
             self._announce(extents)
         # With hooks torch itself does not look whether what was kept has been changed since.
-        return tensor, tensor._version
+        # What is handed back must not lead to the tensor itself: an output would keep its own
+        # graph alive, and that nobody could collect.
+        return tensor.detach(), tensor._version
 
     def _need(self, kept: tuple[torch.Tensor, int]) -> torch.Tensor:
         tensor, version = kept
@@ -124,7 +156,7 @@ class Uses:
                     then=version,
                 )
             )
-        extents = extents_of((tensor,))
+        extents = self._extents((tensor,))
         if extents:
             self._announce(extents)
         return tensor
@@ -133,7 +165,7 @@ class Uses:
         used: list[Extent] = []
         room = self._most_bytes
         for tensor in _of_optimizer(optimizer):
-            for extent in extents_of((tensor,)):
+            for extent in self._extents((tensor,)):
                 room -= extent[1]
                 if room < 0:  # the rest would drive out the first of it
                     self._announce(used)
@@ -143,9 +175,32 @@ class Uses:
             self._announce(used)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
-        self.steps += 1
-        if self._keep_state is not None:
-            self._keep_state(extents_of(_of_optimizer(optimizer, gradients=False)))
+        with self._lock:
+            self.steps += 1
+        keep_state = self._keep_state
+        if keep_state is not None:
+            keep_state(self._extents(_of_optimizer(optimizer, gradients=False)))
+
+
+def _nothing(*_args: Any) -> None:
+    """Take no note."""
+
+
+def _no_warning_of_global_hooks() -> Callable[[], None]:
+    """Ignore what torch.compile says of hooks like ours; return what ends that.
+
+    They are called once more for the module around a compiled one, which announces nothing.
+    """
+    warnings.filterwarnings(
+        "ignore", r"Using `torch\.compile\(module\)` when there are global hooks", UserWarning
+    )
+    ours = warnings.filters[0]
+
+    def end() -> None:
+        if isinstance(warnings.filters, list) and ours in warnings.filters:
+            warnings.filters.remove(ours)
+
+    return end
 
 
 def _of_optimizer(

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Hooks of ours for the tensors that autograd keeps, beside those of the program.
+
+Torch calls the hooks that were pushed last in a thread, and no others. The program's own change
+what is kept (`save_on_cpu`, checkpointing), so that they go first: ours are pushed only where there
+are none. `torch.func` refuses to work under any hooks: ours leave while it is at work.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+__all__ = ["SavedTensorHooks"]
+
+_autograd = torch._C._autograd
+_push = _autograd._push_saved_tensors_default_hooks
+_pop = _autograd._pop_saved_tensors_default_hooks
+
+
+class SavedTensorHooks:
+    """A pair of hooks, pushed and popped by each thread for itself. Thread-safe.
+
+    Parameters
+    ----------
+    keep, need : callable
+        As `torch.autograd.graph.saved_tensors_hooks` takes them.
+    """
+
+    def __init__(self, keep: Callable[[Any], Any], need: Callable[[Any], Any]) -> None:
+        self._keep, self._need = keep, need
+        self._thread = threading.local()  # .pushed, .lifted
+        self._lock = threading.Lock()
+        self._pushed_total = 0
+
+    @property
+    def pushed_total(self) -> int:
+        """Of threads in which they are pushed now."""
+        return self._pushed_total
+
+    @property
+    def pushed(self) -> bool:
+        """Whether they are pushed in this thread, or would be but for `torch.func`."""
+        return bool(getattr(self._thread, "pushed", False))
+
+    def push(self) -> None:
+        """Push them in this thread, unless the program has its own or forbids any."""
+        if self.pushed or _top() is not None or not _autograd._saved_tensors_hooks_is_enabled():
+            return
+        _push(self._keep, self._need)
+        self._thread.pushed = True
+        with self._lock:
+            self._pushed_total += 1
+
+    def pop(self) -> None:
+        """Take them away in this thread, from below the program's own if need be."""
+        if not self.pushed:
+            return
+        self._thread.pushed = False
+        with self._lock:
+            self._pushed_total -= 1
+        if getattr(self._thread, "lifted", False):
+            self._thread.lifted = False
+            return
+        above = []
+        while (top := _top()) is not None and top[0] is not self._keep:
+            above.append(top)
+            _pop()
+        if top is not None:
+            _pop()
+        for keep, need in reversed(above):
+            _push(keep, need)
+
+    def make_way(self) -> Callable[[], None]:
+        """Leave while somebody forbids hooks, as `torch.func` does; return what ends that."""
+        disable, enable = (
+            _autograd._saved_tensors_hooks_disable,
+            _autograd._saved_tensors_hooks_enable,
+        )
+
+        @functools.wraps(disable)
+        def ours_disable(message: str, *options: Any, **named: Any) -> None:
+            if not self._lift():
+                disable(message, *options, **named)
+                return
+            try:
+                disable(message, *options, **named)
+            except BaseException:
+                self._put_back()
+                raise
+
+        @functools.wraps(enable)
+        def ours_enable() -> None:
+            enable()
+            self._put_back()
+
+        _autograd._saved_tensors_hooks_disable = ours_disable
+        _autograd._saved_tensors_hooks_enable = ours_enable
+
+        def end() -> None:
+            if _autograd._saved_tensors_hooks_disable is ours_disable:
+                _autograd._saved_tensors_hooks_disable = disable
+            if _autograd._saved_tensors_hooks_enable is ours_enable:
+                _autograd._saved_tensors_hooks_enable = enable
+
+        return end
+
+    def _lift(self) -> bool:
+        top = _top()
+        if top is None or top[0] is not self._keep:
+            return False
+        _pop()
+        self._thread.lifted = True
+        return True
+
+    def _put_back(self) -> None:
+        if getattr(self._thread, "lifted", False):
+            self._thread.lifted = False
+            _push(self._keep, self._need)
+
+
+def _top() -> tuple[Any, Any] | None:
+    # Also while torch.compile traces: they are pushed all the same.
+    found: tuple[Any, Any] | None = _autograd._top_saved_tensors_default_hooks(True)  # noqa: FBT003
+    return found

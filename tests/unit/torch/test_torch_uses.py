@@ -1,0 +1,675 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from ...support.announced_uses import address_of, announcing, autograd, hooks_there
+
+
+def top_hooks() -> object:
+    return autograd._top_saved_tensors_default_hooks(True)
+
+
+def small_model() -> nn.Sequential:
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Linear(8, 16), nn.Tanh(), nn.Sequential(nn.Linear(16, 16), nn.ReLU()), nn.Linear(16, 4)
+    )
+
+
+def batch() -> torch.Tensor:
+    return torch.randn(5, 8, generator=torch.Generator().manual_seed(2))
+
+
+def test_step_is_announced_in_the_order_of_its_work() -> None:
+    model = small_model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with announcing() as announced:
+        announced.name(model)
+        loss = model(batch()).sum()
+        # Each module's parameters just before it; then what autograd keeps of them.
+        modules = [group for group in announced.named() if len(group) == 2]
+        assert modules == [
+            ("0.weight", "0.bias"),
+            ("2.0.weight", "2.0.bias"),
+            ("3.weight", "3.bias"),
+        ]
+        assert len(announced.measured) >= 4  # inputs of modules, and outputs of activations
+        announced.groups.clear()
+        loss.backward()
+        # The first layer's weight is not needed: nobody wants the gradient of the batch.
+        assert announced.named() == [("3.weight",), ("2.0.weight",)]
+        assert len(announced.groups) >= 6
+        announced.groups.clear()
+        optimizer.step()
+        first = next(iter(model.parameters()))
+        state = optimizer.state[first]
+        assert [
+            address_of(first.grad),
+            address_of(first),
+        ] == announced.groups[0][:2]
+        assert announced.steps == 1
+        announced.groups.clear()
+        optimizer.step()
+        assert address_of(state["exp_avg"]) in announced.groups[0]
+
+
+def test_buffers_are_announced_with_their_module() -> None:
+    norm = nn.BatchNorm1d(8)
+    with announcing() as announced:
+        announced.name(norm)
+        norm(batch())
+        assert announced.named()[0] == (
+            "weight",
+            "bias",
+            "running_mean",
+            "running_var",
+            "num_batches_tracked",
+        )
+
+
+def test_saved_tensors_are_announced_in_the_reverse_order_of_keeping() -> None:
+    with announcing() as announced:
+        out = small_model()(batch())
+        kept = [group[0] for group in announced.groups if group[0] in announced.measured]
+        announced.groups.clear()
+        out.sum().backward()
+        needed = [group[0] for group in announced.groups]
+        layer_inputs = [one for one in kept if one in needed]
+        assert needed[0] in kept[-3:]  # of the last layer
+        assert needed[-1] in kept[:3]  # of the first one
+        assert len(set(layer_inputs)) >= 4
+
+
+def test_optimizer_that_uses_more_than_fits_is_announced_as_far_as_it_fits() -> None:
+    model = nn.Sequential(*(nn.Linear(16, 16, bias=False) for _ in range(4)))
+    optimizer = torch.optim.SGD(model.parameters())
+    with announcing(most_bytes=5 * 16 * 16 * 4) as announced:
+        model(torch.ones(1, 16)).sum().backward()
+        announced.groups.clear()
+        optimizer.step()
+        assert [len(group) for group in announced.groups] == [5]  # two layers and a half
+
+
+def test_state_is_handed_out_to_be_kept_only_if_it_is_to_stay() -> None:
+    for keep in (False, True):
+        model = small_model()
+        optimizer = torch.optim.Adam(model.parameters())
+        with announcing(keep=keep) as announced:
+            model(batch()).sum().backward()
+            optimizer.step()
+            assert len(announced.kept) == int(keep)
+            if keep:
+                parameters = {address_of(one) for one in model.parameters()}
+                gradients = {address_of(one.grad) for one in model.parameters()}
+                assert parameters < set(announced.kept[0])
+                assert not gradients & set(announced.kept[0])
+
+
+def test_nothing_is_kept_under_no_grad() -> None:
+    model = small_model().eval()
+    with announcing() as announced, torch.no_grad():
+        model(batch())
+        assert not announced.measured
+        assert len(announced.groups) == 3
+
+
+def test_gradients_are_accumulated_as_without() -> None:
+    def gradients() -> list[torch.Tensor]:
+        model = small_model()
+        for part in batch().split(2):
+            model(part).square().sum().backward()
+        return [parameter.grad for parameter in model.parameters()]
+
+    expected = gradients()
+    with announcing():
+        found = gradients()
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+class Fails(nn.Module):
+    """Fails while `armed`, in the forward or in the backward pass."""
+
+    def __init__(self, error: type[BaseException], *, backward: bool) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 8)
+        self.error, self.backward, self.armed = error, backward, True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.inner(x)
+        if not self.armed:
+            return x
+        if not self.backward:
+            raise self.error("on purpose")
+        x.register_hook(self._raise)
+        return x
+
+    def _raise(self, _gradient: torch.Tensor) -> None:
+        raise self.error("on purpose")
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("backward", [False, True])
+def test_step_after_one_that_failed_is_as_any_other(
+    error: type[BaseException], backward: bool
+) -> None:
+    fails = Fails(error, backward=backward)
+    model = nn.Sequential(nn.Linear(8, 8), nn.Sequential(fails), nn.Linear(8, 2))
+
+    def step() -> None:
+        model.zero_grad()
+        model(batch()).sum().backward()
+
+    with announcing() as announced:
+        with pytest.raises(error, match="on purpose"):
+            step()
+        if error is not KeyboardInterrupt or backward:
+            assert top_hooks() is None
+        fails.armed = False
+        announced.name(model)
+        announced.groups.clear()
+        step()
+        assert top_hooks() is None
+        assert [g for g in announced.named() if len(g) == 2] == [
+            ("0.weight", "0.bias"),
+            ("1.0.inner.weight", "1.0.inner.bias"),
+            ("2.weight", "2.bias"),
+        ]
+        assert len(announced.measured) > 0
+
+
+def test_interrupted_call_that_is_caught_within_another_one_leaves_that_in_order() -> None:
+    class Catches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fails = nn.Sequential(Fails(KeyboardInterrupt, backward=False))
+            self.works = nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            try:
+                x = self.fails(x)
+            except KeyboardInterrupt:
+                x = self.works(x)
+            assert top_hooks() is not None  # its own call is under way still
+            return x
+
+    with announcing():
+        Catches()(batch()).sum().backward()
+        assert top_hooks() is None
+
+
+@contextmanager
+def counting_hooks() -> Iterator[dict[str, int]]:
+    counts = {"kept": 0, "needed": 0}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        counts["kept"] += 1
+        return tensor.detach()
+
+    def need(tensor: torch.Tensor) -> torch.Tensor:
+        counts["needed"] += 1
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, need):
+        yield counts
+
+
+def test_programs_own_hooks_around_the_model_are_called_as_without() -> None:
+    def counts() -> dict[str, int]:
+        with counting_hooks() as counts:
+            small_model()(batch()).sum().backward()
+        return counts
+
+    expected = counts()
+    with announcing() as announced:
+        assert counts() == expected
+        assert len(announced.groups) == 3  # modules are announced still
+    assert expected["kept"] > 4
+
+
+def test_programs_own_hooks_within_the_model_are_called_as_without() -> None:
+    class Offloads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.outer = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with counting_hooks() as self.counts:
+                x = self.inner(x).tanh()
+            return self.outer(x)
+
+    model = Offloads()
+    model(batch())
+    expected = model.counts
+    with announcing() as announced:
+        model(batch()).sum().backward()
+        assert model.counts["kept"] == expected["kept"] > 0
+        assert announced.measured  # of the rest
+
+
+def test_save_on_cpu_gives_what_it_gives_without() -> None:
+    def gradient() -> torch.Tensor:
+        model = small_model()
+        with torch.autograd.graph.save_on_cpu():
+            model(batch()).square().sum().backward()
+        return next(iter(model.parameters())).grad
+
+    expected = gradient()
+    with announcing():
+        assert torch.equal(gradient(), expected)
+
+
+def test_hooks_that_a_module_leaves_behind_stay_and_ours_go_from_below() -> None:
+    class Enters(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            autograd._push_saved_tensors_default_hooks(theirs, theirs)
+            return x
+
+    def theirs(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor
+
+    with announcing():
+        try:
+            Enters()(batch())
+            assert top_hooks() == (theirs, theirs)
+        finally:
+            autograd._pop_saved_tensors_default_hooks()
+        assert top_hooks() is None
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointing_recomputes_as_without(reentrant: bool) -> None:
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(3)
+            self.blocks = nn.ModuleList(
+                nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)) for _ in range(3)
+            )
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for block in self.blocks:
+                x = checkpoint(block, x, use_reentrant=reentrant)
+            return x
+
+    def gradients() -> list[torch.Tensor]:
+        model = Checkpointed()
+        model(batch().requires_grad_()).square().sum().backward()
+        return [parameter.grad for parameter in model.parameters()]
+
+    expected = gradients()
+    with announcing() as announced:
+        found = gradients()
+        announced.groups.clear()
+        out = (model := Checkpointed())(batch().requires_grad_())
+        announced.name(model)
+        announced.groups.clear()
+        out.sum().backward()
+        # What is computed again uses its modules again, the last block's first.
+        recomputed = [group[0] for group in announced.named() if len(group) == 2]
+        assert recomputed[:2] == ["blocks.2.0.weight", "blocks.2.2.weight"]
+        assert top_hooks() is None
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_begin_within_a_module_passes_over_it_and_takes_note_of_the_next() -> None:
+    class Begins(nn.Module):
+        def __init__(self, begin: Callable[[], None]) -> None:
+            super().__init__()
+            self.begin, self.after = begin, nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.begin()
+            return self.after(x)
+
+    with announcing(begin=False) as announced:
+        assert announced.uses is not None
+        model = nn.Sequential(Begins(announced.uses.begin))
+        model(batch()).sum().backward()
+        assert top_hooks() is None
+        assert announced.groups
+        model[0].begin = lambda: None
+        announced.groups.clear()
+        model(batch()).sum().backward()
+        assert announced.groups
+        assert top_hooks() is None
+
+
+def test_end_within_a_module_leaves_no_hook_behind() -> None:
+    class Ends(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.end()
+            return x.tanh()
+
+    before = hooks_there()
+    with announcing() as announced:
+        ends = Ends()
+        assert announced.uses is not None
+        ends.end = announced.uses.end
+        nn.Sequential(nn.Linear(8, 8), ends)(batch()).sum().backward()
+        assert hooks_there() == before
+
+
+def test_end_while_another_thread_is_within_a_module_waits_for_it_with_the_last_hook() -> None:
+    inside, may_go = threading.Event(), threading.Event()
+    left: list[object] = []
+
+    class Waits(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            inside.set()
+            assert may_go.wait(30)
+            return x.tanh()
+
+    def work() -> None:
+        nn.Sequential(nn.Linear(8, 8), Waits())(batch()).sum().backward()
+        left.append(top_hooks())
+
+    before = hooks_there()
+    thread = threading.Thread(target=work)
+    with announcing(ends_at_once=False):
+        thread.start()
+        assert inside.wait(30)
+    assert hooks_there() != before
+    may_go.set()
+    thread.join(30)
+    assert left == [None]
+    assert hooks_there() == before
+
+
+def test_graph_outlives_the_end_and_its_backward_announces_nothing() -> None:
+    model = small_model()
+    with announcing() as announced:
+        loss = model(batch()).square().sum()
+    announced.groups.clear()
+    loss.backward()
+    assert not announced.groups
+    again = small_model()
+    again(batch()).square().sum().backward()
+    assert all(
+        torch.equal(a.grad, b.grad)
+        for a, b in zip(model.parameters(), again.parameters(), strict=True)
+    )
+
+
+class Spoils(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = x.exp()
+        out = kept * 2
+        if self.spoil:
+            kept.add_(1)
+        return out
+
+
+@pytest.mark.parametrize("spoil", [False, True])
+def test_change_of_a_saved_tensor_fails_as_without(spoil: bool) -> None:
+    model = Spoils()
+    model.spoil = spoil
+
+    def message() -> str:
+        try:
+            model(torch.ones(3, requires_grad=True)).sum().backward()
+        except RuntimeError as error:
+            return str(error)
+        return ""
+
+    without = message()
+    with announcing():
+        found = message()
+    assert bool(found) == spoil
+    # Torch knows the operation as well; the rest is word for word the same.
+    same = re.sub(", which is output 0 of [A-Za-z0-9]+,", "", without).partition("Hint")[0]
+    assert found.partition("Hint")[0] == same
+    assert ("set_detect_anomaly" in found) == spoil
+
+
+class Mark:
+    """Lives as long as the node of a graph that it was put on."""
+
+    def __init__(self, output: torch.Tensor) -> None:
+        assert output.grad_fn is not None
+        output.grad_fn.metadata["mark"] = self
+
+
+def alive_after(make: Callable[[], list[Any]]) -> list[bool]:
+    gc.collect()
+    gc.disable()
+    try:
+        there = [weakref.ref(one) for one in make()]
+        return [one() is not None for one in there]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_no_tensor_module_or_graph_lives_longer_than_without(backward: bool) -> None:
+    def made() -> list[Any]:
+        model = nn.Sequential(
+            nn.Linear(8, 8), nn.Sigmoid(), nn.Tanh(), nn.Softmax(-1), nn.ReLU(), nn.Linear(8, 2)
+        )
+        x = batch().requires_grad_()
+        y = model(x)
+        middle = torch.softmax(y.exp(), -1)
+        if backward:
+            middle.sum().backward()
+        return [x, y, middle, Mark(y), Mark(middle), model, *model.parameters()]
+
+    assert not any(alive_after(made))
+    with announcing():
+        assert not any(alive_after(made))
+
+
+def test_outputs_that_autograd_keeps_die_within_a_module() -> None:
+    class Keeps(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out = x.exp()  # kept by its own graph
+            self.there = weakref.ref(out)
+            return out
+
+    def made() -> list[Any]:
+        module = Keeps()
+        out = module(batch().requires_grad_())
+        return [out, Mark(out), module]
+
+    with announcing():
+        assert not any(alive_after(made))
+
+
+def test_several_threads_train_at_once() -> None:
+    def train(results: list[torch.Tensor]) -> None:
+        torch.manual_seed(0)
+        with lock:
+            model = small_model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(20):
+            optimizer.zero_grad()
+            model(batch()).square().mean().backward()
+            optimizer.step()
+        assert top_hooks() is None
+        results.append(next(iter(model.parameters())).detach())
+
+    lock = threading.Lock()
+    expected: list[torch.Tensor] = []
+    train(expected)
+    found: list[torch.Tensor] = []
+    with announcing() as announced:
+        threads = [threading.Thread(target=train, args=(found,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert announced.steps == 80
+    assert len(found) == 4
+    assert all(torch.equal(one, expected[0]) for one in found)
+
+
+def test_double_backward_gives_what_it_gives_without() -> None:
+    def penalty() -> list[torch.Tensor]:
+        model = small_model()
+        x = batch().requires_grad_()
+        (gradient,) = torch.autograd.grad(model(x).square().sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+        return [x.grad, *(parameter.grad for parameter in model.parameters())]
+
+    expected = penalty()
+    with announcing():
+        found = penalty()
+    for one, other in zip(found, expected, strict=True):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_functional_transforms_of_a_model_give_what_they_give_without() -> None:
+    def results() -> list[torch.Tensor]:
+        model = small_model()
+        weights = {name: one.detach() for name, one in model.named_parameters()}
+
+        def loss(weights: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+            return torch.func.functional_call(model, weights, (x,)).square().sum()
+
+        per_sample = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, batch())
+        jacobian = torch.func.jacrev(model)(batch()[0])
+        several = torch.func.vmap(model)(batch()[None].expand(3, -1, -1))
+        return [*per_sample.values(), jacobian, several]
+
+    expected = results()
+    with announcing():
+        found = results()
+        assert top_hooks() is None
+        assert autograd._saved_tensors_hooks_is_enabled()
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+class Physics(nn.Module):
+    """Differentiates its own inner model in its forward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.inner = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        slope = torch.func.vmap(torch.func.grad(lambda one: self.inner(one).sum()))(x)
+        assert top_hooks() is not None or not self.announced
+        return self.inner(x + slope)
+
+
+def test_functional_transform_within_a_model_works_as_without() -> None:
+    def gradients(*, announced: bool) -> list[torch.Tensor]:
+        model = Physics()
+        model.announced = announced
+        model(batch()).sum().backward()
+        return [parameter.grad for parameter in model.parameters()]
+
+    expected = gradients(announced=False)
+    with announcing():
+        found = gradients(announced=True)
+        assert top_hooks() is None
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_functional_transform_under_the_programs_own_hooks_is_refused_as_without() -> None:
+    class Wraps(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with counting_hooks():
+                return torch.func.grad(lambda one: one.exp().sum())(x)
+
+    with announcing():
+        with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
+            Wraps()(batch())
+        assert top_hooks() is None
+        assert torch.func.grad(lambda one: one.exp().sum())(batch()).shape == (5, 8)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("compiled_before", [False, True])
+def test_compiled_model_gives_what_it_gives_without(
+    backend: str, compiled_before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # dynamo's, which leaves a thread
+    torch._dynamo.reset()
+    model = small_model()
+    compiled = torch.compile(model, backend=backend)
+
+    def gradients() -> list[torch.Tensor]:
+        model.zero_grad()
+        compiled(batch()).square().sum().backward()
+        return [parameter.grad.clone() for parameter in model.parameters()]
+
+    if compiled_before:
+        expected = gradients()
+    else:
+        small = small_model()
+        small(batch()).square().sum().backward()
+        expected = [parameter.grad for parameter in small.parameters()]
+    with announcing() as announced:
+        for _ in range(2):
+            found = gradients()
+            assert top_hooks() is None
+        assert announced.groups  # what autograd keeps is announced
+    assert all(torch.allclose(a, b) for a, b in zip(found, expected, strict=True))
+    assert all(torch.allclose(a, b) for a, b in zip(gradients(), expected, strict=True))
+    torch._dynamo.reset()
+
+
+class Rows(torch.utils.data.Dataset[torch.Tensor]):
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, row: int) -> torch.Tensor:
+        return nn.Identity()(torch.full((8,), float(row)))  # a module within a worker
+
+
+def test_workers_of_a_data_loader_work_as_without() -> None:
+    with announcing():
+        loader = torch.utils.data.DataLoader(
+            Rows(), batch_size=4, num_workers=1, multiprocessing_context="fork"
+        )
+        model = small_model()
+        total = sum(float(part.sum()) for part in loader)
+        model(next(iter(loader))).sum().backward()
+    assert total == 8 * sum(range(12))
+
+
+def test_modules_are_copied_and_pickled_as_without() -> None:
+    model = small_model()
+    model(batch())
+    expected = pickle.dumps(model)
+    with announcing():
+        model(batch())
+        assert pickle.dumps(model) == expected
+        other = copy.deepcopy(model)
+        assert torch.equal(other(batch()), model(batch()))
+
+
+def losses(steps: int) -> list[float]:
+    model = small_model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    found = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(batch()).square().mean()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+def test_losses_of_fifty_steps_are_the_same_to_the_bit() -> None:
+    expected = losses(50)
+    with announcing() as announced:
+        assert losses(50) == expected
+        assert announced.steps == 50
+    assert expected[-1] < expected[0]
