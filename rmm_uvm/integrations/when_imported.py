@@ -61,6 +61,7 @@ class _Finder(MetaPathFinder):
 
     def _loaded(self) -> None:
         if not self._forgotten:
+            self.forget()
             self._then()
 
     def _leave(self) -> None:
@@ -74,19 +75,20 @@ class _Finder(MetaPathFinder):
         if fullname != self._name:
             return None
         self._leave()
-        spec = importlib.util.find_spec(fullname)
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self.wait()  # whoever asks may only want to know whether the module is there
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._loaded, self.wait)
+            spec.loader = _Loader(spec.loader, self._loaded)
         return spec
 
 
 class _Loader(Loader):
     """Loads as another loader does, then calls back."""
 
-    def __init__(
-        self, loader: Loader, then: Callable[[], None], failed: Callable[[], None]
-    ) -> None:
-        self._loader, self._then, self._failed = loader, then, failed
+    def __init__(self, loader: Loader, then: Callable[[], None]) -> None:
+        self._loader, self._then = loader, then
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._loader, name)  # resources, source and all that one can ask a loader
@@ -100,9 +102,5 @@ class _Loader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        try:
-            self._loader.exec_module(module)
-        except BaseException:
-            self._failed()  # the import may be tried again
-            raise
+        self._loader.exec_module(module)  # if it fails, the import may be tried again
         self._then()

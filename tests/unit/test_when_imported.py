@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -34,6 +35,18 @@ def test_module_that_comes_later_is_complete_when_called(module: str) -> None:
     assert type(imported.__spec__.loader).__module__ == "_frozen_importlib_external"
     importlib.reload(imported)
     assert seen == [7]
+
+
+def test_module_that_is_only_looked_for_is_awaited_still(module: str) -> None:
+    seen: list[int] = []
+    finders = list(sys.meta_path)
+    when_imported(module, lambda: seen.append(1))
+    for _ in range(2):  # as libraries do for what is optional
+        assert importlib.util.find_spec(module) is not None
+    assert seen == []
+    importlib.import_module(module)
+    assert seen == [1]
+    assert sys.meta_path == finders
 
 
 def test_module_that_is_there_calls_at_once(module: str) -> None:
