@@ -86,6 +86,7 @@ class TorchMemory:
             self._uses.end()
         if self._unfollow is not None:
             self._unfollow()
+            self._unfollow = None  # it leads back to us
         for address, nbytes in self._pinned.items():
             self._prefetcher.unpin(address, nbytes)
         self._pinned.clear()

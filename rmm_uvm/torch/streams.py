@@ -65,8 +65,7 @@ def _others_are_there() -> bool:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return True  # communication has streams of its own
     return any(
-        type(each).__name__ != "weakproxy"
-        and isinstance(each, torch.cuda.Stream)
-        and each.cuda_stream != 0
+        # Its type, and not what it says of itself: proxies of all kinds would begin to work.
+        issubclass(type(each), torch.cuda.Stream) and each.cuda_stream != 0
         for each in gc.get_objects()
     )
