@@ -17,9 +17,9 @@ import click
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.numbers import finite
 from rmm_uvm.cli.once import OnceCommand
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import ConfigurationError, UvmError
 from rmm_uvm.residency.policies import POLICIES
-from rmm_uvm.run import outputs, program
+from rmm_uvm.run import outputs, program, torch_memory
 from rmm_uvm.run.program import Program
 from rmm_uvm.run.request import Request
 from rmm_uvm.units import parse_bytes
@@ -119,6 +119,21 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 @click.option(
     "--eviction", type=click.Choice(POLICIES), help="With a budget: who leaves first; see docs."
 )
+@click.option(
+    "--torch", is_flag=True, help="Have the program's PyTorch use managed memory; see docs."
+)
+@click.option(
+    "--evict",
+    type=click.Choice(["all", "activations"]),
+    default="all",
+    show_default=True,
+    help="With --torch: what may leave the device.",
+)
+@click.option(
+    "--eager/--no-eager",
+    default=None,
+    help="With --torch: fetch what comes next ahead of its use, or just before it.",
+)
 @click.option("--prefetch", type=click.Choice(["auto", "always", "never"]), default="auto")
 @click.option(
     "--libraries",
@@ -170,6 +185,11 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("nothing to run: name a script, -m MODULE, or -- COMMAND", ctx)
     request = _request(options)
     outputs.check(request)
+    try:
+        torch_memory.check(request)
+    except UvmError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
     what = Program(
@@ -212,6 +232,9 @@ def _request(options: dict[str, Any]) -> Request:
         maximum=options["maximum"],
         device_budget=options["device_budget"],
         eviction=options["eviction"],
+        torch=options["torch"],
+        evict=options["evict"],
+        eager=options["eager"],
         prefetch=options["prefetch"],
         libraries=_libraries(options["libraries"]),
         interval_seconds=options["interval"],

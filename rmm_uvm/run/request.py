@@ -29,6 +29,12 @@ class Request:
         Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
     eviction : str or None
         One of `rmm_uvm.residency.POLICIES`; needs a budget.
+    torch : bool
+        Have the program's torch allocate managed memory; see `rmm_uvm.torch.install`.
+    evict : {"all", "activations"}
+        With `torch`: what may leave the device.
+    eager : bool or None
+        With `torch`: fetch what comes next ahead of its use; None is the budget's default.
     prefetch : {"auto", "always", "never"}
         When allocations are prefetched.
     libraries : tuple of str
@@ -52,6 +58,9 @@ class Request:
     maximum: int | float | None = None
     device_budget: int | float | None = None
     eviction: str | None = None
+    torch: bool = False
+    evict: Literal["all", "activations"] = "all"
+    eager: bool | None = None
     prefetch: str = "auto"
     libraries: tuple[str, ...] = ("cupy",)
     interval_seconds: float = 0.1

@@ -28,10 +28,15 @@ from rmm_uvm.run.summary import NO_POOL, PEAK
 
 if TYPE_CHECKING:
     from rmm_uvm.mr import UvmResourceAdaptor
+    from rmm_uvm.residency.budget import Budget
+    from rmm_uvm.run.torch_memory import TorchRun
     from rmm_uvm.watch.monitor import Monitor
     from rmm_uvm.watch.recording import Recording
 
 __all__ = ["Watch", "say"]
+
+_LEAST_POOL_BYTES = 8 << 20
+_POOL_SHARE = 64  # of the budget, first, where the budget is torch's as well
 
 
 def say(line: str) -> None:
@@ -59,6 +64,7 @@ class Watch:
     notes: list[str] = field(default_factory=list)
     _monitor: Monitor | None = field(default=None, repr=False)
     _adaptor: UvmResourceAdaptor | None = field(default=None, repr=False)
+    _torch: TorchRun | None = field(default=None, repr=False)
 
     def begin(self) -> None:
         """Install the pool and start watching.
@@ -77,6 +83,11 @@ class Watch:
             os.environ["RMM_UVM_DRIVER"] = self.request.driver
         if self.request.pool:
             self._install()
+        if self.request.torch:
+            from rmm_uvm.run.torch_memory import TorchRun
+
+            self._torch = TorchRun(self.request, shares_pool=self._adaptor is not None, say=say)
+            self._torch.begin()
         try:
             self._monitor = self._start_monitor()
         except ConfigurationError:
@@ -88,6 +99,12 @@ class Watch:
     def recording(self) -> Recording | None:
         """Stop watching; return what was recorded. Never raises."""
         monitor, self._monitor = self._monitor, None
+        running, self._torch = self._torch, None
+        if running is not None:
+            try:
+                self.notes.append(running.summary())
+            except Exception as error:
+                self.notes.append(f"no summary of torch: {type(error).__name__}: {error}")
         peak_bytes = 0 if self._adaptor is None else self._adaptor.peak_bytes
         if monitor is None:
             return None
@@ -109,19 +126,27 @@ class Watch:
         import rmm_uvm
 
         request = self.request
+        device_budget: int | float | Budget | None = request.device_budget
+        eviction, pool_size = request.eviction, request.pool_size
+        if request.torch:
+            from rmm_uvm.run.torch_memory import torch_budget
+
+            device_budget, eviction = torch_budget(request), None
+            if pool_size is None:  # most memory is torch's, which takes it segment by segment
+                pool_size = max(_LEAST_POOL_BYTES, device_budget.budget_bytes // _POOL_SHARE)
         options: dict[str, Any] = {
             "driver": request.driver,
             "devices": request.device or 0,
             "prefetch": request.prefetch,
-            "device_budget": request.device_budget,
-            "eviction": request.eviction,
+            "device_budget": device_budget,
+            "eviction": eviction,
             "libraries": request.libraries,
             "monitor": False,  # the one that this module starts outlives the installation
         }
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                installed = rmm_uvm.reinitialize(request.pool_size, request.maximum, **options)
+                installed = rmm_uvm.reinitialize(pool_size, request.maximum, **options)
                 self._adaptor = installed.managed_mr
         except (DriverError, AvailabilityError) as error:
             if request.device is not None:

@@ -1,0 +1,172 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``--torch``: a program's torch on managed memory, from its import of torch on.
+
+Covers when it is installed and what the summary says of it. Does not cover what it does; see
+`rmm_uvm.torch`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from rmm_uvm.drivers import choose_driver
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
+from rmm_uvm.integrations.when_imported import when_imported
+from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.run.request import Request
+from rmm_uvm.units import format_bytes
+
+__all__ = ["TorchRun", "check", "torch_budget"]
+
+_DEFAULT_BUDGET = 0.9  # of the device: CUDA's own memory and that of libraries is not managed
+_PREFIX = "torch: "
+
+
+def check(request: Request) -> None:
+    """Raise if torch cannot be served, as far as it shows before the program begins.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for.
+
+    Raises
+    ------
+    ConfigurationError
+        If options contradict each other, or the budget cannot be used.
+    AvailabilityError
+        If there is no GPU, or no torch.
+    """
+    if not request.torch:
+        given = [
+            name
+            for name, is_given in (
+                ("--evict", request.evict != "all"),
+                ("--eager and --no-eager", request.eager is not None),
+            )
+            if is_given
+        ]
+        if given:
+            raise ConfigurationError(f"{given[0]} is for --torch: add it")
+        return
+    if request.driver is not None:
+        raise ConfigurationError(
+            "--torch needs a GPU: a program simulates one by rmm_uvm.torch.simulated()"
+        )
+    if "torch" in request.libraries:
+        raise ConfigurationError(
+            "--torch and --libraries torch are two allocators for torch: leave one out"
+        )
+    if importlib.util.find_spec("torch") is None:
+        raise AvailabilityError("--torch: PyTorch is not installed: pip install 'rmm-uvm[torch]'")
+    try:
+        torch_budget(request)
+    except DriverError as error:
+        reason = str(error).partition(";")[0]  # what follows is advice for programs without torch
+        raise AvailabilityError(f"--torch needs a GPU: {reason}") from error
+
+
+def torch_budget(request: Request) -> Budget:
+    """Return the budget of RMM's memory and torch's together.
+
+    Raises
+    ------
+    UvmError
+        As `check`, of the GPU and of the size.
+    """
+    total_bytes = choose_driver(request.device or 0, "cuda").info.total_bytes
+    budget = budget_for(request.device_budget, None, total_bytes)
+    if budget is None:
+        budget = budget_for(_DEFAULT_BUDGET, None, total_bytes)
+    assert budget is not None
+    if request.eviction is not None:
+        budget = dataclasses.replace(budget, policy=request.eviction)
+    if request.eager is not None:
+        budget = dataclasses.replace(budget, ahead=request.eager)
+    return budget
+
+
+class TorchRun:
+    """Torch's memory in a watched program.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for.
+    shares_pool : bool
+        Whether a pool was installed, whose budget torch is to share.
+    say : callable
+        Tells the user a line, at once.
+    """
+
+    def __init__(
+        self, request: Request, *, shares_pool: bool, say: Callable[[str], object]
+    ) -> None:
+        self._request = request
+        self._shares_pool = shares_pool
+        self._say = say
+        self._memory: Any = None
+        self._reason = "the program did not import it"
+        self._forget: Callable[[], None] = lambda: None
+
+    def begin(self) -> None:
+        """Install when the program imports torch; that never fails the program."""
+        self._forget = when_imported("torch", self._install)
+
+    def summary(self) -> str:
+        """Return a line: what fitted, or what was moved; and why nothing of it was done."""
+        self._forget()
+        if self._memory is None:
+            return f"{_PREFIX}not on managed memory: {self._reason}"
+        return _PREFIX + told(self._memory.statistics())
+
+    def _install(self) -> None:
+        request = self._request
+        options: dict[str, Any] = {"evict": request.evict}
+        try:
+            if not self._shares_pool:
+                options["device_budget"] = torch_budget(request)
+                options["maximum"] = request.maximum
+            from rmm_uvm.torch import install
+
+            self._memory = install(request.device or 0, **options)
+        except UvmError as error:
+            self._reason = " ".join(str(error).split())
+        except Exception as error:  # the program's import of torch worked, and has to
+            self._reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if self._memory is None:  # at once: the program may run out of memory for it
+            self._say(f"{_PREFIX}not on managed memory: {self._reason}")
+
+
+def told(statistics: dict[str, Any]) -> str:
+    """Return in a line what `rmm_uvm.torch.TorchMemory.statistics` says.
+
+    Parameters
+    ----------
+    statistics : dict
+        Of the whole run.
+
+    Examples
+    --------
+    >>> told({"acting": False, "residency": {"budget_bytes": 1 << 30}, "last_refusal": ""})
+    'everything fitted in the budget of 1.00 GiB, nothing was moved'
+    """
+    residency = statistics["residency"]
+    budget = format_bytes(residency["budget_bytes"])
+    if not statistics["acting"]:
+        line = f"everything fitted in the budget of {budget}, nothing was moved"
+    else:
+        steps = statistics["steps"]
+        line = (
+            f"past the budget of {budget}: {format_bytes(residency['evicted_bytes'])} moved to the "
+            f"host, {format_bytes(residency['fetched_bytes'])} back for uses that waited and "
+            f"{format_bytes(residency['fetched_ahead_bytes'])} ahead, "
+            f"{format_bytes(residency['dropped_bytes'])} dead and dropped; "
+            f"{steps} {'step' if steps == 1 else 'steps'} of optimizers seen since"
+        )
+    refusal = " ".join(statistics["last_refusal"].split())
+    return f"{line}; refused: {refusal}" if refusal else line
