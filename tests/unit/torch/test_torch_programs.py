@@ -91,6 +91,39 @@ def test_generate_gives_what_it_gives_without_and_keeps_nothing() -> None:
         assert not announced.measured
 
 
+# Row of the table, and the tests that say so.
+ROWS = {
+    "exceptions and interrupts": "test_torch_uses::test_step_after_one_that_failed",
+    "gradient accumulation": "test_torch_uses::test_double_backward",
+    "`eval` under": "test_torch_programs::test_generate",
+    "activation checkpointing": "test_torch_uses::test_checkpointing_recomputes",
+    "hooks of the program": "test_torch_uses::test_save_on_cpu",
+    "`torch.func`": "test_torch_uses::test_functional_transform_within",
+    "Hugging Face": "test_torch_programs::test_trainer_of_hugging_face",
+    "DDP": "test_torch_programs::test_process_group_counts_as_several",
+    "`torch.compile`": "test_torch_uses::test_compiled_model",
+    "CUDA graphs": "test_torch_memory::test_cuda_graph_is_refused",
+    "a second install": "test_torch_memory::test_second_install",
+    "parameters that the program moves": "test_torch_programs::test_parameters_that_were_moved",
+    "workers of a": "test_torch_uses::test_workers_of_a_data_loader",
+    "tensors without memory": "test_torch_programs::test_tensor_without_memory",
+    "copying and pickling": "test_torch_uses::test_modules_are_copied",
+    "out of host memory": "test_torch_programs::test_memory_that_the_host_cannot_hold",
+}
+
+
+def test_every_row_of_the_document_has_its_test() -> None:
+    here = Path(__file__).resolve()
+    document = (here.parents[3] / "docs" / "training.md").read_text()
+    table = document.partition("## What works")[2].partition("\n\nLosses")[0]
+    rows = [line[2:] for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == len(ROWS)
+    for row, (begins, test) in zip(rows, ROWS.items(), strict=True):
+        assert row.startswith(begins)
+        file, name = test.split("::")
+        assert f"\ndef {name}" in (here.parent / f"{file}.py").read_text()
+
+
 @contextmanager
 def group_of_one() -> Iterator[None]:
     store = torch.distributed.HashStore()
