@@ -21,6 +21,7 @@ from rmm_uvm.torch.streams import watch_streams
 __all__ = ["Routing", "check_torch"]
 
 _NEEDED = ("_cuda_beginAllocateToPool", "_cuda_endAllocateToPool", "_cuda_releasePool")
+_NEEDED_OF_AUTOGRAD = ("_top_saved_tensors_default_hooks",)
 _LEAST_VERSION = (2, 9)
 _allocators: list[Any] = []  # torch calls into it until the process ends
 
@@ -44,6 +45,7 @@ def check_torch() -> None:
             "torch sees no GPU: rmm_uvm.torch.simulated() runs the program on a simulated one"
         )
     missing = [name for name in _NEEDED if not hasattr(torch._C, name)]
+    missing += [name for name in _NEEDED_OF_AUTOGRAD if not hasattr(torch._C._autograd, name)]
     if missing:
         raise AvailabilityError(
             f"torch {torch.__version__} has no {missing[0]}: rmm-uvm knows 2.9 to 2.13"

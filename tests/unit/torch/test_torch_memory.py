@@ -254,6 +254,7 @@ def test_torch_that_sees_no_gpu_is_told_of_the_simulated_one() -> None:
     [
         ("__version__", "2.8.1+cu128", "is too old"),
         ("_C._cuda_beginAllocateToPool", None, "has no _cuda_beginAllocateToPool"),
+        ("_C._autograd._top_saved_tensors_default_hooks", None, "has no _top_saved_tensors"),
     ],
 )
 def test_torch_that_cannot_be_served_is_refused_in_one_line(
