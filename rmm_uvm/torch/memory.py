@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,7 @@ class TorchMemory:
         self._uses: Uses | None = None
         self._unfollow: Callable[[], None] | None = None
         self._pinned: dict[int, int] = {}  # bytes by address
+        self._pins = threading.RLock()  # a free may come from a collection within
         self._routing = Routing(self._segments, device)
         self._regraph = refuse_graphs()
         self._closed = False
@@ -132,16 +134,18 @@ class TorchMemory:
         assert residency is not None
         room = residency["budget_bytes"] // 2 - sum(self._pinned.values())
         for address, nbytes, _ in extents:
-            if address in self._pinned or nbytes > room:
-                continue
-            room -= nbytes
-            self._pinned[address] = nbytes
-            self._prefetcher.pin(address, nbytes)
+            with self._pins:
+                if address in self._pinned or nbytes > room:
+                    continue
+                room -= nbytes
+                self._pinned[address] = nbytes
+                self._prefetcher.pin(address, nbytes)
 
     def _freed(self, address: int) -> None:
-        nbytes = self._pinned.pop(address, None)
-        if nbytes is not None:
-            self._prefetcher.unpin(address, nbytes)
+        with self._pins:
+            nbytes = self._pinned.pop(address, None)
+            if nbytes is not None:
+                self._prefetcher.unpin(address, nbytes)
 
     def _announce(self, extents: list[Extent]) -> None:
         self._prefetcher.touch_all(extents, torch._C._cuda_getCurrentRawStream(self.device))
@@ -172,8 +176,8 @@ def install(
         As in `rmm_uvm.managed_pool`. Where `rmm_uvm.reinitialize` installed a pool on this device,
         torch shares its budget, and neither may be given.
     evict : {"all", "activations"}
-        What may leave the device: everything, or only what is no parameter, gradient or state of
-        an optimiser.
+        What may leave the device: everything, or only what is neither parameter nor state of an
+        optimiser, as far as those fit in half of the budget.
     eager : bool, optional
         Fetch what comes next ahead of its use; False: just before it. By default the budget's
         ``ahead``.
