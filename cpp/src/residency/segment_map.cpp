@@ -79,13 +79,24 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
 {
   auto const found = part_of(start);
   if (found == parts_.end()) { return std::nullopt; }
-  auto const end      = found->second.end;
-  bool const was_live = found->second.live;
+  auto end = found->second.end;
+  memory_range newly_live{start, end - start};
+  if (found->second.live) {
+    newly_live = {end, 0};
+    // The allocator has joined what the live part did not use with what was freed behind it.
+    auto const next    = std::next(found);
+    auto const segment = segment_of(start)->range;
+    if (next != parts_.end() && !next->second.live && next->first < segment.end()) {
+      newly_live.bytes = next->second.end - end;
+      end              = next->second.end;
+      parts_.erase(next);
+    }
+  }
   if (found->first < start) { found->second.end = start; }
   auto const place = place_of(before_, start);
   before_          = start;
   parts_[start]    = {end, true, place, 0};
-  carved_range carved{{start, end - start}, {start, was_live ? 0 : end - start}, 0};
+  carved_range carved{{start, end - start}, newly_live, 0};
   auto const size = sizes_.find(place);
   if (size != sizes_.end()) { carved.likely_bytes = std::min(size->second, carved.extent.bytes); }
   return carved;

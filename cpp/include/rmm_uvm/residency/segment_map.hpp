@@ -17,7 +17,7 @@ namespace rmm_uvm {
 /** @brief What an allocation in a segment took, as far as its start tells. */
 struct carved_range {
   memory_range extent;          ///< from the start to the next byte that may be somebody else's
-  memory_range newly_live;      ///< of it, what was free before; empty if it was taken to be live
+  memory_range newly_live;      ///< of it, what was free before; the rest was taken to be live
   std::size_t likely_bytes{0};  ///< how long it likely is, at most the extent; 0: not known
 };
 
