@@ -171,8 +171,7 @@ void residency_manager::shorten_lead() noexcept
 /** @brief Whether the work before the last free in a block is done, as far as marks tell. */
 bool residency_manager::free_is_done(block_record const& block) const noexcept
 {
-  // Of a number that wrapped around: what was freed very long ago may look as if it were not done.
-  return static_cast<std::int32_t>(frees_done_ - block.freed) >= 0;
+  return block.freed <= frees_done_;
 }
 
 /** @brief Whether kernels or prefetches of one of the blocks may be under way. */

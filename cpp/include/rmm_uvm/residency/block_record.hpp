@@ -28,11 +28,12 @@ enum class preferred_place : std::uint8_t { none, device, host };
 /**
  * @brief What is known of one VA block of a slab.
  *
- * A plain value of 48 bytes. "Live" bytes belong to allocations that a pool has handed out; a block
+ * A plain value of 56 bytes. "Live" bytes belong to allocations that a pool has handed out; a block
  * without any is dead: its contents are nobody's.
  */
 struct block_record {
   epoch_number on_device_as_of{0};  ///< 0: in doubt
+  std::uint64_t freed{0};           ///< number of the last free in it, if that was fenced
   std::uint32_t live_bytes{0};      ///< of allocations in it, at most 2 MiB
   std::uint32_t owner{0};           ///< number of the allocation that was made in it last
   use_tick arrived{never_used};     ///< when it was last put on the device
@@ -40,7 +41,6 @@ struct block_record {
   use_tick touched{never_used};     ///< when a program last announced a use
   use_tick prefetched{never_used};  ///< when it was last asked to the device
   use_tick next_use{no_use};        ///< when it is expected to be used next
-  std::uint32_t freed{0};           ///< number of the last free in it, if that was fenced
   std::uint32_t pins{0};            ///< by users; > 0: stays where it is
   std::uint16_t holds{0};           ///< by requests under way that need it where it is
   block_place place{block_place::nowhere};

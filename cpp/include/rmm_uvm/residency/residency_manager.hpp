@@ -141,7 +141,7 @@ class residency_manager {
 
   /** @brief A mark in the stream that waits for frees, behind the first `frees` of them. */
   struct fenced_frees {
-    std::uint32_t frees;
+    std::uint64_t frees;
     std::size_t number;
   };
 
@@ -235,8 +235,8 @@ class residency_manager {
   std::deque<placed_mark> outstanding_;  // marks that were not seen to be passed
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
-  std::uint32_t frees_{0};       // fenced ones so far
-  std::uint32_t frees_done_{0};  // work before that many of them is done, as far as marks tell
+  std::uint64_t frees_{0};       // fenced ones so far
+  std::uint64_t frees_done_{0};  // work before that many of them is done, as far as marks tell
   std::deque<fenced_frees> frees_marked_;  // marks that were not seen to be passed
   std::size_t free_marks_{0};              // made so far
   std::size_t unmarked_bytes_{0};          // freed since the last one
