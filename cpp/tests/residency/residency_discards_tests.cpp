@@ -3,6 +3,8 @@
 // Discards, and waits for kernels: the rules without which data would be lost.
 #include "residency_manager_fixture.hpp"
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,35 @@ namespace {
 
 using tests::blocks;
 using tests::ResidencyManager;
+
+/** @brief What the manager's own streams are told when blocks leave that were freed. */
+class FreedBlocks : public ResidencyManager {
+ protected:
+  using in_streams = std::vector<std::pair<std::string, stream_handle>>;
+
+  /** @brief Allocates; `driver_calls` are the moves, of all streams. */
+  [[nodiscard]] in_streams calls_of_room_for(std::size_t first, std::size_t count)
+  {
+    static_cast<void>(driver->take_calls());
+    allocate(first, count);
+    in_streams in_own;
+    driver_calls.clear();
+    for (auto const& call : driver->take_calls()) {
+      if (call.stream == discards || call.stream == frees) {
+        in_own.emplace_back(call.name, call.stream);
+      }
+      if (call.name.starts_with("discard") || call.name == "prefetch") {
+        driver_calls.push_back(call);
+      }
+    }
+    return in_own;
+  }
+
+  calls driver_calls;
+  in_streams const awaited{
+    {"synchronize", frees}, {"synchronize", discards}, {"discard", discards}};
+  in_streams const not_awaited{{"synchronize", discards}, {"discard", discards}};
+};
 
 TEST_F(ResidencyManager, FreeUnderPressureIsFencedByAStreamOfItsOwn)
 {
@@ -105,22 +136,107 @@ TEST_F(ResidencyManager, AllocationInADiscardedBlockWaitsForTheDiscard)
   EXPECT_EQ(moves(), (calls{to_host(8, 2), renewed(0, 2)}));
 }
 
-TEST_F(ResidencyManager, DiscardIsIssuedOnlyOnceTheFreesBeforeItAreThrough)
+TEST_F(FreedBlocks, DiscardIsIssuedOnlyOnceTheFreesBeforeItAreThrough)
+{
+  driver->marks_passed = false;
+  make();
+  allocate(0, 8);
+  free(0, 8);
+  EXPECT_EQ(calls_of_room_for(8, 1), awaited);
+}
+
+TEST_F(FreedBlocks, DiscardDoesNotWaitForFreesWhoseMarkIsPassed)
 {
   make();
   allocate(0, 8);
   free(0, 8);
-  static_cast<void>(driver->take_calls());
-  allocate(8, 1);
-  std::vector<std::pair<std::string, stream_handle>> in_own;
-  for (auto const& call : driver->take_calls()) {
-    if (call.stream == discards || call.stream == frees) {
-      in_own.emplace_back(call.name, call.stream);
+  EXPECT_EQ(calls_of_room_for(8, 1), not_awaited);
+}
+
+TEST_F(FreedBlocks, SmallFreesAreAwaitedUntilEnoughIsFreedForAMark)
+{
+  make();
+  allocate(0, 8);
+  free(0, 7);
+  EXPECT_EQ(calls_of_room_for(8, 1), awaited);
+  free(7, 1);
+  EXPECT_EQ(calls_of_room_for(9, 2), not_awaited);
+}
+
+TEST_F(FreedBlocks, BlockFreedBehindTheMarkIsNotTakenForDone)
+{
+  make();
+  allocate(0, 8);
+  free(0, 8);  // marked
+  allocate(0, 4);
+  free(0, 4);  // not marked
+  EXPECT_EQ(calls_of_room_for(8, 4), not_awaited);
+  EXPECT_EQ(driver_calls, (calls{dropped(4, 4), renewed(8, 4)}));
+  EXPECT_EQ(calls_of_room_for(12, 2), awaited);
+  EXPECT_EQ(driver_calls, (calls{dropped(0, 2), renewed(12, 2)}));
+}
+
+TEST_F(FreedBlocks, FreesAreAwaitedWhereNoMarkCouldBeMade)
+{
+  make();
+  allocate(0, 8);
+  driver->answers["mark"] = {status_code::driver_error, 1, "cuEventRecord"};
+  free(0, 8);
+  driver->answers.clear();
+  EXPECT_EQ(calls_of_room_for(8, 1), awaited);
+}
+
+TEST_F(FreedBlocks, MarkBehindOneThatCouldNotBeMadeTellsOfBoth)
+{
+  make();
+  allocate(0, 8);
+  driver->answers["mark"] = {status_code::driver_error, 1, "cuEventRecord"};
+  free(0, 8);
+  driver->answers.clear();
+  allocate(0, 8);
+  free(0, 8);
+  EXPECT_EQ(calls_of_room_for(8, 1), not_awaited);
+}
+
+TEST_F(FreedBlocks, MarksBeyondTheirNumberAreMadeAnewAndTellTheSame)
+{
+  for (bool const passed : {false, true}) {
+    driver->marks_passed = false;
+    make();
+    driver->marks.clear();
+    for (int round = 0; round < 40; ++round) {
+      allocate(0, 8);
+      free(0, 8);
     }
+    std::set<std::size_t> numbers;
+    for (auto const& [number, where] : driver->marks) {
+      if (where == frees) { numbers.insert(number); }
+      EXPECT_EQ(where == frees, number >= 64) << number;  // those before are of uses
+    }
+    EXPECT_EQ(numbers.size(), mark_count - 64);
+    EXPECT_EQ(*numbers.rbegin(), mark_count - 1);
+    driver->marks_passed = passed;
+    EXPECT_EQ(calls_of_room_for(8, 1), passed ? not_awaited : awaited);
+    manager.reset();
+    ledger.remove_slab(slab.address);
   }
-  EXPECT_EQ(in_own,
-            (std::vector<std::pair<std::string, stream_handle>>{
-              {"synchronize", frees}, {"synchronize", discards}, {"discard", discards}}));
+}
+
+TEST_F(FreedBlocks, NumberOfAFreeNeverWrapsAround)
+{
+  // Of 32 bits, each of these would look like one that is done.
+  for (auto const number : {std::uint64_t{1} << 32U, (std::uint64_t{1} << 31U) + 2}) {
+    make();
+    allocate(0, 8);
+    free(0, 8);
+    {
+      ledger_view view{ledger};
+      view.each(at(0, 8), [&](block_record& block, memory_range) { block.freed = number; });
+    }
+    EXPECT_EQ(calls_of_room_for(8, 1), awaited);
+    manager.reset();
+    ledger.remove_slab(slab.address);
+  }
 }
 
 TEST_F(ResidencyManager, RequestThatIsLeftToFaultsWaitsForDiscardsOfItsBlocks)

@@ -43,6 +43,11 @@ class ResidencyManager : public testing::Test {
   {
     manager->on_allocate(at(first, count), stream);
   }
+  /** @brief A part is handed out anew, all of it free before. */
+  void reuse(memory_range extent, std::size_t likely_bytes = 0)
+  {
+    manager->on_reuse({extent, extent, likely_bytes}, stream);
+  }
   void free(std::size_t first, std::size_t count) { manager->on_free(at(first, count), stream); }
   void touch(std::size_t first, std::size_t count)
   {
@@ -83,7 +88,7 @@ class ResidencyManager : public testing::Test {
   bool fetch{true};
   bool discard_dead{true};
   location evict_to{location::host()};
-  memory_range const slab{slab_address, blocks(32)};
+  memory_range slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};
   stream_handle const discards{recording_driver::own(own_stream_use::discards)};

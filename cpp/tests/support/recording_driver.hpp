@@ -78,6 +78,7 @@ class recording_driver final : public uvm_driver {
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool marks_passed{true};                     ///< what `passed` answers
+  std::vector<std::pair<std::size_t, stream_handle>> marks;     ///< every `mark`: number, stream
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
   std::map<std::string, status> answers;  ///< by call; success where there is none
   std::function<void(driver_call const&)> on_call{[](driver_call const&) {}};  ///< a side effect
@@ -136,7 +137,10 @@ class recording_driver final : public uvm_driver {
   }
   status order(stream_handle later, stream_handle earlier) noexcept override
   {
-    orders.emplace_back(later, earlier);
+    {
+      std::lock_guard const lock{mutex_};
+      orders.emplace_back(later, earlier);
+    }
     return record({"order", {}, later});
   }
   status own_stream(own_stream_use which, stream_handle& stream) noexcept override
@@ -144,8 +148,12 @@ class recording_driver final : public uvm_driver {
     stream = own(which);
     return record({"own_stream", {}});
   }
-  status mark(std::size_t, stream_handle stream) noexcept override
+  status mark(std::size_t number, stream_handle stream) noexcept override
   {
+    {
+      std::lock_guard const lock{mutex_};
+      marks.emplace_back(number, stream);
+    }
     return record({"mark", {}, stream});
   }
   [[nodiscard]] bool passed(std::size_t) noexcept override { return marks_passed; }
