@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace rmm_uvm {
 namespace {
@@ -34,6 +35,7 @@ void segment_map::remove(std::uintptr_t segment) noexcept
   if (found == segments_.end()) { return; }
   auto const range = found->second.range;
   parts_.erase(parts_.lower_bound(range.address), parts_.lower_bound(range.end()));
+  told_.erase(told_.lower_bound(range.address), told_.lower_bound(range.end()));
   segments_.erase(found);
 }
 
@@ -44,25 +46,35 @@ std::vector<memory_range> segment_map::list(std::uintptr_t segment,
   auto const found = segments_.find(segment);
   if (found == segments_.end() || found->second.known) { return free; }
   auto const range = found->second.range;
-  std::vector<memory_range> sorted{live.begin(), live.end()};
-  std::sort(sorted.begin(), sorted.end(), [](auto const& a, auto const& b) {
-    return a.address < b.address;
-  });
+  auto const first = told_.lower_bound(range.address);
+  auto const last  = told_.lower_bound(range.end());
+  std::map<std::uintptr_t, std::uintptr_t> ends;  // of the live ones, by start
+  for (auto const& one : live) {
+    if (!told_.contains(one.address)) { ends[one.address] = one.end(); }
+  }
+  for (auto it = first; it != last; ++it) {  // what was told is newer than the list
+    if (it->second) { ends[it->first] = range.end(); }
+  }
+  for (auto it = first; it != last; ++it) {
+    auto const next = ends.upper_bound(it->first);
+    if (it->second && next != ends.end()) { ends[it->first] = next->first; }
+  }
   auto const add_free_part = [&](std::uintptr_t from, std::uintptr_t to) {
     if (from >= to) { return; }
     parts_[from] = {to, false};
     free.push_back({from, to - from});
   };
   auto place = range.address;
-  for (auto const& one : sorted) {
-    auto const begin = std::max(one.address, place);
-    auto const end   = std::min(one.end(), range.end());
+  for (auto const& [start, live_end] : ends) {
+    auto const begin = std::max(start, place);
+    auto const end   = std::min(live_end, range.end());
     if (begin >= end) { continue; }
     add_free_part(place, begin);
     parts_[begin] = {end, true};
     place         = end;
   }
   add_free_part(place, range.end());
+  told_.erase(first, last);
   found->second.known = true;
   return free;
 }
@@ -75,16 +87,31 @@ segment_map::part_map::iterator segment_map::part_of(std::uintptr_t address)
   return address < it->second.end ? it : parts_.end();
 }
 
+/** @brief Keeps what is told of an unknown segment, for the list that is about to be made. */
+void segment_map::note_untracked(std::uintptr_t start, bool live)
+{
+  if (auto const segment = segment_of(start); segment && !segment->known) { told_[start] = live; }
+}
+
 std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
 {
   auto const found = part_of(start);
-  if (found == parts_.end()) { return std::nullopt; }
+  if (found == parts_.end()) {
+    note_untracked(start, true);
+    return std::nullopt;
+  }
+  auto own = found;
+  try {
+    own = parts_.try_emplace(start).first;
+  } catch (std::bad_alloc const&) {  // all of the part is taken to be this allocation
+    start = found->first;
+  }
   auto end = found->second.end;
   memory_range newly_live{start, end - start};
   if (found->second.live) {
     newly_live = {end, 0};
     // The allocator has joined what the live part did not use with what was freed behind it.
-    auto const next    = std::next(found);
+    auto const next    = std::next(own);
     auto const segment = segment_of(start)->range;
     if (next != parts_.end() && !next->second.live && next->first < segment.end()) {
       newly_live.bytes = next->second.end - end;
@@ -92,10 +119,10 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
       parts_.erase(next);
     }
   }
-  if (found->first < start) { found->second.end = start; }
+  if (found != own) { found->second.end = start; }
   auto const place = place_of(before_, start);
   before_          = start;
-  parts_[start]    = {end, true, place, 0};
+  own->second      = {end, true, place, 0};
   carved_range carved{{start, end - start}, newly_live, 0};
   auto const size = sizes_.find(place);
   if (size != sizes_.end()) { carved.likely_bytes = std::min(size->second, carved.extent.bytes); }
@@ -105,6 +132,7 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
 memory_range segment_map::on_free(std::uintptr_t start)
 {
   auto const found = parts_.find(start);
+  if (found == parts_.end()) { note_untracked(start, false); }
   if (found == parts_.end() || !found->second.live) { return {start, 0}; }
   memory_range const freed{start, found->second.end - start};
   auto& freed_part = found->second;

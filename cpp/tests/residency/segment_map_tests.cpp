@@ -81,27 +81,32 @@ class followed_program {
       allocator_.add_segment(at(offset * segment_bytes, segment_bytes));
     }
   }
-  /** @brief Steps of which the map is not told. */
+  /**
+   * @brief Steps of which the map is not told, a list, steps of which it is; then it gets the list.
+   */
   void run_untold(int steps)
   {
     for (auto const offset : {0U, 1U, 4U}) {
-      map.add_unknown(at(offset * segment_bytes, segment_bytes));
+      memory_range const segment = at(offset * segment_bytes, segment_bytes);
+      map.add_unknown(segment);
+      EXPECT_TRUE(said_.add(segment));
     }
-    for (int step = 0; step < steps; ++step) {
-      if (random_() % 3 == 0 && !live_.empty()) {
+    std::vector<memory_range> listed;
+    for (int step = 0; step < 2 * steps; ++step) {
+      bool const told = step >= steps;
+      if (step == steps) { listed = allocator_.live(); }
+      if (random_() % 5 < 2 && !live_.empty()) {
         auto const start = drop();
         allocator_.give(start);
-        static_cast<void>(map.on_free(start));
+        if (told) { EXPECT_EQ(map.on_free(start).bytes, 0U); }
       } else if (auto const start = allocator_.take(bytes())) {
         live_.push_back(*start);
+        if (told) { EXPECT_FALSE(map.on_allocate(*start).has_value()); }
       }
-    }
-    auto const listed = allocator_.live();
-    for (auto const& one : listed) {
-      EXPECT_TRUE(said_.add(one));
     }
     for (auto const offset : {0U, 1U, 4U}) {
       for (auto const& free : map.list(base + offset * segment_bytes, listed)) {
+        EXPECT_TRUE(said_.take(free));
         expect_dead(free);
       }
     }
@@ -388,6 +393,39 @@ TEST(SegmentMap, ListCutsWhatOverlapsAndWhatReachesOutside)
   map.add_unknown(at(1000, 1000));
   std::vector<memory_range> const live{at(1100, 200), at(1200, 200), at(1900, 500), at(5000, 10)};
   EXPECT_EQ(map.list(base + 1000, live), (std::vector<memory_range>{at(1000, 100), at(1400, 500)}));
+}
+
+TEST(SegmentMap, WhatWasToldBeforeTheListIsNewerThanIt)
+{
+  segment_map map;
+  map.add_unknown(at(0, 1000));
+  std::vector<memory_range> const live{at(100, 100), at(300, 100), at(700, 100)};
+  EXPECT_EQ(map.on_free(base + 300).bytes, 0U);
+  EXPECT_FALSE(map.on_allocate(base + 250).has_value());  // where one of the list was
+  EXPECT_EQ(map.list(base, live),
+            (std::vector<memory_range>{at(0, 100), at(200, 50), at(800, 200)}));
+  EXPECT_EQ(map.on_free(base + 250), at(250, 450));
+  EXPECT_EQ(map.on_free(base + 300).bytes, 0U);
+}
+
+TEST(SegmentMap, SameStartToldBeforeTheListMayBeLongerThanListed)
+{
+  segment_map map;
+  map.add_unknown(at(0, 1000));
+  std::vector<memory_range> const live{at(100, 100)};
+  static_cast<void>(map.on_free(base + 100));
+  static_cast<void>(map.on_allocate(base + 100));
+  EXPECT_EQ(map.list(base, live), (std::vector<memory_range>{at(0, 100)}));
+}
+
+TEST(SegmentMap, WhatWasToldOfASegmentThatWentIsForgotten)
+{
+  segment_map map;
+  map.add_unknown(at(0, 1000));
+  static_cast<void>(map.on_allocate(base + 100));
+  map.remove(base);
+  map.add_unknown(at(0, 1000));
+  EXPECT_EQ(map.list(base, {}), (std::vector<memory_range>{at(0, 1000)}));
 }
 
 TEST(SegmentMap, SameStartAfterAnotherOneIsAnotherPlace)

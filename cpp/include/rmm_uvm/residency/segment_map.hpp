@@ -42,6 +42,9 @@ class segment_map {
 
   /**
    * @brief All live allocations of an unknown segment, by address and size; every other is told.
+   *
+   * What was told of the segment so far is newer than the list: whoever begins to tell before the
+   * list is made misses nothing.
    * @return what is free
    */
   std::vector<memory_range> list(std::uintptr_t segment, std::span<memory_range const> live);
@@ -71,9 +74,11 @@ class segment_map {
   using part_map = std::map<std::uintptr_t, part>;
 
   [[nodiscard]] part_map::iterator part_of(std::uintptr_t address);
+  void note_untracked(std::uintptr_t start, bool live);
 
   std::map<std::uintptr_t, held_segment> segments_;
-  part_map parts_;  // of known segments, without gaps
+  part_map parts_;                       // of known segments, without gaps
+  std::map<std::uintptr_t, bool> told_;  // of unknown segments: whether what begins there is live
   // A program that repeats itself allocates in the same order: how long each one was last time, by
   // its start and that of the one before.
   std::unordered_map<std::uint64_t, std::size_t> sizes_;
