@@ -113,7 +113,7 @@ class segment_program {
     auto const gone = live_.back();
     live_.pop_back();
     lost_ += gone.holds() ? 0 : 1;
-    manager->on_free(map_.on_free(gone.start), nullptr, random_() % 8 != 0);
+    manager->on_free(map_.on_free(gone.start), nullptr, random_() % 32 != 0);
     allocator_.give(gone.start);
   }
   void use(allocation const& one, std::uint64_t choice)
@@ -147,7 +147,8 @@ TEST_P(ReuseContents, NoByteOfANeighbourIsLost)
   EXPECT_EQ(program.run(1200), 0U);
   program.manager->flush();
   EXPECT_EQ(program.manager->statistics().failed_calls, 0U);
-  EXPECT_GT(program.manager->statistics().dropped_bytes, 0U);
+  // How much of what is dead a thread finds is a matter of time.
+  if (!thread) { EXPECT_GT(program.manager->statistics().dropped_bytes, 0U); }
   EXPECT_GT(program.manager->statistics().evicted_bytes, 0U);
   EXPECT_GT(program.manager->statistics().unfenced_frees, 0U);
 }
