@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <new>
 #include <utility>
 
 namespace rmm_uvm::mr {
@@ -58,10 +59,10 @@ bool torch_segments::reserve(std::size_t bytes)
 {
   std::lock_guard const lock{mutex_};
   if (bytes > maximum_bytes_ - std::min(maximum_bytes_, counts_.segment_bytes)) {
-    ++counts_.refused;
     refusal_ = std::to_string(bytes) + " bytes asked for torch, " +
                std::to_string(counts_.segment_bytes) + " of " + std::to_string(maximum_bytes_) +
                " in use: device and host memory, or the maximum that was given, are exhausted";
+    ++counts_.refused;
     return false;
   }
   counts_.segment_bytes += bytes;
@@ -89,6 +90,7 @@ void torch_segments::keep_if_small(memory_range segment) noexcept
     std::lock_guard const lock{mutex_};
     if (kept_bytes_ + segment.bytes > manager->settings().budget_bytes / 8) { return; }
     kept_bytes_ += segment.bytes;
+    held_[segment.address].kept_bytes = segment.bytes;
   }
   manager->pin(segment);
 }
@@ -103,29 +105,48 @@ try {
   } catch (std::exception const& error) {
     release(bytes);
     std::lock_guard const lock{mutex_};
-    ++counts_.refused;
     refusal_ = error.what();
+    ++counts_.refused;
     return nullptr;
   }
   memory_range const range{reinterpret_cast<std::uintptr_t>(segment), bytes};
   bool followed = false;
-  {
-    std::lock_guard const lock{mutex_};
-    streams_[range.address] = stream;
-    followed                = following_;
-    if (followed) {
-      map_.add_free(range);
-    } else {
-      map_.add_unknown(range);
-    }
-    ++counts_.segments;
+  try {
+    followed = enter(range, stream);
+  } catch (std::bad_alloc const&) {  // no host memory for a table
+    release(bytes);
+    static_cast<void>(
+      memory_.try_deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, segment, bytes));
+    throw;
   }
   keep_if_small(range);
   if (!followed) { prefetcher_->on_allocate(range, stream, prefetch_mode::automatic); }
   look_for_pressure();
   return segment;
-} catch (...) {  // a table could not grow; the slab stays with the resource
+} catch (...) {  // not even for what to say about it
+  std::lock_guard const lock{mutex_};
+  ++counts_.refused;
   return nullptr;
+}
+
+/** @brief Takes note of a segment, wholly or not at all. @return whether it is followed */
+bool torch_segments::enter(memory_range segment, stream_handle stream)
+{
+  std::lock_guard const lock{mutex_};
+  auto const entered = held_.try_emplace(segment.address, held{stream, 0}).first;
+  try {
+    if (following_) {
+      map_.add_free(segment);
+    } else {
+      map_.add_unknown(segment);
+    }
+  } catch (...) {
+    map_.remove(segment.address);
+    held_.erase(entered);
+    throw;
+  }
+  ++counts_.segments;
+  return following_;
 }
 
 bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle stream) noexcept
@@ -133,7 +154,11 @@ bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle 
   auto const address = reinterpret_cast<std::uintptr_t>(segment);
   {
     std::lock_guard const lock{mutex_};
-    if (streams_.erase(address) == 0) { return false; }
+    auto const found = held_.find(address);
+    auto const known = map_.segment_of(address);
+    if (found == held_.end() || !known || known->range.bytes != bytes) { return false; }
+    kept_bytes_ -= found->second.kept_bytes;
+    held_.erase(found);
     map_.remove(address);
   }
   release(bytes);
@@ -173,7 +198,7 @@ void torch_segments::follow(std::vector<memory_range> const& live)
   {
     std::lock_guard const lock{mutex_};
     following_ = true;
-    for (auto const& [address, stream] : streams_) {
+    for (auto const& [address, one_held] : held_) {
       auto const segment = map_.segment_of(address);
       if (!segment || segment->known) { continue; }
       std::vector<memory_range> inside;
@@ -181,7 +206,7 @@ void torch_segments::follow(std::vector<memory_range> const& live)
         if (segment->range.covers(one)) { inside.push_back(one); }
       }
       for (auto const& free : map_.list(address, inside)) {
-        dead.emplace_back(free, stream);
+        dead.emplace_back(free, one_held.stream);
       }
     }
   }
@@ -205,7 +230,7 @@ try {
     auto const found = map_.on_allocate(start);
     if (!found) { return; }
     carved = *found;
-    stream = streams_[map_.segment_of(start)->range.address];
+    stream = held_[map_.segment_of(start)->range.address].stream;
     ++counts_.reused;
   }
   prefetcher_->on_reuse(carved, stream);
@@ -223,7 +248,7 @@ try {
     std::lock_guard const lock{mutex_};
     range = map_.on_free(start);
     if (range.bytes == 0) { return; }
-    stream = streams_[map_.segment_of(start)->range.address];
+    stream = held_[map_.segment_of(start)->range.address].stream;
     ++counts_.freed;
     if (!by_stream) { ++counts_.unfenced; }
   }

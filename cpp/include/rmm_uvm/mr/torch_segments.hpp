@@ -53,7 +53,8 @@ class torch_segments {
 
   /** @brief Takes a segment, and makes it usable on the device. @return null: no memory */
   [[nodiscard]] void* allocate(std::size_t bytes, stream_handle stream) noexcept;
-  /** @brief Gives a segment back. @return false if it is none of these */
+  /** @brief Gives a segment back. @return false if it is none of these, or
+   * not of `bytes` */
   bool deallocate(void* segment, std::size_t bytes, stream_handle stream) noexcept;
   /** @brief Whether a segment holds `address`. */
   [[nodiscard]] bool holds(std::uintptr_t address) const;
@@ -86,6 +87,12 @@ class torch_segments {
   [[nodiscard]] std::string last_refusal() const;
 
  private:
+  struct held {
+    stream_handle stream{nullptr};
+    std::size_t kept_bytes{0};  // that stay on the device, since it is small
+  };
+
+  [[nodiscard]] bool enter(memory_range segment, stream_handle stream);
   [[nodiscard]] bool reserve(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
   void keep_if_small(memory_range segment) noexcept;
@@ -100,7 +107,7 @@ class torch_segments {
 
   mutable std::mutex mutex_;
   segment_map map_;
-  std::unordered_map<std::uintptr_t, stream_handle> streams_;  // of each segment
+  std::unordered_map<std::uintptr_t, held> held_;  // every segment, by its start
   bool following_{false};
   std::size_t kept_bytes_{0};  // of small segments, which stay on the device
   torch_segment_statistics counts_;
