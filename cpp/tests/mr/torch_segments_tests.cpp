@@ -1,0 +1,391 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include "../support/failing_new.hpp"
+#include "../support/simulated_chain.hpp"
+
+#include <rmm_uvm/mr/torch_segments.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace rmm_uvm::mr {
+namespace {
+
+using tests::blocks;
+using tests::simulated_chain;
+
+constexpr std::size_t budget_blocks  = 16;
+constexpr std::size_t maximum_blocks = 64;
+constexpr int device                 = 7;  // of nobody else
+
+[[nodiscard]] std::uintptr_t address_of(void const* segment) noexcept
+{
+  return reinterpret_cast<std::uintptr_t>(segment);
+}
+
+/** @brief Segments over a simulated device with a budget of 16 blocks, and a cap of 64. */
+class TorchSegments : public testing::Test {
+ protected:
+  TorchSegments()
+  {
+    auto settings       = residency_settings::of(blocks(budget_blocks));
+    settings.background = false;
+    chain.prefetcher->keep_budget(settings);
+  }
+  ~TorchSegments() override { answer_torch(device, nullptr); }
+
+  [[nodiscard]] static std::shared_ptr<torch_segments> make(simulated_chain& chain)
+  {
+    return std::make_shared<torch_segments>(
+      chain.managed, chain.prefetcher, blocks(maximum_blocks));
+  }
+  [[nodiscard]] void* take(std::size_t count) { return segments->allocate(blocks(count), nullptr); }
+  [[nodiscard]] residency_statistics residency() const
+  {
+    return chain.prefetcher->manager()->statistics();
+  }
+
+  simulated_chain chain;
+  std::shared_ptr<torch_segments> segments = make(chain);
+};
+
+TEST_F(TorchSegments, SegmentIsOnTheDeviceAndCounted)
+{
+  auto* const segment = take(4);
+  ASSERT_NE(segment, nullptr);
+  EXPECT_EQ(chain.device->resident_bytes({address_of(segment), blocks(4)}), blocks(4));
+  EXPECT_TRUE(segments->holds(address_of(segment) + blocks(4) - 1));
+  EXPECT_FALSE(segments->holds(address_of(segment) + blocks(4)));
+  EXPECT_EQ(segments->statistics().segment_bytes, blocks(4));
+  EXPECT_EQ(segments->statistics().segments, 1U);
+}
+
+TEST_F(TorchSegments, SegmentThatIsGivenBackLeavesNothingButThePeak)
+{
+  auto* const segment = take(4);
+  EXPECT_TRUE(segments->deallocate(segment, blocks(4), nullptr));
+  EXPECT_EQ(chain.device->statistics().managed_bytes, 0U);
+  EXPECT_EQ(chain.account->used_bytes(), 0U);
+  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
+  EXPECT_EQ(segments->statistics().peak_segment_bytes, blocks(4));
+  EXPECT_FALSE(segments->deallocate(segment, blocks(4), nullptr));  // twice
+}
+
+TEST_F(TorchSegments, StrangePointersAndSizesAreNotGivenBack)
+{
+  auto* const segment = take(4);
+  int local           = 0;
+  EXPECT_FALSE(segments->deallocate(&local, blocks(4), nullptr));
+  EXPECT_FALSE(segments->deallocate(nullptr, blocks(4), nullptr));
+  EXPECT_FALSE(segments->deallocate(static_cast<char*>(segment) + 512, blocks(4), nullptr));
+  EXPECT_FALSE(segments->deallocate(segment, blocks(3), nullptr));
+  EXPECT_EQ(segments->statistics().segment_bytes, blocks(4));
+  EXPECT_TRUE(segments->deallocate(segment, blocks(4), nullptr));
+}
+
+TEST_F(TorchSegments, MaximumHoldsAndTheRefusalSaysWhy)
+{
+  auto* const most = take(maximum_blocks);
+  EXPECT_NE(most, nullptr);
+  EXPECT_EQ(take(1), nullptr);
+  EXPECT_EQ(segments->statistics().refused, 1U);
+  auto const said = segments->last_refusal();
+  EXPECT_NE(said.find(std::to_string(blocks(1)) + " bytes asked"), std::string::npos) << said;
+  EXPECT_NE(said.find(std::to_string(blocks(maximum_blocks))), std::string::npos) << said;
+  EXPECT_TRUE(segments->deallocate(most, blocks(maximum_blocks), nullptr));
+  EXPECT_NE(take(1), nullptr);  // room again
+}
+
+TEST_F(TorchSegments, SizeThatOverflowsIsRefused)
+{
+  EXPECT_NE(take(1), nullptr);
+  EXPECT_EQ(segments->allocate(~std::size_t{0}, nullptr), nullptr);
+  EXPECT_EQ(segments->statistics().segment_bytes, blocks(1));
+}
+
+TEST_F(TorchSegments, CapOfTheProcessIsARefusalThatNamesIt)
+{
+  auto* const others =
+    chain.managed.allocate(tests::default_stream, blocks(simulated_chain::limit_blocks - 2), 256);
+  EXPECT_EQ(take(4), nullptr);
+  EXPECT_NE(segments->last_refusal().find("RMM_UVM_MANAGED_LIMIT"), std::string::npos);
+  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
+  chain.managed.deallocate(
+    tests::default_stream, others, blocks(simulated_chain::limit_blocks - 2), 256);
+}
+
+TEST_F(TorchSegments, DriverErrorIsARefusalThatNamesIt)
+{
+  chain.device->fail_call("allocate_managed", {status_code::driver_error, 700, "planned"}, 0);
+  EXPECT_EQ(take(4), nullptr);
+  EXPECT_NE(segments->last_refusal().find("700"), std::string::npos);
+  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
+  EXPECT_EQ(chain.account->used_bytes(), 0U);
+}
+
+struct pressure_seen {
+  torch_segments* segments{nullptr};
+  int calls{0};
+  std::uint64_t segments_then{0};
+};
+
+void see_pressure(void* argument)
+{
+  auto& seen = *static_cast<pressure_seen*>(argument);
+  ++seen.calls;
+  seen.segments_then = seen.segments->statistics().segments;
+  seen.segments->follow({});  // whoever is called may call: nothing is locked
+}
+
+TEST_F(TorchSegments, PressureIsToldOnceFromWithinTheRequestThatPassesTheBudget)
+{
+  pressure_seen seen{segments.get()};
+  segments->on_pressure(see_pressure, &seen);
+  EXPECT_NE(take(budget_blocks), nullptr);
+  EXPECT_EQ(seen.calls, 0);  // as much as the budget is not past it
+  EXPECT_NE(take(1), nullptr);
+  EXPECT_EQ(seen.calls, 1);
+  EXPECT_EQ(seen.segments_then, 2U);
+  EXPECT_NE(take(1), nullptr);
+  EXPECT_EQ(seen.calls, 1);
+}
+
+TEST_F(TorchSegments, PressureThatWasThereBeforeIsToldAtOnce)
+{
+  EXPECT_NE(take(budget_blocks + 1), nullptr);
+  pressure_seen seen{segments.get()};
+  segments->on_pressure(see_pressure, &seen);
+  EXPECT_EQ(seen.calls, 1);
+}
+
+TEST_F(TorchSegments, WithoutABudgetThereIsNoPressure)
+{
+  simulated_chain plain;
+  auto const those = make(plain);
+  pressure_seen seen{those.get()};
+  those->on_pressure(see_pressure, &seen);
+  EXPECT_NE(those->allocate(blocks(maximum_blocks), nullptr), nullptr);
+  EXPECT_EQ(seen.calls, 0);
+}
+
+TEST_F(TorchSegments, NothingIsCountedBeforeItIsFollowed)
+{
+  auto const start = address_of(take(budget_blocks + 4));
+  segments->on_allocate(start);
+  segments->on_free(start);
+  EXPECT_EQ(segments->statistics().reused, 0U);
+  EXPECT_EQ(segments->statistics().freed, 0U);
+  EXPECT_EQ(residency().dropped_bytes, 0U);
+}
+
+TEST_F(TorchSegments, WhatIsNotListedIsDeadAndDroppedForTheNextSegment)
+{
+  auto const start = address_of(take(budget_blocks));
+  EXPECT_NE(take(1), nullptr);  // pressure: frees are fenced from here on
+  segments->follow({{start, blocks(4)}});
+  EXPECT_NE(take(8), nullptr);  // free as a whole: nothing comes yet
+  auto const copied = residency().evicted_bytes;
+  chain.prefetcher->bring({start, blocks(4)}, nullptr);
+  segments->on_allocate(start + blocks(4));
+  segments->on_free(start + blocks(4));
+  EXPECT_EQ(segments->statistics().reused, 1U);
+  EXPECT_EQ(segments->statistics().freed, 1U);
+  EXPECT_EQ(segments->statistics().unfenced, 0U);
+  EXPECT_NE(take(budget_blocks), nullptr);
+  auto const other = address_of(take(budget_blocks));
+  segments->on_allocate(other);  // as much as the budget
+  EXPECT_GE(residency().dropped_bytes, blocks(8));
+  EXPECT_LE(residency().evicted_bytes - copied, blocks(5));  // what is listed, and the second one
+}
+
+TEST_F(TorchSegments, WhatIsListedStaysLiveAndIsCopied)
+{
+  auto const start = address_of(take(budget_blocks));
+  EXPECT_NE(take(1), nullptr);
+  segments->follow({{start, blocks(budget_blocks)}});
+  auto const other = address_of(take(budget_blocks));
+  segments->on_allocate(other);
+  EXPECT_EQ(residency().dropped_bytes, 0U);
+  EXPECT_GE(residency().evicted_bytes, blocks(budget_blocks));
+}
+
+TEST_F(TorchSegments, SegmentOfLaterTimesIsFollowedUntilUnfollowed)
+{
+  segments->follow({});
+  auto const followed = address_of(take(1));
+  segments->unfollow();
+  auto const untold = address_of(take(1));
+  segments->on_allocate(followed);
+  segments->on_allocate(untold);
+  EXPECT_EQ(segments->statistics().reused, 1U);
+  segments->follow({});
+  segments->on_allocate(untold);
+  EXPECT_EQ(segments->statistics().reused, 2U);
+}
+
+TEST_F(TorchSegments, FreesAreNotFencedOnceSeveralStreamsUseAnything)
+{
+  EXPECT_NE(take(budget_blocks + 1), nullptr);
+  segments->follow({});
+  auto const start = address_of(take(8));
+  for (bool const several : {false, true}) {
+    if (several) { segments->several_streams(); }
+    segments->on_allocate(start);
+    auto const before = residency().unfenced_frees;
+    segments->on_free(start);
+    EXPECT_EQ(residency().unfenced_frees - before, several ? 1U : 0U);
+    EXPECT_EQ(segments->statistics().unfenced, several ? 1U : 0U);
+  }
+}
+
+TEST_F(TorchSegments, MeasuredSizeIsAllThatComesTheNextTime)
+{
+  segments->follow({});
+  auto const start = address_of(take(8));
+  for (int round = 0; round < 2; ++round) {  // after nothing, then after itself
+    segments->on_allocate(start);
+    segments->measured(start, blocks(2));
+    segments->on_free(start);
+  }
+  static_cast<void>(chain.prefetcher->evict({start, blocks(8)}, nullptr));
+  ASSERT_EQ(chain.device->resident_bytes({start, blocks(8)}), 0U);
+  segments->on_allocate(start);
+  EXPECT_EQ(chain.device->resident_bytes({start, blocks(8)}), blocks(2));
+}
+
+TEST_F(TorchSegments, SmallSegmentsStayOnTheDeviceUpToAnEighthOfTheBudget)
+{
+  for (std::size_t number = 0; number < 4; ++number) {
+    EXPECT_NE(take(1), nullptr);
+  }
+  EXPECT_NE(take(2), nullptr);  // not small
+  EXPECT_EQ(residency().pinned_bytes, blocks(budget_blocks / 8));
+}
+
+TEST_F(TorchSegments, SmallSegmentThatIsGivenBackMakesRoomForAnotherOne)
+{
+  for (std::size_t number = 0; number < budget_blocks; ++number) {
+    auto* const segment = take(1);
+    EXPECT_EQ(residency().pinned_bytes, blocks(1)) << number;
+    EXPECT_TRUE(segments->deallocate(segment, blocks(1), nullptr));
+    EXPECT_EQ(residency().pinned_bytes, 0U);
+  }
+}
+
+TEST_F(TorchSegments, DeviceWithoutAnAnswerHasNoMemory)
+{
+  EXPECT_EQ(rmm_uvm_torch_allocate(static_cast<std::ptrdiff_t>(blocks(1)), device + 1, nullptr),
+            nullptr);
+  int local = 0;
+  rmm_uvm_torch_deallocate(&local, 4, device + 1, nullptr);  // of nobody: not touched
+}
+
+TEST_F(TorchSegments, EachDeviceIsAnsweredByItsOwn)
+{
+  answer_torch(device, segments);
+  auto const bytes    = static_cast<std::ptrdiff_t>(blocks(2));
+  auto* const segment = rmm_uvm_torch_allocate(bytes, device, nullptr);
+  ASSERT_NE(segment, nullptr);
+  EXPECT_EQ(rmm_uvm_torch_allocate(0, device, nullptr), nullptr);
+  EXPECT_EQ(rmm_uvm_torch_allocate(-1, device, nullptr), nullptr);
+  rmm_uvm_torch_deallocate(segment, bytes, device + 1, nullptr);
+  EXPECT_EQ(segments->statistics().segment_bytes, blocks(2));  // not that device's
+  rmm_uvm_torch_deallocate(segment, bytes, device, nullptr);
+  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
+}
+
+TEST_F(TorchSegments, SegmentIsGivenBackToWhomItIsFromAfterAnotherOneAnswers)
+{
+  answer_torch(device, segments);
+  auto const bytes    = static_cast<std::ptrdiff_t>(blocks(2));
+  auto* const segment = rmm_uvm_torch_allocate(bytes, device, nullptr);
+  auto const second   = make(chain);
+  answer_torch(device, second);
+  auto* const other = rmm_uvm_torch_allocate(bytes, device, nullptr);
+  EXPECT_EQ(second->statistics().segments, 1U);
+  rmm_uvm_torch_deallocate(segment, bytes, device, nullptr);
+  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
+  answer_torch(device, nullptr);  // nobody: what there is can still be given back
+  EXPECT_EQ(rmm_uvm_torch_allocate(bytes, device, nullptr), nullptr);
+  rmm_uvm_torch_deallocate(other, bytes, device, nullptr);
+  EXPECT_EQ(second->statistics().segment_bytes, 0U);
+}
+
+TEST_F(TorchSegments, WhoAnsweredAndHasNothingLeftIsLetGo)
+{
+  std::weak_ptr<torch_segments> const gone = segments;
+  answer_torch(device, segments);
+  segments.reset();
+  EXPECT_FALSE(gone.expired());
+  answer_torch(device, nullptr);
+  EXPECT_TRUE(gone.expired());
+}
+
+TEST_F(TorchSegments, OwnMemoryMayFailAtAnyPointOfASegmentAndNothingIsLeaked)
+{
+  for (bool const followed : {false, true}) {
+    std::size_t failures = 0;
+    for (std::size_t nth = 0;; ++nth) {
+      simulated_chain fresh;
+      fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+      auto const those = make(fresh);
+      if (followed) { those->follow({}); }
+      void* segment = nullptr;
+      bool over     = false;
+      {
+        tests::failing_new const failing{nth};
+        segment = those->allocate(blocks(1), nullptr);
+        over    = !tests::failing_new::has_failed();
+      }
+      if (segment != nullptr) {
+        EXPECT_EQ(those->statistics().segment_bytes, blocks(1)) << nth;
+        EXPECT_TRUE(those->deallocate(segment, blocks(1), nullptr)) << nth;
+      } else {
+        EXPECT_EQ(those->statistics().refused, 1U) << nth;
+      }
+      EXPECT_EQ(those->statistics().segment_bytes, 0U) << nth;
+      EXPECT_EQ(fresh.account->used_bytes(), 0U) << nth;
+      EXPECT_EQ(fresh.managed.slab_bytes(), 0U) << nth;
+      EXPECT_EQ(fresh.device->statistics().managed_bytes, 0U) << nth;
+      if (over) { break; }
+      ++failures;
+      ASSERT_LT(nth, 100U);
+    }
+    EXPECT_GT(failures, 4U);
+  }
+}
+
+TEST_F(TorchSegments, OwnMemoryMayFailWhereverAnAllocationIsToldAndItIsNeverDropped)
+{
+  std::size_t failures = 0;
+  for (std::size_t nth = 0;; ++nth) {
+    simulated_chain fresh;
+    fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+    auto const those = make(fresh);
+    those->follow({});
+    auto const start = address_of(those->allocate(blocks(4), nullptr));
+    auto const large = address_of(those->allocate(blocks(budget_blocks), nullptr));
+    bool over        = false;
+    {
+      tests::failing_new const failing{nth};
+      those->on_allocate(start + blocks(2));
+      over = !tests::failing_new::has_failed();
+    }
+    auto const used = memory_range{start + blocks(2), blocks(2)};
+    static_cast<void>(fresh.device->touch(used, true));
+    fresh.prefetcher->bring(used, nullptr);
+    those->on_allocate(large);  // as much as the budget: all else leaves
+    EXPECT_EQ(fresh.prefetcher->manager()->statistics().dropped_bytes, 0U) << nth;
+    EXPECT_GE(fresh.prefetcher->manager()->statistics().evicted_bytes, blocks(2)) << nth;
+    if (over) { break; }
+    ++failures;
+    ASSERT_LT(nth, 200U);
+  }
+  EXPECT_GT(failures, 4U);
+}
+
+}  // namespace
+}  // namespace rmm_uvm::mr
