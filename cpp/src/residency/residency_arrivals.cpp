@@ -262,17 +262,24 @@ void residency_manager::bring_in_parts(range_list wanted,
 void residency_manager::await_discards(memory_range range) noexcept
 {
   bool pending = false;
-  {
-    ledger_view view{ledger_};
-    view.each(range, [&](block_record& block, memory_range) {
-      pending         = pending || block.discarded;
-      block.discarded = false;
-    });
-  }
+  ledger_view view{ledger_};
+  wait_until_free(view, {&range, 1});
+  view.each(range,
+            [&](block_record const& block, memory_range) { pending = pending || block.discarded; });
+  if (!pending) { return; }
+  // Others who want a part of these blocks wait too: what is discarded is not theirs yet.
+  view.each(range, [](block_record& block, memory_range) { block.busy = true; });
+  view.lock().unlock();
   stream_handle discards = nullptr;
-  if (pending && driver_->own_stream(own_stream_use::discards, discards).ok()) {
+  if (driver_->own_stream(own_stream_use::discards, discards).ok()) {
     static_cast<void>(driver_->synchronize(discards));
   }
+  view.lock().lock();
+  view.each(range, [](block_record& block, memory_range) {
+    block.busy      = false;
+    block.discarded = false;
+  });
+  changed_.notify_all();
 }
 
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
