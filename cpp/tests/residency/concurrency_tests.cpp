@@ -8,12 +8,14 @@
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_account.hpp>
 #include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <memory>
 
 namespace rmm_uvm {
@@ -150,6 +152,87 @@ TEST(ConcurrentPrefetcher, CountsEveryRequestOnce)
   // Aligned allocations: each request is one discard or one skip.
   EXPECT_EQ(statistics.discard_calls + resident, thread_count * rounds / 10);
   EXPECT_EQ(statistics.discarded_bytes % va_block_bytes, 0U);
+}
+
+/** @brief A budget of six blocks for four threads of four blocks each. */
+[[nodiscard]] residency_settings six_blocks()
+{
+  auto settings   = residency_settings::of(blocks(6));
+  settings.policy = eviction_policy::lru;
+  settings.ahead  = true;
+  return settings;
+}
+
+TEST(ConcurrentReuse, ThreadsThatFreeLoseNothingOfWhatOthersHaveLive)
+{
+  sim::simulated_device_config config;
+  config.capacity_bytes = blocks(32);
+  config.backing        = true;
+  auto const device     = std::make_shared<sim::simulated_device>(config);
+  residency_ledger ledger;
+  std::array<memory_range, 4> slabs{};
+  for (auto& slab : slabs) {
+    slab.bytes = blocks(4);
+    ASSERT_TRUE(device->allocate_managed(slab.bytes, slab.address).ok());
+    ledger.add_slab(slab);
+  }
+  residency_manager manager{device, ledger, six_blocks()};
+  std::atomic<int> lost{0};
+  on_threads(slabs.size(), [&](std::size_t index) {
+    for (int round = 0; round < rounds / 10; ++round) {
+      auto const count = static_cast<std::size_t>(1 + round % 3);
+      auto const range =
+        block_range(slabs[index].address, static_cast<std::size_t>(round) % 2, count);
+      auto const value = static_cast<unsigned char>(1 + round % 200);
+      manager.on_reuse({range, range, round % 3 == 0 ? blocks(1) : 0}, nullptr);
+      static_cast<void>(device->touch(range, true));
+      for (std::size_t block = 0; block < count; ++block) {
+        std::memset(reinterpret_cast<void*>(range.address + blocks(block)), value, 4096);
+      }
+      use_event const use{use_kind::touch, range, range.address};
+      manager.on_touch({&use, 1}, nullptr);
+      static_cast<void>(device->touch(range, true));
+      for (std::size_t block = 0; block < count; ++block) {
+        auto const* const found =
+          reinterpret_cast<unsigned char const*>(range.address + blocks(block));
+        lost += found[0] == value && found[4095] == value ? 0 : 1;
+      }
+      manager.on_free(range, nullptr, round % 7 != 0);
+    }
+  });
+  manager.flush();
+  EXPECT_EQ(lost, 0);
+  EXPECT_EQ(manager.statistics().failed_calls, 0U);
+  EXPECT_GT(manager.statistics().dropped_bytes, 0U);
+}
+
+TEST(ConcurrentReuse, EveryFreeIsFencedAndCountedOnce)
+{
+  auto const driver = std::make_shared<tests::recording_driver>();
+  residency_ledger ledger;
+  ledger.add_slab(block_range(slab_address, 0, 16));
+  residency_manager manager{driver, ledger, six_blocks()};
+  on_threads(4, [&](std::size_t index) {
+    auto const mine = block_range(slab_address, index * 4, 2);
+    for (int round = 0; round < rounds / 10; ++round) {
+      manager.on_reuse({mine, mine, 0}, nullptr);
+      manager.on_free(mine, nullptr, round % 4 != 0);
+    }
+  });
+  manager.flush();
+  auto const frees = tests::recording_driver::own(own_stream_use::frees);
+  EXPECT_EQ(manager.statistics().unfenced_frees, 4U * rounds / 10 / 4);
+  EXPECT_EQ(std::count_if(driver->orders.begin(),
+                          driver->orders.end(),
+                          [&](auto const& one) { return one.first == frees; }),
+            4 * rounds / 10 / 4 * 3);
+  // A mark for each 8 blocks that are freed behind a fence.
+  EXPECT_EQ(std::count_if(driver->marks.begin(),
+                          driver->marks.end(),
+                          [&](auto const& one) { return one.second == frees; }),
+            4 * rounds / 10 / 4 * 3 * 2 / 8);
+  ledger_view view{ledger};
+  view.each([](block_record const& block, memory_range) { EXPECT_TRUE(block.dead()); });
 }
 
 }  // namespace

@@ -90,6 +90,25 @@ TEST_F(ResidencyReuse, RestBeyondWhatIsLikelyIsNotBroughtButWaitsForItsDiscards)
   EXPECT_EQ(manager->statistics().renewed_bytes, blocks(8 + 8 + 2));
 }
 
+TEST_F(ResidencyReuse, NobodyTakesTheRestForUsableWhileItsDiscardsAreAwaited)
+{
+  make_with_dropped();
+  int seen        = 0;
+  driver->on_call = [&](tests::driver_call const& call) {
+    if (call.name != "synchronize" || call.stream != discards) { return; }
+    ledger_view view{ledger};
+    view.each(at(2, 6), [&](block_record const& block, memory_range) {
+      seen += block.busy && block.discarded ? 1 : 0;
+    });
+  };
+  reuse(at(0, 8), blocks(2));
+  EXPECT_EQ(seen, 6);
+  ledger_view view{ledger};
+  view.each(at(0, 8), [&](block_record const& block, memory_range) {
+    EXPECT_FALSE(block.busy || block.discarded);
+  });
+}
+
 TEST_F(ResidencyReuse, RestThatWasNotDroppedIsNotWaitedFor)
 {
   make_with_dropped();
