@@ -86,14 +86,15 @@ class TorchMemory:
         self._closed = True
         if self._uses is not None:
             self._uses.end()
+        self._regraph()
+        self._routing.end()  # first: what is handed out has to be told until nothing is any more
         if self._unfollow is not None:
             self._unfollow()
             self._unfollow = None  # it leads back to us
-        for address, nbytes in self._pinned.items():
-            self._prefetcher.unpin(address, nbytes)
-        self._pinned.clear()
-        self._regraph()
-        self._routing.end()
+        with self._pins:
+            for address, nbytes in self._pinned.items():
+                self._prefetcher.unpin(address, nbytes)
+            self._pinned.clear()
         _current.pop(self.device, None)
 
     def statistics(self) -> dict[str, Any]:

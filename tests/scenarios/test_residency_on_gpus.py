@@ -32,6 +32,7 @@ def row(program: str, factor: float, mode: str) -> dict[str, Any]:
 @pytest.mark.parametrize("program", ["etl", "training"])
 def test_data_that_fit_cost_nothing_with_a_budget(program: str) -> None:
     resident, fitting = row(program, 0.0, "resident"), row(program, 0.8, "repeat")
+    assert fitting["least_seconds"] <= 1.01 * resident["least_seconds"]
     assert fitting["to_host_bytes"] == fitting["to_device_bytes"] == 0
 
 

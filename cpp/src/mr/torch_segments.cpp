@@ -280,8 +280,10 @@ void answer_torch(int device, std::shared_ptr<torch_segments> segments)
 {
   std::lock_guard const lock{answers().mutex};
   auto& those = answers().by_device[device];
-  std::erase_if(
-    those, [](auto const& one) { return one == nullptr || one->statistics().segment_bytes == 0; });
+  // Who has been looked up may be about to hand out.
+  std::erase_if(those, [](auto const& one) {
+    return one == nullptr || (one.use_count() == 1 && one->statistics().segment_bytes == 0);
+  });
   those.push_back(std::move(segments));
 }
 
