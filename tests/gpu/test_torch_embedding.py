@@ -8,11 +8,10 @@ import gc
 from typing import Any
 
 import pytest
+import torch
 
 import rmm_uvm
 from rmm_uvm.drivers import CudaDriver
-
-torch = pytest.importorskip("torch")
 
 pytestmark = [
     pytest.mark.gpu,

@@ -196,7 +196,6 @@ def test_past_the_edge_in_a_fresh_kernel_moves_less_and_drops_what_is_dead(
 def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
     kernel_directory: Path,
 ) -> None:
-    pytest.importorskip("transformers")
     notebook = without_outputs("07_training.ipynb")
 
     text = run(notebook, kernel_directory)

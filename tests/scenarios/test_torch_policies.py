@@ -11,9 +11,6 @@ from rmm_uvm.torch.shadow_uses import Use
 
 from .residency_scripts import committed, script
 
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
 policies = script("torch_policies")
 document = script("_torch_policy_document")
 ideal = script("_torch_ideal")

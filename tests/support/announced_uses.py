@@ -110,3 +110,20 @@ def announcing(
     finally:
         announced.uses.end()
     assert hooks_there() == before or not ends_at_once
+
+
+@contextmanager
+def counting_hooks() -> Iterator[dict[str, int]]:
+    """Put hooks of a program there, and count how often torch calls them."""
+    counts = {"kept": 0, "needed": 0}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        counts["kept"] += 1
+        return tensor.detach()
+
+    def need(tensor: torch.Tensor) -> torch.Tensor:
+        counts["needed"] += 1
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, need):
+        yield counts

@@ -301,7 +301,7 @@ def test_sample_every_that_is_set_holds_from_then_on_and_a_bad_one_is_refused() 
 
 def test_reorder_without_counts_of_ids_is_refused() -> None:
     table, _ = made(count_ids=False)
-    with pytest.raises(rmm_uvm.errors.ConfigurationError, match="count_ids=False: there is noth"):
+    with pytest.raises(rmm_uvm.errors.ConfigurationError, match="count_ids=False: there is"):
         table.reorder()
 
 

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from rmm_uvm.torch import recorded
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 NAMES = (

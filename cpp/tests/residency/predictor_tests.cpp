@@ -63,7 +63,8 @@ TEST(RepeatPredictor, ThirdIterationIsForeseenToTheUse)
   load(predictor);
   iterate(predictor);
   iterate(predictor);
-  // Each is used again one iteration later, but the second in this one, and the last is freed at once.
+  // Each is used again one iteration later, but the second in this one, and the last is freed at
+  // once.
   EXPECT_EQ(iterate(predictor), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, 1}));
   EXPECT_EQ(predictor.score().predicted, 8U);
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -26,7 +27,6 @@ pytestmark = pytest.mark.filterwarnings("default")  # of transformers and of tor
 
 
 def tiny_gpt2() -> Any:
-    transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(
@@ -38,8 +38,6 @@ def tiny_gpt2() -> Any:
 
 def train(folder: Path) -> tuple[list[float], int]:
     """Train by the Trainer of Hugging Face; return the losses and the steps."""
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")
     rows = [{"input_ids": list(range(i, i + 8)), "labels": list(range(i, i + 8))} for i in range(8)]
     trainer = transformers.Trainer(
         model=tiny_gpt2(),
@@ -94,20 +92,20 @@ def test_generate_gives_what_it_gives_without_and_keeps_nothing() -> None:
 # Row of the table, and the tests that say so.
 ROWS = {
     "exceptions and interrupts": "test_torch_uses::test_step_after_one_that_failed",
-    "gradient accumulation": "test_torch_uses::test_double_backward",
+    "gradient accumulation": "test_torch_uses_as_without::test_double_backward",
     "`eval` under": "test_torch_programs::test_generate",
     "activation checkpointing": "test_torch_uses::test_checkpointing_recomputes",
     "hooks of the program": "test_torch_uses::test_save_on_cpu",
-    "`torch.func`": "test_torch_uses::test_functional_transform_within",
+    "`torch.func`": "test_torch_uses_as_without::test_functional_transform_within",
     "Hugging Face": "test_torch_programs::test_trainer_of_hugging_face",
     "DDP": "test_torch_programs::test_process_group_counts_as_several",
-    "`torch.compile`": "test_torch_uses::test_compiled_model",
+    "`torch.compile`": "test_torch_uses_as_without::test_compiled_model",
     "CUDA graphs": "test_torch_memory::test_cuda_graph_is_refused",
     "a second install": "test_torch_memory::test_second_install",
     "parameters that the program moves": "test_torch_programs::test_parameters_that_were_moved",
-    "workers of a": "test_torch_uses::test_workers_of_a_data_loader",
+    "workers of a": "test_torch_uses_as_without::test_workers_of_a_data_loader",
     "tensors without memory": "test_torch_programs::test_tensor_without_memory",
-    "copying and pickling": "test_torch_uses::test_modules_are_copied",
+    "copying and pickling": "test_torch_uses_as_without::test_modules_are_copied",
     "out of host memory": "test_torch_programs::test_memory_that_the_host_cannot_hold",
 }
 
