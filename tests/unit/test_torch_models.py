@@ -25,11 +25,13 @@ PARAMETERS = {"alexnet": 61.1, "resnet50": 25.6, "densenet121": 8.0, "gpt2": 124
 @pytest.fixture
 def models(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+    theirs = dict(sys.modules)
     import _torch_models
 
     yield _torch_models
     for name in ("_torch_models", "_torch_networks"):
-        del sys.modules[name]
+        if name not in theirs:
+            del sys.modules[name]
 
 
 def test_every_model_of_the_table_is_there(models: Any) -> None:
