@@ -88,7 +88,7 @@ TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
   repeat_predictor predictor;
   load(predictor);
   auto found = never_used;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 5; ++round) {
     found = predictor.observe(allocation(20, 3));
     for (std::size_t use_number = 0; use_number < uses; ++use_number) {
       static_cast<void>(predictor.observe(use(use_number % 4 * 4, 4)));
