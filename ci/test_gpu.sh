@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
-#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|residency|cluster|all]
+#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|residency|training|cluster|all]
 # By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
-# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` is
-# what runs with a budget, and not part of `all`. Nor is `cluster`: it needs two GPUs of one host and
+# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` and
+# `training` (torch) are what runs with a budget, and not part of `all`. Nor is `cluster`: it needs two GPUs of one host and
 # dask-cudf, and runs several workers at once, among which each script divides the cap.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
@@ -25,8 +25,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | residency | cluster | all) ;;
-  *) refuse "unknown argument '$what': tests, benchmarks, residency, cluster or all" ;;
+  tests | benchmarks | residency | training | cluster | all) ;;
+  *) refuse "unknown argument '$what': tests, benchmarks, residency, training, cluster or all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -90,7 +90,18 @@ run_residency() {
     advice_on_gpus; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
-  benchmark residency.py --scale 12 --rounds 2 --json "$results/residency.json" || failed=1
+  benchmark residency.py --scale 12 --json "$results/residency.json" || failed=1
+  return "$failed"
+}
+
+# Torch past the edge: about an hour; a part of it with --models in a call of the script by hand.
+run_training() {
+  local failed=0
+  "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
+    -m gpu "$repository"/tests/gpu/test_torch_{memory,embedding}.py || failed=1
+  for script in torch_embedding torch_training; do
+    benchmark "$script.py" --json "$results/$script.json" || failed=1
+  done
   return "$failed"
 }
 
@@ -111,6 +122,7 @@ case $what in
   benchmarks) run_benchmarks ;;
   cluster) run_cluster ;;
   residency) run_residency ;;
+  training) run_training ;;
   all)
     run_tests
     run_benchmarks
