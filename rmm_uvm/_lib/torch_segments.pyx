@@ -55,6 +55,39 @@ cdef void _soon(void* argument) noexcept nogil:
     Py_AddPendingCall(_run, argument)
 
 
+cdef class AllocationTeller:
+    """Tells `TorchSegments` of allocations, then whoever was told before. Thread-safe.
+
+    It takes the place of a function that torch calls from C++. A function written in Python would
+    be begun by the handlers of signals that wait: one that raises would keep an allocation untold,
+    and its contents would count as dead.
+
+    Parameters
+    ----------
+    segments : TorchSegments
+        Is told first.
+    theirs : callable
+        Is called after it, with the same address.
+    """
+
+    cdef TorchSegments segments
+    cdef readonly object theirs
+    cdef bint ended
+
+    def __init__(self, TorchSegments segments not None, theirs not None):
+        self.segments, self.theirs = segments, theirs
+
+    def __call__(self, uintptr_t start):
+        if not self.ended:
+            with nogil:
+                dereference(self.segments.handle).on_allocate(start)
+        self.theirs(start)
+
+    def end(self):
+        """Tell no more, and only pass on."""
+        self.ended = True
+
+
 cdef class TorchSegments:
     """Segments of torch's caching allocator on one device, in managed memory. Thread-safe.
 

@@ -152,12 +152,18 @@ def told(statistics: dict[str, Any]) -> str:
 
     Examples
     --------
-    >>> told({"acting": False, "residency": {"budget_bytes": 1 << 30}, "last_refusal": ""})
+    >>> fitted = {"budget_bytes": 1 << 30, "evicted_bytes": 0}
+    >>> told({"acting": False, "residency": fitted, "last_refusal": ""})
     'everything fitted in the budget of 1.00 GiB, nothing was moved'
     """
     residency = statistics["residency"]
     budget = format_bytes(residency["budget_bytes"])
-    if not statistics["acting"]:
+    if not statistics["acting"] and residency["evicted_bytes"]:
+        line = (
+            f"past the budget of {budget}, and not followed: the main thread ran no Python; "
+            f"{format_bytes(residency['evicted_bytes'])} moved to the host"
+        )
+    elif not statistics["acting"]:
         line = f"everything fitted in the budget of {budget}, nothing was moved"
     else:
         steps = statistics["steps"]

@@ -18,20 +18,38 @@ from rmm_uvm.errors import AvailabilityError
 __all__ = ["refuse_graphs"]
 
 
+_installed = 0
+_theirs: Any = None
+
+
 def refuse_graphs() -> Callable[[], None]:
-    """Have the capture of a CUDA graph fail in one line; return what ends that."""
-    theirs = torch.cuda.CUDAGraph.capture_begin
+    """Have the capture of a CUDA graph fail in one line; return what ends that.
 
-    def ours(_self: Any, *_args: Any, **_kwargs: Any) -> None:
-        raise AvailabilityError(
-            "no CUDA graph can be captured while torch is on managed memory: capture outside of "
-            "rmm_uvm.torch.managed(), or compile without mode='reduce-overhead'"
-        )
-
-    torch.cuda.CUDAGraph.capture_begin = ours
+    Several may refuse at once, and end in any order.
+    """
+    global _installed, _theirs
+    if _installed == 0:
+        _theirs = torch.cuda.CUDAGraph.capture_begin, torch.cuda.graph.__enter__
+        torch.cuda.CUDAGraph.capture_begin = _refuse
+        torch.cuda.graph.__enter__ = _refuse  # before it goes into a stream of its own
+    _installed += 1
+    ended = False
 
     def end() -> None:
-        if torch.cuda.CUDAGraph.capture_begin is ours:
-            torch.cuda.CUDAGraph.capture_begin = theirs
+        global _installed
+        nonlocal ended
+        if ended:
+            return
+        ended = True
+        _installed -= 1
+        if _installed == 0:
+            torch.cuda.CUDAGraph.capture_begin, torch.cuda.graph.__enter__ = _theirs
 
     return end
+
+
+def _refuse(_self: Any, *_args: Any, **_kwargs: Any) -> None:
+    raise AvailabilityError(
+        "no CUDA graph can be captured while torch is on managed memory: capture outside of "
+        "rmm_uvm.torch.managed(), or compile without mode='reduce-overhead'"
+    )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import torch
 from rmm_uvm._lib.mr import ManagedMemoryResource
 from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.drivers import choose_driver
-from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
 from rmm_uvm.install import current_installation
 from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.pools import plan_for
@@ -87,14 +88,14 @@ class TorchMemory:
         if self._uses is not None:
             self._uses.end()
         self._regraph()
-        self._routing.end()  # first: what is handed out has to be told until nothing is any more
-        if self._unfollow is not None:
-            self._unfollow()
-            self._unfollow = None  # it leads back to us
-        with self._pins:
+        with self._pins:  # while frees are told: an address may be somebody else's next
             for address, nbytes in self._pinned.items():
                 self._prefetcher.unpin(address, nbytes)
             self._pinned.clear()
+        self._routing.end()  # before telling does, since what is handed out has to be told
+        if self._unfollow is not None:
+            self._unfollow()
+            self._unfollow = None  # it leads back to us
         _current.pop(self.device, None)
 
     def statistics(self) -> dict[str, Any]:
@@ -120,14 +121,31 @@ class TorchMemory:
             return
         residency = self._prefetcher.residency()
         assert residency is not None
-        self._unfollow = self._routing.follow(self._freed)
-        self._uses = Uses(
+        uses = Uses(
             self._announce,
             self._segments.measured,
             self._pin_state if self._evict == "activations" else None,
             residency["budget_bytes"] // 2,
         )
-        self._uses.begin()
+        try:
+            self._unfollow = self._routing.follow(self._freed)
+            uses.begin()
+        except BaseException as error:
+            uses.end()
+            if self._unfollow is not None:
+                self._unfollow()
+                self._unfollow = None
+            if not isinstance(error, Exception):
+                raise  # an interrupt is the program's
+            warnings.warn(
+                MonitorWarning(
+                    "torch is past the budget, and what it uses cannot be announced: "
+                    f"{type(error).__name__}: {error}; memory leaves in the order of its age"
+                ),
+                stacklevel=2,
+            )
+            return
+        self._uses = uses
 
     def _pin_state(self, extents: list[Extent]) -> None:
         """Keep what an optimiser has on the device, as far as half of the budget goes."""
@@ -202,8 +220,9 @@ def install(
 
     Notes
     -----
-    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always.
-    Tensors that exist already stay where they are.
+    Torch's statistics and `torch.cuda.OutOfMemoryError` work as always. What torch keeps free is
+    given back when this ends: until then its pool is in use, and `torch.cuda.empty_cache` passes it
+    over. Tensors that exist already stay where they are.
     """
     if evict not in _EVICT:
         raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")
@@ -214,6 +233,11 @@ def install(
             f"torch allocates managed memory on device {ordinal} already: close that first"
         )
     managed_mr = _installed_resource(ordinal) if mr is None else managed_pools(mr)[0].managed_mr
+    if managed_mr is not None and managed_mr.driver.info.device_id != ordinal:
+        raise ConfigurationError(
+            f"mr is a pool of device {managed_mr.driver.info.device_id}, torch is to allocate on "
+            f"device {ordinal}: give one of that device"
+        )
     if managed_mr is None:
         driver = choose_driver(ordinal, "cuda")
         budget = budget_for(device_budget, eviction, driver.info.total_bytes)

@@ -17,6 +17,7 @@ from rmm_uvm._lib import torch_segments
 from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.torch.streams import watch_streams
+from rmm_uvm.torch.telling import before_others, tell
 
 __all__ = ["Routing", "check_torch"]
 
@@ -80,7 +81,8 @@ class Routing:
         self._device = device
         torch.cuda.init()
         segments.answer()
-        self.pool: Any = torch.cuda.MemPool(_allocators[0].allocator())
+        with torch.cuda.device(device):  # a pool is of the device that is current when it is made
+            self.pool: Any = torch.cuda.MemPool(_allocators[0].allocator())
         torch._C._cuda_beginAllocateToPool(device, self.pool.id)
         self._ended = False
 
@@ -103,23 +105,23 @@ class Routing:
         """
         from torch.cuda import _gpu_trace as trace
 
-        told = (
-            (trace.MemoryAllocationCallbacks, self._segments.on_allocate),
-            (trace.MemoryDeallocationCallbacks, freed),
-            (trace.MemoryDeallocationCallbacks, self._segments.on_free),
-        )
-        unwatch = watch_streams(self._segments.several_streams)
-        for registry, callback in told:
-            registry.add_callback(callback)
-        self._segments.follow(self.live())
+        ends = [
+            watch_streams(self._segments.several_streams),
+            before_others(trace.MemoryAllocationCallbacks, self._segments),
+            tell(trace.MemoryDeallocationCallbacks, freed),
+            tell(trace.MemoryDeallocationCallbacks, self._segments.on_free),
+        ]
 
         def end() -> None:
-            unwatch()
             self._segments.unfollow()
-            for registry, callback in told:
-                if callback in registry.callback_list:
-                    registry.callback_list.remove(callback)
+            for each in ends:
+                each()
 
+        try:
+            self._segments.follow(self.live())
+        except BaseException:
+            end()
+            raise
         return end
 
     def end(self) -> None:

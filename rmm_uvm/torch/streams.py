@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 import torch
 
+from rmm_uvm.torch.telling import tell
+
 __all__ = ["watch_streams"]
 
 
@@ -39,24 +41,17 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
     def created(_stream: int) -> None:
         several()
 
-    def waits(_event: int, stream: int) -> None:
-        if stream != 0:
-            several()
+    def waits(_event: int, _stream: int) -> None:
+        several()  # who waits for an event waits for another stream
 
-    registered = (
-        (trace.StreamCreationCallbacks, created),
-        (trace.EventWaitCallbacks, waits),
-    )
-    for registry, callback in registered:
-        registry.add_callback(callback)
+    ends = (tell(trace.StreamCreationCallbacks, created), tell(trace.EventWaitCallbacks, waits))
     torch._C._activate_gpu_trace()
     if _others_are_there():
         several()
 
     def end() -> None:
-        for registry, callback in registered:
-            if callback in registry.callback_list:
-                registry.callback_list.remove(callback)
+        for each in ends:
+            each()
 
     return end
 
@@ -66,6 +61,12 @@ def _others_are_there() -> bool:
         return True  # communication has streams of its own
     return any(
         # Its type, and not what it says of itself: proxies of all kinds would begin to work.
-        issubclass(type(each), torch.cuda.Stream) and each.cuda_stream != 0
+        issubclass(type(each), torch.Stream) and _is_another(each)
         for each in gc.get_objects()
     )
+
+
+def _is_another(stream: torch.Stream) -> bool:
+    """Whether it is not the default stream; that of another kind of device may be one, too."""
+    handle: int | None = getattr(stream, "cuda_stream", None)
+    return (stream.stream_id if handle is None else handle) != 0

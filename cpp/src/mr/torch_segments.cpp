@@ -134,6 +134,9 @@ bool torch_segments::enter(memory_range segment, stream_handle stream)
 {
   std::lock_guard const lock{mutex_};
   auto const entered = held_.try_emplace(segment.address, held{stream, 0}).first;
+  // torch's segments are of one stream each: whoever allocates in a second one has its own.
+  if (first_stream_.value_or(stream) != stream) { several_streams(); }
+  first_stream_ = first_stream_.value_or(stream);
   try {
     if (following_) {
       map_.add_free(segment);
@@ -223,6 +226,8 @@ void torch_segments::unfollow() noexcept
 
 void torch_segments::on_allocate(std::uintptr_t start) noexcept
 try {
+  // One after the other, until the ledger knows: who is told next may begin in what this one took.
+  std::lock_guard const telling{telling_};
   carved_range carved;
   stream_handle stream = nullptr;
   {

@@ -131,7 +131,7 @@ void residency_manager::look_at_marks() noexcept
     outstanding_.pop_front();
   }
   while (!frees_marked_.empty() && driver_->passed(frees_marked_.front().number)) {
-    frees_done_ = frees_marked_.front().frees;  // marks are made in their order
+    frees_done_ = std::max(frees_done_, frees_marked_.front().frees);
     frees_marked_.pop_front();
   }
   if (asked_by_ <= done_) {

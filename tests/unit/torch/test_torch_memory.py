@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import gc
+import signal
 import subprocess
 import sys
 import weakref
@@ -13,7 +17,7 @@ from torch.optim import optimizer
 
 import rmm_uvm
 import rmm_uvm.torch
-from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency import Budget
 
@@ -101,7 +105,7 @@ def test_stream_that_was_there_before_the_pressure_counts(
     class Stream:
         cuda_stream = 0
 
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch, "Stream", Stream)
     with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
         stream = Stream()
         stream.cuda_stream = 77
@@ -110,13 +114,24 @@ def test_stream_that_was_there_before_the_pressure_counts(
         assert memory.statistics()["segments"]["unfenced"] == 1
 
 
+def test_segment_of_another_stream_is_a_second_stream(cuda: FakeTorchCuda) -> None:
+    with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+        kept = [cuda.allocate(30 * MIB) for _ in range(3)]
+        cuda.free(kept[0])
+        assert memory.statistics()["segments"]["unfenced"] == 0
+        other = cuda.take_segment(20 * MIB, stream=77)
+        cuda.free(kept[1])
+        assert memory.statistics()["segments"]["unfenced"] == 1
+        cuda.give_segment_back(other, 20 * MIB, stream=77)
+
+
 def test_default_stream_alone_is_no_second_stream(
     cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Stream:
         cuda_stream = 0
 
-    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch, "Stream", Stream)
     with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
         stream = Stream()
         kept = [cuda.allocate(30 * MIB) for _ in range(3)]
@@ -124,16 +139,92 @@ def test_default_stream_alone_is_no_second_stream(
         assert stream.cuda_stream == memory.statistics()["segments"]["unfenced"] == 0
 
 
-def test_waiting_for_an_event_in_the_default_stream_is_no_second_stream(
+def test_default_stream_that_waits_for_an_event_waits_for_a_second_stream(
     cuda: FakeTorchCuda,
 ) -> None:
     from torch.cuda import _gpu_trace
 
     with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
         kept = [cuda.allocate(30 * MIB) for _ in range(3)]
-        _gpu_trace.EventWaitCallbacks.fire_callbacks(1, 0)
         cuda.free(kept[0])
         assert memory.statistics()["segments"]["unfenced"] == 0
+        _gpu_trace.EventWaitCallbacks.fire_callbacks(1, 0)
+        cuda.free(kept[1])
+        assert memory.statistics()["segments"]["unfenced"] == 1
+
+
+def test_allocation_is_told_although_a_signal_waits_whose_handler_raises(
+    cuda: FakeTorchCuda,
+) -> None:
+    def fails(_signal: int, _frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, fails)
+    try:
+        with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+            kept = [cuda.allocate(30 * MIB) for _ in range(3)]
+            cuda.free(kept[0])
+            told = memory.statistics()["segments"]["reused"]
+            cuda.before_telling = functools.partial(ctypes.CDLL(None)["raise"], signal.SIGUSR1)
+            with contextlib.suppress(TimeoutError):
+                cuda.allocate(30 * MIB)
+            assert memory.statistics()["segments"]["reused"] == told + 1
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_allocations_are_passed_on_to_callbacks_of_others(cuda: FakeTorchCuda) -> None:
+    from torch.cuda import _gpu_trace
+
+    seen: list[int] = []
+    _gpu_trace.MemoryAllocationCallbacks.add_callback(seen.append)
+    try:
+        with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+            for _ in range(3):
+                cuda.allocate(30 * MIB)
+            assert memory.acting
+            seen.clear()
+            address = cuda.allocate(20 * MIB)
+            assert seen == [address]
+    finally:
+        _gpu_trace.MemoryAllocationCallbacks.callback_list.remove(seen.append)
+    assert "fire_callbacks" not in vars(_gpu_trace.MemoryAllocationCallbacks) or (
+        _gpu_trace.MemoryAllocationCallbacks.fire_callbacks.__func__
+        is type(_gpu_trace.MemoryAllocationCallbacks).fire_callbacks
+    )
+
+
+def test_what_cannot_be_announced_is_warned_of_and_nothing_is_left_behind(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_uses: object) -> None:
+        raise OSError("no hooks today")
+
+    monkeypatch.setattr("rmm_uvm.torch.uses.Uses.begin", fails)
+    with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+        cuda.allocate(40 * MIB)
+        with pytest.warns(MonitorWarning, match="no hooks today"):
+            cuda.allocate(60 * MIB)
+        assert not memory.acting
+    assert not torch.nn.modules.module._global_forward_pre_hooks
+
+
+def test_pool_of_another_device_is_refused(cuda: FakeTorchCuda) -> None:
+    with pytest.raises(ConfigurationError, match="pool of device 0"):
+        rmm_uvm.torch.install(1, mr=make_pool())
+    assert not cuda.routed
+
+
+def test_graphs_are_allowed_once_the_last_of_several_ended_in_any_order() -> None:
+    from rmm_uvm.torch.graphs import refuse_graphs
+
+    theirs = torch.cuda.CUDAGraph.capture_begin, torch.cuda.graph.__enter__
+    first, second = refuse_graphs(), refuse_graphs()
+    first()
+    first()
+    assert torch.cuda.CUDAGraph.capture_begin is not theirs[0]
+    second()
+    assert (torch.cuda.CUDAGraph.capture_begin, torch.cuda.graph.__enter__) == theirs
 
 
 def test_memory_past_the_maximum_is_refused_with_a_reason(cuda: FakeTorchCuda) -> None:

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -105,10 +106,12 @@ class torch_segments {
   std::atomic<pressure_call> pressure_{nullptr};
   std::atomic<void*> pressure_argument_{nullptr};
 
+  std::mutex telling_;  // of allocations, one at a time; taken before the other one
   mutable std::mutex mutex_;
   segment_map map_;
   std::unordered_map<std::uintptr_t, held> held_;  // every segment, by its start
   bool following_{false};
+  std::optional<stream_handle> first_stream_;  // that a segment was taken for
   std::size_t kept_bytes_{0};  // of small segments, which stay on the device
   torch_segment_statistics counts_;
   std::string refusal_;
