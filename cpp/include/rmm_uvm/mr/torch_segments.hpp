@@ -112,7 +112,7 @@ class torch_segments {
   std::unordered_map<std::uintptr_t, held> held_;  // every segment, by its start
   bool following_{false};
   std::optional<stream_handle> first_stream_;  // that a segment was taken for
-  std::size_t kept_bytes_{0};  // of small segments, which stay on the device
+  std::size_t kept_bytes_{0};                  // of small segments, which stay on the device
   torch_segment_statistics counts_;
   std::string refusal_;
 };
