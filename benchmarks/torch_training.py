@@ -28,6 +28,7 @@ from typing import Any
 
 import _harness
 import _torch_models
+import residency
 import torch
 
 import rmm_uvm
@@ -45,17 +46,11 @@ PIECE_BYTES = 8 << 20
 
 def budgets(budget_bytes: int) -> dict[str, Budget]:
     """Return what is compared at one budget."""
+    modes = residency.modes(budget_bytes)
     return {
-        "fault-driven": Budget(
-            budget_bytes,
-            policy="fifo",
-            discard_dead=False,
-            fetch=False,
-            ahead=False,
-            background=False,
-        ),
-        "lazy": Budget(budget_bytes),
-        "eager": Budget(budget_bytes, ahead=True),
+        "fault-driven": modes["fault-driven"],
+        "lazy": modes["repeat"],
+        "eager": modes["repeat, ahead"],
     }
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.uses import Uses
@@ -127,3 +128,21 @@ def counting_hooks() -> Iterator[dict[str, int]]:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, need):
         yield counts
+
+
+def top_hooks() -> object:
+    """Return the hooks for saved tensors that count in this thread; None: there are none."""
+    return autograd._top_saved_tensors_default_hooks(True)
+
+
+def small_model() -> nn.Sequential:
+    """Return a model of some layers, the same on every call."""
+    torch.manual_seed(1)
+    return nn.Sequential(
+        nn.Linear(8, 16), nn.Tanh(), nn.Sequential(nn.Linear(16, 16), nn.ReLU()), nn.Linear(16, 4)
+    )
+
+
+def batch() -> torch.Tensor:
+    """Return what it takes, the same on every call."""
+    return torch.randn(5, 8, generator=torch.Generator().manual_seed(2))

@@ -15,6 +15,12 @@ from .test_torch_memory import make_pool
 MIB = 1 << 20
 
 
+class Stream:
+    """Stands for torch's, which cannot be made without a GPU; the default one at first."""
+
+    cuda_stream = 0
+
+
 def test_with_a_second_stream_nothing_is_dropped(cuda: FakeTorchCuda) -> None:
     from torch.cuda import _gpu_trace
 
@@ -35,9 +41,6 @@ def test_with_a_second_stream_nothing_is_dropped(cuda: FakeTorchCuda) -> None:
 def test_stream_that_was_there_before_the_pressure_counts(
     cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stream:
-        cuda_stream = 0
-
     monkeypatch.setattr(torch, "Stream", Stream)
     with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
         stream = Stream()
@@ -61,9 +64,6 @@ def test_segment_of_another_stream_is_a_second_stream(cuda: FakeTorchCuda) -> No
 def test_default_stream_alone_is_no_second_stream(
     cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stream:
-        cuda_stream = 0
-
     monkeypatch.setattr(torch, "Stream", Stream)
     with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
         stream = Stream()

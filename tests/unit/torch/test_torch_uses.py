@@ -14,24 +14,12 @@ from ...support.announced_uses import (
     address_of,
     announcing,
     autograd,
+    batch,
     counting_hooks,
     hooks_there,
+    small_model,
+    top_hooks,
 )
-
-
-def top_hooks() -> object:
-    return autograd._top_saved_tensors_default_hooks(True)
-
-
-def small_model() -> nn.Sequential:
-    torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Linear(8, 16), nn.Tanh(), nn.Sequential(nn.Linear(16, 16), nn.ReLU()), nn.Linear(16, 4)
-    )
-
-
-def batch() -> torch.Tensor:
-    return torch.randn(5, 8, generator=torch.Generator().manual_seed(2))
 
 
 def test_step_is_announced_in_the_order_of_its_work() -> None:

@@ -15,22 +15,14 @@ import pytest
 import torch
 from torch import nn
 
-from ...support.announced_uses import announcing, autograd, counting_hooks
-
-
-def top_hooks() -> object:
-    return autograd._top_saved_tensors_default_hooks(True)
-
-
-def small_model() -> nn.Sequential:
-    torch.manual_seed(1)
-    return nn.Sequential(
-        nn.Linear(8, 16), nn.Tanh(), nn.Sequential(nn.Linear(16, 16), nn.ReLU()), nn.Linear(16, 4)
-    )
-
-
-def batch() -> torch.Tensor:
-    return torch.randn(5, 8, generator=torch.Generator().manual_seed(2))
+from ...support.announced_uses import (
+    announcing,
+    autograd,
+    batch,
+    counting_hooks,
+    small_model,
+    top_hooks,
+)
 
 
 class Spoils(nn.Module):
