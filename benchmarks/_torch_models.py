@@ -119,6 +119,11 @@ def make(
     return Program(name, dtype, batch, model, optimizer, step)
 
 
+def full_batch(name: str) -> int:
+    """Return the samples in a step of a model in full size: 8 to 16 GiB at the peak, in FP32."""
+    return _KINDS[name].full_batch
+
+
 def _images(batch: int, size: str) -> dict[str, Any]:
     side = 64 if size == "small" else 224
     return {

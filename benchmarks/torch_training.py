@@ -8,7 +8,9 @@ Each model trains with torch's own allocator (everything fits), on managed memor
 at each factor of its peak: fault-driven (first in, first out, page faults, dead memory copied: what
 a smaller card would do), with uses announced just before them (lazy), and fetched ahead (eager).
 Transformers also recompute (activation checkpointing) and keep what autograd saves in host memory
-(`save_on_cpu`), with torch's own allocator: what a program does by hand instead.
+(`save_on_cpu`), with torch's own allocator: what a program does by hand instead. Ours then runs
+with the memory that each of these needed. Losses are compared with deterministic kernels, in runs
+of their own: ordinary ones of some models differ from run to run on any memory.
 
 A call adds its rows to the file: all models together take longer than one run may.
 """
@@ -19,6 +21,7 @@ import argparse
 import contextlib
 import gc
 import json
+import os
 import statistics
 import threading
 import time
@@ -35,11 +38,16 @@ import rmm_uvm
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
 
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS is not deterministic
+
 FACTORS = (1.25, 1.5, 2.0, 3.0)
 TRANSFORMERS = ("gpt2", "gpt2-medium", "bert", "whisper-small")
 FITS_BOUND = 1.02
 LINK_BOUND = 1.25  # transformers, at the first two factors
 SPEED_UPS = {1.25: 2.0, 1.5: 3.0, 2.0: 3.0, 3.0: 2.0}  # geometric means over the models
+LOSSES_FACTOR = 1.5
+FITTING_STEPS = 16
+FAULT_DRIVEN_STEPS = 4
 PROBE_BYTES = 1 << 30
 PIECE_BYTES = 8 << 20
 
@@ -91,20 +99,26 @@ class Trainer:
     ----------
     name, dtype : str
         Of `_torch_models.make`.
-    steps : int
-        Of each run; the first half is left out.
+    batch_fraction : float
+        Of the model's full batch, which takes 8 to 16 GiB; > 0.
     """
 
-    def __init__(self, name: str, dtype: str, steps: int) -> None:
-        self.name, self.dtype, self.steps = name, dtype, steps
+    def __init__(self, name: str, dtype: str, batch_fraction: float) -> None:
+        self.name, self.dtype = name, dtype
+        self.batch = max(1, round(_torch_models.full_batch(name) * batch_fraction))
         self.driver = rmm_uvm.cuda_driver(0)
 
-    def train(self, wrap: Callable[[Any], Any] = contextlib.nullcontext) -> dict[str, Any]:
-        """Make the model and train it; return medians of a step, the losses and the peak."""
+    def train(
+        self, steps: int, wrap: Callable[[Any], Any] = contextlib.nullcontext
+    ) -> dict[str, Any]:
+        """Make the model and train it; return medians of a step, the losses and the peak.
+
+        The first half of the steps is left out of the medians.
+        """
         torch.cuda.reset_peak_memory_stats()
-        program = _torch_models.make(self.name, dtype=self.dtype, device="cuda")
+        program = _torch_models.make(self.name, batch=self.batch, dtype=self.dtype, device="cuda")
         seconds, moved, losses = [], [], []
-        for _ in range(self.steps):
+        for _ in range(steps):
             before = self.driver.migrated_bytes()
             begin = time.perf_counter()
             with wrap(program.model):
@@ -113,10 +127,11 @@ class Trainer:
             seconds.append(time.perf_counter() - begin)
             after = self.driver.migrated_bytes()
             moved.append([b - a for a, b in zip(before, after, strict=True)])
-        counted = slice(self.steps // 2, None)
+        counted = slice(steps // 2, None)
         return {
             "seconds": statistics.median(seconds[counted]),
-            "first_seconds": seconds[0],
+            "each_seconds": [round(each, 6) for each in seconds],
+            "batch": self.batch,
             "to_device_bytes": statistics.median(one[0] for one in moved[counted]),
             "to_host_bytes": statistics.median(one[1] for one in moved[counted]),
             "peak_bytes": torch.cuda.max_memory_allocated(),
@@ -124,10 +139,10 @@ class Trainer:
             "losses": [loss.item() for loss in losses],
         }
 
-    def on_managed_memory(self, budget: Budget) -> dict[str, Any]:
+    def on_managed_memory(self, budget: Budget, steps: int) -> dict[str, Any]:
         """Train on managed memory under a budget."""
         with rmm_uvm.torch.managed(device_budget=budget) as memory:
-            row = self.train()
+            row = self.train(steps)
             row.update(memory.statistics())
         return row
 
@@ -144,17 +159,22 @@ def saving_on_cpu(_model: Any) -> Any:
     return torch.autograd.graph.save_on_cpu(pin_memory=True)
 
 
-def rows_of(name: str, dtype: str, factors: list[float], steps: int) -> list[dict[str, Any]]:
+def clean() -> None:
+    """Give back what torch keeps of the last run."""
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def rows_of(trainer: Trainer, factors: list[float], steps: int) -> list[dict[str, Any]]:
     """Return every row of one model."""
-    trainer = Trainer(name, dtype, steps)
+    name, dtype = trainer.name, trainer.dtype
     rate = duplex_rate(trainer.driver)
-    native = trainer.train()
+    native = trainer.train(FITTING_STEPS)
     found: list[dict[str, Any]] = []
 
-    def add(way: str, factor: float, row: dict[str, Any]) -> None:
-        gc.collect()
-        torch.cuda.empty_cache()
-        excess_bytes = max(0.0, native["peak_bytes"] * (1 - 1 / factor)) if factor > 1 else 0.0
+    def add(way: str, factor: float, row: dict[str, Any]) -> dict[str, Any]:
+        clean()
+        excess_bytes = native["peak_bytes"] * (1 - 1 / factor) if factor > 1 else 0.0
         row.update(
             model=name,
             dtype=dtype,
@@ -163,24 +183,56 @@ def rows_of(name: str, dtype: str, factors: list[float], steps: int) -> list[dic
             compute_seconds=native["seconds"],
             link_seconds=excess_bytes / rate,
             duplex_bytes_per_second=rate,
-            losses_are_the_same=row["losses"] == native["losses"],
         )
         found.append(row)
         print(
-            f"{name:14} {dtype} {factor:4} {way:14} {row['seconds'] * 1e3:9.1f} ms "
+            f"{name:14} {dtype} {factor:4.2f} {way:28} {row['seconds'] * 1e3:8.1f} ms "
             f"{row['to_device_bytes'] / 2**30:6.2f} GiB in {row['to_host_bytes'] / 2**30:6.2f} out "
-            f"compute {native['seconds'] * 1e3:.1f} link {row['link_seconds'] * 1e3:.1f} ms",
+            f"compute {native['seconds'] * 1e3:.1f} link {row['link_seconds'] * 1e3:.1f} ms "
+            f"peak {row['peak_bytes'] / 2**30:.2f} GiB",
             flush=True,
         )
+        return row
 
     add("native", 0.0, native)
-    add("managed", 0.0, trainer.on_managed_memory(Budget(int(native["reserved_bytes"] * 1.25))))
-    if name in TRANSFORMERS:
-        add("checkpointing", 0.0, trainer.train(recomputing))
-        add("save_on_cpu", 0.0, trainer.train(saving_on_cpu))
+    fits = Budget(int(native["reserved_bytes"] * 1.25))
+    add("managed", 0.0, trainer.on_managed_memory(fits, FITTING_STEPS))
+    by_hand = {"checkpointing": recomputing, "save_on_cpu": saving_on_cpu}
+    for way, wrap in by_hand.items() if name in TRANSFORMERS else ():
+        peak_bytes = add(way, 0.0, trainer.train(FITTING_STEPS, wrap))["peak_bytes"]
+        for mode in ("lazy", "eager"):
+            row = trainer.on_managed_memory(budgets(peak_bytes)[mode], steps)
+            add(f"{mode}, memory of {way}", native["peak_bytes"] / peak_bytes, row)
     for factor in factors:
         for way, budget in budgets(int(native["peak_bytes"] / factor)).items():
-            add(way, factor, trainer.on_managed_memory(budget))
+            few = FAULT_DRIVEN_STEPS if way == "fault-driven" else steps
+            add(way, factor, trainer.on_managed_memory(budget, few))
+    return found
+
+
+def losses_of(trainer: Trainer, steps: int) -> dict[str, Any]:
+    """Train with deterministic kernels, where it fits and past the budget; compare the losses."""
+    torch.use_deterministic_algorithms(True, warn_only=True)  # noqa: FBT003 - torch's own
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    try:
+        native = trainer.train(steps)
+        clean()
+        budget = budgets(int(native["peak_bytes"] / LOSSES_FACTOR))["lazy"]
+        ours = trainer.on_managed_memory(budget, steps)
+    finally:
+        torch.use_deterministic_algorithms(False)  # noqa: FBT003
+        clean()
+    found = {
+        "model": trainer.name,
+        "dtype": trainer.dtype,
+        "batch": trainer.batch,
+        "factor": LOSSES_FACTOR,
+        "steps": steps,
+        "evicted_bytes": ours["residency"]["evicted_bytes"],
+        "last_loss": ours["losses"][-1],
+        "equal_steps": sum(a == b for a, b in zip(ours["losses"], native["losses"], strict=True)),
+    }
+    print(found, flush=True)
     return found
 
 
@@ -204,6 +256,15 @@ def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
                 verdicts[f"{' '.join(case)} at {factor}x: time / bound"] = _harness.judged(
                     ours(case, factor) / bound, LINK_BOUND
                 )
+        if (*case, 0.0, "save_on_cpu") in at:
+            by_hand = at[*case, 0.0, "save_on_cpu"]
+            same = [row for row in rows if case == (row["model"], row["dtype"])]
+            ours_then = min(
+                row["seconds"] for row in same if row["way"].endswith("memory of save_on_cpu")
+            )
+            verdicts[f"{' '.join(case)}: ours / save_on_cpu in its memory"] = _harness.judged(
+                ours_then / by_hand["seconds"], 1.0
+            )
     for factor, least in SPEED_UPS.items():
         there = [case for case in cases if (*case, factor, "lazy") in at]
         if there:
@@ -218,27 +279,46 @@ def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return verdicts
 
 
+def verdicts_of_losses(losses: list[dict[str, Any]]) -> dict[str, Any]:
+    """Judge that no loss differs, in a run that did move memory."""
+    return {
+        f"{row['model']} {row['dtype']}: losses of {row['steps']} steps are equal": {
+            "value": row["equal_steps"],
+            "must_be_at_least": row["steps"],
+            "reached": row["equal_steps"] == row["steps"] and row["evicted_bytes"] > 0,
+        }
+        for row in losses
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", default=",".join(_torch_models.NAMES))
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--factors", default=",".join(map(str, FACTORS)))
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=12, help="of ours, past the budget")
+    parser.add_argument("--losses-steps", type=int, default=0, help="compare losses instead")
+    parser.add_argument("--batch-fraction", type=float, default=1.0)
     parser.add_argument("--json", type=Path, required=True)
     arguments = parser.parse_args()
     _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
-    torch.use_deterministic_algorithms(True, warn_only=True)  # noqa: FBT003 - torch's own
-    factors = [float(each) for each in arguments.factors.split(",")]
-    kept: list[dict[str, Any]] = []
+    factors = [float(each) for each in arguments.factors.split(",") if each]
+    kept: dict[str, list[dict[str, Any]]] = {"rows": [], "losses": []}
     if arguments.json.exists():
-        kept = json.loads(arguments.json.read_text())["rows"]
+        kept |= {name: json.loads(arguments.json.read_text())[name] for name in kept}
+    verdicts: dict[str, Any] = {}
     for name in arguments.models.split(","):
         for dtype in arguments.dtypes.split(","):
-            rows = rows_of(name, dtype, factors, arguments.steps)
-            kept = [row for row in kept if (row["model"], row["dtype"]) != (name, dtype)] + rows
-            results = {"rows": kept, "verdicts": verdicts_of(kept)}
-            _harness.write_json(arguments.json, "torch_training", results)
-    raise SystemExit(_harness.exit_status(verdicts_of(kept)))
+            trainer = Trainer(name, dtype, arguments.batch_fraction)
+            if arguments.losses_steps:
+                part, found = "losses", [losses_of(trainer, arguments.losses_steps)]
+            else:
+                part, found = "rows", rows_of(trainer, factors, arguments.steps)
+            others = [row for row in kept[part] if (row["model"], row["dtype"]) != (name, dtype)]
+            kept[part] = others + found
+            verdicts = verdicts_of(kept["rows"]) | verdicts_of_losses(kept["losses"])
+            _harness.write_json(arguments.json, "torch_training", {**kept, "verdicts": verdicts})
+    raise SystemExit(_harness.exit_status(verdicts))
 
 
 if __name__ == "__main__":

@@ -118,20 +118,21 @@ class _Accesses:
         self._replaced.append((thing, name, theirs, ours))
 
     def _one(self, access: Callable[..., Any]) -> Callable[..., Any]:
+        prefetchers = self._prefetchers
+
         @functools.wraps(access)
         def observed(column: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._on and not getattr(self._asked, "together", False):
-                self._announce((column,))
+            for prefetcher in prefetchers:  # a loop, since cuDF asks some thousand times a second
+                if not prefetcher.all_present:
+                    if self._on and not getattr(self._asked, "together", False):
+                        self._announce((column,))
+                    break
             return access(column, *args, **kwargs)
 
         return observed
 
     def _several(self, flatten: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
-        @functools.wraps(flatten)
-        def observed(objects: Iterable[Any], *args: Any) -> Iterator[Any]:
-            if not self._on or getattr(self._asked, "together", False):
-                yield from flatten(objects, *args)
-                return
+        def announced(objects: Iterable[Any], *args: Any) -> Iterator[Any]:
             objects = _written_down(objects)
             self._announce(_columns(objects))
             self._asked.together = True
@@ -140,11 +141,16 @@ class _Accesses:
             finally:
                 self._asked.together = False
 
+        @functools.wraps(flatten)
+        def observed(objects: Iterable[Any], *args: Any) -> Iterator[Any]:
+            passed_over = not self._on or getattr(self._asked, "together", False)
+            if passed_over or all(each.all_present for each in self._prefetchers):
+                return flatten(objects, *args)
+            return announced(objects, *args)
+
         return observed
 
     def _announce(self, columns: Iterable[Any]) -> None:
-        if all(prefetcher.all_present for prefetcher in self._prefetchers):
-            return
         try:
             uses = [use for column in columns for use in _uses(column.plc_column)]
             for prefetcher in self._prefetchers:

@@ -23,6 +23,13 @@ pytestmark = pytest.mark.gpu
 MIB = 1 << 20
 
 
+@pytest.fixture(scope="module", autouse=True)
+def started(gpu: CudaDriver) -> None:
+    """Have torch and its libraries open what they keep open, before tests look at what is left."""
+    torch.cuda.init()
+    losses_of(1, rows=64)
+
+
 @pytest.fixture(autouse=True)
 def given_back(gpu: CudaDriver) -> Iterator[None]:
     """Give back what torch keeps, so that the next test has the cap for itself."""
@@ -83,14 +90,16 @@ def test_what_torch_frees_is_given_back_by_empty_cache() -> None:
 
 def test_out_of_memory_is_torchs_own_error_and_passes() -> None:
     with rmm_uvm.torch.managed(maximum="128MiB") as memory:
-        kept = torch.ones(64 * MIB, dtype=torch.uint8, device="cuda")
+        kept = torch.ones(32 * MIB, dtype=torch.uint8, device="cuda")
         with pytest.raises(torch.OutOfMemoryError):
             torch.empty(128 * MIB, dtype=torch.uint8, device="cuda")
         assert "are exhausted" in memory.statistics()["last_refusal"]
-        assert int(kept.sum(dtype=torch.int64)) == 64 * MIB
+        assert bool((kept == 1).all())
 
 
-def test_graph_is_refused_in_one_line() -> None:
+def test_graph_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Torch makes a stream for graphs, once: it would count as a second one in tests after this.
+    monkeypatch.setattr(torch.cuda.graph, "default_capture_stream", None)
     with (
         rmm_uvm.torch.managed(),
         pytest.raises(AvailabilityError, match="no CUDA graph"),

@@ -86,7 +86,10 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
   auto next_use = no_use;
-  if (predictor_ != nullptr) {
+  if (predictor_ != nullptr && all_present()) {  // nothing is asked of it yet
+    postponed_.use(event);
+  } else if (predictor_ != nullptr) {
+    postponed_.tell(*predictor_);
     auto const ahead = predictor_->observe(event);
     if (ahead != no_use) { next_use = now_ + ahead; }
     static_cast<void>(prediction_.update(predictor_->score()));
@@ -217,7 +220,6 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
   } else {
     ++counts_.unfenced_frees;
   }
-  if (predictor_ != nullptr) { predictor_->forget(allocation.address); }
   view.each(allocation, [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(common(allocation, whole).bytes);
     block.live_bytes -= std::min(block.live_bytes, bytes);
@@ -230,6 +232,13 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
     }
     if (block.dead()) { block.next_use = no_use; }
   });
+  // Last, since it takes memory.
+  if (predictor_ != nullptr && all_present()) {
+    postponed_.free(allocation.address);
+  } else if (predictor_ != nullptr) {
+    postponed_.tell(*predictor_);
+    predictor_->forget(allocation.address);
+  }
 }
 
 void residency_manager::on_slab_free(memory_range slab) noexcept

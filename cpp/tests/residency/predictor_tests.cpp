@@ -4,6 +4,7 @@
 #include "../support/blocks.hpp"
 
 #include <rmm_uvm/residency/correlation_predictor.hpp>
+#include <rmm_uvm/residency/postponed_uses.hpp>
 #include <rmm_uvm/residency/repeat_predictor.hpp>
 
 #include <gtest/gtest.h>
@@ -55,6 +56,57 @@ void load(Predictor& predictor)
   for (std::size_t base = 0; base < 4; ++base) {
     static_cast<void>(predictor.observe(allocation(base * 4, 4)));
   }
+}
+
+/** @brief Has what a predictor is shown written down instead. */
+class writing_down {
+ public:
+  explicit writing_down(postponed_uses& uses) : uses_{uses} {}
+  use_tick observe(use_event const& event)
+  {
+    uses_.use(event);
+    return no_use;
+  }
+  void forget(std::uintptr_t owner) { uses_.free(owner); }
+
+ private:
+  postponed_uses& uses_;
+};
+
+TEST(PostponedUses, PredictorThatIsToldLaterForeseesAsOneThatWasThere)
+{
+  repeat_predictor there;
+  repeat_predictor told;
+  postponed_uses uses;
+  writing_down down{uses};
+  load(there);
+  load(down);
+  for (std::size_t number = 0; number < 3; ++number) {
+    iterate(there, 20 + 3 * number);
+    iterate(down, 20 + 3 * number);
+  }
+  uses.tell(told);
+  EXPECT_EQ(uses.size(), 0U);
+  EXPECT_EQ(told.score().predicted, there.score().predicted);
+  EXPECT_EQ(iterate(told), iterate(there));
+  EXPECT_NE(iterate(told), std::vector<use_tick>(8, no_use));
+}
+
+TEST(PostponedUses, OfALongRunTheLatestAreKeptAndNoMoreThanThat)
+{
+  constexpr std::size_t most = 64;
+  postponed_uses uses{most};
+  writing_down down{uses};
+  repeat_predictor there;
+  load(there);
+  for (std::size_t number = 0; number < 40; ++number) {
+    iterate(there);
+    iterate(down);
+    EXPECT_LE(uses.size(), most);
+  }
+  repeat_predictor told;
+  uses.tell(told);
+  EXPECT_EQ(iterate(told), iterate(there));
 }
 
 TEST(RepeatPredictor, ThirdIterationIsForeseenToTheUse)

@@ -79,6 +79,23 @@ TEST_F(ResidencyManager, WhereTheDeadMakeRoomNoLiveBlockLeavesBeforeItMust)
   EXPECT_EQ(moves(), (calls{to_host(1, 1), renewed(9, 1), to_host(2, 1)}));
 }
 
+TEST_F(ResidencyManager, WhatIsDoneWhileEverythingFitsIsLearntOnceItDoesNot)
+{
+  slab.bytes = tests::blocks(budget_blocks);
+  make(eviction_policy::repeat);
+  for (std::size_t turn = 0; turn < 8; ++turn) {
+    allocate(0, 2);
+    allocate(2, 4);
+    free(0, 2);
+    free(2, 4);
+  }
+  EXPECT_EQ(manager->statistics().prediction.seen, 0U);
+  ledger.add_slab({slab.end() + tests::blocks(64), tests::blocks(4)});  // more than the budget
+  allocate(0, 2);
+  EXPECT_EQ(manager->statistics().prediction.seen, 17U);
+  EXPECT_GE(manager->statistics().prediction.predicted, 8U);
+}
+
 TEST_F(ResidencyManager, PendingWorkEvictsToTheLowWatermarkOnlyAfterAShortage)
 {
   make();

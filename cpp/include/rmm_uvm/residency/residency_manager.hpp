@@ -7,6 +7,7 @@
 #include <rmm_uvm/residency/fault_in_estimate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
+#include <rmm_uvm/residency/postponed_uses.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
 #include <rmm_uvm/residency/segment_map.hpp>
@@ -228,6 +229,7 @@ class residency_manager {
 
   // Under the ledger's lock.
   std::unique_ptr<use_predictor> predictor_;
+  postponed_uses postponed_;
   prediction_switch prediction_;
   use_tick now_{never_used};
   use_tick done_{never_used};            // work up to this use is done, as far as marks tell
