@@ -50,17 +50,6 @@ void add_block(std::vector<memory_range>& ranges,
   }
 }
 
-/** @brief Adds a range to ranges that end with blocks, each of at most `most_bytes` or a block. */
-void add_pieces(std::vector<memory_range>& pieces, memory_range range, std::size_t most_bytes)
-{
-  while (range.bytes > 0) {
-    auto const end =
-      std::min(range.end(), va_block_floor(range.address + std::max(most_bytes, va_block_bytes)));
-    pieces.push_back({range.address, end - range.address});
-    range = {end, range.end() - end};
-  }
-}
-
 }  // namespace
 
 void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
@@ -200,7 +189,7 @@ void residency_manager::expect_faults(
 {
   std::vector<memory_range> pieces;
   for (auto const& range : wanted) {
-    add_pieces(pieces, range, settings_.piece_bytes);
+    cut(pieces, range, settings_.piece_bytes);
   }
   std::size_t passed = 0;
   try {
@@ -320,9 +309,9 @@ try {
       discarded.insert(discarded.end(), fresh.begin(), fresh.end());
     }
   }
-  for (auto const& range : kept) {
-    if (noted(move_now(range, device, stream))) { fetched_bytes += range.bytes; }
-  }
+  std::atomic<std::size_t> moved_bytes{0};
+  static_cast<void>(noted(move_all(kept, device, stream, moved_bytes)));
+  fetched_bytes += moved_bytes;
   for (auto const& range : discarded) {
     if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
   }

@@ -7,6 +7,7 @@
 #include <rmm_uvm/residency/fault_in_estimate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
+#include <rmm_uvm/residency/piece_movers.hpp>
 #include <rmm_uvm/residency/postponed_uses.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
@@ -205,8 +206,10 @@ class residency_manager {
   void settle(victims const& blocks, status result, block_place place);
   [[nodiscard]] bool under_pressure() const noexcept;
   [[nodiscard]] bool moves_directly(location where) const noexcept;
-  status move_away(range_list ranges, location where, stream_handle stream) noexcept;
-  status move_each_away(range_list ranges, location where, stream_handle stream) noexcept;
+  status move_all(range_list ranges,
+                  location where,
+                  stream_handle stream,
+                  std::atomic<std::size_t>& moved_bytes) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // migration_thread.cpp
@@ -259,6 +262,7 @@ class residency_manager {
   bool working_{false};
   bool stopping_{false};
 
+  piece_movers movers_{3};
   std::thread thread_;  // last: it uses all of the above
 };
 
