@@ -42,7 +42,9 @@ cdef extern from "rmm_uvm/mr/torch_segments.hpp" namespace "rmm_uvm::mr" nogil:
         torch_segment_statistics statistics() noexcept
         string last_refusal() except +
 
+cdef extern from "rmm_uvm/mr/torch_answers.hpp" namespace "rmm_uvm::mr" nogil:
     void answer_torch(int, shared_ptr[torch_segments]) except +
+    void leave_torch(int, const shared_ptr[torch_segments]&) noexcept
 
 
 cdef int _run(void* argument) except -1 with gil:
@@ -110,7 +112,18 @@ cdef class TorchSegments:
 
     def answer(self):
         """Have torch's requests for this device answered from now on."""
-        answer_torch(self.memory.driver.info.device_id, self.handle)
+        cdef int device = self.memory.driver.info.device_id
+        with nogil:
+            answer_torch(device, self.handle)
+
+    def leave(self):
+        """Hand out no more memory; what torch still has is taken back whenever it gives it.
+
+        Nothing of this is kept for longer than that.
+        """
+        cdef int device = self.memory.driver.info.device_id
+        with nogil:
+            leave_torch(device, self.handle)
 
     def on_pressure(self, call not None):
         """Have the main thread call a function, once, when segments have outgrown the budget.

@@ -6,46 +6,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 #include <new>
 #include <utility>
 
 namespace rmm_uvm::mr {
-namespace {
-
-/** @brief Who answers for each device: the last one hands out, all take back. */
-struct answering {
-  std::mutex mutex;
-  std::map<int, std::vector<std::shared_ptr<torch_segments>>> by_device;
-};
-
-/** @brief Never destroyed: torch gives memory back until the very end of the process. */
-answering& answers()
-{
-  static auto* const all = new answering;  // NOLINT(*-owning-memory)
-  return *all;
-}
-
-[[nodiscard]] std::shared_ptr<torch_segments> current(int device)
-{
-  std::lock_guard const lock{answers().mutex};
-  auto const found = answers().by_device.find(device);
-  return found == answers().by_device.end() || found->second.empty() ? nullptr
-                                                                     : found->second.back();
-}
-
-[[nodiscard]] std::shared_ptr<torch_segments> holder(int device, std::uintptr_t address)
-{
-  std::lock_guard const lock{answers().mutex};
-  auto const found = answers().by_device.find(device);
-  if (found == answers().by_device.end()) { return nullptr; }
-  for (auto const& one : found->second) {
-    if (one != nullptr && one->holds(address)) { return one; }
-  }
-  return nullptr;
-}
-
-}  // namespace
 
 torch_segments::torch_segments(managed_memory_resource memory,
                                std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
@@ -281,34 +245,4 @@ std::string torch_segments::last_refusal() const
   return refusal_;
 }
 
-void answer_torch(int device, std::shared_ptr<torch_segments> segments)
-{
-  std::lock_guard const lock{answers().mutex};
-  auto& those = answers().by_device[device];
-  // Who has been looked up may be about to hand out.
-  std::erase_if(those, [](auto const& one) {
-    return one == nullptr || (one.use_count() == 1 && one->statistics().segment_bytes == 0);
-  });
-  those.push_back(std::move(segments));
-}
-
 }  // namespace rmm_uvm::mr
-
-void* rmm_uvm_torch_allocate(std::ptrdiff_t bytes, int device, void* stream)
-try {
-  auto const segments = rmm_uvm::mr::current(device);
-  if (segments == nullptr || bytes <= 0) { return nullptr; }
-  return segments->allocate(static_cast<std::size_t>(bytes), stream);
-} catch (...) {  // no host memory even for the list of who answers
-  return nullptr;
-}
-
-void rmm_uvm_torch_deallocate(void* segment, std::ptrdiff_t bytes, int device, void* stream)
-try {
-  auto const segments = rmm_uvm::mr::holder(device, reinterpret_cast<std::uintptr_t>(segment));
-  if (segments != nullptr) {
-    segments->deallocate(segment, static_cast<std::size_t>(bytes), stream);
-  }
-} catch (...) {  // what was handed out is in the list of who answers: it is there
-  static_cast<void>(segment);
-}

@@ -19,7 +19,6 @@ using tests::simulated_chain;
 
 constexpr std::size_t budget_blocks  = 16;
 constexpr std::size_t maximum_blocks = 64;
-constexpr int device                 = 7;  // of nobody else
 
 [[nodiscard]] std::uintptr_t address_of(void const* segment) noexcept
 {
@@ -35,8 +34,6 @@ class TorchSegments : public testing::Test {
     settings.background = false;
     chain.prefetcher->keep_budget(settings);
   }
-  ~TorchSegments() override { answer_torch(device, nullptr); }
-
   [[nodiscard]] static std::shared_ptr<torch_segments> make(simulated_chain& chain)
   {
     return std::make_shared<torch_segments>(
@@ -273,55 +270,6 @@ TEST_F(TorchSegments, SmallSegmentThatIsGivenBackMakesRoomForAnotherOne)
     EXPECT_TRUE(segments->deallocate(segment, blocks(1), nullptr));
     EXPECT_EQ(residency().pinned_bytes, 0U);
   }
-}
-
-TEST_F(TorchSegments, DeviceWithoutAnAnswerHasNoMemory)
-{
-  EXPECT_EQ(rmm_uvm_torch_allocate(static_cast<std::ptrdiff_t>(blocks(1)), device + 1, nullptr),
-            nullptr);
-  int local = 0;
-  rmm_uvm_torch_deallocate(&local, 4, device + 1, nullptr);  // of nobody: not touched
-}
-
-TEST_F(TorchSegments, EachDeviceIsAnsweredByItsOwn)
-{
-  answer_torch(device, segments);
-  auto const bytes    = static_cast<std::ptrdiff_t>(blocks(2));
-  auto* const segment = rmm_uvm_torch_allocate(bytes, device, nullptr);
-  ASSERT_NE(segment, nullptr);
-  EXPECT_EQ(rmm_uvm_torch_allocate(0, device, nullptr), nullptr);
-  EXPECT_EQ(rmm_uvm_torch_allocate(-1, device, nullptr), nullptr);
-  rmm_uvm_torch_deallocate(segment, bytes, device + 1, nullptr);
-  EXPECT_EQ(segments->statistics().segment_bytes, blocks(2));  // not that device's
-  rmm_uvm_torch_deallocate(segment, bytes, device, nullptr);
-  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
-}
-
-TEST_F(TorchSegments, SegmentIsGivenBackToWhomItIsFromAfterAnotherOneAnswers)
-{
-  answer_torch(device, segments);
-  auto const bytes    = static_cast<std::ptrdiff_t>(blocks(2));
-  auto* const segment = rmm_uvm_torch_allocate(bytes, device, nullptr);
-  auto const second   = make(chain);
-  answer_torch(device, second);
-  auto* const other = rmm_uvm_torch_allocate(bytes, device, nullptr);
-  EXPECT_EQ(second->statistics().segments, 1U);
-  rmm_uvm_torch_deallocate(segment, bytes, device, nullptr);
-  EXPECT_EQ(segments->statistics().segment_bytes, 0U);
-  answer_torch(device, nullptr);  // nobody: what there is can still be given back
-  EXPECT_EQ(rmm_uvm_torch_allocate(bytes, device, nullptr), nullptr);
-  rmm_uvm_torch_deallocate(other, bytes, device, nullptr);
-  EXPECT_EQ(second->statistics().segment_bytes, 0U);
-}
-
-TEST_F(TorchSegments, WhoAnsweredAndHasNothingLeftIsLetGo)
-{
-  std::weak_ptr<torch_segments> const gone = segments;
-  answer_torch(device, segments);
-  segments.reset();
-  EXPECT_FALSE(gone.expired());
-  answer_torch(device, nullptr);
-  EXPECT_TRUE(gone.expired());
 }
 
 TEST_F(TorchSegments, OwnMemoryMayFailAtAnyPointOfASegmentAndNothingIsLeaked)

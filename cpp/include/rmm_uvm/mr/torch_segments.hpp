@@ -117,23 +117,4 @@ class torch_segments {
   std::string refusal_;
 };
 
-/**
- * @brief Has torch's calls about a device answered by `segments`, from now on.
- * @param segments null: requests are refused; segments of earlier ones can still be given back
- */
-void answer_torch(int device, std::shared_ptr<torch_segments> segments);
-
 }  // namespace rmm_uvm::mr
-
-// What torch.cuda.memory.CUDAPluggableAllocator looks up by name.
-extern "C" {
-/** @brief Memory of `bytes` for a device; null if there is none. */
-__attribute__((visibility("default"))) void* rmm_uvm_torch_allocate(std::ptrdiff_t bytes,
-                                                                    int device,
-                                                                    void* stream);
-/** @brief Gives it back. */
-__attribute__((visibility("default"))) void rmm_uvm_torch_deallocate(void* segment,
-                                                                     std::ptrdiff_t bytes,
-                                                                     int device,
-                                                                     void* stream);
-}
