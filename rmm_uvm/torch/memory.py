@@ -24,6 +24,8 @@ from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.pools import plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.torch.deferred_frees import DeferredFrees
+from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.routing import Routing, check_torch
@@ -65,8 +67,12 @@ class TorchMemory:
         self._pins = threading.RLock()  # a free may come from a collection within
         self._routing = Routing(self._segments, device)
         self._regraph = refuse_graphs()
+        self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
+        self._deferred: DeferredFrees | None = None
         self._closed = False
-        if self._prefetcher.keeps_budget:
+        if not self._prefetcher.keeps_budget:
+            self._look_at_deferred()  # memory may grow without an end
+        else:
             begin = weakref.WeakMethod(self._begin)  # the call is kept for ever
             self._segments.on_pressure(lambda: (bound := begin()) is not None and bound())
 
@@ -77,7 +83,11 @@ class TorchMemory:
 
     @property
     def pool(self) -> Any:
-        """The `torch.cuda.MemPool` that torch's allocations are routed to; None once closed."""
+        """The `torch.cuda.MemPool` that torch's allocations are routed to now; None once closed.
+
+        `torch.cuda.empty_cache` has another one take its place. Whoever keeps this one keeps its
+        free memory.
+        """
         return self._routing.pool
 
     def close(self) -> None:
@@ -88,6 +98,9 @@ class TorchMemory:
         if self._uses is not None:
             self._uses.end()
         self._regraph()
+        self._empty_cache_as_ever()
+        if self._deferred is not None:
+            self._deferred.end()
         with self._pins:  # while frees are told: an address may be somebody else's next
             for address, nbytes in self._pinned.items():
                 self._prefetcher.unpin(address, nbytes)
@@ -104,12 +117,14 @@ class TorchMemory:
         Returns
         -------
         dict
-            ``acting``, ``steps`` of optimisers seen since, ``segments`` (dict), ``residency``
-            (dict or None; see `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str).
+            ``acting``, ``steps`` of optimisers seen since, ``reclaims`` (how often frees that torch
+            had deferred were looked at), ``segments`` (dict), ``residency`` (dict or None; see
+            `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str).
         """
         return {
             "acting": self.acting,
             "steps": 0 if self._uses is None else self._uses.steps,
+            "reclaims": 0 if self._deferred is None else self._deferred.looks_total,
             "segments": dict(self._segments.statistics()),
             "residency": self._prefetcher.residency(),
             "last_refusal": self._segments.last_refusal,
@@ -146,6 +161,15 @@ class TorchMemory:
             )
             return
         self._uses = uses
+        self._look_at_deferred()
+
+    def _look_at_deferred(self) -> None:
+        segments = self._segments
+        self._deferred = DeferredFrees(
+            self._routing.reclaim,
+            self._routing.deferred_bytes,
+            lambda: segments.statistics()["segment_bytes"],
+        )
 
     def _pin_state(self, extents: list[Extent]) -> None:
         """Keep what an optimiser has on the device, as far as half of the budget goes."""
@@ -220,9 +244,10 @@ def install(
 
     Notes
     -----
-    Torch's statistics and `torch.cuda.OutOfMemoryError` work as always. What torch keeps free is
-    given back when this ends: until then its pool is in use, and `torch.cuda.empty_cache` passes it
-    over. Tensors that exist already stay where they are.
+    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always.
+    Tensors that exist already stay where they are. For `empty_cache`, and after a step of an
+    optimiser with much memory freed that other streams used (`record_stream`), the device is waited
+    for and the routing ends for a moment: what another thread allocates then is not managed.
     """
     if evict not in _EVICT:
         raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")

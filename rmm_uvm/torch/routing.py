@@ -8,7 +8,11 @@ has the same for all threads, under a private name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -60,7 +64,7 @@ def check_torch() -> None:
 
 
 class Routing:
-    """All of torch's allocations on one device, in segments of ours, until `end`.
+    """All of torch's allocations on one device, in segments of ours, until `end`. Thread-safe.
 
     Parameters
     ----------
@@ -68,6 +72,15 @@ class Routing:
         Who answers.
     device : int
         CUDA ordinal.
+
+    Notes
+    -----
+    To torch, a pool that all threads use is one under capture. Until that ends it gives back no
+    free segment, and keeps what is freed while other streams may use it. So the routing is taken
+    away for a moment now and then; what other threads allocate meanwhile is torch's own memory.
+
+    Of uses that it was told of meanwhile, torch forgets those in other streams, since those of a
+    capture are over with it. Ours need not be: the device is waited for.
     """
 
     def __init__(self, segments: TorchSegments, device: int) -> None:
@@ -79,21 +92,34 @@ class Routing:
             )
         self._segments = segments
         self._device = device
+        self._lock = threading.RLock()  # a collection within may come back to us
+        self._routed = self._ended = False
+        self._former: list[Any] = []  # pools that others still have
         torch.cuda.init()
         segments.answer()
-        with torch.cuda.device(device):  # a pool is of the device that is current when it is made
-            self.pool: Any = torch.cuda.MemPool(_allocators[0].allocator())
-        torch._C._cuda_beginAllocateToPool(device, self.pool.id)
-        self._ended = False
+        try:
+            self.pool: Any = self._new_pool()
+            self._start()
+        except BaseException:
+            segments.leave()
+            raise
 
     def live(self) -> list[tuple[int, int]]:
-        """Return address and bytes of every live allocation in the pool."""
+        """Return address and bytes of every live allocation on the device, ours and torch's."""
         return [
             (block["address"], block["size"])
-            for segment in self.pool.snapshot()
+            for segment in torch.cuda.memory_snapshot()
+            if segment["device"] == self._device
             for block in segment["blocks"]
             if block["state"] != "inactive"
         ]
+
+    def deferred_bytes(self) -> int:
+        """Return how much was freed and waits for other streams, ours and torch's."""
+        statistics = torch.cuda.memory_stats_as_nested_dict(self._device)
+        active, allocated = statistics["active_bytes"], statistics["allocated_bytes"]
+        waiting: int = active["all"]["current"] - allocated["all"]["current"]
+        return waiting
 
     def follow(self, freed: Callable[[int], None]) -> Callable[[], None]:
         """Have every allocation and free told to the segments from now on; return what ends it.
@@ -124,11 +150,78 @@ class Routing:
             raise
         return end
 
+    @contextmanager
+    def renewed(self) -> Iterator[None]:
+        """Have torch allocate as without us within a ``with`` block, and in a new pool after it.
+
+        Segments of the pool before in which nothing lives are given back at once. The others are
+        once nothing does and this, or torch's own ``empty_cache``, comes again. Does nothing within
+        itself and once ended.
+        """
+        with self._away() as away:
+            if away:
+                pool = self._new_pool()
+                self._former.append(self.pool)
+                self.pool = pool
+                self._drop_former()
+            yield
+
+    def reclaim(self) -> None:
+        """Have torch make use again of what was freed while other streams may have used it."""
+        with self._away() as away:
+            if not away:
+                return
+            # Torch looks at such frees when it allocates, and before it can be out of memory.
+            with contextlib.suppress(torch.OutOfMemoryError):
+                address = torch.cuda.caching_allocator_alloc(1, self._device)
+                torch.cuda.caching_allocator_delete(address)
+            torch.cuda.synchronize(self._device)  # what was freed since the first time, too
+
     def end(self) -> None:
         """Have torch allocate as before; what it has stays where it is until it is freed."""
-        if self._ended:
+        with contextlib.suppress(RuntimeError):  # of the program's: it sees it without us
+            torch.cuda.synchronize(self._device)
+        with self._lock:
+            if self._ended:
+                return
+            self._ended = True
+            self._stop()
+            self._former.clear()
+            self.pool = None  # with it go the segments in which nothing lives
+            self._segments.leave()
+
+    @contextmanager
+    def _away(self) -> Iterator[bool]:
+        """Take the routing away within a ``with`` block; False if it is not there anyway."""
+        torch.cuda.synchronize(self._device)  # before the lock: others may have to go on for that
+        with self._lock:
+            if not self._routed:
+                yield False
+                return
+            try:
+                self._stop()
+                yield True
+            finally:
+                if not self._ended:
+                    self._start()
+
+    def _new_pool(self) -> Any:
+        with torch.cuda.device(self._device):  # a pool is of the one that is current
+            return torch.cuda.MemPool(_allocators[0].allocator())
+
+    def _drop_former(self) -> None:
+        """Let go of pools that nobody else has: torch bears no end of one while it is routed."""
+        for number in reversed(range(len(self._former))):
+            if sys.getrefcount(self._former[number]) <= 2:  # the list's and the argument
+                del self._former[number]
+
+    def _start(self) -> None:
+        torch._C._cuda_beginAllocateToPool(self._device, self.pool.id)
+        self._routed = True
+
+    def _stop(self) -> None:
+        if not self._routed:
             return
-        self._ended = True
+        self._routed = False
         torch._C._cuda_endAllocateToPool(self._device, self.pool.id)
-        torch._C._cuda_releasePool(self._device, self.pool.id)
-        self.pool = None  # with it go the segments in which nothing lives
+        torch._C._cuda_releasePool(self._device, self.pool.id)  # each begin took one

@@ -19,7 +19,10 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTorchCuda]:
     yield fake
     if (memory := rmm_uvm.torch.installed_memory(0)) is not None:
         memory.close()
+    fake.deferred.clear()
     for segment in fake.segments.values():
         for address, (size, _) in segment.blocks.items():
             segment.blocks[address] = (size, False)
     fake.empty_cache()
+    assert not fake.segments
+    assert not fake.mistakes

@@ -238,7 +238,7 @@ def test_memory_that_the_host_cannot_hold_is_torchs_own_error_and_the_next_step_
             cuda.allocate(60 * MIB)
         assert memory.statistics()["last_refusal"]
         cuda.free(kept)
-        cuda.empty_cache()
+        torch.cuda.empty_cache()
         assert cuda.allocate(60 * MIB)
 
 
