@@ -9,10 +9,13 @@ has the same for all threads, under a private name.
 from __future__ import annotations
 
 import contextlib
+import operator
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -161,6 +164,8 @@ class Routing:
         with self._away() as away:
             if away:
                 pool = self._new_pool()
+                # After an interrupt here the one of now may be among them.
+                self._former = [one for one in self._former if one is not self.pool]
                 self._former.append(self.pool)
                 self.pool = pool
                 self._drop_former()
@@ -216,12 +221,23 @@ class Routing:
                 del self._former[number]
 
     def _start(self) -> None:
-        torch._C._cuda_beginAllocateToPool(self._device, self.pool.id)
-        self._routed = True
+        if not self._routed:
+            at = self._device, self.pool.id
+            _in_one(
+                partial(torch._C._cuda_beginAllocateToPool, *at),
+                partial(vars(self).update, _routed=True),
+            )
 
     def _stop(self) -> None:
-        if not self._routed:
-            return
-        self._routed = False
-        torch._C._cuda_endAllocateToPool(self._device, self.pool.id)
-        torch._C._cuda_releasePool(self._device, self.pool.id)  # each begin took one
+        if self._routed:
+            at = self._device, self.pool.id
+            _in_one(
+                partial(torch._C._cuda_endAllocateToPool, *at),
+                partial(torch._C._cuda_releasePool, *at),  # each begin took one
+                partial(vars(self).update, _routed=False),
+            )
+
+
+def _in_one(*calls: Callable[[], object]) -> None:
+    """Call what is written in C: no handler of a signal comes between two of these."""
+    deque(map(operator.call, calls), maxlen=0)

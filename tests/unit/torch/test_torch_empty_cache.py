@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import rmm_uvm.torch
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency import Budget
 from rmm_uvm.torch.empty_cache import serve_empty_cache
+from rmm_uvm.torch.routing import Routing, _in_one
 
 from ...support.fake_torch_cuda import FakeTorchCuda
 
@@ -184,6 +188,41 @@ def test_threads_that_empty_the_cache_at_once_leave_it_routed(cuda: FakeTorchCud
         assert cuda.routed
         assert cuda.uses[memory.pool.id] == 2
         assert sum(cuda.uses.values()) == 2
+
+
+def test_signal_whose_handler_raises_comes_after_all_that_belongs_together() -> None:
+    def fails(_signal: int, _frame: object) -> None:
+        raise TimeoutError
+
+    done: list[int] = []
+    before = signal.signal(signal.SIGUSR1, fails)
+    try:
+        with pytest.raises(TimeoutError):
+            _in_one(partial(ctypes.CDLL(None)["raise"], signal.SIGUSR1), partial(done.append, 1))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert done == [1]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_interrupt_around_the_gap_leaves_it_routed(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch, inside: bool
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    name = "_drop_former" if inside else "_stop"
+    with rmm_uvm.torch.managed(mr=make_pool()) as memory:
+        cuda.free(cuda.allocate(40 * MIB))
+        with monkeypatch.context() as patch:
+            patch.setattr(Routing, name, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                torch.cuda.empty_cache()
+        assert cuda.routed
+        assert held_bytes(memory) == 40 * MIB
+        gc.collect()
+        torch.cuda.empty_cache()
+        assert held_bytes(memory) == 0
 
 
 def test_names_are_torchs_again_after_the_last_of_several_in_any_order() -> None:
