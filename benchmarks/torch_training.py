@@ -47,7 +47,8 @@ LINK_BOUND = 1.25  # transformers, at the first two factors
 SPEED_UPS = {1.25: 2.0, 1.5: 3.0, 2.0: 3.0, 3.0: 2.0}  # geometric means over the models
 LOSSES_FACTOR = 1.5
 FITTING_STEPS = 16
-FAULT_DRIVEN_STEPS = 4
+FITTING_ROUNDS = 2
+FAULT_DRIVEN_STEPS = 3
 PROBE_BYTES = 1 << 30
 PIECE_BYTES = 8 << 20
 
@@ -130,6 +131,7 @@ class Trainer:
         counted = slice(steps // 2, None)
         return {
             "seconds": statistics.median(seconds[counted]),
+            "least_seconds": min(seconds[counted]),
             "each_seconds": [round(each, 6) for each in seconds],
             "batch": self.batch,
             "to_device_bytes": statistics.median(one[0] for one in moved[counted]),
@@ -165,11 +167,27 @@ def clean() -> None:
     torch.cuda.empty_cache()
 
 
+def fitting_pair(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a row of torch's own allocator and one of managed memory that fits, run in turn."""
+    rows: list[list[dict[str, Any]]] = [[], []]
+    for _ in range(FITTING_ROUNDS):
+        rows[0].append(trainer.train(FITTING_STEPS))
+        clean()
+        fits = Budget(int(rows[0][0]["reserved_bytes"] * 1.25))
+        rows[1].append(trainer.on_managed_memory(fits, FITTING_STEPS))
+        clean()
+    for runs in rows:
+        runs[-1]["seconds"] = statistics.median(run["seconds"] for run in runs)
+        runs[-1]["least_seconds"] = min(run["least_seconds"] for run in runs)
+    return rows[0][-1], rows[1][-1]
+
+
 def rows_of(trainer: Trainer, factors: list[float], steps: int) -> list[dict[str, Any]]:
     """Return every row of one model."""
     name, dtype = trainer.name, trainer.dtype
     rate = duplex_rate(trainer.driver)
-    native = trainer.train(FITTING_STEPS)
+    begin = time.perf_counter()
+    native, managed = fitting_pair(trainer)
     found: list[dict[str, Any]] = []
 
     def add(way: str, factor: float, row: dict[str, Any]) -> dict[str, Any]:
@@ -189,20 +207,18 @@ def rows_of(trainer: Trainer, factors: list[float], steps: int) -> list[dict[str
             f"{name:14} {dtype} {factor:4.2f} {way:28} {row['seconds'] * 1e3:8.1f} ms "
             f"{row['to_device_bytes'] / 2**30:6.2f} GiB in {row['to_host_bytes'] / 2**30:6.2f} out "
             f"compute {native['seconds'] * 1e3:.1f} link {row['link_seconds'] * 1e3:.1f} ms "
-            f"peak {row['peak_bytes'] / 2**30:.2f} GiB",
+            f"peak {row['peak_bytes'] / 2**30:.2f} GiB; {time.perf_counter() - begin:.1f} s",
             flush=True,
         )
         return row
 
     add("native", 0.0, native)
-    fits = Budget(int(native["reserved_bytes"] * 1.25))
-    add("managed", 0.0, trainer.on_managed_memory(fits, FITTING_STEPS))
+    add("managed", 0.0, managed)
     by_hand = {"checkpointing": recomputing, "save_on_cpu": saving_on_cpu}
     for way, wrap in by_hand.items() if name in TRANSFORMERS else ():
         peak_bytes = add(way, 0.0, trainer.train(FITTING_STEPS, wrap))["peak_bytes"]
-        for mode in ("lazy", "eager"):
-            row = trainer.on_managed_memory(budgets(peak_bytes)[mode], steps)
-            add(f"{mode}, memory of {way}", native["peak_bytes"] / peak_bytes, row)
+        row = trainer.on_managed_memory(budgets(peak_bytes)["lazy"], steps)
+        add(f"lazy, memory of {way}", native["peak_bytes"] / peak_bytes, row)
     for factor in factors:
         for way, budget in budgets(int(native["peak_bytes"] / factor)).items():
             few = FAULT_DRIVEN_STEPS if way == "fault-driven" else steps
@@ -247,7 +263,9 @@ def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
     for case in cases:
         verdicts[f"{' '.join(case)}: everything fits, managed / native"] = _harness.judged(
-            at[*case, 0.0, "managed"]["seconds"] / at[*case, 0.0, "native"]["seconds"], FITS_BOUND
+            # The least: what managed memory costs is less than what steps differ by.
+            at[*case, 0.0, "managed"]["least_seconds"] / at[*case, 0.0, "native"]["least_seconds"],
+            FITS_BOUND,
         )
         for factor in (1.25, 1.5):
             if case[0] in TRANSFORMERS and (*case, factor, "lazy") in at:
@@ -296,7 +314,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(_torch_models.NAMES))
     parser.add_argument("--dtypes", default="fp32,bf16")
     parser.add_argument("--factors", default=",".join(map(str, FACTORS)))
-    parser.add_argument("--steps", type=int, default=12, help="of ours, past the budget")
+    parser.add_argument("--steps", type=int, default=10, help="of ours, past the budget")
     parser.add_argument("--losses-steps", type=int, default=0, help="compare losses instead")
     parser.add_argument("--batch-fraction", type=float, default=1.0)
     parser.add_argument("--json", type=Path, required=True)
