@@ -139,7 +139,7 @@ void residency_manager::bring(range_list wanted,
     }
     missing = claim(view, wanted, allocation, why);
   }
-  admit(view, missing, wanted, why == reason::ahead ? std::nullopt : std::optional{stream});
+  admit(view, missing, wanted, stream, why);
   if (settings_.fetch) {
     view.lock().unlock();
     issue(missing, stream, why);
@@ -153,10 +153,8 @@ void residency_manager::bring(range_list wanted,
 }
 
 /** @brief Counts what is missing as present, and has others leave for it; holds the request. */
-void residency_manager::admit(ledger_view& view,
-                              claims const& missing,
-                              range_list wanted,
-                              std::optional<stream_handle> stream)
+void residency_manager::admit(
+  ledger_view& view, claims const& missing, range_list wanted, stream_handle stream, reason why)
 {
   count_coming(missing);
   for (auto const& each : missing) {
@@ -165,13 +163,17 @@ void residency_manager::admit(ledger_view& view,
     each.record->place           = block_place::device;
     each.record->on_device_as_of = epoch_;
     each.record->prefetched      = now_;
-    if (!each.counted) { each.record->arrived = now_; }
+    if (!each.counted) {
+      each.record->arrived       = now_;
+      each.record->fetched_ahead = why == reason::ahead;
+    }
   }
   counts_.resident_bytes += uncounted_bytes(missing);
   // What is there already of the same request does not leave to make room for the rest of it.
   hold(view, wanted, 1);
+  auto const waits = why == reason::ahead ? std::nullopt : std::optional{stream};
   try {
-    make_room(view, settings_.budget_bytes, stream);
+    make_room(view, settings_.budget_bytes, waits);
   } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
     count_failure({status_code::out_of_memory, 0, "make_room"});
   }
@@ -196,7 +198,7 @@ void residency_manager::expect_faults(
     for (auto const& piece : pieces) {
       auto const missing = claim(view, {&piece, 1}, allocation, why);
       ++passed;
-      admit(view, missing, {&piece, 1}, stream);
+      admit(view, missing, {&piece, 1}, stream, why);
       for (auto const& each : missing) {
         each.record->busy = false;
       }

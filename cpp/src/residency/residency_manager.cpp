@@ -112,8 +112,9 @@ void residency_manager::note_use(ledger_view& view, use_event const& event, use_
   bool const is_new = event.kind == use_kind::allocate;
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
-    bool const shared = block.live_bytes > common(event.range, whole).bytes;
-    block.next_use    = shared ? soonest(block.next_use, next_use, now_) : next_use;
+    bool const shared   = block.live_bytes > common(event.range, whole).bytes;
+    block.next_use      = shared ? soonest(block.next_use, next_use, now_) : next_use;
+    block.fetched_ahead = false;
     if (!is_new) {
       block.touched = now_;
       return;
@@ -259,10 +260,7 @@ void residency_manager::count_presence(ledger_view& view, memory_range range)
     counts_.wanted_bytes += whole.bytes;
     if (block.place != block_place::device) { return; }
     counts_.present_bytes += whole.bytes;
-    // Not used since it came, and nobody waited for it: it was fetched ahead.
-    if (block.arrived > std::max(block.touched, block.allocated)) {
-      counts_.ahead_used_bytes += whole.bytes;
-    }
+    if (block.fetched_ahead) { counts_.ahead_used_bytes += whole.bytes; }
   });
 }
 

@@ -50,6 +50,20 @@ TEST_F(ResidencyManager, WithoutRepetitionNothingIsFetchedAhead)
   EXPECT_FALSE(manager->statistics().foresees);
 }
 
+TEST_F(ResidencyManager, WhatSeveralUsesOfOneCallWaitedForIsNotCountedAsFetchedAhead)
+{
+  make();
+  allocate(0, 8);
+  allocate(8, 4);  // the first ones leave
+  use_event const uses[]{{use_kind::touch, at(0, 1), at(0).address},
+                         {use_kind::touch, at(1, 1), at(1).address}};
+  manager->on_touch(uses, stream);
+  manager->on_touch(uses, stream);
+  EXPECT_GT(manager->statistics().fetched_bytes, 0U);
+  EXPECT_EQ(manager->statistics().fetched_ahead_bytes, 0U);
+  EXPECT_EQ(manager->statistics().ahead_used_bytes, 0U);
+}
+
 TEST_F(ResidencyManager, WhatOneCallTouchesDoesNotLeaveBeforeALaterUseIsMarked)
 {
   make();

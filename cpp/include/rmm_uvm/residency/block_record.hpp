@@ -48,7 +48,9 @@ struct block_record {
   bool busy{false};       ///< a call about it is under way: whoever wants it waits
   bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
 
-  bool read_mostly{false};  ///< advised: readers get copies, a prefetch copies and does not move
+  bool fetched_ahead : 1 {false};  ///< brought in before its use, and not used since
+  bool read_mostly   : 1 {
+    false};  ///< advised: readers get copies, a prefetch copies and does not move
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /** @brief True when a user advised the driver about it. */

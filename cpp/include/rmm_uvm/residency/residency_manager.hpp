@@ -170,10 +170,8 @@ class residency_manager {
                              reason why);
   void bring(range_list wanted, memory_range allocation, stream_handle stream, reason why);
   void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
-  void admit(ledger_view& view,
-             claims const& missing,
-             range_list wanted,
-             std::optional<stream_handle> stream);
+  void admit(
+    ledger_view& view, claims const& missing, range_list wanted, stream_handle stream, reason why);
   void expect_faults(ledger_view& view,
                      range_list wanted,
                      memory_range allocation,
