@@ -83,6 +83,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         size_t piece_bytes
         size_t fetch_bytes
         size_t ahead_bytes
+        bool ahead_adapts
         eviction_policy policy
         bool discard_dead
         bool fetch
@@ -110,6 +111,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t renewed_bytes
         uint64_t fetched_ahead_bytes
         uint64_t ahead_used_bytes
+        size_t ahead_bytes
         uint64_t wanted_bytes
         uint64_t present_bytes
         uint64_t eviction_calls
@@ -138,6 +140,7 @@ cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" n
         void pin(memory_range) noexcept
         void unpin(memory_range) noexcept
         void run_pending() noexcept
+        bool run_pending_piece() noexcept
         void flush() noexcept
         residency_statistics statistics() noexcept
         const residency_settings& settings() noexcept

@@ -98,7 +98,11 @@ cdef class Prefetcher:
             settings.direct = budget.direct
             settings.piece_bytes = budget.piece_bytes or 0
             settings.fetch_bytes = budget.fetch_bytes or 0
-            settings.ahead_bytes = budget.ahead_bytes
+            settings.ahead_adapts = budget.ahead_bytes is None
+            if settings.ahead_adapts:
+                settings.ahead_bytes = budget.budget_bytes // 8
+            else:
+                settings.ahead_bytes = budget.ahead_bytes
             settings.policy = _POLICIES[budget.policy]
             settings.discard_dead = budget.discard_dead
             settings.fetch = budget.fetch
@@ -251,6 +255,15 @@ cdef class Prefetcher:
             with nogil:
                 manager.run_pending()
 
+    def run_pending_piece(self):
+        """Do the next piece of that only; return whether there was one."""
+        cdef residency_manager* manager = dereference(self.handle).manager()
+        cdef bool did = False
+        if manager != NULL:
+            with nogil:
+                did = manager.run_pending_piece()
+        return did
+
     def residency(self):
         """Counts and levels of the budget.
 
@@ -285,6 +298,7 @@ cdef class Prefetcher:
             "renewed_bytes": s.renewed_bytes,
             "fetched_ahead_bytes": s.fetched_ahead_bytes,
             "ahead_used_bytes": s.ahead_used_bytes,
+            "ahead_bytes": s.ahead_bytes,
             "wanted_bytes": s.wanted_bytes,
             "present_bytes": s.present_bytes,
             "eviction_calls": s.eviction_calls,

@@ -65,8 +65,10 @@ class Budget:
     fetch_bytes : int or None
         Largest migration of what a program waits for, bytes; by default 32 MiB, and 4 MiB.
     ahead_bytes : int or None
-        Look-ahead of what is fetched before its use; by default 1/8 of the budget. What comes early
-        drives out what is needed later.
+        Look-ahead of what is fetched before its use, 0 to the budget. By default it is learnt,
+        beginning at 1/8 of the budget: longer while expected uses find data away, shorter while
+        what came early leaves before its use; at least a piece, at most half of the budget.
+        `ResidencyStatistics.ahead_bytes` is what it is now.
     reason : str
         Where the figure comes from, for the table of `rmm_uvm.reinitialize`.
 
@@ -117,9 +119,7 @@ class Budget:
             raise ConfigurationError(
                 f"low_bytes={shown(self.low_bytes)}: expected 0 to the budget, {self.budget_bytes}"
             )
-        if self.ahead_bytes is None:
-            object.__setattr__(self, "ahead_bytes", self.budget_bytes // 8)
-        elif not 0 <= self.ahead_bytes <= self.budget_bytes:
+        if self.ahead_bytes is not None and not 0 <= self.ahead_bytes <= self.budget_bytes:
             raise ConfigurationError(
                 f"ahead_bytes={shown(self.ahead_bytes)}: expected 0 to the budget, "
                 f"{self.budget_bytes}"

@@ -49,6 +49,8 @@ class ResidencyStatistics:
         Made usable for a new allocation without a copy.
     fetched_ahead_bytes, ahead_used_bytes : int
         Brought in before their use, and of these used before they left again.
+    ahead_bytes : int
+        How far ahead is fetched now: `Budget.ahead_bytes`, or as far as was learnt.
     wanted_bytes, present_bytes : int
         Of blocks that a use was announced of, and of these on the device already.
     eviction_calls : int
@@ -117,6 +119,7 @@ class ResidencyStatistics:
     peak_overshoot_bytes: int | None = None
     faulted_bytes: int | None = None
     faults_unknown: str = ""
+    ahead_bytes: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -192,7 +195,8 @@ def _counted(number: int, noun: str) -> str:
 def _used_ahead(s: ResidencyStatistics) -> str:
     if not s.fetched_ahead_bytes:
         return ""
-    return f" ({format_bytes(s.ahead_used_bytes)} of it used in time)"
+    used, far = format_bytes(s.ahead_used_bytes), format_bytes(s.ahead_bytes)
+    return f" ({used} of it used in time; up to {far} ahead)"
 
 
 def _faulted(s: ResidencyStatistics) -> str:

@@ -69,6 +69,15 @@ try {
   count_failure({status_code::out_of_memory, 0, "run_pending"});
 }
 
+bool residency_manager::run_pending_piece() noexcept
+try {
+  return work_once() == outcome::again;
+} catch (...) {
+  ledger_view const view{ledger_};
+  count_failure({status_code::out_of_memory, 0, "run_pending_piece"});
+  return false;
+}
+
 /**
  * @brief Notes how far a stream has got, unless little was used since: a mark takes time.
  *
@@ -170,11 +179,29 @@ residency_manager::outcome residency_manager::work_once()
   return settings_.ahead && settings_.fetch ? fetch_ahead() : outcome::nothing;
 }
 
+/** @brief Counts what comes too late for the uses; called before anything is learnt of them. */
+void residency_manager::adapt_look_ahead(ledger_view& view,
+                                         std::span<use_event const> uses) noexcept
+{
+  std::size_t used_bytes = 0;
+  std::size_t late_bytes = 0;
+  for (auto const& use : uses) {
+    view.each(use.range, [&](block_record const& block, memory_range whole) {
+      used_bytes += whole.bytes;
+      // What nobody expected could not have come earlier, however far ahead is looked.
+      bool const expected = block.next_use != no_use && block.next_use <= now_ + uses.size();
+      bool const coming   = block.fetched_ahead && block.busy;
+      if (coming || (expected && block.place == block_place::host)) { late_bytes += whole.bytes; }
+    });
+  }
+  look_ahead_.used(used_bytes, late_bytes);
+}
+
 /** @brief The next blocks that are expected and away, one piece; no bytes: none. */
 expected_use residency_manager::expected_next(ledger_view& view) const
 {
   expected_use next;
-  for (auto const& expected : predictor_->upcoming(settings_.ahead_bytes)) {
+  for (auto const& expected : predictor_->upcoming(look_ahead_.bytes())) {
     view.each(expected.range, [&](block_record& block, memory_range whole) {
       // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
       // were needed late, or two blocks would change places for ever.

@@ -51,6 +51,7 @@ residency_statistics residency_manager::statistics() const noexcept
   counts.peak_overshoot_bytes = faulted_in_.peak_bytes();
   counts.faulted_bytes        = faulted_in_.faulted_bytes();
   if (predictor_ != nullptr) { counts.prediction = predictor_->score(); }
+  counts.ahead_bytes  = look_ahead_.bytes();
   counts.foresees     = prediction_.on();
   counts.switched_off = prediction_.switched_off();
   return counts;

@@ -39,6 +39,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     settings_{settings},
     adviser_{adviser},
     predictor_{make_predictor(settings.policy)},
+    look_ahead_{settings.ahead_bytes},
     faulted_in_{driver_->counters().read().host_to_device_bytes,
                 driver_->counters().read().device_to_host_bytes}
 {
@@ -46,6 +47,10 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
   bool const direct = moves_directly(location::host());
   if (settings_.piece_bytes == 0) { settings_.piece_bytes = (direct ? 4 : 2) * va_block_bytes; }
   if (settings_.fetch_bytes == 0) { settings_.fetch_bytes = (direct ? 16 : 2) * va_block_bytes; }
+  if (settings_.ahead_adapts) {
+    look_ahead_ =
+      look_ahead{settings_.ahead_bytes, settings_.piece_bytes, settings_.budget_bytes / 2};
+  }
   counts_.budget_bytes = settings_.budget_bytes;
   quiet_bytes_         = driver_->counters().read().device_to_host_bytes;
   foreign_bytes_       = quiet_bytes_;
@@ -275,6 +280,7 @@ try {
     for (auto const& use : uses) {
       if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
     }
+    if (settings_.ahead && prediction_.on()) { adapt_look_ahead(view, uses); }
     wait_until_free(view, wanted);
     first = now_ + 1;
     for (auto const& use : uses) {

@@ -338,6 +338,9 @@ void residency_manager::settle(victims const& blocks, status result, block_place
       each.record->place = each.record->discarded ? block_place::nowhere : place;
       if (each.record->place == block_place::host) { faulted_in_.to_host(each.range.bytes); }
       counts_.resident_bytes -= each.range.bytes;
+      if (each.record->fetched_ahead && !each.record->discarded) {
+        look_ahead_.left_early(each.range.bytes);
+      }
       each.record->fetched_ahead = false;
     }
   }

@@ -27,6 +27,7 @@ class ResidencyManager : public testing::Test {
     auto settings         = residency_settings::of(blocks(budget_blocks));
     settings.policy       = policy;
     settings.ahead        = true;
+    settings.ahead_adapts = ahead_adapts;
     settings.background   = false;
     settings.fetch_bytes  = blocks(32);
     settings.fetch        = fetch;
@@ -87,6 +88,7 @@ class ResidencyManager : public testing::Test {
 
   bool fetch{true};
   bool discard_dead{true};
+  bool ahead_adapts{true};
   location evict_to{location::host()};
   memory_range slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};

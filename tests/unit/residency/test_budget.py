@@ -42,6 +42,11 @@ def test_budget_object_keeps_its_settings_and_takes_another_policy() -> None:
     assert budget_for(asked, "fifo", DEVICE) == Budget(32 * MIB, "fifo", ahead=False)
 
 
+def test_look_ahead_that_is_not_given_is_left_to_be_learnt() -> None:
+    assert Budget(32 * MIB).ahead_bytes is None
+    assert Budget(32 * MIB, ahead_bytes=0).ahead_bytes == 0  # nothing, and that is not None
+
+
 @pytest.mark.parametrize(
     ("asked", "policy", "says"),
     [
@@ -76,6 +81,7 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"low_bytes": -1}, "0 to the budget"),
         ({"ahead_bytes": -1}, "0 to the budget"),
         ({"ahead_bytes": 33 * MIB}, "0 to the budget"),
+        ({"ahead_bytes": "4MiB"}, "ahead_bytes='4MiB'"),
         ({"piece_bytes": MIB}, "at least a block"),
         ({"fetch_bytes": 0}, "at least a block"),
         ({"fetch_bytes": "4MiB"}, "fetch_bytes='4MiB'"),

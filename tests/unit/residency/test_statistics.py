@@ -58,6 +58,19 @@ def test_announced_uses_are_told_with_what_was_there() -> None:
     assert "uses of 8.00 MiB, of which 75 % was there already" in text
 
 
+def test_look_ahead_is_told_where_something_was_fetched_ahead() -> None:
+    counts = {"fetched_ahead_bytes": 8 * MIB, "ahead_used_bytes": 6 * MIB, "ahead_bytes": 4 * MIB}
+    assert "(6.00 MiB of it used in time; up to 4.00 MiB ahead)" in str(statistics(**counts))
+    assert "up to 4.00 MiB" not in str(statistics(ahead_bytes=4 * MIB))
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, 8 * MIB), (24 * MIB, 24 * MIB), (0, 0)])
+def test_look_ahead_begins_at_an_eighth_or_as_given(given: int | None, found: int) -> None:
+    budget = Budget(64 * MIB, ahead=True, ahead_bytes=given)
+    mr = rmm_uvm.managed_pool(driver="simulated:256MiB", device_budget=budget)
+    assert rmm_uvm.residency_statistics(mr).ahead_bytes == found
+
+
 def test_troubles_are_told_only_where_there_are_any() -> None:
     assert len(str(statistics()).splitlines()) == 6
     counts: dict[str, Any] = {"over_budget": 1, "too_large": 2, "too_large_bytes": 32 * MIB}

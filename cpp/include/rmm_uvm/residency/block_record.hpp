@@ -49,8 +49,7 @@ struct block_record {
   bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
 
   bool fetched_ahead : 1 {false};  ///< brought in before its use, and not used since
-  bool read_mostly   : 1 {
-    false};  ///< advised: readers get copies, a prefetch copies and does not move
+  bool read_mostly   : 1 {false};  ///< advised: readers get copies, and so does a prefetch
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /** @brief True when a user advised the driver about it. */

@@ -6,6 +6,7 @@
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/fault_in_estimate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
+#include <rmm_uvm/residency/look_ahead.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
 #include <rmm_uvm/residency/piece_movers.hpp>
 #include <rmm_uvm/residency/postponed_uses.hpp>
@@ -109,6 +110,8 @@ class residency_manager {
 
   /** @brief Evicts to the low watermark and fetches ahead, in the caller's thread; see `flush`. */
   void run_pending() noexcept;
+  /** @brief The next piece of that only. @return whether there may be another one */
+  bool run_pending_piece() noexcept;
   /** @brief Waits until the thread has nothing to do and no call is under way. */
   void flush() noexcept;
 
@@ -158,6 +161,7 @@ class residency_manager {
   static void hand_out(ledger_view& view, memory_range range);
   void forget(ledger_view& view, memory_range allocation, bool fenced);
   void count_presence(ledger_view& view, memory_range range);
+  void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
 
@@ -232,6 +236,7 @@ class residency_manager {
   std::unique_ptr<use_predictor> predictor_;
   postponed_uses postponed_;
   prediction_switch prediction_;
+  look_ahead look_ahead_;
   use_tick now_{never_used};
   use_tick done_{never_used};            // work up to this use is done, as far as marks tell
   use_tick marked_{never_used};          // when the last mark was made

@@ -26,9 +26,10 @@ struct residency_settings {
   std::size_t fetch_bytes{0};  ///< one call for what a program waits for; 0: 32 MiB and 4 MiB
   /**
    * Look-ahead of what is fetched before its use. What comes early drives out what is needed later
-   * and would have stayed: a long look-ahead hides more time and moves more bytes.
+   * and would have stayed: a long look-ahead hides more time and may move more bytes.
    */
   std::size_t ahead_bytes{0};
+  bool ahead_adapts{false};  ///< begin there, and learn: a piece to half of the budget
   eviction_policy policy{eviction_policy::repeat};
   /**
    * Where live blocks leave to: host memory, or another device that can take them. While users have
@@ -57,6 +58,7 @@ struct residency_settings {
     residency_settings settings;
     settings.budget_bytes = budget_bytes;
     settings.ahead_bytes  = budget_bytes / 8;
+    settings.ahead_adapts = true;
     settings.low_bytes    = budget_bytes - std::min(budget_bytes / 48, std::size_t{384} << 20U);
     return settings;
   }

@@ -25,6 +25,7 @@ struct residency_statistics {
   std::uint64_t renewed_bytes{0};        ///< made usable for a new allocation without a copy
   std::uint64_t fetched_ahead_bytes{0};  ///< brought in before the use
   std::uint64_t ahead_used_bytes{0};     ///< of these, used before they left again
+  std::size_t ahead_bytes{0};            ///< how far ahead it is fetched now
   std::uint64_t wanted_bytes{0};         ///< of blocks that a use was announced of
   std::uint64_t present_bytes{0};        ///< of these, on the device already
   std::uint64_t eviction_calls{0};       ///< prefetches to the host
