@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rmm
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ShadowDevice"]
 
+T = TypeVar("T")
 _PIECE_BYTES, _FETCH_BYTES = 8 << 20, 32 << 20  # as where migrations are direct
 
 
@@ -50,6 +51,10 @@ class ShadowDevice:
         Parameters of the kernel driver.
     pool_bytes : int, optional
         First slab of the pool; by default half of the card. It grows.
+    paced : bool
+        The budget's thread goes on piece by piece while kernels compute, as far as the link has
+        time, and a kernel may find that it came too late. Else all that the thread would do is
+        done at once after each kernel, and only its time is beside the kernels'.
 
     Raises
     ------
@@ -68,6 +73,7 @@ class ShadowDevice:
         prefetch: PrefetchMode = "auto",
         driver: DriverSettings | None = None,
         pool_bytes: int | None = None,
+        paced: bool = False,
     ) -> None:
         if device_bytes < BLOCK_BYTES:
             raise ConfigurationError(f"device_bytes is {device_bytes}: a card has at least 2 MiB")
@@ -88,6 +94,7 @@ class ShadowDevice:
         self._prefetcher = managed.prefetcher
         # Without a budget an announced use is a prefetch.
         self._announces = budget is not None or prefetch != "never"
+        self._paced = paced
         self._sizes: dict[int, int] = {}
         self._clock_seconds = self._compute_seconds = 0.0
         self._counted_ns = 0
@@ -143,13 +150,18 @@ class ShadowDevice:
             self.device.touch(use.allocation + use.first_byte, use.nbytes, write=use.writes)
         self._wait()
         self._wait_for_what_was_fetched_ahead()
-        self._do_background_work()
+        self._do_background_work(compute_seconds)
         self._clock_seconds += compute_seconds
         self._compute_seconds += compute_seconds
         used_bytes = sum(use.nbytes for use in uses)
         self._kernels += 1
         self._used_bytes += used_bytes
         self._most_used_bytes = max(self._most_used_bytes, used_bytes)
+
+    @property
+    def ahead_bytes(self) -> int:
+        """How far ahead the budget fetches now; 0 without a budget."""
+        return self._ahead("ahead_bytes")
 
     def _new_ns(self) -> int:
         counted, self._counted_ns = self._counted_ns, self.device.statistics()["modelled_ns"]
@@ -174,15 +186,26 @@ class ShadowDevice:
             _, done_seconds = self._on_the_side.popleft()
             self._clock_seconds = max(self._clock_seconds, done_seconds)
 
-    def _do_background_work(self) -> None:
+    def _do_background_work(self, compute_seconds: float = 0.0) -> None:
         if not self._announces:
             return
+        if not self._paced:
+            self._do_beside(self._prefetcher.run_pending)
+            return
+        end_seconds = self._clock_seconds + compute_seconds
+        more = True
+        while more and max(self._link_seconds, self._clock_seconds) < end_seconds:
+            more = self._do_beside(self._prefetcher.run_pending_piece)
+
+    def _do_beside(self, work: Callable[[], T]) -> T:
+        """Do work whose time the link takes beside the program's."""
         fetched_bytes = self._ahead("fetched_ahead_bytes")
-        self._prefetcher.run_pending()
+        done = work()
         if taken_ns := self._new_ns():
             begin_seconds = max(self._clock_seconds, self._link_seconds)
             self._link_seconds = begin_seconds + taken_ns / 1e9
             self._on_the_side.append((fetched_bytes, self._link_seconds))
+        return done
 
     def statistics(self) -> ShadowStatistics:
         """Return what everything took until now."""
