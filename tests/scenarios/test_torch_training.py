@@ -29,6 +29,7 @@ def rows(ours_seconds: float = 0.3, managed_seconds: float = 0.1) -> list[dict[s
             "factor": factor,
             "way": way,
             "seconds": value,
+            "least_seconds": 0.9 * value,
             "compute_seconds": 0.1,
             "link_seconds": 0.25 if factor else 0.0,
         }

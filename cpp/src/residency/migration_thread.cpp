@@ -11,6 +11,7 @@ namespace {
 
 /** @brief How often the thread looks whether kernels are done that use what could leave. */
 constexpr std::chrono::microseconds marks_period{200};
+constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
 constexpr use_tick small_uses_between_marks = 8;
 // Numbers of marks: of uses first, of frees behind them.
 constexpr std::size_t use_mark_count           = 64;
@@ -157,26 +158,51 @@ residency_manager::outcome residency_manager::work_once()
     if (stopping_) { return outcome::nothing; }
     look_at_marks();
     auto const resident_bytes = counts_.resident_bytes - leaving_bytes_;
-    if (resident_bytes <= settings_.low_bytes) { short_of_room_ = false; }
     // Only where somebody was short of room lately: what fits is not evicted for a watermark.
     if (short_of_room_) {
       // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
-      auto const excess_bytes = resident_bytes - settings_.low_bytes;
+      auto const excess_bytes = resident_bytes - std::min(resident_bytes, settings_.low_bytes);
       auto const leaving      = choose(
         view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
-      if (leaving[0].empty() && resident_bytes + lead_bytes_ <= settings_.budget_bytes) {
-        short_of_room_ = false;  // live blocks may be needed again: not before requests need it
-        return outcome::again;
+      bool const has_room =
+        excess_bytes == 0 || resident_bytes + lead_bytes_ <= settings_.budget_bytes;
+      if (!leaving.dead.empty() || !has_room) {
+        if (leaving.dead.empty() && leaving.live.empty()) {
+          short_of_room_ = !outstanding_.empty();
+          return short_of_room_ ? outcome::later : outcome::nothing;
+        }
+        bool const left =
+          leaving.dead.empty() ? leave(view, leaving.live) : drop(view, leaving.dead);
+        return left ? outcome::again : outcome::nothing;
       }
-      if (leaving[0].empty() && leaving[1].empty()) {
-        short_of_room_ = !outstanding_.empty();
-        return short_of_room_ ? outcome::later : outcome::nothing;
-      }
-      bool const left = leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);
-      return left ? outcome::again : outcome::nothing;
+      // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
+      if (make_room_early(view, leaving.dead_bytes) == outcome::again) { return outcome::again; }
+      short_of_room_ = false;
     }
   }
   return settings_.ahead && settings_.fetch ? fetch_ahead() : outcome::nothing;
+}
+
+/**
+ * @brief Has a piece of what is used last leave, where the program is going to need its room.
+ *
+ * By the order that is known: what is live at its highest level from now on, less what fits. Only
+ * blocks leave that are used after that, so that nothing goes the way for nothing.
+ * @param dead_bytes that are on the device and could be dropped: room already
+ */
+residency_manager::outcome residency_manager::make_room_early(ledger_view& view,
+                                                              std::size_t dead_bytes)
+{
+  if (predictor_ == nullptr || !prediction_.on() || !settings_.fetch) { return outcome::nothing; }
+  auto const growth = predictor_->growth();
+  auto const there  = counts_.resident_bytes - leaving_bytes_;
+  auto const wanted = there - std::min(there, dead_bytes) + growth.bytes;
+  if (growth.bytes == 0 || wanted <= settings_.budget_bytes) { return outcome::nothing; }
+  auto const excess_bytes =
+    std::min(wanted - settings_.budget_bytes, early_pieces * settings_.piece_bytes);
+  auto const leaving = choose(view, 0, excess_bytes, candidates::unused_now, now_ + growth.ahead);
+  if (leaving.live.empty()) { return outcome::nothing; }
+  return leave(view, leaving.live) ? outcome::again : outcome::nothing;
 }
 
 /** @brief Counts what comes too late for the uses; called before anything is learnt of them. */
@@ -237,11 +263,11 @@ residency_manager::outcome residency_manager::fetch_ahead()
         return !block.dead() && block.next_use != no_use && block.next_use >= now_ &&
                block.next_use <= now_ + next.ahead;
       };
-      if ((leaving[0].empty() && leaving[1].empty()) ||
-          std::any_of(leaving[1].begin(), leaving[1].end(), stays)) {
+      if ((leaving.dead.empty() && leaving.live.empty()) ||
+          std::any_of(leaving.live.begin(), leaving.live.end(), stays)) {
         return !outstanding_.empty() ? outcome::later : outcome::nothing;
       }
-      bool const left = leaving[0].empty() ? leave(view, leaving[1]) : drop(view, leaving[0]);
+      bool const left = leaving.dead.empty() ? leave(view, leaving.live) : drop(view, leaving.dead);
       return left ? outcome::again : outcome::nothing;
     }
   }

@@ -120,6 +120,20 @@ std::vector<expected_use> repeat_predictor::upcoming(std::size_t bytes) const
   return found;
 }
 
+expected_growth repeat_predictor::growth() const
+{
+  expected_growth highest;
+  if (cursor_ == none) { return highest; }
+  auto const now    = history_[cursor_].event.live_bytes;
+  auto const period = history_.size() - 1 - cursor_;
+  for (std::size_t ahead = 1; ahead <= period; ++ahead) {
+    auto const then = history_[cursor_ + ahead].event.live_bytes;
+    if (then < now) { break; }  // from there on, what is freed makes the room
+    if (then > now + highest.bytes) { highest = {then - now, static_cast<use_tick>(ahead)}; }
+  }
+  return highest;
+}
+
 void repeat_predictor::drop_oldest()
 {
   auto const dropped = history_.size() - most_events_;

@@ -90,12 +90,14 @@ bool residency_manager::all_present() const noexcept
 void residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
-  auto next_use = no_use;
+  auto next_use    = no_use;
+  auto shown       = event;
+  shown.live_bytes = live_bytes_;
   if (predictor_ != nullptr && all_present()) {  // nothing is asked of it yet
-    postponed_.use(event);
+    postponed_.use(shown);
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);
-    auto const ahead = predictor_->observe(event);
+    auto const ahead = predictor_->observe(shown);
     if (ahead != no_use) { next_use = now_ + ahead; }
     static_cast<void>(prediction_.update(predictor_->score()));
   }
@@ -131,6 +133,7 @@ void residency_manager::note_use(ledger_view& view, use_event const& event, use_
 
 void residency_manager::hand_out(ledger_view& view, memory_range range)
 {
+  live_bytes_ += range.bytes;
   view.each(range, [range](block_record& block, memory_range whole) {
     block.live_bytes += static_cast<std::uint32_t>(common(range, whole).bytes);
   });
@@ -226,6 +229,7 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
   } else {
     ++counts_.unfenced_frees;
   }
+  live_bytes_ -= std::min(live_bytes_, allocation.bytes);
   view.each(allocation, [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(common(allocation, whole).bytes);
     block.live_bytes -= std::min(block.live_bytes, bytes);

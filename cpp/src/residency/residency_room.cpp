@@ -91,13 +91,14 @@ bool residency_manager::under_pressure() const noexcept
   return ledger_.slab_bytes() > settings_.budget_bytes;
 }
 
-/** @return what to drop, then what to copy; each may be empty, both are when nothing can leave */
-std::vector<residency_manager::victims> residency_manager::choose(ledger_view& view,
-                                                                  std::size_t dead_bytes,
-                                                                  std::size_t live_bytes,
-                                                                  candidates who) const
+/** @param not_before live blocks only that are used then or later */
+residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
+                                                            std::size_t dead_bytes,
+                                                            std::size_t live_bytes,
+                                                            candidates who,
+                                                            use_tick not_before) const
 {
-  std::vector<victims> found(2);
+  leaving_blocks found;
   std::size_t chosen = 0;
   std::vector<candidate> live;
   std::vector<candidate> dead;
@@ -108,6 +109,7 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::device || !block.movable()) { return; }
     if (drops && block.dead() && !block.unfenced) {
+      found.dead_bytes += range.bytes;
       // Longest dead first: a pool soon hands out again what was freed last.
       auto& these = free_is_done(block) ? dead : dying;
       these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
@@ -116,15 +118,16 @@ std::vector<residency_manager::victims> residency_manager::choose(ledger_view& v
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
       return;  // kernels that use it may be under way: they would fault it back
     }
+    if (!block.dead() && block.next_use < not_before) { return; }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);
     live.push_back({key, {&block, range}});
   });
-  take(dead, dead_bytes, found[0], chosen);
+  take(dead, dead_bytes, found.dead, chosen);
   // To wait for those is cheaper than to copy others; who need not wait lets them be.
-  if (found[0].empty() && who == candidates::all) { take(dying, dead_bytes, found[0], chosen); }
-  take(live, live_bytes, found[1], chosen);
+  if (found.dead.empty() && who == candidates::all) { take(dying, dead_bytes, found.dead, chosen); }
+  take(live, live_bytes, found.live, chosen);
   return found;
 }
 
@@ -147,17 +150,17 @@ void residency_manager::make_room(ledger_view& view,
     auto const excess_bytes = counts_.resident_bytes - leaving_bytes_ - target_bytes;
     auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
     // What was chosen is as it was only until the lock is let go: one kind, then anew.
-    if (!leaving[0].empty()) {
+    if (!leaving.dead.empty()) {
       shorten_lead();
-      if (!drop(view, leaving[0])) { return; }
-    } else if (waits && (leaving[1].empty() || in_use(leaving[1]))) {
+      if (!drop(view, leaving.dead)) { return; }
+    } else if (waits && (leaving.live.empty() || in_use(leaving.live))) {
       view.lock().unlock();
       static_cast<void>(driver_->synchronize(*stream));
       view.lock().lock();
       waits = false;
-    } else if (!leaving[1].empty()) {
+    } else if (!leaving.live.empty()) {
       lengthen_lead();
-      if (!leave(view, leaving[1])) { return; }
+      if (!leave(view, leaving.live)) { return; }
     } else if (leaving_bytes_ > 0) {
       changed_.wait(view.lock());
     } else {

@@ -31,6 +31,7 @@ class repeat_predictor final : public use_predictor {
   use_tick observe(use_event const& event) override;
   void forget(std::uintptr_t owner) override;
   [[nodiscard]] std::vector<expected_use> upcoming(std::size_t bytes) const override;
+  [[nodiscard]] expected_growth growth() const override;
   [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
 
  private:

@@ -158,7 +158,7 @@ class residency_manager {
   void learn(ledger_view& view, use_event const& event);
   void note_uses(std::span<use_event const> uses);
   void note_use(ledger_view& view, use_event const& event, use_tick next_use);
-  static void hand_out(ledger_view& view, memory_range range);
+  void hand_out(ledger_view& view, memory_range range);
   void forget(ledger_view& view, memory_range allocation, bool fenced);
   void count_presence(ledger_view& view, memory_range range);
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
@@ -193,10 +193,17 @@ class residency_manager {
   // residency_room.cpp
   /** @brief Which blocks may leave. */
   enum class candidates : std::uint8_t { all, unused_now };
-  [[nodiscard]] std::vector<victims> choose(ledger_view& view,
-                                            std::size_t dead_bytes,
-                                            std::size_t live_bytes,
-                                            candidates who) const;
+  /** @brief What may leave: to drop, then to copy; both empty: nothing can. */
+  struct leaving_blocks {
+    victims dead;
+    victims live;
+    std::size_t dead_bytes{0};  // of all that could be dropped
+  };
+  [[nodiscard]] leaving_blocks choose(ledger_view& view,
+                                      std::size_t dead_bytes,
+                                      std::size_t live_bytes,
+                                      candidates who,
+                                      use_tick not_before = never_used) const;
   void make_room(ledger_view& view, std::size_t target_bytes, std::optional<stream_handle> stream);
   [[nodiscard]] bool free_is_done(block_record const& block) const noexcept;
   void lengthen_lead() noexcept;
@@ -218,6 +225,7 @@ class residency_manager {
   void run();
   enum class outcome : std::uint8_t { nothing, again, later };
   [[nodiscard]] outcome work_once();
+  [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
@@ -243,6 +251,7 @@ class residency_manager {
   std::deque<placed_mark> outstanding_;  // marks that were not seen to be passed
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
+  std::size_t live_bytes_{0};    // of all allocations
   std::uint64_t frees_{0};       // fenced ones so far
   std::uint64_t frees_done_{0};  // work before that many of them is done, as far as marks tell
   std::deque<fenced_frees> frees_marked_;  // marks that were not seen to be passed

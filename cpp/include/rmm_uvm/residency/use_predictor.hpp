@@ -22,14 +22,21 @@ enum class use_kind : std::uint8_t {
 /** @brief One use of memory, as a predictor sees it. */
 struct use_event {
   use_kind kind{use_kind::touch};
-  memory_range range;       ///< what was handed out, or the part that is used
-  std::uintptr_t owner{0};  ///< first byte of the allocation that it is of
+  memory_range range;         ///< what was handed out, or the part that is used
+  std::uintptr_t owner{0};    ///< first byte of the allocation that it is of
+  std::size_t live_bytes{0};  ///< of all allocations, with this one
 };
 
 /** @brief A use of existing memory that is expected. */
 struct expected_use {
   memory_range range;
   use_tick ahead{0};  ///< after so many uses, >= 1
+};
+
+/** @brief How much more is going to be live at once. */
+struct expected_growth {
+  std::size_t bytes{0};  ///< at the highest level before it falls below that of now; 0: not known
+  use_tick ahead{0};     ///< so many uses from now
 };
 
 /** @brief How often the next use was the predicted one, of the uses seen lately. */
@@ -72,6 +79,9 @@ class use_predictor {
 
   /** @brief Uses of existing memory that are expected next, soonest first, until `bytes`. */
   [[nodiscard]] virtual std::vector<expected_use> upcoming(std::size_t bytes) const = 0;
+
+  /** @brief What the live bytes are going to rise by; by default nothing is known. */
+  [[nodiscard]] virtual expected_growth growth() const { return {}; }
 
   /** @brief How good it was lately. */
   [[nodiscard]] virtual prediction_score score() const noexcept = 0;

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What is used last leaves before its room is needed, where that is foreseen: no more, no earlier.
+#include "residency_manager_fixture.hpp"
+
+namespace rmm_uvm {
+namespace {
+
+using tests::ResidencyManager;
+
+/** @brief A step of training: state that is used at its end, and memory that comes and goes. */
+class EarlyRoom : public ResidencyManager {
+ protected:
+  static constexpr std::size_t state_blocks    = 4;
+  static constexpr std::size_t working_blocks  = 7;
+  static constexpr std::size_t blocks_too_many = state_blocks + working_blocks - budget_blocks;
+
+  void begin(eviction_policy policy)
+  {
+    make(policy);
+    allocate(0, state_blocks);
+  }
+  void fill(std::size_t from = 0)
+  {
+    for (auto number = from; number < working_blocks; ++number) {
+      allocate(state_blocks + number, 1);
+    }
+  }
+  void finish()
+  {
+    for (std::size_t number = working_blocks; number-- > 0;) {
+      touch(state_blocks + number, 1);
+      free(state_blocks + number, 1);
+    }
+    touch(0, state_blocks);
+  }
+  void learn()
+  {
+    for (int step = 0; step < 6; ++step) {
+      fill();
+      finish();
+    }
+    manager->run_pending();
+    static_cast<void>(moves());
+  }
+  [[nodiscard]] std::size_t blocks_to_host()
+  {
+    std::size_t bytes = 0;
+    for (auto const& call : moves()) {
+      if (call.device_id != location::host_id || call.name == "discard") { continue; }
+      for (auto const& range : call.ranges) {
+        bytes += range.bytes;
+      }
+    }
+    return bytes / va_block_bytes;
+  }
+};
+
+TEST_F(EarlyRoom, WhatIsUsedLastLeavesBeforeItsRoomIsNeededAndNoMoreThanThat)
+{
+  begin(eviction_policy::repeat);
+  learn();
+  ASSERT_TRUE(manager->statistics().foresees);
+  std::size_t by_thread   = 0;
+  std::size_t by_requests = 0;
+  for (std::size_t number = 0; number < working_blocks; ++number) {
+    allocate(state_blocks + number, 1);
+    by_requests += blocks_to_host();
+    manager->run_pending();
+    by_thread += blocks_to_host();
+    // All at once: who comes next finds room.
+    EXPECT_TRUE(by_thread == 0 || by_thread + by_requests == blocks_too_many) << number;
+  }
+  EXPECT_EQ(by_thread + by_requests, blocks_too_many);
+  EXPECT_LE(by_requests, 1U);
+  finish();
+  EXPECT_EQ(blocks_to_host(), 0U);
+}
+
+TEST_F(EarlyRoom, NothingLeavesEarlyWhereNothingIsForeseen)
+{
+  begin(eviction_policy::lru);
+  learn();
+  for (std::size_t number = 0; number < working_blocks; ++number) {
+    allocate(state_blocks + number, 1);
+    auto const by_request = blocks_to_host();
+    manager->run_pending();
+    EXPECT_LT(blocks_to_host() + by_request, blocks_too_many) << number;
+  }
+}
+
+TEST_F(EarlyRoom, NothingLeavesEarlyThatIsUsedBeforeItsRoomIsNeeded)
+{
+  begin(eviction_policy::repeat);
+  auto const step = [this] {
+    for (std::size_t number = 0; number < working_blocks; ++number) {
+      allocate(state_blocks + number, 1);
+      touch(0, state_blocks);  // with every part: to go and come would be twice the way
+    }
+    for (std::size_t number = working_blocks; number-- > 0;) {
+      free(state_blocks + number, 1);
+    }
+  };
+  for (int round = 0; round < 6; ++round) {
+    step();
+  }
+  manager->run_pending();
+  static_cast<void>(moves());
+  for (std::size_t number = 0; number < 3; ++number) {
+    allocate(state_blocks + number, 1);
+    touch(0, state_blocks);
+    manager->run_pending();
+    for (auto const& call : moves()) {
+      if (call.name != "prefetch" || call.device_id != location::host_id) { continue; }
+      EXPECT_GE(call.ranges[0].address, at(state_blocks).address);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rmm_uvm
