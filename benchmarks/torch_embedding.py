@@ -41,7 +41,7 @@ import rmm_uvm
 LARGE = Sizes(1 << 25, 64, 65536, 26, 2 << 30)
 SMALL = Sizes(1 << 17, 64, 512, 8, 8 << 20)
 BATCHES = {"ours": 20, "ours, not reordered": 10, "plain": 2, "host table": 3, "resident": 20}
-LEARNING_BATCHES, WARM_UPS = 200, 2
+LEARNING_BATCHES, WARM_UPS = 2000, 2
 PLAIN_BOUND, RESIDENT_BOUND = 5.0, 0.5
 TOLERANCE = 1e-3
 STEPS = 2  # of training that every way does, for the same rows; some do more afterwards

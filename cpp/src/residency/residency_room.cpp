@@ -118,7 +118,10 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
       return;  // kernels that use it may be under way: they would fault it back
     }
-    if (!block.dead() && block.next_use < not_before) { return; }
+    // Of what is not known to be used again most is freed soon: it would leave for nothing.
+    if (not_before != never_used && (block.next_use < not_before || block.next_use == no_use)) {
+      return;
+    }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);
