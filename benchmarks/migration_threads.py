@@ -12,6 +12,7 @@ another thread has matrices multiplied, whose rate is compared with that of befo
 from __future__ import annotations
 
 import argparse
+import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -137,12 +138,18 @@ def rows_of(driver: Any, regions: list[int], *, beside: bool) -> list[dict[str, 
 def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Judge that the threads which the manager has are faster than one, each way and both."""
     at = {
-        (row["evicting_threads"], row["fetching_threads"]): row["bytes_per_second_each_way"]
+        (row["evicting_threads"], row["fetching_threads"], row["beside_kernels"]): row[
+            "bytes_per_second_each_way"
+        ]
         for row in rows
-        if row["piece_bytes"] == 8 * MIB and row["beside_kernels"]
+        if row["piece_bytes"] == 8 * MIB
     }
+
+    def gain(many: tuple[int, int], one: tuple[int, int]) -> float:
+        return statistics.geometric_mean(at[*many, k] / at[*one, k] for k in (False, True))
+
     return {
-        f"{name}, against one thread": _harness.judged_at_least(at[many] / at[one], least)
+        f"{name}, against one thread": _harness.judged_at_least(gain(many, one), least)
         for name, many, one, least in (
             ("evicting", (EVICTING, 0), (1, 0), 1.2),
             ("fetching", (0, FETCHING), (0, 1), 1.1),

@@ -87,7 +87,7 @@ run_residency() {
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
   for script in residency_mortgage residency_fits residency_launches residency_discards_gpu \
-    advice_on_gpus; do
+    migration_threads advice_on_gpus; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
   benchmark residency.py --scale 12 --json "$results/residency.json" || failed=1
@@ -98,7 +98,7 @@ run_residency() {
 run_training() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
-    -m gpu "$repository"/tests/gpu/test_torch_{memory,embedding}.py || failed=1
+    -m gpu "$repository"/tests/gpu/test_torch_{memory,cache,embedding}.py || failed=1
   for script in torch_embedding torch_training; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
