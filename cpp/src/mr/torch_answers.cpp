@@ -72,6 +72,8 @@ class call {
   }
   call(call const&)            = delete;
   call& operator=(call const&) = delete;
+  call(call&&)                 = delete;
+  call& operator=(call&&)      = delete;
   /** @brief Whoever is over with this call goes: the last one that needed it is through. */
   ~call()
   {

@@ -247,6 +247,18 @@ expected_use residency_manager::expected_next(ledger_view& view) const
   return next;
 }
 
+/** @brief Whether a piece would take room that is needed before the piece is. */
+bool residency_manager::is_in_the_way(ledger_view& view, expected_use const& next) const
+{
+  auto const growth = predictor_->growth();
+  if (growth.bytes == 0 || next.ahead < growth.ahead) { return false; }
+  std::size_t live_bytes = next.range.bytes + growth.bytes;
+  view.each([&live_bytes](block_record const& block, memory_range whole) {
+    if (block.place == block_place::device && !block.dead()) { live_bytes += whole.bytes; }
+  });
+  return live_bytes > settings_.budget_bytes;
+}
+
 residency_manager::outcome residency_manager::fetch_ahead()
 {
   expected_use next;
@@ -255,6 +267,7 @@ residency_manager::outcome residency_manager::fetch_ahead()
     if (!prediction_.on()) { return outcome::nothing; }
     next = expected_next(view);
     if (next.range.bytes == 0) { return outcome::nothing; }
+    if (is_in_the_way(view, next)) { return outcome::nothing; }
     if (counts_.resident_bytes + next.range.bytes > settings_.budget_bytes) {
       auto const leaving = choose(view, next.range.bytes, next.range.bytes, candidates::unused_now);
       // Nothing leaves for it that is expected sooner.

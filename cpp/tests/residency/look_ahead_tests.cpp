@@ -30,9 +30,14 @@ TEST(LookAhead, WhatLeavesEarlyLooksLessFarEvenIfOthersAreLate)
 TEST(LookAhead, LittleLateAndLittleEarlyStay)
 {
   look_ahead ahead{800, 100, 4000};
-  ahead.left_early(50);
-  ahead.used(800, 50);
+  ahead.left_early(25);
+  ahead.used(800, 100);
   EXPECT_EQ(ahead.bytes(), 800U);
+  ahead.used(800, 101);
+  EXPECT_EQ(ahead.bytes(), 1000U);
+  ahead.left_early(32);
+  ahead.used(1000, 0);
+  EXPECT_EQ(ahead.bytes(), 750U);
 }
 
 TEST(LookAhead, LessUsedThanIsLookedAheadTakesNoStepYet)
@@ -102,7 +107,7 @@ class ResidencyManagerAhead : public ResidencyManager {
     ASSERT_TRUE(manager->statistics().foresees);
   }
   template <typename Between>
-  void go_round(Between&& between)
+  void go_round(Between const& between)
   {
     for (std::size_t part = 0; part < parts; ++part) {
       touch(part * 4, 4);

@@ -116,6 +116,7 @@ TEST(PieceMovers, SeveralCallersShareThem)
   piece_movers movers{3};
   std::atomic<std::size_t> moved{0};
   std::vector<std::thread> callers;
+  callers.reserve(4);
   for (std::size_t caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&] {
       for (std::size_t turn = 0; turn < 200; ++turn) {

@@ -39,6 +39,7 @@ template <typename Predictor>
 std::vector<use_tick> iterate(Predictor& predictor, std::size_t where = 20)
 {
   std::vector<use_tick> found;
+  found.reserve(8);
   for (std::size_t base = 0; base < 4; ++base) {
     found.push_back(predictor.observe(use(base * 4, 4)));
   }

@@ -61,6 +61,7 @@ TEST_F(EarlyRoom, WhatIsUsedLastLeavesBeforeItsRoomIsNeededAndNoMoreThanThat)
   begin(eviction_policy::repeat);
   learn();
   ASSERT_TRUE(manager->statistics().foresees);
+  auto const ahead        = manager->statistics().fetched_ahead_bytes;
   std::size_t by_thread   = 0;
   std::size_t by_requests = 0;
   for (std::size_t number = 0; number < working_blocks; ++number) {
@@ -73,6 +74,7 @@ TEST_F(EarlyRoom, WhatIsUsedLastLeavesBeforeItsRoomIsNeededAndNoMoreThanThat)
   }
   EXPECT_EQ(by_thread + by_requests, blocks_too_many);
   EXPECT_LE(by_requests, 1U);
+  EXPECT_EQ(manager->statistics().fetched_ahead_bytes, ahead);  // that would take the room again
   finish();
   EXPECT_EQ(blocks_to_host(), 0U);
 }

@@ -13,12 +13,14 @@ namespace rmm_uvm {
  * Late: a use finds what was expected still away; looking further, the link had begun earlier.
  * Early: what was fetched ahead leaves before its use, so it took room in vain, and the way twice.
  * A step of a quarter is taken once as much was used as is looked ahead: shorter for what left
- * early, else longer for what came late, and none where both are below a sixteenth of that.
+ * early, else longer for what came late, and none where there was less than a part of either.
  * Pure and deterministic; not thread-safe.
  */
 class look_ahead {
  public:
-  static constexpr std::size_t ignored_part = 16;  ///< of what is used: too little to act on
+  // Of what is used, too little to act on. What leaves early costs both ways.
+  static constexpr std::size_t ignored_early_part = 32;
+  static constexpr std::size_t ignored_late_part  = 8;
 
   /** @brief One that never changes. */
   explicit look_ahead(std::size_t bytes) noexcept
@@ -45,10 +47,9 @@ class look_ahead {
     used_bytes_ += bytes;
     late_bytes_ += late_bytes;
     if (used_bytes_ < bytes_) { return; }
-    auto const matters = used_bytes_ / ignored_part;
-    if (early_bytes_ > matters) {
+    if (early_bytes_ > used_bytes_ / ignored_early_part) {
       bytes_ = std::max(bytes_ - bytes_ / 4, least_bytes_);
-    } else if (late_bytes_ > matters) {
+    } else if (late_bytes_ > used_bytes_ / ignored_late_part) {
       bytes_ = std::min(bytes_ + bytes_ / 4, most_bytes_);
     }
     used_bytes_ = late_bytes_ = early_bytes_ = 0;

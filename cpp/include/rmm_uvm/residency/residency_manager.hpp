@@ -227,6 +227,7 @@ class residency_manager {
   [[nodiscard]] outcome work_once();
   [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
+  [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
   void mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept;
