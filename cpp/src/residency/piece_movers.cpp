@@ -4,9 +4,18 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <utility>
 
 namespace rmm_uvm {
+
+std::size_t bytes_of(std::span<memory_range const> ranges) noexcept
+{
+  return std::accumulate(
+    ranges.begin(), ranges.end(), std::size_t{0}, [](std::size_t sum, memory_range each) {
+      return sum + each.bytes;
+    });
+}
 
 void cut(std::vector<memory_range>& pieces, memory_range range, std::size_t most_bytes)
 {

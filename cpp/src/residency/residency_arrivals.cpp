@@ -4,20 +4,11 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 #include <vector>
 
 namespace rmm_uvm {
 namespace {
-
-[[nodiscard]] std::size_t bytes_of(std::span<memory_range const> ranges) noexcept
-{
-  return std::accumulate(
-    ranges.begin(), ranges.end(), std::size_t{0}, [](std::size_t sum, memory_range each) {
-      return sum + each.bytes;
-    });
-}
 
 template <typename Claims>
 [[nodiscard]] std::size_t uncounted_bytes(Claims const& blocks) noexcept

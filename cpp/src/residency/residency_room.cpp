@@ -66,15 +66,6 @@ void take(std::vector<candidate>& from,
   }
 }
 
-[[nodiscard]] std::size_t bytes_of(std::span<memory_range const> ranges) noexcept
-{
-  std::size_t bytes = 0;
-  for (auto const& each : ranges) {
-    bytes += each.bytes;
-  }
-  return bytes;
-}
-
 [[nodiscard]] std::size_t bytes_of(std::vector<viewed_block> const& blocks) noexcept
 {
   std::size_t bytes = 0;
@@ -298,6 +289,7 @@ status residency_manager::move_all(range_list ranges,
 try {
   bool const fetches   = where.device_id == driver_->info().device_id;
   auto const movers    = fetches ? fetching_movers : evicting_movers;
+  auto const most      = fetches ? settings_.fetch_bytes : settings_.piece_bytes;
   auto const one_piece = [&](memory_range piece) {
     auto const result = move_now(piece, where, stream);
     if (result.ok()) { moved_bytes += piece.bytes; }
@@ -308,7 +300,7 @@ try {
   auto const share = (bytes_of(ranges) + movers - 1) / movers;
   std::vector<memory_range> pieces;
   for (auto const& range : ranges) {
-    cut(pieces, range, std::min(va_block_ceil(share), settings_.piece_bytes));
+    cut(pieces, range, std::min(va_block_ceil(share), most));
   }
   return movers_.move_all(pieces, movers, one_piece);
 } catch (std::exception const&) {  // no memory for a list of pieces

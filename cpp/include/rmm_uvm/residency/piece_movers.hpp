@@ -16,6 +16,9 @@
 
 namespace rmm_uvm {
 
+/** @brief Bytes of all of them together. */
+[[nodiscard]] std::size_t bytes_of(std::span<memory_range const> ranges) noexcept;
+
 /** @brief Appends a range in pieces that end with blocks, each of at most `most_bytes` or a block.
  */
 void cut(std::vector<memory_range>& pieces, memory_range range, std::size_t most_bytes);
