@@ -253,9 +253,9 @@ def test_what_the_document_says_of_rules_holds() -> None:
     found = KEPT["shares"]
     for name in ways.OWN:
         assert found[name]["mortgage"]["moved"] > 1.01
-        assert all(
-            one["moved"] > 0.97 for program, one in found[name].items() if "small" not in program
-        )
+        less = {program: one["moved"] for program, one in found[name].items()}
+        assert less.pop("fir") > 0.97  # the program of which 3 % fewer bytes are copied
+        assert all(moved > 0.98 for program, moved in less.items() if "small" not in program)
     resident = [one["seconds"] for one in found["resident first"].values()]
     assert 0.855 <= min(resident) < 0.865  # spares 14 %
     assert max(resident) > 1.05
