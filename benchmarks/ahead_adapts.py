@@ -26,7 +26,7 @@ os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 from _harness import exit_status, write_json
 from _policy_card import MACHINE, MARGIN_BYTES, Card, Way, whole_blocks
 from _policy_programs import PROGRAMS, peak_bytes, pool_bytes
-from torch_policies import record
+from torch_policies import counted_step, record
 
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
@@ -65,12 +65,7 @@ def training_row(kind: str, name: str, program: Program, factor: float, way: str
         pool_bytes=program.peak_bytes * 5 // 4,
         paced=kind == PACED,
     )
-    begin, end = program.marks[COUNTED - 1], program.marks[COUNTED]
-    replay = program.replayer(card)
-    replay(0, begin)
-    before = card.statistics()
-    replay(begin, end)
-    took = card.statistics().since(before)
+    took = counted_step(program, card, COUNTED)
     return {
         **{"kind": kind, "program": name, "factor": factor, "way": way},
         "budget_bytes": budget_bytes,

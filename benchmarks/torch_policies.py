@@ -32,6 +32,7 @@ from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.torch import Program, Roofline, recorded
 from rmm_uvm.torch.shadow_device import ShadowDevice
+from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
 FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)
 ITERATIONS = 4
@@ -90,11 +91,7 @@ def row(name: str, program: Program, factor: float, way: Way | None) -> dict[str
         pool_bytes=program.peak_bytes * 5 // 4,
         paced=True,
     )
-    replay = program.replayer(card)
-    replay(0, begin)
-    before = card.statistics()
-    replay(begin, end)
-    took = card.statistics().since(before)
+    took = counted_step(program, card)
     return {
         **what,
         "way": way.name,
@@ -103,6 +100,16 @@ def row(name: str, program: Program, factor: float, way: Way | None) -> dict[str
         "to_host_bytes": took.to_host_bytes,
         "hit_rate": took.hit_rate,
     }
+
+
+def counted_step(program: Program, card: ShadowDevice, counted: int = COUNTED) -> ShadowStatistics:
+    """Do a program's steps on a card up to the one that counts; return what that took."""
+    begin, end = program.marks[counted - 1], program.marks[counted]
+    replay = program.replayer(card)
+    replay(0, begin)
+    before = card.statistics()
+    replay(begin, end)
+    return card.statistics().since(before)
 
 
 def model_facts(program: Program) -> dict[str, Any]:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -41,3 +43,14 @@ def gpu() -> CudaDriver:
 def without_counters(monkeypatch: pytest.MonkeyPatch) -> CudaDriver:
     monkeypatch.setitem(os.environ, "RMM_UVM_COUNTERS", "off")
     return rmm_uvm.cuda_driver(0)
+
+
+@pytest.fixture
+def torch_gives_back(gpu: CudaDriver) -> Iterator[None]:
+    """Give back what torch keeps, so that the next test has the cap for itself."""
+    import torch
+
+    yield
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +15,13 @@ import torch
 
 import rmm_uvm
 import rmm_uvm.torch
-from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.residency import Budget
 
 from .test_torch_memory import MIB, losses_of, network
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("torch_gives_back")]
 
 SETTINGS: list[Any] = [None, Budget(160 * MIB)]
-
-
-@pytest.fixture(autouse=True)
-def given_back(gpu: CudaDriver) -> Iterator[None]:
-    """Give back what torch keeps, so that the next test has the cap for itself."""
-    yield
-    gc.collect()
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
 
 
 def held_bytes(memory: rmm_uvm.torch.TorchMemory) -> int:

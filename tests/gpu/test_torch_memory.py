@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.residency import Budget
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("torch_gives_back")]
 
 MIB = 1 << 20
 
@@ -28,15 +27,6 @@ def started(gpu: CudaDriver) -> None:
     """Have torch and its libraries open what they keep open, before tests look at what is left."""
     torch.cuda.init()
     losses_of(1, rows=64)
-
-
-@pytest.fixture(autouse=True)
-def given_back(gpu: CudaDriver) -> Iterator[None]:
-    """Give back what torch keeps, so that the next test has the cap for itself."""
-    yield
-    gc.collect()
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
 
 
 def network(width: int = 1024, depth: int = 8) -> Any:

@@ -23,7 +23,8 @@ from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch import recorded, simulated
 from rmm_uvm.torch.shadow_device import ShadowDevice
 from rmm_uvm.torch.shadow_program import Free, Given, Kernel, Make
-from rmm_uvm.torch.shadow_uses import Use
+
+from ..support.shadow_rounds import rounds_of
 
 MIB = 1 << 20
 
@@ -286,24 +287,12 @@ def test_recording_replayed_takes_what_the_program_itself_took() -> None:
     assert sum(isinstance(event, Free) for event in program.events) > 0
 
 
-def rounds_of(kernel_seconds: float, tensors: int = 12, rounds: int = 8) -> rmm_uvm.torch.Program:
-    """Return a program whose kernels write 4 MiB each, in the same order every round."""
-    program = rmm_uvm.torch.Program()
-    allocations = [program.allocate(4 * MIB) for _ in range(tensors)]
-    for number in range(rounds):
-        for one in allocations:
-            use = Use(one, 0, 4 * MIB, writes=True, fresh=number == 0)
-            program.kernel([use], kernel_seconds)
-        program.mark()
-    return program
-
-
 @pytest.mark.parametrize("kernel_seconds", [0.02, 0.0])
 def test_what_is_fetched_ahead_hides_behind_kernels_that_are_long_enough(
     kernel_seconds: float,
 ) -> None:
     def waited_seconds(*, ahead: bool) -> float:
-        program = rounds_of(kernel_seconds)
+        program = rounds_of(kernel_seconds, tensors=12, rounds=8)
         budget = Budget(32 * MIB, ahead=ahead, ahead_bytes=8 * MIB)
         card = ShadowDevice(44 * MIB, load_machine("h200-pcie5"), budget)
         go_on = program.replayer(card)

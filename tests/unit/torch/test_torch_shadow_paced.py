@@ -14,31 +14,20 @@ import pytest
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch.shadow_device import ShadowDevice
-from rmm_uvm.torch.shadow_program import Program
 from rmm_uvm.torch.shadow_statistics import ShadowStatistics
-from rmm_uvm.torch.shadow_uses import Use
+
+from ...support.shadow_rounds import rounds_of
 
 MIB = 1 << 20
 BUDGET = Budget(64 * MIB, ahead=True)
 BEGINS_BYTES = 8 * MIB  # an eighth, and a piece
 
 
-def rounds_of(kernel_seconds: float, tensors: int = 24, rounds: int = 12) -> Program:
-    program = Program()
-    allocations = [program.allocate(4 * MIB) for _ in range(tensors)]
-    for number in range(rounds):
-        for one in allocations:
-            use = Use(one, 0, 4 * MIB, writes=True, fresh=number == 0)
-            program.kernel([use], kernel_seconds)
-        program.mark()
-    return program
-
-
 def last_round(
     kernel_seconds: float, budget: Budget | None = BUDGET, *, paced: bool = True
 ) -> tuple[ShadowStatistics, int]:
     """Return what the last round took, and how far is looked ahead then."""
-    program = rounds_of(kernel_seconds)
+    program = rounds_of(kernel_seconds, tensors=24, rounds=12)
     card = ShadowDevice(72 * MIB, load_machine("h200-pcie5"), budget, paced=paced)
     replay = program.replayer(card)
     replay(0, program.marks[-2])
