@@ -109,7 +109,7 @@ run_training() {
 run_cluster() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
-    -m gpu "$repository"/tests/gpu/test_{comm,dask_cluster,ipc,local_cluster,mortgage_cluster}.py || failed=1
+    -m gpu "$repository"/tests/gpu/test_{comm,dask_cluster,ipc,local_cluster,mortgage_cluster,residency}.py || failed=1
   for script in message_size ipc_copy dask_results dask_shuffle ipc_exhaustion worker_killed \
     dask_pause mortgage_cluster; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1

@@ -22,6 +22,7 @@ from rmm_uvm._lib.cuda import CudaDriver
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 from rmm_uvm.units import parse_bytes
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
 ]
 
 _BLOCK_BYTES = 2 << 20
+_MOST_NEIGHBOURS = 7  # of the model, which has eight devices
 
 
 def cuda_driver(device: int = 0) -> CudaDriver:
@@ -71,6 +73,7 @@ def simulated_device(
     discard: bool = True,
     counters: bool = True,
     device: int = 0,
+    neighbours: int = 0,
 ) -> SimulatedDevice:
     """Make a device without a GPU: it follows the UVM kernel driver's rules, in modelled time.
 
@@ -88,6 +91,9 @@ def simulated_device(
         without UVM tools.
     device : int
         Ordinal that it claims.
+    neighbours : int
+        Idle devices like it, with peer access, 0 to 7; their ordinals are 0 to `neighbours` without
+        its own. Memory may leave to them: `rmm_uvm.residency.Budget.evict_to`.
 
     Returns
     -------
@@ -97,7 +103,7 @@ def simulated_device(
     Raises
     ------
     ConfigurationError
-        If `memory` is not a positive multiple of 2 MiB.
+        If `memory` is not a positive multiple of 2 MiB, or there are too many neighbours.
 
     Examples
     --------
@@ -110,6 +116,10 @@ def simulated_device(
         raise ConfigurationError(
             f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
         )
+    if not 0 <= neighbours <= _MOST_NEIGHBOURS:
+        raise ConfigurationError(
+            f"neighbours={shown(neighbours)}: a simulated device has 0 to {_MOST_NEIGHBOURS}"
+        )
     return SimulatedDevice(
         capacity_bytes,
         host_bytes=None if host_memory is None else parse_bytes(host_memory, name="host_memory"),
@@ -118,6 +128,7 @@ def simulated_device(
         discard=discard,
         counters=counters,
         device_id=device,
+        neighbours=neighbours,
     )
 
 

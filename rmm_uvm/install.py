@@ -22,6 +22,7 @@ from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_
 from rmm_uvm._install_device import install_one
 from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.residency import check_evict_to
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,
@@ -157,6 +158,9 @@ def reinitialize(
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     returning_bytes = _returning_bytes()
     budgets = [budget_for(device_budget, eviction, each.info.total_bytes) for each in drivers]
+    for each, budget in zip(drivers, budgets, strict=True):
+        if budget is not None:
+            check_evict_to(each, budget)
     requests = [
         PoolRequest(
             initial_pool_size,

@@ -86,6 +86,32 @@ cdef class UvmDriver:
         check(dereference(self.handle).memory(memory), "asking for free memory")
         return memory.free_bytes, memory.total_bytes
 
+    def open_neighbour(self, int device_id):
+        """Let pages of this device's managed memory go to another device, and come back.
+
+        Enables peer access between the two, for the process. May be called again.
+
+        Parameters
+        ----------
+        device_id : int
+            CUDA ordinal of the other device.
+
+        Returns
+        -------
+        rmm_uvm.device_info.Availability
+            Whether they can, and if not, why.
+
+        Examples
+        --------
+        >>> import rmm_uvm
+        >>> rmm_uvm.drivers.simulated_device("64MiB", neighbours=1).open_neighbour(1).available
+        True
+        """
+        cdef availability opened
+        with nogil:
+            opened = dereference(self.handle).open_neighbour(device_id)
+        return as_availability(opened)
+
     def memory_reader(self):
         """Return what the sampler asks for free memory, a `MemoryReader`.
 

@@ -8,7 +8,14 @@ from libcpp.optional cimport optional
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
-from rmm_uvm._lib.driver cimport UvmDriver, device_info, memory_range, status, uvm_driver
+from rmm_uvm._lib.driver cimport (
+    UvmDriver,
+    device_info,
+    location,
+    memory_range,
+    status,
+    uvm_driver,
+)
 
 
 cdef extern from "rmm_uvm/residency/managed_account.hpp" namespace "rmm_uvm" nogil:
@@ -85,6 +92,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         size_t ahead_bytes
         bool ahead_adapts
         eviction_policy policy
+        location evict_to
         bool discard_dead
         bool fetch
         bool ahead
@@ -114,6 +122,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         size_t ahead_bytes
         uint64_t wanted_bytes
         uint64_t present_bytes
+        uint64_t neighbour_bytes
         uint64_t eviction_calls
         uint64_t waits
         uint64_t over_budget

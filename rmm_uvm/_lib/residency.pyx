@@ -9,6 +9,7 @@ from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
+from rmm_uvm.errors import ConfigurationError
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -38,6 +39,23 @@ cdef prefetch_mode as_mode(name) except *:
     if name not in _MODES:
         raise ValueError(f"prefetch must be 'auto', 'always' or 'never', not {name!r}")
     return _MODES[name]
+
+
+def check_evict_to(UvmDriver driver not None, budget):
+    """Open the device that live blocks shall leave to, for the process.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is the driver's own, does not exist or cannot be reached; with the reason.
+    """
+    if budget.evict_to == "host":
+        return
+    opened = driver.open_neighbour(budget.evict_to)
+    if not opened:
+        raise ConfigurationError(
+            f"evict_to={budget.evict_to}: {opened.reason}; use 'host' or another device"
+        )
 
 
 cdef class ManagedAccount:
@@ -93,6 +111,9 @@ cdef class Prefetcher:
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
         if budget is not None:
+            check_evict_to(driver, budget)
+            if budget.evict_to != "host":
+                settings.evict_to.device_id = budget.evict_to
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
             settings.direct = budget.direct
@@ -301,6 +322,7 @@ cdef class Prefetcher:
             "ahead_bytes": s.ahead_bytes,
             "wanted_bytes": s.wanted_bytes,
             "present_bytes": s.present_bytes,
+            "neighbour_bytes": s.neighbour_bytes,
             "eviction_calls": s.eviction_calls,
             "waits": s.waits,
             "over_budget": s.over_budget,

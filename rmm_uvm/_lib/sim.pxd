@@ -10,6 +10,7 @@ from libcpp.string cimport string
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     capture_state,
+    location,
     memory_observer,
     observer_slot,
     memory_range,
@@ -76,6 +77,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool discard
         bool counters
         int device_id
+        unsigned neighbours
         machine_profile machine
         driver_settings driver
 
@@ -98,6 +100,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         size_t resident_bytes
         size_t peak_resident_bytes
         size_t host_page_bytes
+        size_t neighbour_bytes
 
     cdef cppclass simulated_device(uvm_driver):
         simulated_device(const simulated_device_config&) except +
@@ -107,7 +110,8 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         observer_slot& observers() noexcept
         simulated_statistics statistics() noexcept
         bool backing() noexcept
-        size_t resident_bytes(memory_range) noexcept
+        size_t resident_bytes(memory_range, location) noexcept
+        status occupy_neighbour(int, size_t) noexcept
         block_policy advised(uintptr_t) noexcept
         void fail_call(string, status, unsigned) except +
         void set_capture_state(stream_handle, capture_state) except +

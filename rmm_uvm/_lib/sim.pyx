@@ -13,6 +13,7 @@ from rmm_uvm._lib.driver cimport (
     MemoryObserver,
     UvmDriver,
     capture_state,
+    location,
     memory_observer,
     check,
     memory_range,
@@ -80,6 +81,7 @@ cdef class SimulatedDevice(UvmDriver):
         bool discard=True,
         bool counters=True,
         int device_id=0,
+        unsigned neighbours=0,
         machine=None,
         driver=None,
     ):
@@ -92,6 +94,7 @@ cdef class SimulatedDevice(UvmDriver):
         config.discard = discard
         config.counters = counters
         config.device_id = device_id
+        config.neighbours = neighbours
         if machine is not None:
             config.machine = machine
         if driver is not None:
@@ -160,10 +163,40 @@ cdef class SimulatedDevice(UvmDriver):
         """Whether an observer is there that still listens."""
         return dereference(self.model).observers().taken()
 
-    def resident_bytes(self, uintptr_t address, size_t nbytes):
-        """Bytes of a managed range that reside on the device now."""
+    def resident_bytes(self, uintptr_t address, size_t nbytes, where="device"):
+        """Bytes of a managed range that reside in a place now.
+
+        Parameters
+        ----------
+        address, nbytes : int
+            The range.
+        where : {"device", "host"} or int
+            This device, host memory, or the ordinal of a neighbour.
+        """
         cdef memory_range pages = range_of(address, nbytes)
-        return dereference(self.model).resident_bytes(pages)
+        cdef location place
+        if where == "device":
+            place.device_id = dereference(self.handle).info().device_id
+        elif where != "host":
+            place.device_id = where
+        return dereference(self.model).resident_bytes(pages, place)
+
+    def occupy_neighbour(self, int device_id, size_t nbytes):
+        """Let programs on a neighbour hold so much memory of their own there from now on.
+
+        Managed pages leave for it, to the host.
+
+        Raises
+        ------
+        DriverError
+            If there is no such neighbour.
+        MemoryError
+            If it has not as much.
+        """
+        cdef status result
+        with nogil:
+            result = dereference(self.model).occupy_neighbour(device_id, nbytes)
+        check(result, f"occupying {nbytes} bytes of device {device_id}")
 
     def advised(self, uintptr_t address):
         """What was advised about the block that an address is in.

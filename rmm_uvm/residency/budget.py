@@ -53,6 +53,10 @@ class Budget:
         much for each byte.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
+    evict_to : "host" or int
+        Where live blocks leave to: host memory, or the CUDA ordinal of another device with peer
+        access. As long as 1/16 of that device's memory stays free; what it has no room for, and
+        everything while memory is advised about (`rmm_uvm.advise`), leaves to the host.
     low_bytes : int or None
         Down to which the thread evicts once a request was short of room, live blocks only as far
         as requests waited for some lately; by default 1/48 below the budget, at most 384 MiB.
@@ -90,6 +94,7 @@ class Budget:
     fetch: bool = True
     ahead: bool = False
     background: bool = True
+    evict_to: str | int = "host"
     low_bytes: int | None = None
     direct: bool = True
     piece_bytes: int | None = None
@@ -106,6 +111,10 @@ class Budget:
         if self.policy not in POLICIES:
             raise ConfigurationError(
                 f"policy={shown(self.policy)}: use one of {', '.join(map(repr, POLICIES))}"
+            )
+        if self.evict_to != "host" and not _is_ordinal(self.evict_to):
+            raise ConfigurationError(
+                f"evict_to={shown(self.evict_to)}: use 'host' or the CUDA ordinal of another device"
             )
         if self.budget_bytes < _LEAST_BLOCKS * _BLOCK_BYTES:
             raise ConfigurationError(
@@ -184,6 +193,10 @@ def budget_for(
             f"{format_bytes(total_bytes)}: a budget is for less than that"
         )
     return budget
+
+
+def _is_ordinal(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _setting(variable: str) -> str:

@@ -40,7 +40,9 @@ class ResidencyStatistics:
     pinned_bytes : int
         Of blocks that stay where they are.
     evicted_bytes : int
-        Moved to the host with their contents.
+        Moved to the host, or to another device, with their contents.
+    neighbour_bytes : int
+        Of these, to another device (`Budget.evict_to`).
     dropped_bytes : int
         Dead, and discarded in place of being copied.
     fetched_bytes : int
@@ -54,7 +56,7 @@ class ResidencyStatistics:
     wanted_bytes, present_bytes : int
         Of blocks that a use was announced of, and of these on the device already.
     eviction_calls : int
-        Prefetches to the host.
+        Prefetches to the host, or to another device.
     waits : int
         Uses that waited for a call about the same block.
     over_budget : int
@@ -120,6 +122,7 @@ class ResidencyStatistics:
     faulted_bytes: int | None = None
     faults_unknown: str = ""
     ahead_bytes: int = 0
+    neighbour_bytes: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -153,7 +156,7 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
         ),
         (
             "left",
-            f"{size(s.evicted_bytes)} moved to the host in {_counted(s.eviction_calls, 'call')}, "
+            f"{_moved(s)} in {_counted(s.eviction_calls, 'call')}, "
             f"{size(s.dropped_bytes)} dropped (dead)",
         ),
         (
@@ -190,6 +193,13 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _moved(s: ResidencyStatistics) -> str:
+    to_host = f"{format_bytes(s.evicted_bytes - s.neighbour_bytes)} moved to the host"
+    if not s.neighbour_bytes:
+        return to_host
+    return f"{to_host} and {format_bytes(s.neighbour_bytes)} to another device"
 
 
 def _used_ahead(s: ResidencyStatistics) -> str:

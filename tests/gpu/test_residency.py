@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cupy
 import pytest
 
 import rmm_uvm
@@ -19,6 +20,7 @@ from rmm_uvm.residency import POLICIES, Budget
 
 pytestmark = pytest.mark.gpu
 
+OTHERS = range(1, cupy.cuda.runtime.getDeviceCount())  # each as a neighbour of the first
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MIB = 1 << 20
 BUDGET_BYTES = 192 * MIB
@@ -61,21 +63,14 @@ def random_program(arrays: Any, seed: int, steps: int) -> None:
         arrays.free(handle)
 
 
-@pytest.mark.usefixtures("benchmarks")
-@pytest.mark.parametrize(
-    ("policy", "ahead", "direct"),
-    [(policy, ahead, True) for policy in POLICIES for ahead in (True, False)]
-    + [("repeat", True, False), ("lru", False, False)],
-)
-def test_no_policy_loses_a_byte_over_random_programs(
-    gpu: CudaDriver, policy: str, ahead: bool, direct: bool
-) -> None:
+def random_programs(gpu: CudaDriver, budget: Budget) -> dict[str, Any]:
+    """Run several over a budget, whose data must be right; return what was done to keep it."""
     arrays_type = benchmark("_gpu_arrays").GpuArrays
     mr = rmm_uvm.managed_pool(
         driver=gpu,
         initial_pool_size=POOL_BYTES,
         maximum_pool_size=POOL_BYTES,
-        device_budget=Budget(BUDGET_BYTES, policy=policy, ahead=ahead, direct=direct),
+        device_budget=budget,
     )
     arrays = arrays_type(mr, passes=20)
     for seed in range(4):
@@ -87,13 +82,55 @@ def test_no_policy_loses_a_byte_over_random_programs(
     assert kept["peak_resident_bytes"] <= BUDGET_BYTES
     assert kept["evicted_bytes"] > 0
     assert kept["dropped_bytes"] > 0
+    return kept
+
+
+@pytest.mark.usefixtures("benchmarks")
+@pytest.mark.parametrize(
+    ("policy", "ahead", "direct"),
+    [(policy, ahead, True) for policy in POLICIES for ahead in (True, False)]
+    + [("repeat", True, False), ("lru", False, False)],
+)
+def test_no_policy_loses_a_byte_over_random_programs(
+    gpu: CudaDriver, policy: str, ahead: bool, direct: bool
+) -> None:
+    random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, ahead=ahead, direct=direct))
+
+
+@pytest.mark.usefixtures("benchmarks")
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("neighbour", OTHERS)
+def test_live_blocks_that_leave_to_another_gpu_lose_no_byte(
+    gpu: CudaDriver, neighbour: int, policy: str
+) -> None:
+    to_host = gpu.migrated_bytes()[1]
+    kept = random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, evict_to=neighbour))
+    assert kept["neighbour_bytes"] == kept["evicted_bytes"]
+    assert gpu.migrated_bytes()[1] - to_host < kept["evicted_bytes"] // 10  # what faults brought
+
+
+@pytest.mark.parametrize("neighbour", OTHERS)
+def test_blocks_are_at_the_neighbour_that_was_named(gpu: CudaDriver, neighbour: int) -> None:
+    other = rmm_uvm.cuda_driver(neighbour)
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(BUDGET_BYTES, evict_to=neighbour, background=False),
+    )
+    free_bytes = other.memory()[0]
+    parts = [mr.allocate(BUDGET_BYTES // 2) for _ in range(4)]
+    gpu.synchronize()
+    evicted_bytes = rmm_uvm.residency_statistics(mr).neighbour_bytes
+    assert evicted_bytes >= BUDGET_BYTES
+    assert free_bytes - other.memory()[0] >= evicted_bytes
+    for address in parts:
+        mr.deallocate(address, BUDGET_BYTES // 2)
 
 
 def test_direct_migration_moves_exactly_what_is_asked_while_kernels_write(
     gpu: CudaDriver,
 ) -> None:
-    import cupy
-
     assert gpu.info.direct_migration, gpu.info.direct_migration.reason
     mr = rmm_uvm.managed_pool(driver=gpu, initial_pool_size=64 * MIB, maximum_pool_size=64 * MIB)
     address = int(mr.allocate(64 * MIB))
@@ -118,7 +155,6 @@ def test_direct_migration_moves_exactly_what_is_asked_while_kernels_write(
 def test_several_streams_and_threads_lose_nothing(gpu: CudaDriver) -> None:
     import threading
 
-    import cupy
     from rmm.pylibrmm.stream import Stream
 
     mr = rmm_uvm.managed_pool(

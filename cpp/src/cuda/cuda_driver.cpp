@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "context_guard.hpp"
+#include "cuda_devices.hpp"
 #include "cuda_values.hpp"
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
@@ -54,12 +55,6 @@ struct batch_arguments {
   return batch;
 }
 
-[[nodiscard]] int attribute(cuda_api const& api, CUdevice device, CUdevice_attribute which) noexcept
-{
-  int value = 0;
-  return api.device_get_attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
-}
-
 [[nodiscard]] device_info read_info(cuda_api const& api, CUdevice device, int device_id)
 {
   device_info info;
@@ -73,8 +68,8 @@ struct batch_arguments {
   static_cast<void>(api.device_total_mem(&info.total_bytes, device));
   static_cast<void>(api.driver_get_version(&info.driver_version));
   info.pageable_memory_access =
-    attribute(api, device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
-  if (attribute(api, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
+    attribute_of(api, device, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS) != 0;
+  if (attribute_of(api, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
     info.concurrent_managed_access = availability::no(
       "the platform has no concurrent managed access (WSL2, Windows): capacity is the card's");
   }
@@ -97,9 +92,7 @@ cuda_driver::cuda_driver(cuda_api const& api, CUdevice device, CUcontext context
 opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool counters)
 {
   auto const refuse = [&](CUresult result, std::string const& what) {
-    char const* name = "?";
-    static_cast<void>(api.get_error_name(result, &name));
-    return opened_cuda_driver{nullptr, availability::no(what + ": " + name)};
+    return opened_cuda_driver{nullptr, refused(api, result, what)};
   };
   if (auto const result = api.init(0); result != CUDA_SUCCESS) {
     return refuse(result, "the NVIDIA driver cannot be initialised");
@@ -108,13 +101,7 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
   if (auto const result = api.device_get_count(&count); result != CUDA_SUCCESS) {
     return refuse(result, "devices cannot be counted");
   }
-  if (device_id < 0 || device_id >= count) {
-    return {
-      nullptr,
-      availability::no("device " + std::to_string(device_id) + " does not exist: there " +
-                       (count == 1 ? "is 1 device" : "are " + std::to_string(count) + " devices") +
-                       ", counted from 0")};
-  }
+  if (device_id < 0 || device_id >= count) { return {nullptr, no_such_device(device_id, count)}; }
   CUdevice device{};
   if (auto const result = api.device_get(&device, device_id); result != CUDA_SUCCESS) {
     return refuse(result, "device " + std::to_string(device_id) + " cannot be opened");
@@ -153,9 +140,7 @@ cuda_driver::~cuda_driver()
 
 status cuda_driver::memory(device_memory& memory) noexcept
 {
-  context_guard const guard{api_, context_};
-  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
-  return as_status(api_.mem_get_info(&memory.free_bytes, &memory.total_bytes), "cuMemGetInfo");
+  return read_memory(api_, context_, memory);
 }
 
 status cuda_driver::allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept

@@ -233,6 +233,24 @@ status residency_manager::discard_now(range_list ranges, bool frees_are_done) no
   return result;
 }
 
+/** @brief Where live blocks leave to now; gives up the lock to ask a neighbour. */
+location residency_manager::place_for(ledger_view& view, std::size_t bytes)
+{
+  auto const where = settings_.evict_to;
+  if (where.is_host()) { return where; }
+  device_memory there{};
+  view.lock().unlock();
+  auto const asked = driver_->neighbour_memory(where.device_id, there);
+  view.lock().lock();
+  if (!asked.ok()) {
+    count_failure(asked);
+    return location::host();
+  }
+  auto const reserve_bytes = static_cast<std::size_t>(static_cast<double>(there.total_bytes) *
+                                                      residency_settings::reserve_fraction);
+  return bytes + reserve_bytes <= there.free_bytes ? where : location::host();
+}
+
 bool residency_manager::leave(ledger_view& view, victims const& blocks)
 {
   if (blocks.empty()) { return true; }
@@ -241,9 +259,9 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
     each.record->busy = true;
   }
   bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
-  auto const where   = advised ? location::host() : settings_.evict_to;
-  auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   leaving_bytes_ += bytes_of(blocks);
+  auto const where   = advised ? location::host() : place_for(view, bytes_of(blocks));
+  auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
   view.lock().unlock();
@@ -266,11 +284,18 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
     // Some may have left: as bytes that nobody asked for, they put everything in doubt. What went
     // beside does so without bytes.
     asked_bytes_ -= counted;
-    if (!where.is_host()) { ++epoch_; }
+    if (!where.is_host()) {
+      ++epoch_;
+      // A device that fails is not asked again; one that is full may have room another time.
+      if (result.code != status_code::out_of_memory) { settings_.evict_to = location::host(); }
+    }
   }
   settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
   counts_.eviction_calls += ranges.size();
-  if (result.ok()) { counts_.evicted_bytes += bytes_of(blocks); }
+  if (result.ok()) {
+    counts_.evicted_bytes += bytes_of(blocks);
+    if (!where.is_host()) { counts_.neighbour_bytes += bytes_of(blocks); }
+  }
   return result.ok();
 }
 

@@ -29,6 +29,7 @@ constexpr std::size_t device_granularity_bytes = 512;
   result.driver                      = config.driver;
   result.device_bytes                = config.capacity_bytes;
   result.host_bytes                  = config.host_bytes;
+  result.gpus                        = config.neighbours + 1;
   return result;
 }
 
@@ -80,7 +81,7 @@ status simulated_device::finish(status done) noexcept
   auto const& now = model_.counters();
   host_to_device_bytes_.store(now.to_device_bytes, std::memory_order_relaxed);
   device_to_host_bytes_.store(now.to_host_bytes, std::memory_order_relaxed);
-  resident_bytes_.store(now.resident_bytes, std::memory_order_relaxed);
+  resident_bytes_.store(model_.levels(0).resident_bytes, std::memory_order_relaxed);
   auto const groups = now.fault_services - published_.fault_services;
   auto const cpu    = now.cpu_faults - published_.cpu_faults;
   if (faults_requested()) {
@@ -309,6 +310,7 @@ simulated_statistics simulated_device::statistics() const noexcept
 {
   std::lock_guard const lock{mutex_};
   auto const& counted = model_.counters();
+  auto const& levels  = model_.levels(0);
   return {.host_to_device_bytes = counted.to_device_bytes,
           .device_to_host_bytes = counted.to_host_bytes,
           .evicted_bytes        = counted.evicted_bytes,
@@ -319,19 +321,11 @@ simulated_statistics simulated_device::statistics() const noexcept
           .cpu_faults           = counted.cpu_faults,
           .modelled_ns          = static_cast<std::uint64_t>(model_.now_ns()),
           .managed_bytes        = counted.managed_bytes,
-          .device_bytes         = counted.device_bytes,
-          .resident_bytes       = counted.resident_bytes,
-          .peak_resident_bytes  = counted.peak_resident_bytes,
-          .host_page_bytes      = counted.host_page_bytes};
-}
-
-std::size_t simulated_device::resident_bytes(memory_range range) const noexcept
-{
-  std::lock_guard const lock{mutex_};
-  auto const found = model_.range_of(range.address);
-  if (!found || range.bytes == 0) { return 0; }
-  auto const rest = found->end() - range.address;
-  return model_.resident_bytes({range.address, std::min(range.bytes, rest)}, 0);
+          .device_bytes         = levels.device_bytes,
+          .resident_bytes       = levels.resident_bytes,
+          .peak_resident_bytes  = levels.peak_resident_bytes,
+          .host_page_bytes      = counted.host_page_bytes,
+          .neighbour_bytes      = counted.resident_bytes - levels.resident_bytes};
 }
 
 }  // namespace rmm_uvm::sim

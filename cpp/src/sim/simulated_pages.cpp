@@ -18,12 +18,6 @@ constexpr std::uint64_t only_stream = 0;
   return {code, 0, call};
 }
 
-/** @brief The model's name for a place. */
-[[nodiscard]] constexpr int place(location where) noexcept
-{
-  return where.is_host() ? uvm_model::host : 0;
-}
-
 /** @brief The model's name for advice. */
 [[nodiscard]] constexpr advice modelled(memory_advice what) noexcept
 {

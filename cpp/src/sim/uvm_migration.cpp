@@ -20,9 +20,11 @@ namespace {
 
 void uvm_model::set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept
 {
-  counters_.resident_bytes += bytes - gpus_[gpu].resident_bytes;
+  auto& levels = gpus_[gpu].levels;
+  counters_.resident_bytes += bytes - levels.resident_bytes;
   counters_.peak_resident_bytes = std::max(counters_.peak_resident_bytes, counters_.resident_bytes);
-  gpus_[gpu].resident_bytes     = bytes;
+  levels.resident_bytes         = bytes;
+  levels.peak_resident_bytes    = std::max(levels.peak_resident_bytes, bytes);
 }
 
 void uvm_model::report(direction way,
@@ -41,7 +43,7 @@ void uvm_model::release_chunk(std::uint32_t block, unsigned gpu) noexcept
   auto& chunks = gpus_[gpu].chunks;
   if (chunks.list_of(block) == chunk_list_id::none) { return; }
   chunks.move_to(block, chunk_list_id::none);
-  set_resident_bytes(gpu, gpus_[gpu].resident_bytes - blocks_.chunk_bytes(block));
+  set_resident_bytes(gpu, gpus_[gpu].levels.resident_bytes - blocks_.chunk_bytes(block));
 }
 
 bool uvm_model::take_host_pages(std::uint32_t block, page_set const& pages)
@@ -165,7 +167,7 @@ status uvm_model::to_device(std::uint32_t block,
   if (!has_chunk) {
     auto const bytes = blocks_.chunk_bytes(block);
     if (auto const room = make_room(gpu, bytes); !room.ok()) { return room; }
-    set_resident_bytes(gpu, gpus_[gpu].resident_bytes + bytes);
+    set_resident_bytes(gpu, gpus_[gpu].levels.resident_bytes + bytes);
     chunks.move_to(block, chunk_list_id::used);
   }
   auto const called = cause == migration_cause::user;

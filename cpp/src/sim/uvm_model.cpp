@@ -94,7 +94,7 @@ status uvm_model::allocate_device(unsigned gpu, std::size_t bytes)
   host_ns_        = std::max(host_ns_, timeline_.finish());
   last_ns_        = std::max(last_ns_, host_ns_);
   if (!room.ok()) { return {room.code, 0, "allocate_device"}; }
-  gpus_[gpu].device_bytes += bytes;
+  gpus_[gpu].levels.device_bytes += bytes;
   counters_.device_bytes += bytes;
   host_ns_ += config_.machine.allocate_device_ns;
   return {};
@@ -102,8 +102,8 @@ status uvm_model::allocate_device(unsigned gpu, std::size_t bytes)
 
 void uvm_model::free_device(unsigned gpu, std::size_t bytes) noexcept
 {
-  if (gpu >= config_.gpus || bytes > gpus_[gpu].device_bytes) { return; }
-  gpus_[gpu].device_bytes -= bytes;
+  if (gpu >= config_.gpus || bytes > gpus_[gpu].levels.device_bytes) { return; }
+  gpus_[gpu].levels.device_bytes -= bytes;
   counters_.device_bytes -= bytes;
   host_ns_ += config_.machine.free_device_ns;
 }

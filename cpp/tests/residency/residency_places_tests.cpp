@@ -32,6 +32,53 @@ TEST_F(ResidencyPlaces, LiveBlocksLeaveToTheOtherDeviceAndComeBack)
   EXPECT_EQ(moves(), (calls{to_neighbour(2, 1), fetched(0, 1)}));
 }
 
+TEST_F(ResidencyPlaces, WhatTheNeighbourHasNoRoomForLeavesToTheHost)
+{
+  make();
+  auto& there            = driver->neighbour_level;
+  auto const reserve     = there.total_bytes / 16;
+  auto const leaves_when = [&](std::size_t free_bytes) {
+    there.free_bytes = free_bytes;
+    allocate(0, 8);
+    static_cast<void>(moves());
+    allocate(8, 1);
+    auto const made = moves();
+    free(0, 9);
+    return made.at(0);
+  };
+  EXPECT_EQ(leaves_when(reserve + blocks(1)), to_neighbour(0, 1));
+  EXPECT_EQ(leaves_when(reserve + blocks(1) - 1), to_host(0, 1));
+}
+
+TEST_F(ResidencyPlaces, NeighbourThatCannotBeAskedGetsNothing)
+{
+  make();
+  allocate(0, 8);
+  static_cast<void>(moves());
+  driver->answers["neighbour_memory"] = {status_code::driver_error, 999, "cuMemGetInfo"};
+  allocate(8, 1);
+  EXPECT_EQ(moves(), (calls{to_host(0, 1), renewed(8, 1)}));
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+}
+
+TEST_F(ResidencyPlaces, NeighbourThatFailsIsNotAskedAgain)
+{
+  for (auto const code : {status_code::driver_error, status_code::out_of_memory}) {
+    SetUp();
+    make();
+    allocate(0, 8);
+    driver->answers["prefetch"] = {code, 2, "cuMemPrefetchAsync"};
+    EXPECT_EQ(manager->evict(at(0, 1)), 0U);
+    driver->answers.clear();
+    static_cast<void>(moves());
+    EXPECT_EQ(manager->evict(at(1, 1)), blocks(1));
+    auto const full = code == status_code::out_of_memory;
+    EXPECT_EQ(moves(), calls{full ? to_neighbour(1, 1) : to_host(1, 1)});
+    manager.reset();
+    ledger.remove_slab(slab.address);
+  }
+}
+
 TEST_F(ResidencyPlaces, DirectMigrationKnowsNoOtherDevice)
 {
   driver->facts.direct_migration = availability::yes();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,7 @@ class fake_cuda {
   std::map<std::string, CUresult> answers;  ///< by call
   std::vector<std::string> log;             ///< see `take_log`
   int device_count{2};
+  std::set<std::string> apart;  ///< pairs without peer access: "0 1" is that of 0 to 1
   std::map<CUdevice_attribute, int> attributes{{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1}};
   CUstreamCaptureStatus capture{CU_STREAM_CAPTURE_STATUS_NONE};
   CUstreamCaptureMode mode{CU_STREAM_CAPTURE_MODE_GLOBAL};  ///< of the calling thread
@@ -132,6 +134,18 @@ inline cuda::cuda_api fake_cuda::api()
   api.device_get_attribute = [](int* value, CUdevice_attribute which, CUdevice) {
     *value = active->attributes[which];
     return active->answer("cuDeviceGetAttribute");
+  };
+  api.device_can_access_peer = [](int* can, CUdevice device, CUdevice peer) {
+    auto const pair = std::to_string(device) + " " + std::to_string(peer);
+    *can            = active->apart.contains(pair) ? 0 : 1;
+    return active->answer("cuDeviceCanAccessPeer", pair);
+  };
+  api.ctx_enable_peer_access = [](CUcontext peer, unsigned) {
+    auto const name = [](CUcontext context) {
+      return std::to_string(reinterpret_cast<std::uintptr_t>(context) - 0x100);
+    };
+    return active->answer_in_context("cuCtxEnablePeerAccess",
+                                     name(active->contexts.back()) + " " + name(peer));
   };
   api.device_primary_ctx_retain = [](CUcontext* context, CUdevice device) {
     *context = context_of(device);

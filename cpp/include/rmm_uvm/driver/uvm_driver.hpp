@@ -60,6 +60,26 @@ class uvm_driver {
   virtual status memory(device_memory& memory) noexcept = 0;
 
   /**
+   * @brief Lets `prefetch` move pages to another device, and this one bring them back.
+   *
+   * Without peer access between the two such a prefetch does nothing and says nothing. Stays for
+   * the process; to be called again does no harm.
+   * @return not available, with the reason: no such device, itself, or no way between them
+   */
+  virtual availability open_neighbour(int device_id)
+  {
+    return availability::no("device " + std::to_string(device_id) +
+                            " cannot be reached: this driver knows one device");
+  }
+  /** @brief Reads a neighbour's free and total memory. @pre `open_neighbour` succeeded */
+  virtual status neighbour_memory(int device_id, device_memory& memory) noexcept
+  {
+    static_cast<void>(device_id);
+    static_cast<void>(memory);
+    return {status_code::not_supported, 0, "neighbour_memory"};
+  }
+
+  /**
    * @brief Takes managed memory, attached globally.
    * @param bytes > 0
    * @param[out] address set on success; a multiple of 256
@@ -151,10 +171,14 @@ class uvm_driver {
   [[nodiscard]] command_totals commands() const noexcept { return commands_.read(); }
 
  protected:
-  /** @brief Counts a prefetch that was accepted; an implementation calls it. @return `result` */
+  /**
+   * @brief Counts a prefetch to this device or the host that was accepted; an implementation calls
+   * it. @return `result`
+   */
   status noted(status result, memory_range range, location where) noexcept
   {
-    if (result.ok()) { commands_.prefetched(range.bytes, where); }
+    auto const counted = where.is_host() || where.device_id == info().device_id;
+    if (result.ok() && counted) { commands_.prefetched(range.bytes, where); }
     return result;
   }
   /** @brief Counts a discard that was accepted; an implementation calls it. @return `result` */

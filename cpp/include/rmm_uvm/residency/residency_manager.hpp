@@ -211,6 +211,7 @@ class residency_manager {
   [[nodiscard]] bool in_use(victims const& blocks) const noexcept;
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   status discard_now(range_list ranges, bool frees_are_done) noexcept;
+  [[nodiscard]] location place_for(ledger_view& view, std::size_t bytes);
   [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
   void settle(victims const& blocks, status result, block_place place);
   [[nodiscard]] bool under_pressure() const noexcept;

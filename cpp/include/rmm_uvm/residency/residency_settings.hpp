@@ -32,10 +32,12 @@ struct residency_settings {
   bool ahead_adapts{false};  ///< begin there, and learn: a piece to half of the budget
   eviction_policy policy{eviction_policy::repeat};
   /**
-   * Where live blocks leave to: host memory, or another device that can take them. While users have
-   * advised about some, all leave to the host.
+   * Where live blocks leave to: host memory, or another device whose neighbour the driver has
+   * opened. What that device has no room for leaves to the host: `reserve_fraction` of its memory
+   * stays free. While users have advised about some, all leave to the host.
    */
   location evict_to{location::host()};
+  static constexpr double reserve_fraction{1.0 / 16};  ///< of a neighbour's memory, left to it
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)

@@ -37,8 +37,10 @@ struct simulated_device_config {
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
   int device_id{0};                      ///< ordinal it claims
-  machine_profile machine{};             ///< rates and times
-  driver_settings driver{};              ///< parameters of the UVM kernel driver
+  unsigned neighbours{0};  ///< idle devices like it, with peer access: ordinals 0 to `neighbours`
+                           ///< without its own
+  machine_profile machine{};  ///< rates and times
+  driver_settings driver{};   ///< parameters of the UVM kernel driver
 };
 
 /** @brief What the simulated device counted, and where everything is now. */
@@ -58,6 +60,7 @@ struct simulated_statistics {
   std::size_t resident_bytes{0};          ///< device memory behind managed pages now
   std::size_t peak_resident_bytes{0};     ///< the most of it
   std::size_t host_page_bytes{0};         ///< host memory behind managed pages now
+  std::size_t neighbour_bytes{0};         ///< memory of neighbours behind managed pages now
 };
 
 /**
@@ -80,6 +83,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return *this; }
   status memory(device_memory& memory) noexcept override;
+  availability open_neighbour(int device_id) override;
+  status neighbour_memory(int device_id, device_memory& memory) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
@@ -116,7 +121,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   /** @brief Lets go of a tally; of one that is not attached, too. */
   void detach(migration_tally& tally) noexcept;
 
-  // What a program on the device would do.
+  // What a program on the device, or on a neighbour, would do.
   /** @brief A kernel reads, or reads and writes, every byte of a managed range. */
   status touch(memory_range range, bool write) noexcept;
   /** @brief The CPU reads, or reads and writes, every byte of a managed range. */
@@ -129,6 +134,9 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
   /** @brief cudaFree of `allocate_device` memory. */
   status free_device(std::uintptr_t address) noexcept;
+
+  /** @brief Programs on a neighbour hold so much cudaMalloc memory there from now on. */
+  status occupy_neighbour(int device_id, std::size_t bytes) noexcept;
 
   // What `simulated_transfers` needs.
   /** @brief Whether there are real bytes behind the addresses. */
@@ -147,7 +155,12 @@ class simulated_device final : public uvm_driver, public migration_counters {
   /** @brief Counts and levels now. */
   [[nodiscard]] simulated_statistics statistics() const noexcept;
   /** @brief Bytes of a managed range that reside on the device. */
-  [[nodiscard]] std::size_t resident_bytes(memory_range range) const noexcept;
+  [[nodiscard]] std::size_t resident_bytes(memory_range range) const noexcept
+  {
+    return resident_bytes(range, location::device(info_.device_id));
+  }
+  /** @brief Bytes of a managed range that reside in a place; none where there is no such place. */
+  [[nodiscard]] std::size_t resident_bytes(memory_range range, location where) const noexcept;
   /** @brief What was advised about the block that an address is in. */
   [[nodiscard]] block_policy advised(std::uintptr_t address) const noexcept;
 
@@ -168,6 +181,9 @@ class simulated_device final : public uvm_driver, public migration_counters {
   };
   class listener;  // of the model: keeps account by cause
 
+  // The model's name for a place: this device is its first. `nowhere` where there is none such.
+  static constexpr int nowhere = -2;
+  [[nodiscard]] int place(location where) const noexcept;
   [[nodiscard]] std::optional<status> injected(std::string_view call);
   status finish(status done) noexcept;
   void wipe(memory_range range);

@@ -57,6 +57,13 @@ struct model_counters {
   std::size_t host_page_bytes{0};      ///< host memory behind managed pages now
 };
 
+/** @brief How the memory of one GPU is used. */
+struct gpu_levels {
+  std::size_t device_bytes{0};         ///< cudaMalloc memory now
+  std::size_t resident_bytes{0};       ///< memory behind managed pages now
+  std::size_t peak_resident_bytes{0};  ///< the most of it
+};
+
 /** @brief Who moved what, for those who keep account by cause and place. */
 class migration_listener {
  public:
@@ -160,8 +167,10 @@ class uvm_model {
   [[nodiscard]] std::size_t free_bytes(unsigned gpu) const noexcept
   {
     if (gpu >= config_.gpus) { return 0; }
-    return config_.device_bytes - gpus_[gpu].device_bytes - gpus_[gpu].resident_bytes;
+    return config_.device_bytes - gpus_[gpu].levels.device_bytes - gpus_[gpu].levels.resident_bytes;
   }
+  /** @brief What is used of a GPU's memory. @pre there is such a GPU */
+  [[nodiscard]] gpu_levels const& levels(unsigned gpu) const noexcept { return gpus_[gpu].levels; }
   /** @brief Bytes of a range that reside on a GPU, or on the host. */
   [[nodiscard]] std::size_t resident_bytes(memory_range range, int where) const noexcept;
   /** @brief What was advised about the block that an address is in; nothing for other memory. */
@@ -190,8 +199,7 @@ class uvm_model {
   };
   struct gpu_state {
     chunk_lists chunks;
-    std::size_t device_bytes{0};    // cudaMalloc
-    std::size_t resident_bytes{0};  // chunks
+    gpu_levels levels;
   };
   struct faults {  // of one access, on one block
     std::uint32_t block{0};

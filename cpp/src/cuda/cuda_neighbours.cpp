@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Other devices, whose memory the pages of this one may go to.
+#include "context_guard.hpp"
+#include "cuda_devices.hpp"
+
+#include <rmm_uvm/cuda/cuda_driver.hpp>
+
+#include <string>
+
+namespace rmm_uvm::cuda {
+namespace {
+
+/** @brief Lets work of one context use the memory of another. */
+[[nodiscard]] CUresult let_access(cuda_api const& api, CUcontext of, CUcontext to) noexcept
+{
+  context_guard const guard{api, of};
+  if (guard.pushed() != CUDA_SUCCESS) { return guard.pushed(); }
+  auto const result = api.ctx_enable_peer_access(to, 0);
+  return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? CUDA_SUCCESS : result;
+}
+
+}  // namespace
+
+availability cuda_driver::open_neighbour(int device_id)
+{
+  auto const name = "device " + std::to_string(device_id);
+  if (device_id == info_.device_id) { return availability::no(name + " is the device itself"); }
+  std::lock_guard const lock{neighbours_mutex_};
+  if (neighbours_.contains(device_id)) { return availability::yes(); }
+  int count = 0;
+  static_cast<void>(api_.device_get_count(&count));
+  CUdevice device{};
+  if (device_id < 0 || device_id >= count || api_.device_get(&device, device_id) != CUDA_SUCCESS) {
+    return no_such_device(device_id, count);
+  }
+  if (attribute_of(api_, device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) == 0) {
+    return availability::no(name + " has no concurrent managed access");
+  }
+  // Both ways: pages go there, and come back by this device's copy engines.
+  int there = 0;
+  int back  = 0;
+  static_cast<void>(api_.device_can_access_peer(&there, device_, device));
+  static_cast<void>(api_.device_can_access_peer(&back, device, device_));
+  if (there == 0 || back == 0) {
+    return availability::no("no peer access between device " + std::to_string(info_.device_id) +
+                            " and " + name);
+  }
+  // As the device's own: the runtime's context, never released.
+  CUcontext context{};
+  if (auto const result = api_.device_primary_ctx_retain(&context, device);
+      result != CUDA_SUCCESS) {
+    return refused(api_, result, "no context on " + name);
+  }
+  for (auto const result :
+       {let_access(api_, context_, context), let_access(api_, context, context_)}) {
+    if (result != CUDA_SUCCESS) { return refused(api_, result, "no peer access with " + name); }
+  }
+  neighbours_.emplace(device_id, context);
+  return availability::yes();
+}
+
+status cuda_driver::neighbour_memory(int device_id, device_memory& memory) noexcept
+{
+  CUcontext context{};
+  {
+    std::lock_guard const lock{neighbours_mutex_};
+    auto const found = neighbours_.find(device_id);
+    if (found == neighbours_.end()) { return {status_code::invalid_value, 0, "neighbour_memory"}; }
+    context = found->second;
+  }
+  return read_memory(api_, context, memory);
+}
+
+}  // namespace rmm_uvm::cuda
