@@ -3,6 +3,7 @@
 """Training past GPU memory, with a budget in the place of a smaller card.
 
     RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/torch_training.py --json FILE --models gpt2,bert
+    python benchmarks/torch_training.py --write    # the tables of docs/training.md, of what is kept
 
 Each model trains with torch's own allocator (everything fits), on managed memory that fits, and
 at each factor of its peak: fault-driven (first in, first out, page faults, dead memory copied: what
@@ -12,159 +13,52 @@ Transformers also recompute (activation checkpointing) and keep what autograd sa
 with the memory that each of these needed. Losses are compared with deterministic kernels, in runs
 of their own: ordinary ones of some models differ from run to run on any memory.
 
-A call adds its rows to the file: all models together take longer than one run may.
+A call adds its rows to the file after each model and type, since all together take longer than
+one run may. ``--time-limit`` ends a call in time, and the same call with ``--missing`` goes on.
+What fails is kept with its reason, and the next one begins.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
+import io
 import json
-import os
 import statistics
-import threading
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import _harness
 import _torch_models
-import residency
-import torch
+from _training_document import DOCUMENT, RESULT, document_with
+from _training_runs import (
+    Trainer,
+    budgets,
+    clean,
+    deterministic_kernels,
+    duplex_rate,
+    operator_without_deterministic_kernel,
+    recomputing,
+    saving_on_cpu,
+    to_keep,
+)
+from _training_verdicts import BY_HAND, TRANSFORMERS, all_verdicts, case_of
 
 import rmm_uvm
-import rmm_uvm.torch
 from rmm_uvm.residency import Budget
 
-os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS is not deterministic
-
 FACTORS = (1.25, 1.5, 2.0, 3.0)
-TRANSFORMERS = ("gpt2", "gpt2-medium", "bert", "whisper-small")
-FITS_BOUND = 1.02
-LINK_BOUND = 1.25  # transformers, at the first two factors
-SPEED_UPS = {1.25: 2.0, 1.5: 3.0, 2.0: 3.0, 3.0: 2.0}  # geometric means over the models
+# Those with figures of their own to reach come first, should time run out.
+NAMES = (*TRANSFORMERS, *(name for name in _torch_models.NAMES if name not in TRANSFORMERS))
 LOSSES_FACTOR = 1.5
+LOSSES_BATCH_FRACTION = 1 / 8
 FITTING_STEPS = 16
 FITTING_ROUNDS = 2
 FAULT_DRIVEN_STEPS = 3
-PROBE_BYTES = 1 << 30
-PIECE_BYTES = 8 << 20
-
-
-def budgets(budget_bytes: int) -> dict[str, Budget]:
-    """Return what is compared at one budget."""
-    modes = residency.modes(budget_bytes)
-    return {
-        "fault-driven": modes["fault-driven"],
-        "lazy": modes["repeat"],
-        "eager": modes["repeat, ahead"],
-    }
-
-
-def duplex_rate(driver: Any) -> float:
-    """Return bytes a second each way, while pieces of two gibibytes change places."""
-    mr = rmm_uvm.mr.ManagedMemoryResource(driver, prefetch="never")
-    halves = [mr.allocate(PROBE_BYTES) for _ in range(2)]
-
-    def move(address: int, where: str) -> None:
-        for offset in range(0, PROBE_BYTES, PIECE_BYTES):
-            driver.migrate(address + offset, PIECE_BYTES, where)
-
-    move(halves[0], "device")
-    move(halves[1], "device")
-    move(halves[1], "host")
-    found = []
-    for number in range(4):
-        out, into = halves[number % 2], halves[1 - number % 2]
-        threads = [
-            threading.Thread(target=move, args=(out, "host")),
-            threading.Thread(target=move, args=(into, "device")),
-        ]
-        begin = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        found.append(PROBE_BYTES / (time.perf_counter() - begin))
-    for address in halves:
-        mr.deallocate(address, PROBE_BYTES)
-    return statistics.median(found[2:])  # the first two take host pages for the first time
-
-
-class Trainer:
-    """Trains one model in one way after the other.
-
-    Parameters
-    ----------
-    name, dtype : str
-        Of `_torch_models.make`.
-    batch_fraction : float
-        Of the model's full batch, which takes 8 to 16 GiB; > 0.
-    """
-
-    def __init__(self, name: str, dtype: str, batch_fraction: float) -> None:
-        self.name, self.dtype = name, dtype
-        self.batch = max(1, round(_torch_models.full_batch(name) * batch_fraction))
-        self.driver = rmm_uvm.cuda_driver(0)
-
-    def train(
-        self, steps: int, wrap: Callable[[Any], Any] = contextlib.nullcontext
-    ) -> dict[str, Any]:
-        """Make the model and train it; return medians of a step, the losses and the peak.
-
-        The first half of the steps is left out of the medians.
-        """
-        torch.cuda.reset_peak_memory_stats()
-        program = _torch_models.make(self.name, batch=self.batch, dtype=self.dtype, device="cuda")
-        seconds, moved, losses = [], [], []
-        for _ in range(steps):
-            before = self.driver.migrated_bytes()
-            begin = time.perf_counter()
-            with wrap(program.model):
-                losses.append(program.step())
-            torch.cuda.synchronize()
-            seconds.append(time.perf_counter() - begin)
-            after = self.driver.migrated_bytes()
-            moved.append([b - a for a, b in zip(before, after, strict=True)])
-        counted = slice(steps // 2, None)
-        return {
-            "seconds": statistics.median(seconds[counted]),
-            "least_seconds": min(seconds[counted]),
-            "each_seconds": [round(each, 6) for each in seconds],
-            "batch": self.batch,
-            "to_device_bytes": statistics.median(one[0] for one in moved[counted]),
-            "to_host_bytes": statistics.median(one[1] for one in moved[counted]),
-            "peak_bytes": torch.cuda.max_memory_allocated(),
-            "reserved_bytes": torch.cuda.max_memory_reserved(),
-            "losses": [loss.item() for loss in losses],
-        }
-
-    def on_managed_memory(self, budget: Budget, steps: int) -> dict[str, Any]:
-        """Train on managed memory under a budget."""
-        with rmm_uvm.torch.managed(device_budget=budget) as memory:
-            row = self.train(steps)
-            row.update(memory.statistics())
-        return row
-
-
-@contextlib.contextmanager
-def recomputing(model: Any) -> Iterator[None]:
-    """Recompute activations, as Hugging Face's models do on request."""
-    model.gradient_checkpointing_enable()
-    yield
-
-
-def saving_on_cpu(_model: Any) -> Any:
-    """Keep what autograd saves in pinned host memory."""
-    return torch.autograd.graph.save_on_cpu(pin_memory=True)
-
-
-def clean() -> None:
-    """Give back what torch keeps of the last run."""
-    gc.collect()
-    torch.cuda.empty_cache()
+PARTS = ("rows", "losses", "failed")
 
 
 def fitting_pair(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -182,26 +76,38 @@ def fitting_pair(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
     return rows[0][-1], rows[1][-1]
 
 
-def rows_of(trainer: Trainer, factors: list[float], steps: int) -> list[dict[str, Any]]:
-    """Return every row of one model."""
+def add_rows(
+    found: list[dict[str, Any]],
+    trainer: Trainer,
+    factors: Sequence[float],
+    steps: int,
+    rate: float,
+) -> None:
+    """Run one model in every way, and add each row as soon as it is there.
+
+    Parameters
+    ----------
+    found : list
+        What is added to: where the model fails, the rows so far are kept.
+    trainer, factors, steps
+        Model, peaks over the budget, and steps of ours past it.
+    rate : float
+        Bytes a second each way, as `duplex_rate` gives them.
+    """
     name, dtype = trainer.name, trainer.dtype
-    rate = duplex_rate(trainer.driver)
     begin = time.perf_counter()
     native, managed = fitting_pair(trainer)
-    found: list[dict[str, Any]] = []
 
-    def add(way: str, factor: float, row: dict[str, Any]) -> dict[str, Any]:
+    def add(way: str, factor: float, run: dict[str, Any]) -> dict[str, Any]:
         clean()
         excess_bytes = native["peak_bytes"] * (1 - 1 / factor) if factor > 1 else 0.0
-        row.update(
-            model=name,
-            dtype=dtype,
-            factor=factor,
-            way=way,
-            compute_seconds=native["seconds"],
-            link_seconds=excess_bytes / rate,
-            duplex_bytes_per_second=rate,
-        )
+        row = {
+            **{"model": name, "dtype": dtype, "factor": round(factor, 4), "way": way},
+            **to_keep(run),
+            "compute_seconds": round(native["seconds"], 6),
+            "link_seconds": round(excess_bytes / rate, 6),
+            "duplex_bytes_per_second": int(rate),
+        }
         found.append(row)
         print(
             f"{name:14} {dtype} {factor:4.2f} {way:28} {row['seconds'] * 1e3:8.1f} ms "
@@ -214,39 +120,54 @@ def rows_of(trainer: Trainer, factors: list[float], steps: int) -> list[dict[str
 
     add("native", 0.0, native)
     add("managed", 0.0, managed)
-    by_hand = {"checkpointing": recomputing, "save_on_cpu": saving_on_cpu}
-    for way, wrap in by_hand.items() if name in TRANSFORMERS else ():
-        peak_bytes = add(way, 0.0, trainer.train(FITTING_STEPS, wrap))["peak_bytes"]
-        row = trainer.on_managed_memory(budgets(peak_bytes)["lazy"], steps)
-        add(f"lazy, memory of {way}", native["peak_bytes"] / peak_bytes, row)
+    wraps = dict(zip(BY_HAND, (recomputing, saving_on_cpu), strict=True))
+    for way, wrap in wraps.items() if name in TRANSFORMERS else ():
+        peak_bytes = add(way, 0.0, trainer.train(steps, wrap))["peak_bytes"]
+        run = trainer.on_managed_memory(budgets(peak_bytes)["lazy"], steps)
+        add(f"lazy, memory of {way}", native["peak_bytes"] / peak_bytes, run)
     for factor in factors:
         for way, budget in budgets(int(native["peak_bytes"] / factor)).items():
             few = FAULT_DRIVEN_STEPS if way == "fault-driven" else steps
             add(way, factor, trainer.on_managed_memory(budget, few))
-    return found
 
 
 def equal(one: dict[str, Any], other: dict[str, Any]) -> int:
-    """Return in how many steps the losses of two runs are the same to the bit."""
-    return sum(a == b for a, b in zip(one["losses"], other["losses"], strict=True))
+    """Return for how many steps from the first the losses of two runs are the same to the bit."""
+    pairs = list(zip(one["losses"], other["losses"], strict=True))
+    return next((step for step, (a, b) in enumerate(pairs) if a != b), len(pairs))
+
+
+def difference(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """Return by how much the losses of two runs differ at most."""
+    return max(abs(a - b) for a, b in zip(one["losses"], other["losses"], strict=True))
 
 
 def losses_of(trainer: Trainer, steps: int) -> dict[str, Any]:
-    """Train with deterministic kernels, where it fits and past the budget; compare the losses.
+    """Train where it fits and past the budget; compare the losses.
 
-    Where it fits it is trained twice: what differs there says nothing of us.
+    With deterministic kernels only, if every operator has one. Otherwise with those that there
+    are, and the row names the operators that have none. Where it fits it is trained twice: what
+    differs there says nothing of us.
     """
-    torch.use_deterministic_algorithms(True)  # noqa: FBT003 - torch's own
-    torch.utils.deterministic.fill_uninitialized_memory = False
     try:
-        native = trainer.train(steps)
-        clean()
-        again = trainer.train(steps)
-        clean()
-        budget = budgets(int(native["peak_bytes"] / LOSSES_FACTOR))["lazy"]
-        ours = trainer.on_managed_memory(budget, steps)
+        return _losses(trainer, steps, strict=True)
+    except RuntimeError as error:
+        if not operator_without_deterministic_kernel(error):
+            raise
+    clean()  # after the error, which holds the step's tensors
+    return _losses(trainer, steps, strict=False)
+
+
+def _losses(trainer: Trainer, steps: int, *, strict: bool) -> dict[str, Any]:
+    try:
+        with deterministic_kernels(strict=strict) as operators:
+            native = trainer.train(steps)
+            clean()
+            again = trainer.train(steps)
+            clean()
+            budget = budgets(int(native["peak_bytes"] / LOSSES_FACTOR))["lazy"]
+            ours = trainer.on_managed_memory(budget, steps)
     finally:
-        torch.use_deterministic_algorithms(False)  # noqa: FBT003
         clean()
     found = {
         "model": trainer.name,
@@ -254,101 +175,138 @@ def losses_of(trainer: Trainer, steps: int) -> dict[str, Any]:
         "batch": trainer.batch,
         "factor": LOSSES_FACTOR,
         "steps": steps,
+        "deterministic": strict,
+        "operators": sorted(operators),  # those without a deterministic kernel
         "evicted_bytes": ours["residency"]["evicted_bytes"],
         "last_loss": ours["losses"][-1],
         "equal_steps": equal(ours, native),
         "equal_steps_of_two_that_fit": equal(again, native),
+        "largest_difference": difference(ours, native),
+        "largest_difference_of_two_that_fit": difference(again, native),
     }
     print(found, flush=True)
     return found
 
 
-def verdicts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Judge ours, the better of lazy and eager."""
-    at = {(row["model"], row["dtype"], row["factor"], row["way"]): row for row in rows}
-    verdicts: dict[str, Any] = {}
-    cases = sorted({(row["model"], row["dtype"]) for row in rows})
+class Kept:
+    """What a result file has, and what is added to it.
 
-    def ours(case: tuple[str, str], factor: float) -> float:
-        return min(float(at[*case, factor, way]["seconds"]) for way in ("lazy", "eager"))
+    Parameters
+    ----------
+    path : Path
+        The file; it need not be there.
+    part : {"rows", "losses"}
+        What this call adds to.
+    """
 
-    for case in cases:
-        verdicts[f"{' '.join(case)}: everything fits, managed / native"] = _harness.judged(
-            # The least: what managed memory costs is less than what steps differ by.
-            at[*case, 0.0, "managed"]["least_seconds"] / at[*case, 0.0, "native"]["least_seconds"],
-            FITS_BOUND,
+    def __init__(self, path: Path, part: str) -> None:
+        self._path, self._part = path, part
+        before = json.loads(path.read_text()) if path.exists() else {}
+        self.parts: dict[str, list[dict[str, Any]]] = {one: before.get(one, []) for one in PARTS}
+        self._commit = _harness.software()["commit"][:12]  # calls may be of several
+
+    def has(self, case: tuple[str, str]) -> bool:
+        """Return whether a model and type is there, and did not fail."""
+        return not self._failed(case) and any(
+            case_of(row) == case for row in self.parts[self._part]
         )
-        for factor in (1.25, 1.5):
-            if case[0] in TRANSFORMERS and (*case, factor, "lazy") in at:
-                row = at[*case, factor, "lazy"]
-                bound = max(row["compute_seconds"], row["link_seconds"])
-                verdicts[f"{' '.join(case)} at {factor}x: time / bound"] = _harness.judged(
-                    ours(case, factor) / bound, LINK_BOUND
-                )
-        if (*case, 0.0, "save_on_cpu") in at:
-            by_hand = at[*case, 0.0, "save_on_cpu"]
-            same = [row for row in rows if case == (row["model"], row["dtype"])]
-            ours_then = min(
-                row["seconds"] for row in same if row["way"].endswith("memory of save_on_cpu")
-            )
-            verdicts[f"{' '.join(case)}: ours / save_on_cpu in its memory"] = _harness.judged(
-                ours_then / by_hand["seconds"], 1.0
-            )
-    for factor, least in SPEED_UPS.items():
-        there = [case for case in cases if (*case, factor, "lazy") in at]
-        if there:
-            mean = statistics.geometric_mean(
-                at[*case, factor, "fault-driven"]["seconds"] / ours(case, factor) for case in there
-            )
-            verdicts[f"{factor}x: fault-driven / ours, geometric mean"] = {
-                "value": mean,
-                "must_be_at_least": least,
-                "reached": mean >= least,
-            }
-    return verdicts
+
+    def put(
+        self, case: tuple[str, str], found: list[dict[str, Any]], reason: str
+    ) -> dict[str, Any]:
+        """Replace what is there of a model and type, write the file, and return all verdicts."""
+        others = [row for row in self.parts[self._part] if case_of(row) != case]
+        self.parts[self._part] = [*others, *({**row, "commit": self._commit} for row in found)]
+        failed = [one for one in self.parts["failed"] if one not in self._failed(case)]
+        if reason:
+            name, dtype = case
+            failed.append({"model": name, "dtype": dtype, "part": self._part, "reason": reason})
+        self.parts["failed"] = failed
+        verdicts = all_verdicts(self.parts)
+        with contextlib.redirect_stdout(io.StringIO()):  # verdicts are printed once, at the end
+            _harness.write_json(self._path, "torch_training", {**self.parts, "verdicts": verdicts})
+        return verdicts
+
+    def _failed(self, case: tuple[str, str]) -> list[dict[str, Any]]:
+        return [
+            one
+            for one in self.parts["failed"]
+            if case_of(one) == case and one["part"] == self._part
+        ]
 
 
-def verdicts_of_losses(losses: list[dict[str, Any]]) -> dict[str, Any]:
-    """Judge that no loss differs, in a run that did move memory."""
-    return {
-        f"{row['model']} {row['dtype']}: losses of {row['steps']} steps are equal": {
-            "value": row["equal_steps"],
-            "must_be_at_least": row["steps"],
-            "reached": row["equal_steps"] == row["steps"] and row["evicted_bytes"] > 0,
-        }
-        for row in losses
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", default=",".join(_torch_models.NAMES))
-    parser.add_argument("--dtypes", default="fp32,bf16")
-    parser.add_argument("--factors", default=",".join(map(str, FACTORS)))
+def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the arguments."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, help="run, and add to this file")
+    parser.add_argument("--write", action="store_true", help=f"only write {DOCUMENT.name}")
+    parser.add_argument("--models", type=_words, default=list(NAMES))
+    parser.add_argument("--dtypes", type=_words, default=["fp32", "bf16"])
+    parser.add_argument("--factors", type=_words, default=list(FACTORS))
     parser.add_argument("--steps", type=int, default=10, help="of ours, past the budget")
     parser.add_argument("--losses-steps", type=int, default=0, help="compare losses instead")
-    parser.add_argument("--batch-fraction", type=float, default=1.0)
-    parser.add_argument("--json", type=Path, required=True)
-    arguments = parser.parse_args()
-    _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
-    factors = [float(each) for each in arguments.factors.split(",") if each]
-    kept: dict[str, list[dict[str, Any]]] = {"rows": [], "losses": []}
-    if arguments.json.exists():
-        kept |= {name: json.loads(arguments.json.read_text())[name] for name in kept}
-    verdicts: dict[str, Any] = {}
-    for name in arguments.models.split(","):
-        for dtype in arguments.dtypes.split(","):
-            trainer = Trainer(name, dtype, arguments.batch_fraction)
+    parser.add_argument("--batch-fraction", type=float, help="1; for losses an eighth")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="begin none after that")
+    parser.add_argument("--missing", action="store_true", help="only what the file does not have")
+    arguments = parser.parse_args(words)
+    if (arguments.json is None) is not arguments.write:
+        parser.error("give either --json FILE or --write")
+    unknown = [name for name in arguments.models if name not in NAMES]
+    if unknown:
+        parser.error(f"no model {', '.join(unknown)}: there are {', '.join(NAMES)}")
+    if arguments.batch_fraction is None:
+        arguments.batch_fraction = LOSSES_BATCH_FRACTION if arguments.losses_steps else 1.0
+    arguments.factors = [float(each) for each in arguments.factors]
+    return arguments
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def run_all(arguments: argparse.Namespace, driver: Any) -> int:
+    """Run what is asked for; return 1 if a verdict is missed or something failed."""
+    begin = time.monotonic()
+    kept = Kept(arguments.json, "losses" if arguments.losses_steps else "rows")
+    cases = [(name, dtype) for name in arguments.models for dtype in arguments.dtypes]
+    if arguments.missing:
+        cases = [case for case in cases if not kept.has(case)]
+    rate = 0.0 if arguments.losses_steps or not cases else duplex_rate(driver)
+    verdicts = all_verdicts(kept.parts)
+    for number, case in enumerate(cases):
+        if arguments.time_limit and time.monotonic() - begin > arguments.time_limit:
+            left = ", ".join(" ".join(one) for one in cases[number:])
+            print(f"{arguments.time_limit:g} s are over; left for another call: {left}")
+            break
+        found: list[dict[str, Any]] = []
+        reason = ""
+        try:
+            clean()  # after one that failed
+            trainer = Trainer(*case, arguments.batch_fraction, driver)
             if arguments.losses_steps:
-                part, found = "losses", [losses_of(trainer, arguments.losses_steps)]
+                found.append(losses_of(trainer, arguments.losses_steps))
             else:
-                part, found = "rows", rows_of(trainer, factors, arguments.steps)
-            others = [row for row in kept[part] if (row["model"], row["dtype"]) != (name, dtype)]
-            kept[part] = others + found
-            verdicts = verdicts_of(kept["rows"]) | verdicts_of_losses(kept["losses"])
-            _harness.write_json(arguments.json, "torch_training", {**kept, "verdicts": verdicts})
-    raise SystemExit(_harness.exit_status(verdicts))
+                add_rows(found, trainer, arguments.factors, arguments.steps, rate)
+        except Exception as error:  # whatever it is: the others are measured all the same
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            print(f"{' '.join(case)} failed: {reason}", file=sys.stderr, flush=True)
+        verdicts = kept.put(case, found, reason)
+    print(json.dumps(verdicts, indent=1))
+    return _harness.exit_status(verdicts)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure, or write the document."""
+    arguments = parsed(words)
+    if arguments.write:
+        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), json.loads(RESULT.read_text())))
+        return 0
+    driver = rmm_uvm.cuda_driver(0)
+    _harness.require_managed_limit(driver.memory()[0])
+    return run_all(arguments, driver)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -12,8 +12,8 @@ import pytest
 
 from .residency_scripts import committed, script
 
-PLACEMENT, POLICY, ADVICE = map(
-    script, ("_placement_document", "_policy_document", "_advice_document")
+PLACEMENT, POLICY, ADVICE, TRAINING = map(
+    script, ("_placement_document", "_policy_document", "_advice_document", "_training_document")
 )
 WRITTEN = {
     "pool_placement": (PLACEMENT, committed("pool_placement")),
@@ -22,6 +22,7 @@ WRITTEN = {
         ADVICE,
         json.loads(ADVICE.RESULT.read_text()) if ADVICE.RESULT.exists() else None,
     ),
+    "torch_training": (TRAINING, committed("torch_training")),
 }
 WITH_DOCUMENTS = pytest.mark.parametrize(
     ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
@@ -43,6 +44,14 @@ def test_document_says_what_the_committed_result_says(
         (
             "residency_policies",
             lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
+        ),
+        (
+            "torch_training",
+            lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
+        ),
+        (
+            "torch_training",
+            lambda kept: {"losses": [{**row, "equal_steps": 49} for row in kept["losses"]]},
         ),
     ],
 )

@@ -1,12 +1,17 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What training and embeddings took on a GPU: as the documents say, and what has to be reached."""
+"""What training and embeddings took on a GPU: as the documents say, and what has to be reached.
+
+That docs/training.md is what the result gives, test_benchmark_documents.py looks at.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+
+from .residency_scripts import script
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -20,29 +25,46 @@ def document(name: str) -> str:
     return " ".join((RESULTS.parents[1] / "docs" / name).read_text().split())
 
 
-def test_training_past_the_budget_is_as_in_the_document() -> None:
-    result, text = kept("torch_training"), document("training.md")
-    at = {(row["factor"], row["way"]): row for row in result["rows"]}
-    assert {row["model"] for row in result["rows"]} == {"resnet50"}  # what the text speaks of
-    ratio = at[0.0, "managed"]["least_seconds"] / at[0.0, "native"]["least_seconds"]
-    assert f"{ratio:.2f} of the time of torch's own allocator" in text
-    assert ratio <= 1.02
-    for factor, least in {1.25: 2, 1.5: 3, 2.0: 3, 3.0: 2}.items():
-        fault_driven, lazy, eager = (
-            at[factor, way]["seconds"] for way in ("fault-driven", "lazy", "eager")
-        )
-        ratio = fault_driven / min(lazy, eager)
-        assert ratio >= least
-        times = " | ".join(f"{seconds * 1e3:.0f}" for seconds in (fault_driven, lazy, eager))
-        assert f"| {factor:g} | {times} | {ratio:.1f} |" in text
+def test_verdicts_of_training_are_those_of_its_rows() -> None:
+    """So that test_readme_figures.py, which lists what is missed, judges what was measured."""
+    result = kept("torch_training")
+    assert result["verdicts"] == script("_training_verdicts").all_verdicts(result)
+
+
+def test_training_past_the_budget_moved_memory_and_nothing_failed() -> None:
+    for row in kept("torch_training")["rows"]:
+        if "residency" not in row:
+            continue
+        assert row["residency"]["failed_calls"] == 0
+        if row["way"] in ("managed", "fault-driven", "lazy", "eager"):
+            assert (row["residency"]["evicted_bytes"] > 0) == (row["way"] != "managed")
+
+
+def test_every_model_was_trained_in_every_way() -> None:
+    """Also where some are left: those that are there are whole, or their reason is kept."""
+    result = kept("torch_training")
+    failed = {(one["model"], one["dtype"]) for one in result.get("failed", [])}
+    ways: dict[tuple[str, str], set[tuple[float, str]]] = {}
+    for row in result["rows"]:
+        ways.setdefault((row["model"], row["dtype"]), set()).add((row["factor"], row["way"]))
+    assert ways
+    for case, there in ways.items():
+        for factor in (1.25, 1.5, 2.0, 3.0):
+            expected = {(factor, way) for way in ("fault-driven", "lazy", "eager")}
+            assert expected <= there or case in failed, case
 
 
 def test_losses_past_the_budget_are_those_of_the_run_that_fits() -> None:
     losses = kept("torch_training")["losses"]
     assert losses
     for row in losses:
-        assert row["equal_steps"] == row["steps"] == 50
-        assert row["evicted_bytes"] > 1 << 30
+        assert row["steps"] == 50
+        assert row["evicted_bytes"] > 0
+        if row.get("deterministic", True):
+            assert row["equal_steps"] == 50
+        else:
+            assert row["operators"]
+            assert row["equal_steps"] >= row["equal_steps_of_two_that_fit"]
 
 
 def test_embeddings_past_the_budget_are_as_in_the_document() -> None:
