@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,9 +38,14 @@ def network(width: int = 1024, depth: int = 8) -> Any:
     return torch.nn.Sequential(*layers).cuda()
 
 
-def losses_of(steps: int, rows: int = 4096) -> list[float]:
-    """Train with kernels that give the same on every run; return the losses."""
-    model = network()
+def losses_of(
+    steps: int, rows: int = 4096, wrap: Callable[[Any], Any] = lambda model: model
+) -> list[float]:
+    """Train with kernels that give the same on every run; return the losses.
+
+    `wrap` gives what is called in the place of the model.
+    """
+    model = wrap(network())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     x = torch.randn(rows, 1024, generator=torch.Generator().manual_seed(4)).cuda()
     losses = []

@@ -109,6 +109,12 @@ ROWS = {
     "out of host memory": "test_torch_programs::test_memory_that_the_host_cannot_hold",
 }
 
+# What a row says of libraries that are on a GPU only.
+ON_A_GPU = {
+    "DDP": "test_torch_programs::test_distributed_model_past_the_budget",
+    "`torch.compile`": "test_torch_programs::test_compiled_model_past_the_budget",
+}
+
 
 def test_every_row_of_the_document_has_its_test() -> None:
     here = Path(__file__).resolve()
@@ -120,6 +126,10 @@ def test_every_row_of_the_document_has_its_test() -> None:
         assert row.startswith(begins)
         file, name = test.split("::")
         assert f"\ndef {name}" in (here.parent / f"{file}.py").read_text()
+    assert set(ON_A_GPU) <= set(ROWS)
+    for test in ON_A_GPU.values():
+        file, name = test.split("::")
+        assert f"\ndef {name}" in (here.parents[2] / "gpu" / f"{file}.py").read_text()
 
 
 @contextmanager
