@@ -17,6 +17,7 @@ import argparse
 import gc
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +121,11 @@ class Loop:
         return row
 
 
-def in_turn(
-    loop: Loop, peak_bytes: int, rounds: int
-) -> dict[tuple[float, str], list[dict[str, Any]]]:
-    """Return what ran at each factor in each way; one round after the other: speeds drift."""
+Runs = dict[tuple[float, str], list[dict[str, Any]]]
+
+
+def in_turn(loop: Loop, peak_bytes: int, rounds: int) -> Iterator[Runs]:
+    """Give what ran at each factor in each way, after each round: speeds drift."""
     ways: list[tuple[float, str, Budget | None]] = [
         (0.0, "resident", None),
         *(
@@ -134,12 +136,31 @@ def in_turn(
             and (mode != "repeat, by libcuda" or factor == residency.JUDGED_FACTOR)
         ),
     ]
-    runs: dict[tuple[float, str], list[dict[str, Any]]] = {}
+    runs: Runs = {}
     for number in range(rounds):
         for factor, mode, budget in ways:
             if number == 0 or mode in ("resident", *JUDGED):
-                runs.setdefault((factor, mode), []).append(loop.run(budget, peak_bytes))
-    return runs
+                found = loop.run(budget, peak_bytes)
+                runs.setdefault((factor, mode), []).append(found)
+                print(f"round {number + 1}: {factor} {mode} {found['seconds']:.3f} s", flush=True)
+        yield runs
+
+
+def results_of(runs: Runs, speed: dict[str, Any], rows_of_data: int) -> dict[str, Any]:
+    """Return rows and verdicts of the rounds so far."""
+    digests = {run["digest"] for of_one in runs.values() for run in of_one}
+    resident = residency.of_runs(runs[0.0, "resident"])
+    rows = [{"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed}]
+    for (factor, mode), of_one in runs.items():
+        row = {"program": "mortgage", "factor": factor, "mode": mode, **residency.of_runs(of_one)}
+        if factor > 1:
+            row = residency.with_bounds(row, resident, speed)
+            residency.show(row)
+        if mode != "resident":
+            rows.append(row)
+    verdicts = residency.verdicts_of(rows)
+    verdicts["features are the same"] = len(digests) == 1
+    return {"rows": rows, "rows_of_data": rows_of_data, "verdicts": verdicts}
 
 
 def main() -> None:
@@ -155,22 +176,11 @@ def main() -> None:
     data = arguments.data or generated_data(GeneratorConfig(performance_rows=arguments.rows))
     loop = Loop(data, arguments.iterations)
     speed = residency.rates(loop.driver)
-    runs = in_turn(loop, loop.run(None)["peak_bytes"], arguments.rounds)
-    digests = {run["digest"] for of_one in runs.values() for run in of_one}
-    resident = residency.of_runs(runs[0.0, "resident"])
-    rows = [{"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed}]
-    for (factor, mode), of_one in runs.items():
-        row = {"program": "mortgage", "factor": factor, "mode": mode, **residency.of_runs(of_one)}
-        if factor > 1:
-            row = residency.with_bounds(row, resident, speed)
-            residency.show(row)
-        if mode != "resident":
-            rows.append(row)
-    verdicts = residency.verdicts_of(rows)
-    verdicts["features are the same"] = len(digests) == 1
-    results = {"rows": rows, "rows_of_data": arguments.rows, "verdicts": verdicts}
-    _harness.write_json(arguments.json, "residency_mortgage", results)
-    raise SystemExit(_harness.exit_status(verdicts))
+    results: dict[str, Any] = {}
+    for runs in in_turn(loop, loop.run(None)["peak_bytes"], arguments.rounds):
+        results = results_of(runs, speed, arguments.rows)
+        _harness.write_json(arguments.json, "residency_mortgage", results)
+    raise SystemExit(_harness.exit_status(results["verdicts"]))
 
 
 if __name__ == "__main__":
