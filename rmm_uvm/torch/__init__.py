@@ -6,6 +6,8 @@
 While everything fits nothing else happens. When it does not, what a training step uses is learnt
 from the step itself, without a change to the model. See docs/training.md.
 
+`announced` is for a torch that allocates through RMM.
+
 `simulated` runs a program on a simulated device, without a GPU, and `recorded` keeps what it does
 with memory.
 
@@ -25,6 +27,7 @@ except ImportError as error:
         "rmm_uvm.torch needs PyTorch, which is not installed: pip install 'rmm-uvm[torch]'"
     ) from error
 
+from rmm_uvm.torch.announcements import announced
 from rmm_uvm.torch.embedding import ManagedEmbedding, ManagedEmbeddingBag
 from rmm_uvm.torch.memory import TorchMemory, install, installed_memory, managed
 from rmm_uvm.torch.shadow import Shadow, simulated
@@ -40,6 +43,7 @@ __all__ = [
     "Shadow",
     "ShadowStatistics",
     "TorchMemory",
+    "announced",
     "install",
     "installed_memory",
     "managed",

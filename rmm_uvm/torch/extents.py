@@ -17,13 +17,17 @@ SMALL_BYTES = 1 << 20  # torch's allocator keeps what is smaller in segments of 
 _DENSE = (torch.strided,)
 
 
-def extents_of(tensors: Iterable[torch.Tensor | None]) -> list[Extent]:
+def extents_of(
+    tensors: Iterable[torch.Tensor | None], more_than_bytes: int = SMALL_BYTES
+) -> list[Extent]:
     """Return the memory of tensors on a GPU, without that of small ones.
 
     Parameters
     ----------
     tensors : iterable of torch.Tensor or None
         Views stand for all that they are views of.
+    more_than_bytes : int
+        What has no more than this is small.
     """
     found: list[Extent] = []
     for tensor in tensors:
@@ -32,7 +36,7 @@ def extents_of(tensors: Iterable[torch.Tensor | None]) -> list[Extent]:
         try:
             storage = tensor.untyped_storage()
             nbytes = storage.nbytes()
-            address = storage.data_ptr() if nbytes > SMALL_BYTES else 0
+            address = storage.data_ptr() if nbytes > more_than_bytes else 0
         except (RuntimeError, NotImplementedError):
             continue  # a tensor that stands for others: of torch.func, sharded, or without data
         if address:

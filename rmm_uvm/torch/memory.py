@@ -24,6 +24,7 @@ from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.pools import plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.torch.announcements import announcing
 from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.extents import Extent
@@ -137,7 +138,7 @@ class TorchMemory:
         residency = self._prefetcher.residency()
         assert residency is not None
         uses = Uses(
-            self._announce,
+            announcing(self._prefetcher, self.device),
             self._segments.measured,
             self._pin_state if self._evict == "activations" else None,
             residency["budget_bytes"] // 2,
@@ -189,9 +190,6 @@ class TorchMemory:
             nbytes = self._pinned.pop(address, None)
             if nbytes is not None:
                 self._prefetcher.unpin(address, nbytes)
-
-    def _announce(self, extents: list[Extent]) -> None:
-        self._prefetcher.touch_all(extents, torch._C._cuda_getCurrentRawStream(self.device))
 
 
 def installed_memory(device: int | None = None) -> TorchMemory | None:

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a training step uses, announced to a pool that torch allocates from through RMM.
+
+With RMM's pluggable allocator torch has no caching allocator, and so no segments to follow: every
+tensor is an allocation of the pool. The hooks are those of `managed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import rmm
+import torch
+
+from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm.installed_pools import managed_pools
+from rmm_uvm.torch.extents import Extent, extents_of
+from rmm_uvm.torch.uses import Announce, Uses
+
+__all__ = ["announced", "announcing"]
+
+
+@contextmanager
+def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
+    """Announce what torch uses to a managed pool, within a ``with`` block.
+
+    For programs whose torch allocates through RMM: ``rmm_uvm.reinitialize(libraries=("torch",))``.
+    `managed` and `install` do this by themselves once memory is short.
+
+    Parameters
+    ----------
+    mr : rmm.mr.DeviceMemoryResource, optional
+        The pool; by default the installed one, the first of several.
+
+    Raises
+    ------
+    AvailabilityError
+        If none is given and none is installed.
+    ConfigurationError
+        If `mr` is no managed pool of ours.
+
+    Notes
+    -----
+    Modules, saved tensors and optimisers are seen, of all threads; nothing in a model changes.
+    With a budget what is announced is fetched before its use and the policy learns the order;
+    without one it is prefetched where it may be away. Memory of other pools is passed over. Small
+    tensors are announced too: nothing keeps them on the device here.
+
+    Examples
+    --------
+    >>> import torch, rmm_uvm.torch
+    >>> pool = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="16MiB")
+    >>> with rmm_uvm.torch.announced(pool):
+    ...     loss = torch.nn.Linear(4, 1)(torch.ones(4))  # on the CPU: nothing to announce
+    """
+    managed_mr = managed_pools(mr)[0].managed_mr
+    prefetcher = managed_mr.prefetcher
+    kept = prefetcher.residency()
+    info = managed_mr.driver.info
+    most_bytes = (info.total_bytes if kept is None else kept["budget_bytes"]) // 2
+    # An allocation's length is known: it is the pool's, not a part of a segment.
+    uses = Uses(
+        announcing(prefetcher, info.device_id),
+        lambda _address, _nbytes: None,
+        None,
+        most_bytes,
+        _extents_of_all,
+    )
+    try:
+        uses.begin()
+        yield
+    finally:
+        uses.end()
+
+
+def announcing(prefetcher: Prefetcher, device: int) -> Announce:
+    """Return what announces extents to a prefetcher, in torch's current stream of a device."""
+
+    def announce(extents: list[Extent]) -> None:
+        prefetcher.touch_all(extents, torch._C._cuda_getCurrentRawStream(device))
+
+    return announce
+
+
+def _extents_of_all(tensors: Iterable[torch.Tensor | None]) -> list[Extent]:
+    return extents_of(tensors, more_than_bytes=0)
