@@ -95,6 +95,26 @@ class Trainer:
         self.batch = max(1, round(_torch_models.full_batch(name) * batch_fraction))
         self.driver = driver
 
+    def forget_peaks(self) -> None:
+        """Let peaks of memory begin anew."""
+        torch.cuda.reset_peak_memory_stats()
+
+    def peaks(self) -> dict[str, int]:
+        """Return the most memory that tensors took since, and that was held for them."""
+        return {
+            "peak_bytes": torch.cuda.max_memory_allocated(),
+            "reserved_bytes": torch.cuda.max_memory_reserved(),
+        }
+
+    def counts(self) -> dict[str, int]:
+        """Return what is counted of each step, until now."""
+        to_device_bytes, to_host_bytes = self.driver.migrated_bytes()
+        return {"to_device_bytes": to_device_bytes, "to_host_bytes": to_host_bytes}
+
+    def more(self, _program: Any) -> dict[str, Any]:
+        """Return what is measured after the steps whose time counts."""
+        return {}
+
     def train(
         self, steps: int, wrap: Callable[[Any], Any] = contextlib.nullcontext
     ) -> dict[str, Any]:
@@ -102,29 +122,28 @@ class Trainer:
 
         The first half of the steps is left out of the medians.
         """
-        torch.cuda.reset_peak_memory_stats()
+        self.forget_peaks()
         program = _torch_models.make(self.name, batch=self.batch, dtype=self.dtype, device="cuda")
-        seconds, moved, losses = [], [], []
+        seconds, counts, losses = [], [], []
         for _ in range(steps):
-            before = self.driver.migrated_bytes()
+            before = self.counts()
             begin = time.perf_counter()
             with wrap(program.model):
                 losses.append(program.step())
             torch.cuda.synchronize()
             seconds.append(time.perf_counter() - begin)
-            after = self.driver.migrated_bytes()
-            moved.append([b - a for a, b in zip(before, after, strict=True)])
+            after = self.counts()
+            counts.append({name: after[name] - before[name] for name in after})
         counted = slice(steps // 2, None)
         return {
             "seconds": statistics.median(seconds[counted]),
             "least_seconds": min(seconds[counted]),
             "each_seconds": seconds,
             "batch": self.batch,
-            "to_device_bytes": statistics.median(one[0] for one in moved[counted]),
-            "to_host_bytes": statistics.median(one[1] for one in moved[counted]),
-            "peak_bytes": torch.cuda.max_memory_allocated(),
-            "reserved_bytes": torch.cuda.max_memory_reserved(),
+            **{name: statistics.median(one[name] for one in counts[counted]) for name in after},
+            **self.peaks(),
             "losses": [loss.item() for loss in losses],
+            **self.more(program),
         }
 
     def on_managed_memory(self, budget: Budget, steps: int) -> dict[str, Any]:

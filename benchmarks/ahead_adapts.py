@@ -26,7 +26,8 @@ os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 from _harness import exit_status, write_json
 from _policy_card import MACHINE, MARGIN_BYTES, Card, Way, whole_blocks
 from _policy_programs import PROGRAMS, peak_bytes, pool_bytes
-from torch_policies import counted_step, record
+from _torch_recordings import record
+from torch_policies import counted_step
 
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine

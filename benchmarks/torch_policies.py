@@ -27,15 +27,15 @@ from _harness import exit_status, write_json
 from _policy_card import MACHINE, MARGIN_BYTES, Way, whole_blocks
 from _torch_ideal import least
 from _torch_policy_document import DOCUMENT, document_with
+from _torch_recordings import ITERATIONS, record, used_bytes
 
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import DriverSettings, load_machine
-from rmm_uvm.torch import Program, Roofline, recorded
+from rmm_uvm.torch import Program, Roofline
 from rmm_uvm.torch.shadow_device import ShadowDevice
 from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
 FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)
-ITERATIONS = 4
 COUNTED = 2  # the third: its order is known from the second, and what follows it is recorded
 IDEAL, ON_DEMAND, KNOWN = "ideal", "on-demand", "known order"
 WAYS = (
@@ -47,20 +47,6 @@ WAYS = (
 )
 RESULT = Path(__file__).parent / "results" / "torch_policies.json"
 Row = Mapping[str, Any]
-
-
-def record(name: str, size: str = "full") -> Program:
-    """Return steps of a model's training, recorded without computing anything."""
-    import _torch_models
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode():
-        training = _torch_models.make(name, size, device="cpu")
-        with recorded(machine=MACHINE) as program:
-            for _ in range(ITERATIONS):
-                training.step()
-                program.mark()
-    return program
 
 
 def row(name: str, program: Program, factor: float, way: Way | None) -> dict[str, Any]:
@@ -115,11 +101,7 @@ def counted_step(program: Program, card: ShadowDevice, counted: int = COUNTED) -
 def model_facts(program: Program) -> dict[str, Any]:
     """Return what does not depend on the card."""
     begin, end = program.marks[COUNTED - 1], program.marks[COUNTED]
-    used = [
-        sum(use.nbytes for use in event.uses)
-        for event in program.events[begin:end]
-        if hasattr(event, "uses")
-    ]
+    used = used_bytes(program, begin, end)
     return {
         "peak_bytes": program.peak_bytes,
         "kernels": len(used),

@@ -1,0 +1,248 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""With and without a caching allocator: the verdicts, the table, and who runs when one fails."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from .residency_scripts import script
+
+caching = script("torch_caching")
+verdicts = script("_torch_caching_verdicts")
+document = script("_torch_caching_document")
+recordings = script("_torch_recordings")
+MIB = 1 << 20
+ARGUMENTS = SimpleNamespace(
+    json=Path("found.json"), factors="0,2", steps=3, batch_fraction=0.25, child_seconds=60
+)
+
+
+def a_row(factor: float, way: str, faults: int | None, moved_bytes: int) -> dict[str, Any]:
+    return {
+        "model": "gpt2",
+        "dtype": "bf16",
+        "batch": 2,
+        "factor": factor,
+        "way": way,
+        "seconds": 0.1,
+        "to_device_bytes": moved_bytes,
+        "to_host_bytes": moved_bytes,
+        "evictions": 3,
+        "gpu_faults": faults,
+        "faults_unknown": "" if faults is not None else "no leave",
+        "peak_bytes": 1 << 30,
+        "reserved_bytes": 3 << 29,
+    }
+
+
+def published() -> list[dict[str, Any]]:
+    """Return rows of one model in which everything is as published."""
+    return [
+        a_row(0.0, "native", 0, 0),
+        a_row(0.0, "on", 0, 0),
+        a_row(0.0, "on, ours", 0, 0),
+        a_row(0.0, "off", 5000, 0),
+        a_row(2.0, "on", 2000, 300 * MIB),
+        a_row(2.0, "on, ours", 10, 100 * MIB),
+        a_row(2.0, "off", 8000, 100 * MIB),
+    ]
+
+
+def missed(rows: list[dict[str, Any]]) -> list[str]:
+    return [name for name, one in verdicts.verdicts_of(rows).items() if not one["reached"]]
+
+
+def test_verdicts_of_what_is_published_are_reached() -> None:
+    found = verdicts.verdicts_of(published())
+    assert found["everything fits: faults, without caching / with, geometric mean"]["value"] == 5000
+    assert found["2x: bytes, with caching / without, geometric mean"]["value"] == 3
+    assert not missed(published())
+    assert not verdicts.not_seen(published())
+
+
+def test_verdicts_say_what_is_not_seen() -> None:
+    rows = [
+        *(a_row(0.0, "on", 8, 0), a_row(0.0, "off", 7, 0)),
+        *(a_row(2.0, "on", 9, MIB), a_row(2.0, "off", 8, 2 * MIB)),
+    ]
+    assert missed(rows) == [
+        "everything fits: faults, without caching / with, geometric mean",
+        "2x: bytes, with caching / without, geometric mean",
+    ]
+    assert [(one["factor"], one["what"]) for one in verdicts.not_seen(rows)] == [
+        (0.0, "faults"),
+        (2.0, "faults"),  # told, and not judged
+        (2.0, "bytes"),
+    ]
+
+
+def test_nothing_against_nothing_is_not_seen() -> None:
+    rows = [a_row(factor, way, 0, 0) for factor in (0.0, 2.0) for way in ("on", "off")]
+    assert len(missed(rows)) == 2
+
+
+def test_verdicts_of_nothing_of_failures_and_of_unknown_faults_are_missed() -> None:
+    failure = {"model": "lstm", "dtype": "bf16", "way": "off", "failed": "exit status 1"}
+    unknown = [{**row, "gpu_faults": None} for row in published()]
+    assert missed([]) == ["models that were compared"]
+    assert missed([*published(), failure]) == ["processes that failed"]
+    assert missed(unknown) == ["rows whose faults are not known"]
+
+
+def test_table_has_every_row_beside_what_a_kernel_uses() -> None:
+    kernels = {"model": "gpt2", "dtype": "bf16", "batch": 2}
+    kernels |= {"median_used_bytes": 9 * MIB, "most_used_bytes": 1178 * MIB}
+    failure = {"model": "lstm", "dtype": "bf16", "way": "off", "failed": "exit status 1"}
+    text = document.computed_part({"rows": [*published(), failure], "kernels": [kernels]})
+    assert "| fits | 5000.00 |  | 1.00 | 1.00 |" in text
+    assert "| 2 | 4.00 | 3.00 | 1.00 | 1.00 |" in text
+    assert (
+        "| gpt2 bf16 | 2 | off | 100.0 | 8,000 | 100 | 100 | 3 | 1.00 | 1.50 | 9.0 | 1178 |" in text
+    )
+    assert text.count("| gpt2 bf16 |") == len(published())
+    assert "Not measured to the end: lstm bf16, off." in text
+    unknown = document.computed_part({"rows": [a_row(2.0, "on", None, 0)], "kernels": []})
+    assert "| on | 100.0 | not known |" in unknown
+
+
+def test_document_gets_the_table_between_its_marks_and_is_refused_without() -> None:
+    result = {"rows": published(), "kernels": []}
+    text = f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n"
+    changed = document.document_with(text, result)
+    assert changed.startswith(f"before\n{document.BEGIN}\nGeometric means")
+    assert "old" not in changed
+    assert document.document_with(changed, result) == changed
+    with pytest.raises(ValueError, match=r"training\.md has no part"):
+        document.document_with("before\nafter\n", result)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--models", "gpt3"], "no model 'gpt3': there are alexnet"),
+        (["--factors", "0,0.5"], "factor 0.5: 0 is what fits, others are greater than 1"),
+        (["--steps", "1"], "--steps 1: at least 2"),
+    ],
+)
+def test_arguments_that_cannot_be_end_the_program(
+    words: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", "found.json", *words])
+    with pytest.raises(SystemExit) as caught:
+        caching.main()
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def child(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+def test_rows_of_a_child_come_as_it_tells_them() -> None:
+    rows: list[dict[str, Any]] = []
+    program = f"print('a word'); print({caching.ROW!r} + '{{\"factor\": 2}}')"
+    assert caching.run_child(child(program), rows.append, 60) == ""
+    assert rows == [{"factor": 2}]
+
+
+def test_child_that_fails_keeps_its_rows_and_says_why() -> None:
+    rows: list[dict[str, Any]] = []
+    program = f"print({caching.ROW!r} + '{{}}', flush=True); raise MemoryError('8 GiB asked')"
+    reason = caching.run_child(child(program), rows.append, 60)
+    assert reason == "exit status 1: MemoryError: 8 GiB asked"
+    assert rows == [{}]
+
+
+def test_child_that_does_not_end_is_ended() -> None:
+    program = "import threading; print('waits', flush=True); threading.Event().wait()"
+    assert caching.run_child(child(program), [].append, 0.5).startswith("ended after 0.5 s: ")
+
+
+def test_without_a_native_run_the_other_child_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[str]] = []
+    saved: list[list[dict[str, Any]]] = []
+
+    def run_child(command: list[str], _add: object, _seconds: float) -> str:
+        begun.append(command)
+        return "exit status 1: RuntimeError: no"
+
+    monkeypatch.setattr(caching, "run_child", run_child)
+    caching.compared(("gpt2", "bf16"), ARGUMENTS, lambda found: saved.append(list(found)))
+    assert len(begun) == 1
+    assert [row["way"] for row in saved[-1]] == ["on", "off"]
+    assert [len(found) for found in saved] == [1, 2]
+    assert "no run of torch's own allocator" in saved[-1][1]["failed"]
+
+
+def test_budgets_of_the_other_child_are_those_of_the_native_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[list[str]] = []
+
+    def run_child(command: list[str], add: Any, _seconds: float) -> str:
+        begun.append(command)
+        add(a_row(0.0, "native" if len(begun) == 1 else "off", 0, 0))
+        return ""
+
+    monkeypatch.setattr(caching, "run_child", run_child)
+    saved: list[list[dict[str, Any]]] = []
+    caching.compared(("gpt2", "bf16"), ARGUMENTS, lambda found: saved.append(list(found)))
+    assert "--native-bytes" not in begun[0]
+    assert begun[1][-3:] == ["--native-bytes", str(1 << 30), str(3 << 29)]
+    assert not any("failed" in row for row in saved[-1])
+    # What is written there is what the child understands.
+    monkeypatch.setattr(sys, "argv", begun[1][1:])
+    assert caching.asked().native_bytes == [1 << 30, 3 << 29]
+
+
+def test_program_ends_with_1_where_a_child_fails_and_the_file_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "found.json"
+    words = ["--json", str(path), "--models", "gpt2", "--factors", "2"]
+    monkeypatch.setattr(sys, "argv", ["torch_caching.py", *words])
+    monkeypatch.setattr(caching, "run_child", lambda *_: "exit status 9: killed")
+    monkeypatch.setattr(caching, "kernels_of", lambda *_: {"model": "gpt2", "dtype": "bf16"})
+    monkeypatch.setattr(
+        caching.rmm_uvm, "cuda_driver", lambda _: caching.rmm_uvm.simulated_device()
+    )
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "1GiB")
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
+    with pytest.raises(SystemExit) as caught:
+        caching.main()
+    assert caught.value.code == 1
+    kept = json.loads(path.read_text())
+    assert kept["rows"][0]["failed"] == "exit status 9: killed"
+    assert not kept["verdicts"]["processes that failed"]["reached"]
+
+
+def test_kernels_of_a_recorded_step_use_less_than_its_peak() -> None:
+    found = recordings.kernels_of("alexnet", "bf16", 2, "small")
+    assert 0 < found["median_used_bytes"] <= found["mean_used_bytes"] * 4
+    assert found["mean_used_bytes"] <= found["most_used_bytes"] <= found["recorded_peak_bytes"]
+    assert found["kernels"] > 20
+    larger = recordings.kernels_of("alexnet", "bf16", 4, "small")
+    assert larger["recorded_peak_bytes"] > found["recorded_peak_bytes"]
+
+
+def test_without_a_cap_on_managed_memory_nothing_is_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", str(tmp_path / "found.json")])
+    monkeypatch.setattr(
+        caching.rmm_uvm, "cuda_driver", lambda _: caching.rmm_uvm.simulated_device()
+    )
+    monkeypatch.delenv("RMM_UVM_MANAGED_LIMIT", raising=False)
+    with pytest.raises(SystemExit, match="no GPU run without it"):
+        caching.main()
+    assert not list(tmp_path.iterdir())
