@@ -20,7 +20,7 @@ constexpr std::uint64_t grace_uses = 4;  // costs 1 % more bytes on a recorded E
 
 [[nodiscard]] bool is_expected(block_record const& block, use_tick now) noexcept
 {
-  return block.next_use != no_use && block.next_use >= now;
+  return block.next_use < unknown_use && block.next_use >= now;
 }
 
 [[nodiscard]] std::uint64_t unused_for(block_record const& block, use_tick now) noexcept
@@ -44,6 +44,9 @@ std::uint64_t leaving_key(eviction_policy policy,
                                    : above_all + since(block.arrived, now);
   }
   if (block.next_use == no_use) { return above_all + unused_for(block, now); }
+  // Not known to be needed is not known not to be: what was used before the order was found leaves
+  // as it would have then. Taken for not needed, it left first, and kernels faulted it back.
+  if (block.next_use == unknown_use) { return unused_for(block, now); }
   return block.next_use >= now ? block.next_use - now : unused_for(block, now);
 }
 

@@ -73,7 +73,8 @@ use_tick repeat_predictor::observe(use_event const& event)
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that
   // go round equal pieces, of which each looks like the next.
   bool const goes_round = now.before != none && history_[now.before].identity == now.identity;
-  return goes_round ? static_cast<use_tick>(ago) : no_use;
+  if (goes_round) { return static_cast<use_tick>(ago); }
+  return cursor_ != none ? no_use : unknown_use;
 }
 
 void repeat_predictor::forget(std::uintptr_t owner)

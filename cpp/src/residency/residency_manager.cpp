@@ -24,7 +24,7 @@ namespace {
 [[nodiscard]] use_tick soonest(use_tick others, use_tick next_use, use_tick now) noexcept
 {
   constexpr use_tick soon = 16;  // of 4, 16 and 64 the one that moved least on a recorded ETL
-  if (others == no_use || others <= now) { others = now + soon; }
+  if (others >= unknown_use || others <= now) { others = now + soon; }
   return std::min(others, next_use);
 }
 
@@ -90,7 +90,7 @@ bool residency_manager::all_present() const noexcept
 void residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
-  auto next_use    = no_use;
+  auto next_use    = unknown_use;
   auto shown       = event;
   shown.live_bytes = live_bytes_;
   if (predictor_ != nullptr && all_present()) {  // nothing is asked of it yet
@@ -98,7 +98,7 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);
     auto const ahead = predictor_->observe(shown);
-    if (ahead != no_use) { next_use = now_ + ahead; }
+    next_use         = ahead < unknown_use ? now_ + ahead : ahead;
     static_cast<void>(prediction_.update(predictor_->score()));
   }
   // There, what a request finds leaves for it like others, if its last use is over: see note_uses.
@@ -110,7 +110,7 @@ void residency_manager::note_uses(std::span<use_event const> uses)
   if (!settings_.as_kernel_driver()) { return; }  // noted before room was made
   ledger_view view{ledger_};
   for (auto const& use : uses) {
-    if (use.range.bytes > 0 && view.holds(use.range.address)) { note_use(view, use, no_use); }
+    if (use.range.bytes > 0 && view.holds(use.range.address)) { note_use(view, use, unknown_use); }
   }
 }
 
@@ -240,7 +240,7 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
       // The pool had this allocation's stream wait for earlier frees of the same bytes.
       block.unfenced = false;
     }
-    if (block.dead()) { block.next_use = no_use; }
+    if (block.dead()) { block.next_use = unknown_use; }
   });
   // Last, since it takes memory.
   if (predictor_ != nullptr && all_present()) {

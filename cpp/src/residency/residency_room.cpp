@@ -110,7 +110,8 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
       return;  // kernels that use it may be under way: they would fault it back
     }
     // Of what is not known to be used again most is freed soon: it would leave for nothing.
-    if (not_before != never_used && (block.next_use < not_before || block.next_use == no_use)) {
+    if (not_before != never_used &&
+        (block.next_use < not_before || block.next_use >= unknown_use)) {
       return;
     }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.

@@ -56,6 +56,14 @@ TEST(EvictionPolicy, WhatWasJustHandedOutStaysUntilItIsWritten)
   EXPECT_TRUE(before(eviction_policy::repeat, fresh, block(10, 20, 101)));
 }
 
+TEST(EvictionPolicy, RepeatJudgesABlockOfWhichNothingIsKnownByItsLastUse)
+{
+  EXPECT_TRUE(before(eviction_policy::repeat, block(90, 99, no_use), block(10, 20, unknown_use)));
+  EXPECT_TRUE(before(eviction_policy::repeat, block(10, 20, unknown_use), block(90, 95, 150)));
+  EXPECT_TRUE(before(eviction_policy::repeat, block(10, 20, 190), block(90, 95, unknown_use)));
+  EXPECT_FALSE(before(eviction_policy::correlation, block(1, 1, 101), block(9, 9, unknown_use)));
+}
+
 TEST(EvictionPolicy, RepeatJudgesAnOverdueBlockByItsLastUse)
 {
   EXPECT_TRUE(before(eviction_policy::repeat, block(10, 20, 50), block(10, 95, 150)));

@@ -205,7 +205,7 @@ TEST(RepeatPredictor, GoingRoundEqualPiecesIsForeseenPieceByPiece)
   load(predictor);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t base = 0; base < 4; ++base) {
-      EXPECT_EQ(predictor.observe(use(base * 4, 4)), round == 0 ? no_use : 4U);
+      EXPECT_EQ(predictor.observe(use(base * 4, 4)), round == 0 ? unknown_use : 4U);
     }
   }
   EXPECT_EQ(predictor.upcoming(blocks(4)).front().range, at(0, 4));

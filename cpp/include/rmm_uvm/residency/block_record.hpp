@@ -11,8 +11,9 @@ namespace rmm_uvm {
 /** @brief A moment on the clock of uses: it ticks once for every allocation and every touch. */
 using use_tick = std::uint32_t;
 
-inline constexpr use_tick never_used = 0;            ///< before the first tick
-inline constexpr use_tick no_use     = 0xFFFFFFFFU;  ///< no use is foreseen
+inline constexpr use_tick never_used  = 0;            ///< before the first tick
+inline constexpr use_tick no_use      = 0xFFFFFFFFU;  ///< it is foreseen that it is not used again
+inline constexpr use_tick unknown_use = no_use - 1;   ///< nothing is foreseen
 
 /** @brief Where a block was last put, as far as our own calls and what we were told go. */
 enum class block_place : std::uint8_t {
@@ -40,7 +41,7 @@ struct block_record {
   use_tick allocated{never_used};   ///< when memory in it was last handed out
   use_tick touched{never_used};     ///< when a program last announced a use
   use_tick prefetched{never_used};  ///< when it was last asked to the device
-  use_tick next_use{no_use};        ///< when it is expected to be used next
+  use_tick next_use{unknown_use};   ///< when it is expected to be used next
   std::uint32_t pins{0};            ///< by users; > 0: stays where it is
   std::uint16_t holds{0};           ///< by requests under way that need it where it is
   block_place place{block_place::nowhere};

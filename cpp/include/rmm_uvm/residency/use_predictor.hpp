@@ -69,8 +69,8 @@ class use_predictor {
 
   /**
    * @brief Learns the next use.
-   * @return after how many further uses this memory is expected to be used again; `no_use`: not, or
-   *         not known
+   * @return after how many further uses this memory is expected to be used again; `no_use`: not
+   *         soon; `unknown_use`: not known
    */
   virtual use_tick observe(use_event const& event) = 0;
 
