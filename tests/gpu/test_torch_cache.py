@@ -17,7 +17,8 @@ import rmm_uvm
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
 
-from .test_torch_memory import MIB, losses_of, network
+from .test_torch_memory import MIB
+from .torch_loops import losses_of, network
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("torch_gives_back")]
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +17,8 @@ from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.residency import Budget
 
+from .torch_loops import losses_of, network
+
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("torch_gives_back")]
 
 MIB = 1 << 20
@@ -28,34 +29,6 @@ def started(gpu: CudaDriver) -> None:
     """Have torch and its libraries open what they keep open, before tests look at what is left."""
     torch.cuda.init()
     losses_of(1, rows=64)
-
-
-def network(width: int = 1024, depth: int = 8) -> Any:
-    torch.manual_seed(3)
-    layers: list[Any] = []
-    for _ in range(depth):
-        layers += [torch.nn.Linear(width, width), torch.nn.GELU()]
-    return torch.nn.Sequential(*layers).cuda()
-
-
-def losses_of(
-    steps: int, rows: int = 4096, wrap: Callable[[Any], Any] = lambda model: model
-) -> list[float]:
-    """Train with kernels that give the same on every run; return the losses.
-
-    `wrap` gives what is called in the place of the model.
-    """
-    model = wrap(network())
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    x = torch.randn(rows, 1024, generator=torch.Generator().manual_seed(4)).cuda()
-    losses = []
-    for _ in range(steps):
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        losses.append(loss.detach())
-    return [loss.item() for loss in losses]
 
 
 def test_forward_and_backward_allocate_managed_memory_and_torch_counts_it() -> None:

@@ -4,92 +4,58 @@
 
 from __future__ import annotations
 
-import gc
+import json
 import os
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
-import rmm_uvm
-import rmm_uvm.torch
-from rmm_uvm.residency import Budget
+pytestmark = pytest.mark.gpu
 
-from .test_torch_memory import MIB, losses_of
-
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.usefixtures("torch_gives_back"),
-    pytest.mark.filterwarnings("default"),  # of torch and of what it compiles with
-]
-
-STEPS = 12
+PROGRAM = Path(__file__).with_name("torch_program.py")
 
 
-def losses_past_the_budget(wrap: Any) -> tuple[list[float], dict[str, Any]]:
-    """Return the losses, and what the memory says of itself."""
-    with rmm_uvm.torch.managed(device_budget=Budget(160 * MIB)) as memory:
-        found = losses_of(STEPS, wrap=wrap)
-        statistics = memory.statistics()
-    assert statistics["acting"]
-    assert statistics["residency"]["evicted_bytes"] > 0
-    assert statistics["residency"]["failed_calls"] == 0
-    return found, statistics
+def run(what: str, folder: Path) -> dict[str, Any]:
+    """Run the program; return what it says once it has trained past its budget."""
+    ended = subprocess.run(
+        [sys.executable, str(PROGRAM), what, str(folder)],
+        env={**os.environ, "RMM_UVM_MANAGED_LIMIT": "2GiB"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    assert result["acting"]
+    assert result["residency"]["evicted_bytes"] > 0
+    assert result["residency"]["failed_calls"] == 0
+    return result
 
 
-@pytest.fixture
-def inductor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the default backend compile in this process, into a folder that goes."""
+def test_compiled_model_past_the_budget_has_the_losses_of_one_that_is_not_compiled(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("triton", reason="torch's default backend compiles with Triton")
-    compilers = (os.environ.get("CC"), "gcc", "clang")
-    if not any(shutil.which(one) for one in compilers if one):
+    if not any(shutil.which(one) for one in (os.environ.get("CC"), "gcc", "clang") if one):
         pytest.skip("Triton needs a C compiler, and there is none")
-    import torch._inductor.config
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(compile_threads=1):  # no processes that outlive the test
-        yield
-    torch._dynamo.reset()
+    result = run("compiled", tmp_path)
+    assert result["graphs"] > 0  # it was compiled
+    assert result["losses"] == pytest.approx(result["expected"], rel=1e-3)
+    assert result["losses"][-1] < result["losses"][0]
 
 
-@pytest.mark.usefixtures("inductor")
-def test_compiled_model_past_the_budget_has_the_losses_of_one_that_is_not_compiled() -> None:
-    expected = losses_of(STEPS)
-    torch._dynamo.utils.counters.clear()
-    found, _ = losses_past_the_budget(torch.compile)
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0  # it was compiled
-    assert found == pytest.approx(expected, rel=1e-3)
-    assert found[-1] < found[0]
-
-
-@pytest.fixture
-def group_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have a process group over NCCL with this process alone."""
+def test_distributed_model_past_the_budget_has_the_losses_of_the_model_alone(
+    tmp_path: Path,
+) -> None:
     if not torch.distributed.is_nccl_available():
         pytest.skip("this build of torch has no NCCL")
-    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "lo")
-    device = torch.device("cuda", torch.cuda.current_device())
-    store = f"file://{tmp_path / 'store'}"
-    torch.distributed.init_process_group(
-        "nccl", init_method=store, rank=0, world_size=1, device_id=device
-    )
-    try:
-        yield
-    finally:
-        gc.collect()  # models of the group go before it
-        torch.distributed.destroy_process_group()
-
-
-@pytest.mark.usefixtures("group_of_one")
-def test_distributed_model_past_the_budget_has_the_losses_of_the_model_alone() -> None:
-    expected = losses_of(STEPS)
-    found, statistics = losses_past_the_budget(DistributedDataParallel)
-    assert found == expected
-    assert statistics["residency"]["dropped_bytes"] == 0  # several streams
-    assert statistics["segments"]["unfenced"] > 0
+    result = run("distributed", tmp_path)
+    assert result["losses"] == result["expected"]
+    assert result["residency"]["dropped_bytes"] == 0  # several streams
+    assert result["segments"]["unfenced"] > 0

@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A compiled or distributed model past a budget, for `test_torch_programs.py`: prints JSON.
+
+    python torch_program.py {compiled,distributed} FOLDER
+
+In a process of its own, since compilers and NCCL keep threads and files until a process ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+from torch_loops import losses_of
+
+import rmm_uvm
+import rmm_uvm.torch
+from rmm_uvm.residency import Budget
+
+MIB = 1 << 20
+STEPS = 12
+
+
+def past_the_budget(wrap: Any) -> dict[str, Any]:
+    """Return the losses, and what the memory says of itself."""
+    with rmm_uvm.torch.managed(device_budget=Budget(160 * MIB)) as memory:
+        return {"losses": losses_of(STEPS, wrap=wrap), **memory.statistics()}
+
+
+def compiled(folder: Path) -> dict[str, Any]:
+    """Compile with the default backend, into a folder that goes."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    torch._dynamo.utils.counters.clear()
+    found = past_the_budget(torch.compile)
+    return {**found, "graphs": torch._dynamo.utils.counters["stats"]["unique_graphs"]}
+
+
+def distributed(folder: Path) -> dict[str, Any]:
+    """Have a process group over NCCL with this process alone."""
+    os.environ["NCCL_SOCKET_IFNAME"] = "lo"
+    device = torch.device("cuda", torch.cuda.current_device())
+    store = f"file://{folder / 'store'}"
+    torch.distributed.init_process_group(
+        "nccl", init_method=store, rank=0, world_size=1, device_id=device
+    )
+    try:
+        return past_the_budget(DistributedDataParallel)
+    finally:
+        gc.collect()  # models of the group go before it
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    expected = losses_of(STEPS)
+    result = {"compiled": compiled, "distributed": distributed}[sys.argv[1]](Path(sys.argv[2]))
+    print(json.dumps({"expected": expected, **result}, default=str))
