@@ -67,6 +67,26 @@ def test_losses_past_the_budget_are_those_of_the_run_that_fits() -> None:
             assert row["equal_steps"] >= row["equal_steps_of_two_that_fit"]
 
 
+def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -> None:
+    result, part = kept("torch_caching"), script("_torch_caching_document")
+    text = part.DOCUMENT.read_text()
+    assert part.document_with(text, result) == text, (
+        "run: python benchmarks/torch_caching.py --json benchmarks/results/torch_caching.json "
+        "--write"
+    )
+    judged = script("_torch_caching_verdicts").verdicts_of(result["rows"])
+    assert judged == result["verdicts"]
+    assert judged["processes that failed"]["reached"]
+    # Each factor in every way, of each model.
+    cases: dict[tuple[str, str], set[tuple[float, str]]] = {}
+    for row in result["rows"]:
+        cases.setdefault((row["model"], row["dtype"]), set()).add((row["factor"], row["way"]))
+    assert len(set(map(frozenset, cases.values()))) == 1
+    assert {way for _, way in next(iter(cases.values()))} == {"native", "on", "on, ours", "off"}
+    used = {(one["model"], one["dtype"], one["batch"]) for one in result["kernels"]}
+    assert used == {(row["model"], row["dtype"], row["batch"]) for row in result["rows"]}
+
+
 def test_embeddings_past_the_budget_are_as_in_the_document() -> None:
     result, text = kept("torch_embedding"), document("embeddings.md")
     assert result["largest_difference"] <= 1e-3
