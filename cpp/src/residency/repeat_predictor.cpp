@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::size_t soon_freed = 32;  // uses; without a bound a 3D network fetched a third more
 
-// In a row, where the way round is long. With 64 a recorded ETL takes 1 % more time, with 256 the
-// same.
-constexpr std::size_t enough_uses = 128;
-
 [[nodiscard]] std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept
 {
   hash ^= value + 0x9E3779B97F4A7C15ULL + (hash << 6U) + (hash >> 2U);
@@ -25,19 +21,6 @@ constexpr std::size_t enough_uses = 128;
 repeat_predictor::repeat_predictor(std::size_t most_events)
   : most_events_{std::max(most_events, 2 * context_events)}
 {
-}
-
-/**
- * @brief Whether what follows is known, and not only what comes next.
- *
- * A program's inner loops look alike: the next use is the right one there, what it says about later
- * ones is not. So a place counts once it was followed for half of the way round.
- */
-bool repeat_predictor::knows_the_place() const noexcept
-{
-  if (cursor_ == none) { return false; }
-  auto const period = history_.size() - 1 - cursor_;
-  return run_ >= std::min(enough_uses, period / 2);
 }
 
 std::uint64_t repeat_predictor::context() const noexcept
@@ -68,7 +51,6 @@ use_tick repeat_predictor::observe(use_event const& event)
   auto const expected = cursor_ == none ? none : cursor_ + 1;
   bool const came     = expected != none && history_[expected].identity == now.identity;
   score_.enter(came);
-  run_ = came ? run_ + 1 : 0;
   history_.push_back(now);
   cursor_          = came ? expected : none;
   auto const place = context();
@@ -78,7 +60,7 @@ use_tick repeat_predictor::observe(use_event const& event)
   }
   if (history_.size() >= context_events) { last_position_[place] = here; }
 
-  if (knows_the_place()) {
+  if (cursor_ != none) {
     auto const& then = history_[cursor_];
     // What is freed soon may be used until then in ways that nobody announces.
     if (then.freed) {

@@ -147,7 +147,7 @@ TEST(PostponedUses, OfALongRunTheLatestAreKeptAndNoMoreThanThat)
   EXPECT_EQ(iterate(told), iterate(there));
 }
 
-TEST(RepeatPredictor, IterationIsForeseenToTheUseOnceItWasFollowedForHalfOfOne)
+TEST(RepeatPredictor, ThirdIterationIsForeseenToTheUse)
 {
   repeat_predictor predictor;
   load(predictor);
@@ -155,9 +155,8 @@ TEST(RepeatPredictor, IterationIsForeseenToTheUseOnceItWasFollowedForHalfOfOne)
   iterate(predictor);
   // Each is used again one iteration later, but the second in this one, and the last is freed at
   // once.
-  EXPECT_EQ(iterate(predictor), (std::vector<use_tick>{8, unknown_use, 8, 8, 1, 2, 3, 1}));
-  EXPECT_EQ(predictor.score().predicted, 8U);
   EXPECT_EQ(iterate(predictor), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, 1}));
+  EXPECT_EQ(predictor.score().predicted, 8U);
 }
 
 TEST(RepeatPredictor, TurnsOfAnInnerLoopDoNotTellWhatHappensAfterIt)
@@ -180,8 +179,7 @@ TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
   load(predictor);
   iterate(predictor, 20);
   iterate(predictor, 40);
-  iterate(predictor, 60);
-  EXPECT_EQ(iterate(predictor, 80), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, 1}));
+  EXPECT_EQ(iterate(predictor, 60), (std::vector<use_tick>{8, 5, 8, 8, 1, 2, 3, 1}));
   auto const next = predictor.upcoming(blocks(1000));
   ASSERT_FALSE(next.empty());
   EXPECT_EQ(next.front().range, at(0, 4));

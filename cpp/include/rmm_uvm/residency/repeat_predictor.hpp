@@ -46,7 +46,6 @@ class repeat_predictor final : public use_predictor {
     std::size_t lasted{0};     // if so, how many uses later
   };
 
-  [[nodiscard]] bool knows_the_place() const noexcept;
   [[nodiscard]] std::uint64_t context() const noexcept;
   [[nodiscard]] std::optional<memory_range> range_now(std::size_t position,
                                                       std::size_t period) const;
@@ -57,7 +56,6 @@ class repeat_predictor final : public use_predictor {
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
   std::size_t cursor_{none};  // where, before, what was seen last was seen
-  std::size_t run_{0};        // uses in a row that came as predicted, up to now
   score_keeper score_;
 };
 
