@@ -62,18 +62,16 @@ use_tick repeat_predictor::observe(use_event const& event)
 
   if (cursor_ != none) {
     auto const& then = history_[cursor_];
-    // What is freed soon may be used until then in ways that nobody announces.
-    if (then.freed) {
-      return then.lasted <= soon_freed
-               ? static_cast<use_tick>(std::max<std::size_t>(then.lasted, 1))
-               : no_use;
+    // What is freed without another use may be used until then in ways that nobody announces.
+    if (then.freed && then.lasted <= soon_freed) {
+      return static_cast<use_tick>(std::max<std::size_t>(then.lasted, 1));
     }
-    if (then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
+    if (!then.freed && then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that
   // go round equal pieces, of which each looks like the next.
   bool const goes_round = now.before != none && history_[now.before].identity == now.identity;
-  // What was used at this place before and not since may be used any time from now on.
+  // What is freed late, or was used at this place before and not since, may be used any time.
   return goes_round ? static_cast<use_tick>(ago) : unknown_use;
 }
 

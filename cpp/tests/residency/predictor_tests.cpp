@@ -208,9 +208,9 @@ TEST(RepeatPredictor, MemoryThatIsFreedSoonIsTakenToBeUsedUntilThen)
   EXPECT_EQ(foreseen_for_one_that_lasts(32), 32U);
 }
 
-TEST(RepeatPredictor, MemoryThatIsFreedLateAndNotUsedAgainIsNotExpected)
+TEST(RepeatPredictor, OfMemoryThatIsFreedLateNothingIsKnown)
 {
-  EXPECT_EQ(foreseen_for_one_that_lasts(33), no_use);
+  EXPECT_EQ(foreseen_for_one_that_lasts(33), unknown_use);
 }
 
 TEST(RepeatPredictor, GoingRoundEqualPiecesIsForeseenPieceByPiece)
