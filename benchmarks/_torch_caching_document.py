@@ -16,6 +16,7 @@ RESULT = Path(__file__).parent / "results" / "torch_caching.json"
 BEGIN = "<!-- begin: written by benchmarks/torch_caching.py --write -->"
 END = "<!-- end -->"
 _MIB, _GIB = 1 << 20, 1 << 30
+_MANY = 100  # ratios from there on have no decimals
 _WAYS = {"native": "torch's own memory", "on": "on", "on, ours": "on, ours", "off": "off"}
 
 
@@ -55,7 +56,8 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
         known = [(max(a, 1e-9), max(b, 1e-9)) for a, b in pairs if None not in (a, b)]
         if not known:
             return "not known"
-        return f"{statistics.geometric_mean(a / b for a, b in known):.2f}"
+        found = statistics.geometric_mean(a / b for a, b in known)
+        return f"{found:.2f}" if found < _MANY else f"{found:,.0f}"
 
     def faults(row: Mapping[str, Any]) -> int | None:
         return None if row["gpu_faults"] is None else max(row["gpu_faults"], 1)

@@ -140,6 +140,22 @@ def test_mortgage_loop_takes_half_of_what_faults_take_and_is_hardly_slowed_down(
     assert f"takes {resident['seconds'] / theirs['seconds']:.2f} of the fault-driven" in document
 
 
+def test_mortgage_loop_while_its_order_is_learnt_is_in_the_document_with_what_it_missed() -> None:
+    result = kept("residency_mortgage_learning")
+    rows = {(row["factor"], row["mode"]): row for row in result["rows"]}
+    document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
+    times, overshoots = [], []
+    for factor in (1.25, 1.5, 2.0):
+        ours = rows[factor, "repeat"]
+        times.append(f"{ours['seconds'] / rows[factor, 'fault-driven']['seconds']:.2f}")
+        figures = ours["residency"]
+        overshoots.append(f"{figures['peak_overshoot_bytes'] / figures['budget_bytes']:.2f}")
+        assert rows[factor, "lru"]["residency"]["faulted_bytes"] == 0
+    assert f"were {times[0]}, {times[1]} and {times[2]} of the fault-driven ones" in document
+    assert f"faulted in {overshoots[0]}, {overshoots[1]} and {overshoots[2]} of" in document
+    assert result["environment"]["commit"] in document
+
+
 def test_smaller_mortgage_loop_is_in_the_document_with_what_it_missed() -> None:
     result = kept("residency_mortgage_8m")
     rows = {(row["factor"], row["mode"]): row for row in result["rows"]}
@@ -177,8 +193,10 @@ def test_budget_that_fits_costs_a_hundredth_at_most_and_is_in_the_document() -> 
         "residency",
         "residency_mortgage",
         "residency_mortgage_8m",
+        "residency_mortgage_learning",
         "residency_fits",
         "migration_threads",
+        "torch_caching",
         "torch_embedding",
         "torch_training",
         "residency_discards_gpu",

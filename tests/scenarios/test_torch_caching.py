@@ -101,7 +101,7 @@ def test_table_has_every_row_beside_what_a_kernel_uses() -> None:
     kernels |= {"median_used_bytes": 9 * MIB, "most_used_bytes": 1178 * MIB}
     failure = {"model": "lstm", "dtype": "bf16", "way": "off", "failed": "exit status 1"}
     text = document.computed_part({"rows": [*published(), failure], "kernels": [kernels]})
-    assert "| fits | 5000.00 |  | 1.00 | 1.00 |" in text
+    assert "| fits | 5,000 |  | 1.00 | 1.00 |" in text
     assert "| 2 | 4.00 | 3.00 | 1.00 | 1.00 |" in text
     assert (
         "| gpt2 bf16 | 2 | off | 100.0 | 8,000 | 100 | 100 | 3 | 1.00 | 1.50 | 9.0 | 1178 |" in text

@@ -84,7 +84,7 @@ def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -
     assert len(set(map(frozenset, cases.values()))) == 1
     assert {way for _, way in next(iter(cases.values()))} == {"native", "on", "on, ours", "off"}
     used = {(one["model"], one["dtype"], one["batch"]) for one in result["kernels"]}
-    assert used == {(row["model"], row["dtype"], row["batch"]) for row in result["rows"]}
+    assert used >= {(row["model"], row["dtype"], row["batch"]) for row in result["rows"]}
 
 
 def test_embeddings_past_the_budget_are_as_in_the_document() -> None:
