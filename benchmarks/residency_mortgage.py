@@ -93,7 +93,7 @@ class Loop:
 
     def _iterations(self, mr: Any) -> dict[str, Any]:
         engine = make_engine("cudf")
-        seconds, moved = [], []
+        seconds, moved, faulted = [], [], []
         for number in range(self.iterations):
             before = self.driver.migrated_bytes()
             begin = time.perf_counter()
@@ -101,6 +101,7 @@ class Loop:
             engine.synchronize()
             took = time.perf_counter() - begin
             after = self.driver.migrated_bytes()
+            faulted.append((mr.managed_mr.prefetcher.residency() or {}).get("faulted_bytes"))
             if number >= 2:
                 seconds.append(took)
                 moved.append([b - a for a, b in zip(before, after, strict=True)])
@@ -118,6 +119,7 @@ class Loop:
         kept = mr.managed_mr.prefetcher.residency()
         if kept is not None:
             row["residency"] = kept
+            row["faulted_bytes_so_far"] = faulted  # after each iteration, the first two as well
         return row
 
 
