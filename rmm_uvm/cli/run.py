@@ -130,6 +130,13 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
     help="With --torch: what may leave the device.",
 )
 @click.option(
+    "--activations",
+    type=click.Choice(["migrate", "copy"]),
+    default="migrate",
+    show_default=True,
+    help="With --torch: how what autograd keeps leaves.",
+)
+@click.option(
     "--eager/--no-eager",
     default=None,
     help="With --torch: fetch what comes next ahead of its use, or just before it.",
@@ -234,6 +241,7 @@ def _request(options: dict[str, Any]) -> Request:
         eviction=options["eviction"],
         torch=options["torch"],
         evict=options["evict"],
+        activations=options["activations"],
         eager=options["eager"],
         prefetch=options["prefetch"],
         libraries=_libraries(options["libraries"]),

@@ -33,6 +33,8 @@ class Request:
         Have the program's torch allocate managed memory; see `rmm_uvm.torch.install`.
     evict : {"all", "activations"}
         With `torch`: what may leave the device.
+    activations : {"migrate", "copy"}
+        With `torch`: how what autograd keeps leaves.
     eager : bool or None
         With `torch`: fetch what comes next ahead of its use; None is the budget's default.
     prefetch : {"auto", "always", "never"}
@@ -60,6 +62,7 @@ class Request:
     eviction: str | None = None
     torch: bool = False
     evict: Literal["all", "activations"] = "all"
+    activations: Literal["migrate", "copy"] = "migrate"
     eager: bool | None = None
     prefetch: str = "auto"
     libraries: tuple[str, ...] = ("cupy",)

@@ -46,6 +46,7 @@ def check(request: Request) -> None:
             name
             for name, is_given in (
                 ("--evict", request.evict != "all"),
+                ("--activations", request.activations != "migrate"),
                 ("--eager and --no-eager", request.eager is not None),
             )
             if is_given
@@ -126,7 +127,7 @@ class TorchRun:
 
     def _install(self) -> None:
         request = self._request
-        options: dict[str, Any] = {"evict": request.evict}
+        options: dict[str, Any] = {"evict": request.evict, "activations": request.activations}
         try:
             if not self._shares_pool:
                 options["device_budget"] = torch_budget(request)
@@ -173,6 +174,11 @@ def told(statistics: dict[str, Any]) -> str:
             f"{format_bytes(residency['fetched_ahead_bytes'])} ahead, "
             f"{format_bytes(residency['dropped_bytes'])} dead and dropped; "
             f"{steps} {'step' if steps == 1 else 'steps'} of optimizers seen since"
+        )
+    if (copies := statistics.get("activations")) is not None:
+        line += (
+            f"; {format_bytes(copies['copied_bytes'])} of activations copied to the host, "
+            f"{format_bytes(copies['returned_bytes'])} back"
         )
     refusal = " ".join(statistics["last_refusal"].split())
     return f"{line}; refused: {refusal}" if refusal else line

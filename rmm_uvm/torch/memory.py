@@ -25,17 +25,21 @@ from rmm_uvm.pools import plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest
 from rmm_uvm.torch.announcements import announcing
+from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.routing import Routing, check_torch
+from rmm_uvm.torch.side_streams import side_streams
 from rmm_uvm.torch.uses import Uses
 
 __all__ = ["TorchMemory", "install", "installed_memory", "managed"]
 
 Evict = Literal["all", "activations"]
+Activations = Literal["migrate", "copy"]
 _EVICT = ("all", "activations")
+_ACTIVATIONS = ("migrate", "copy")
 _current: dict[int, TorchMemory] = {}
 
 
@@ -56,12 +60,15 @@ class TorchMemory:
         managed_mr: ManagedMemoryResource,
         maximum_bytes: int,
         evict: Evict,
+        activations: Activations = "migrate",
     ) -> None:
         self.device = device
         self.managed_mr = managed_mr
         self._prefetcher = managed_mr.prefetcher
         self._segments = TorchSegments(managed_mr, maximum_bytes)
         self._evict = evict
+        self._activations = activations
+        self._copies: CopiedActivations | None = None
         self._uses: Uses | None = None
         self._unfollow: Callable[[], None] | None = None
         self._pinned: dict[int, int] = {}  # bytes by address
@@ -70,6 +77,8 @@ class TorchMemory:
         self._regraph = refuse_graphs()
         self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
         self._deferred: DeferredFrees | None = None
+        # Of tensors that are there already, which the budget knows nothing of.
+        self._others_bytes = self._routing.allocated_bytes() if activations == "copy" else 0
         self._closed = False
         if not self._prefetcher.keeps_budget:
             self._look_at_deferred()  # memory may grow without an end
@@ -120,7 +129,8 @@ class TorchMemory:
         dict
             ``acting``, ``steps`` of optimisers seen since, ``reclaims`` (how often frees that torch
             had deferred were looked at), ``segments`` (dict), ``residency`` (dict or None; see
-            `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str).
+            `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str), ``activations`` (dict,
+            see docs/training.md; None unless they are copied and the budget was passed).
         """
         return {
             "acting": self.acting,
@@ -129,6 +139,7 @@ class TorchMemory:
             "segments": dict(self._segments.statistics()),
             "residency": self._prefetcher.residency(),
             "last_refusal": self._segments.last_refusal,
+            "activations": None if self._copies is None else self._copies.statistics(),
         }
 
     def _begin(self) -> None:
@@ -137,14 +148,18 @@ class TorchMemory:
             return
         residency = self._prefetcher.residency()
         assert residency is not None
+        copies = self._copying(residency["budget_bytes"])
         uses = Uses(
             announcing(self._prefetcher, self.device),
             self._segments.measured,
             self._pin_state if self._evict == "activations" else None,
             residency["budget_bytes"] // 2,
+            copies=copies,
         )
         try:
-            self._unfollow = self._routing.follow(self._freed)
+            self._unfollow = self._routing.follow(
+                self._freed, None if copies is None else copies.several_streams
+            )
             uses.begin()
         except BaseException as error:
             uses.end()
@@ -161,8 +176,31 @@ class TorchMemory:
                 stacklevel=2,
             )
             return
-        self._uses = uses
+        self._uses, self._copies = uses, copies
         self._look_at_deferred()
+
+    def _copying(self, budget_bytes: int) -> CopiedActivations | None:
+        """Return what copies activations, if they are to be copied and there can be streams."""
+        if self._activations != "copy":
+            return None
+        try:
+            streams = side_streams(self.device)
+        except RuntimeError as error:
+            warnings.warn(
+                MonitorWarning(
+                    "activations='copy' was asked for, and there are no streams for copies: "
+                    f"{error}; activations migrate"
+                ),
+                stacklevel=2,
+            )
+            return None
+        routing, others_bytes = self._routing, self._others_bytes
+        return CopiedActivations(
+            streams,
+            torch.device("cuda", self.device),
+            budget_bytes,
+            lambda: routing.allocated_bytes() - others_bytes,
+        )
 
     def _look_at_deferred(self) -> None:
         segments = self._segments
@@ -203,6 +241,7 @@ def install(
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
     evict: Evict = "all",
+    activations: Activations = "migrate",
     eager: bool | None = None,
     maximum: int | str | float | None = None,
     mr: rmm.mr.DeviceMemoryResource | None = None,
@@ -219,6 +258,9 @@ def install(
     evict : {"all", "activations"}
         What may leave the device: everything, or only what is neither parameter nor state of an
         optimiser, as far as those fit in half of the budget.
+    activations : {"migrate", "copy"}
+        How what autograd keeps leaves past the budget: as any other memory, or copied to pinned
+        host memory beside the kernels, as much as does not fit, and back ahead of its use.
     eager : bool, optional
         Fetch what comes next ahead of its use; False: just before it. By default the budget's
         ``ahead``.
@@ -249,6 +291,8 @@ def install(
     """
     if evict not in _EVICT:
         raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")
+    if activations not in _ACTIVATIONS:
+        raise ConfigurationError(f"activations={activations!r}: use 'migrate' or 'copy'")
     check_torch()
     ordinal = torch.cuda.current_device() if device is None else device
     if ordinal in _current:
@@ -273,7 +317,7 @@ def install(
             "eviction and eager to whoever made that"
         )
     sizes = plan_for(managed_mr.driver, PoolRequest(None, maximum))
-    memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, evict)
+    memory = TorchMemory(ordinal, managed_mr, sizes.maximum_bytes, evict, activations)
     _current[ordinal] = memory
     return memory
 
@@ -285,6 +329,7 @@ def managed(
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
     evict: Evict = "all",
+    activations: Activations = "migrate",
     eager: bool | None = None,
     maximum: int | str | float | None = None,
     mr: rmm.mr.DeviceMemoryResource | None = None,
@@ -301,6 +346,7 @@ def managed(
         device_budget=device_budget,
         eviction=eviction,
         evict=evict,
+        activations=activations,
         eager=eager,
         maximum=maximum,
         mr=mr,

@@ -124,18 +124,33 @@ class Routing:
         waiting: int = active["all"]["current"] - allocated["all"]["current"]
         return waiting
 
-    def follow(self, freed: Callable[[int], None]) -> Callable[[], None]:
+    def allocated_bytes(self) -> int:
+        """Return how much of the device tensors have, ours and torch's."""
+        statistics = torch.cuda.memory_stats_as_nested_dict(self._device)
+        there: int = statistics["allocated_bytes"]["all"]["current"]
+        return there
+
+    def follow(
+        self, freed: Callable[[int], None], several: Callable[[], None] | None = None
+    ) -> Callable[[], None]:
         """Have every allocation and free told to the segments from now on; return what ends it.
 
         Parameters
         ----------
         freed : callable
             Is told of each free, too: the first byte.
+        several : callable, optional
+            Is called when a second stream comes into play, too.
         """
         from torch.cuda import _gpu_trace as trace
 
+        def several_streams() -> None:
+            self._segments.several_streams()
+            if several is not None:
+                several()
+
         ends = [
-            watch_streams(self._segments.several_streams),
+            watch_streams(several_streams),
             before_others(trace.MemoryAllocationCallbacks, self._segments),
             tell(trace.MemoryDeallocationCallbacks, freed),
             tell(trace.MemoryDeallocationCallbacks, self._segments.on_free),

@@ -16,11 +16,27 @@ from typing import Any
 
 import torch
 
-__all__ = ["SavedTensorHooks"]
+__all__ = ["SavedTensorHooks", "changed"]
 
 _autograd = torch._C._autograd
 _push = _autograd._push_saved_tensors_default_hooks
 _pop = _autograd._pop_saved_tensors_default_hooks
+
+_CHANGED = (
+    "one of the variables needed for gradient computation has been modified by an inplace "
+    "operation: [{kind} {shape}] is at version {now}; expected version {then} instead. Hint: "
+    "enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True)."
+)
+
+
+def changed(tensor: torch.Tensor, version: int) -> RuntimeError:
+    """Return torch's error of a tensor that was kept at a version and is at another one."""
+    return RuntimeError(
+        _CHANGED.format(
+            kind=tensor.type(), shape=list(tensor.shape), now=tensor._version, then=version
+        )
+    )
 
 
 class SavedTensorHooks:

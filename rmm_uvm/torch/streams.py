@@ -9,14 +9,32 @@ from its start: streams that are there already are looked for.
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 import torch
 
 from rmm_uvm.torch.telling import tell
 
-__all__ = ["watch_streams"]
+__all__ = ["OwnStream", "uncounted", "watch_streams"]
+
+_waiting = threading.local()  # .uncounted
+
+
+class OwnStream(torch.cuda.ExternalStream):
+    """A stream of ours: who frees what it uses has waited for it before."""
+
+
+@contextlib.contextmanager
+def uncounted() -> Iterator[None]:
+    """Have waits of this thread within a ``with`` block pass for none: they are for our streams."""
+    _waiting.uncounted = True
+    try:
+        yield
+    finally:
+        _waiting.uncounted = False
 
 
 def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
@@ -42,7 +60,8 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
         several()
 
     def waits(_event: int, _stream: int) -> None:
-        several()  # who waits for an event waits for another stream
+        if not getattr(_waiting, "uncounted", False):
+            several()  # who waits for an event waits for another stream
 
     ends = (tell(trace.StreamCreationCallbacks, created), tell(trace.EventWaitCallbacks, waits))
     torch._C._activate_gpu_trace()
@@ -61,7 +80,9 @@ def _others_are_there() -> bool:
         return True  # communication has streams of its own
     return any(
         # Its type, and not what it says of itself: proxies of all kinds would begin to work.
-        issubclass(type(each), torch.Stream) and _is_another(each)
+        issubclass(type(each), torch.Stream)
+        and not issubclass(type(each), OwnStream)
+        and _is_another(each)
         for each in gc.get_objects()
     )
 

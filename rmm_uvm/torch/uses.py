@@ -21,20 +21,15 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.copies import Kept
 from rmm_uvm.torch.extents import Extent, extents_of
 from rmm_uvm.torch.module_calls import ModuleCalls
-from rmm_uvm.torch.saved_tensors import SavedTensorHooks
+from rmm_uvm.torch.saved_tensors import SavedTensorHooks, changed
 
 __all__ = ["Announce", "Uses"]
 
 Announce = Callable[[list[Extent]], None]
-
-_CHANGED = (
-    "one of the variables needed for gradient computation has been modified by an inplace "
-    "operation: [{kind} {shape}] is at version {now}; expected version {then} instead. Hint: "
-    "enable anomaly detection to find the operation that failed to compute its gradient, with "
-    "torch.autograd.set_detect_anomaly(True)."
-)
 
 
 class Uses:
@@ -52,6 +47,8 @@ class Uses:
         Of what is announced together: no more than fits.
     extents : callable
         Takes tensors and returns where they are.
+    copies : CopiedActivations, optional
+        Copies what autograd keeps, as far as it does not fit; by default nothing is copied.
     """
 
     def __init__(
@@ -61,6 +58,7 @@ class Uses:
         keep: Announce | None,
         most_bytes: int,
         extents: Callable[[Iterable[torch.Tensor | None]], list[Extent]] = extents_of,
+        copies: CopiedActivations | None = None,
     ) -> None:
         self._announce = announce
         self._measured = measured
@@ -71,7 +69,10 @@ class Uses:
         self._last_handle: Any = None  # the hook after modules: stays until every call has ended
         self._undo: tuple[Callable[[], None], ...] = ()
         self._calls = ModuleCalls()
+        self._copies = copies
         self._saved = SavedTensorHooks(self._keep, self._need)
+        if copies is not None:
+            self._saved = SavedTensorHooks(self._keep_or_copy, self._need_or_return)
         self._lock = threading.Lock()
         self._ended = False
         self.steps = 0
@@ -99,6 +100,8 @@ class Uses:
         self._announce = _nothing
         self._measured = _nothing
         self._keep_state = None
+        if self._copies is not None:
+            self._copies.end()
         while self._handles:
             self._handles.pop().remove()
         self._calls.forget()
@@ -124,6 +127,8 @@ class Uses:
         used = self._extents((*module._parameters.values(), *module._buffers.values()))
         if used:
             self._announce(used)
+            if self._copies is not None:
+                self._copies.stay(used)
 
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():
@@ -148,14 +153,20 @@ class Uses:
     def _need(self, kept: tuple[torch.Tensor, int]) -> torch.Tensor:
         tensor, version = kept
         if tensor._version != version:
-            raise RuntimeError(
-                _CHANGED.format(
-                    kind=tensor.type(),
-                    shape=list(tensor.shape),
-                    now=tensor._version,
-                    then=version,
-                )
-            )
+            raise changed(tensor, version)
+        extents = self._extents((tensor,))
+        if extents:
+            self._announce(extents)
+        return tensor
+
+    def _keep_or_copy(self, tensor: torch.Tensor) -> Kept:
+        kept, version = self._keep(tensor)
+        assert self._copies is not None
+        return self._copies.keep(tensor, kept, version)
+
+    def _need_or_return(self, kept: Kept) -> torch.Tensor:
+        assert self._copies is not None
+        tensor = self._copies.need(kept)
         extents = self._extents((tensor,))
         if extents:
             self._announce(extents)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.uses import Uses
 
@@ -89,6 +90,7 @@ def announcing(
     most_bytes: int = 1 << 30,
     begin: bool = True,
     ends_at_once: bool = True,
+    copies: CopiedActivations | None = None,
 ) -> Iterator[Announced]:
     """Have uses announced within the block; afterwards all hooks are as before."""
     before = hooks_there()
@@ -103,6 +105,7 @@ def announcing(
         (lambda extents: announced.kept.append([one[0] for one in extents])) if keep else None,
         most_bytes,
         extents_of_any,
+        copies,
     )
     if begin:
         announced.uses.begin()

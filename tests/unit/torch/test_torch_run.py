@@ -98,10 +98,12 @@ def test_options_reach_the_budget(tmp_path: Path) -> None:
         import torch
         import rmm_uvm.torch
         memory = rmm_uvm.torch.installed_memory(0)
-        print(memory.statistics()["residency"]["policy"], memory._evict)
+        print(memory.statistics()["residency"]["policy"], memory._evict, memory._activations)
     """
     options = ["--device-budget", "64MiB", "--eviction", "fifo", "--evict", "activations"]
-    assert run(tmp_path, *options, "--", text=text).stdout == "fifo activations\n"
+    assert run(tmp_path, *options, "--", text=text).stdout == "fifo activations migrate\n"
+    options += ["--activations", "copy"]
+    assert run(tmp_path, *options, "--", text=text).stdout == "fifo activations copy\n"
 
 
 def test_budget_that_is_not_given_is_most_of_the_device(tmp_path: Path) -> None:
@@ -179,6 +181,7 @@ def test_quiet_prints_no_line(tmp_path: Path) -> None:
         (["--torch", "--device", "simulated"], r"simulates one by rmm_uvm\.torch\.simulated\(\)"),
         (["--torch", "--libraries", "cupy,torch"], "two allocators"),
         (["--evict", "activations"], "--evict is for --torch"),
+        (["--activations", "copy"], "--activations is for --torch"),
         (["--no-eager"], "--eager and --no-eager is for --torch"),
         (["--evict", "weights"], "'weights' is not one of"),
     ],
@@ -208,7 +211,7 @@ def test_budget_that_cannot_be_used_is_usage(
 
 
 def test_request_with_torch_travels_as_text() -> None:
-    request = Request(torch=True, evict="activations", eager=False)
+    request = Request(torch=True, evict="activations", activations="copy", eager=False)
     assert Request.from_json(request.to_json()) == request
 
 
@@ -222,6 +225,9 @@ def test_summary_names_one_step_and_a_refusal() -> None:
             "steps": 1,
             "residency": {"budget_bytes": 64 * MIB, **residency},
             "last_refusal": "no room\nleft",
+            "activations": {"copied_bytes": 5 * MIB, "returned_bytes": 4 * MIB},
         }
     )
-    assert "; 1 step of optimizers seen since; refused: no room left" in line
+    assert "; 5.00 MiB of activations copied to the host, 4.00 MiB back" in line
+    assert "; 1 step of optimizers seen since; " in line
+    assert line.endswith(" back; refused: no room left")

@@ -1,0 +1,346 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What autograd keeps and does not fit, copied to pinned host memory and back ahead of its use.
+
+Copies go beside the kernels, both ways at once. What was kept first is needed last, and leaves. Its
+device memory is let go once the program's stream waits for the copy: torch uses it again in the
+order of that stream, so that the host waits for nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from rmm_uvm.torch.copies import Copy, Kept, Key, State, key_of, whole
+from rmm_uvm.torch.demand import MARGIN_FRACTION, ActivationDemand
+from rmm_uvm.torch.extents import SMALL_BYTES, Extent
+from rmm_uvm.torch.saved_tensors import changed
+from rmm_uvm.torch.side_streams import SideStreams
+
+__all__ = ["CopiedActivations"]
+
+_LEAVING_FRACTION = 1 / 8  # of the budget, on the device still although copied
+_MOST_LOOKED_AT = 64  # copies, at one use
+_SEVERAL_STREAMS, _NO_HOST_MEMORY = "several_streams", "no_pinned_host_memory"
+
+
+class CopiedActivations:
+    """Hooks for what autograd keeps, see `keep` and `need`. Thread-safe.
+
+    Parameters
+    ----------
+    streams : SideStreams
+        Of the device.
+    device : torch.device
+        Whose tensors are copied.
+    budget_bytes : int
+        What fits on it.
+    live_bytes : callable
+        Returns the bytes of all tensors on it.
+    small_bytes : int
+        Storages of no more than that are not copied.
+    """
+
+    def __init__(
+        self,
+        streams: SideStreams,
+        device: torch.device,
+        budget_bytes: int,
+        live_bytes: Callable[[], int],
+        small_bytes: int = SMALL_BYTES,
+    ) -> None:
+        self._streams, self._device = streams, device
+        self._live_bytes, self._small_bytes = live_bytes, small_bytes
+        self._most_leaving_bytes = int(budget_bytes * _LEAVING_FRACTION)
+        self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
+        self._demand = ActivationDemand(budget_bytes)
+        self._lock = threading.RLock()  # a collection within may end copies
+        self._position = 0
+        self._positions: list[int] = []  # of copies, ascending
+        self._copies: dict[int, weakref.ref[Copy]] = {}  # by position
+        self._leaving: dict[int, weakref.ref[Copy]] = {}  # likewise, the first one first
+        self._ahead: set[int] = set()  # positions of what was brought back before its use
+        self._by_key: weakref.WeakValueDictionary[Key, Copy] = weakref.WeakValueDictionary()
+        self._bytes = dict.fromkeys(State, 0)
+        self._staying: set[int] = set()  # addresses of parameters and buffers
+        self._ended = self._several = self._host_is_full = False
+        self._counts = {"copied_bytes": 0, "returned_bytes": 0, "returned_ahead_bytes": 0}
+        self._fallbacks = {_SEVERAL_STREAMS: 0, _NO_HOST_MEMORY: 0}
+
+    def stay(self, extents: Iterable[Extent]) -> None:
+        """Take note of memory that stays for longer than a step: a copy would free nothing."""
+        self._staying.update(address for address, _, _ in extents)
+
+    def several_streams(self) -> None:
+        """Copy nothing any more: memory that is let go may be in use in another stream."""
+        self._several = True
+
+    def end(self) -> None:
+        """Copy nothing any more. What was kept can be had all the same."""
+        with self._lock:
+            self._ended = True
+            self._live_bytes = int  # graphs that are still there lead to us, and no further
+            self._let_go(0)
+
+    def statistics(self) -> dict[str, Any]:
+        """Return bytes until now, and what could not be copied.
+
+        Returns
+        -------
+        dict
+            ``copied_bytes`` to the host, ``returned_bytes`` of them, ``returned_ahead_bytes`` of
+            those before their use; ``needed_bytes``, which do not fit (None: not known yet);
+            ``fallbacks`` (dict), how many tensors stayed by reason.
+        """
+        with self._lock:
+            return {
+                **self._counts,
+                "needed_bytes": self._demand.needed_bytes,
+                "fallbacks": dict(self._fallbacks),
+            }
+
+    def keep(self, tensor: torch.Tensor, kept: torch.Tensor, version: int) -> Kept:
+        """Return what stands for a tensor in autograd's graph.
+
+        Parameters
+        ----------
+        tensor : torch.Tensor
+            What autograd is about to keep.
+        kept : torch.Tensor
+            The same without its graph.
+        version : int
+            Of both.
+        """
+        with self._lock:
+            found = Kept(kept, version, self._position)
+            # What is kept within a backward pass is needed soon.
+            if not self._can_leave(tensor) or torch._C._current_graph_task_id() != -1:
+                return found
+            if self._demand.on_keep(self._demand_bytes()):
+                self._host_is_full = False  # a round begins: as before?
+            copy = self._by_key.get(key_of(tensor))
+            if copy is None:
+                copy = self._copy(tensor, kept)
+                self._position += kept.untyped_storage().nbytes()
+            if copy is not None:
+                found.leave(copy)
+            return found
+
+    def need(self, kept: Kept) -> torch.Tensor:
+        """Return the tensor that `keep` was given, and begin to bring back those before it.
+
+        Raises
+        ------
+        RuntimeError
+            Torch's, if it was changed since.
+        """
+        with self._lock:
+            if kept.copy is not None:
+                self._demand.on_need(self._demand_bytes())
+                tensor = self._returned(kept, kept.copy)
+            else:
+                assert kept.tensor is not None
+                tensor = kept.tensor
+                if tensor._version != kept.version:
+                    raise changed(tensor, kept.version)
+                if tensor.nbytes > self._small_bytes:
+                    self._demand.on_need(self._demand_bytes())
+            self._look_ahead(kept.position)
+            return tensor
+
+    def _can_leave(self, tensor: torch.Tensor) -> bool:
+        if (
+            type(tensor) is not torch.Tensor  # a parameter, or something of the program's own
+            or tensor.device != self._device
+            or tensor.layout is not torch.strided
+            or tensor.is_quantized
+            or tensor.is_conj()
+            or tensor.is_neg()
+            or _is_parameter(tensor)
+        ):
+            return False
+        try:
+            storage = tensor.untyped_storage()
+            nbytes, address = storage.nbytes(), storage.data_ptr()
+        except (RuntimeError, NotImplementedError):
+            return False  # as in `extents_of`
+        return (
+            nbytes > self._small_bytes
+            and 2 * tensor.nbytes >= nbytes
+            and address not in self._staying
+        )
+
+    def _demand_bytes(self) -> int:
+        """Return what would live on the device if nothing were away."""
+        return self._live_bytes() + self._bytes[State.AWAY]
+
+    def _copy(self, tensor: torch.Tensor, kept: torch.Tensor) -> Copy | None:
+        """Begin to copy a tensor, if it is to leave and can."""
+        needed_bytes = self._demand.needed_bytes
+        gone_bytes = self._bytes[State.AWAY] + self._bytes[State.LEAVING]
+        if self._ended or (needed_bytes is not None and gone_bytes >= needed_bytes):
+            return None
+        streams = self._streams
+        stream = streams.current()
+        if self._several or not streams.is_usual(stream):
+            self._fallbacks[_SEVERAL_STREAMS] += 1
+            return None
+        storage = kept.untyped_storage()
+        host = None if self._host_is_full else self._host_buffer(storage.nbytes())
+        if host is None:
+            self._fallbacks[_NO_HOST_MEMORY] += 1
+            return None
+        self._let_go(self._most_leaving_bytes - storage.nbytes())
+        streams.wait(streams.out, streams.record(stream))
+        streams.copy(streams.out, host, whole(storage))
+        copied = streams.record(streams.out)
+        copy = Copy(tensor, kept, self._position, host, (stream, copied), self._forget)
+        self._bytes[State.LEAVING] += copy.nbytes
+        self._counts["copied_bytes"] += copy.nbytes
+        self._positions.append(copy.position)
+        self._copies[copy.position] = self._leaving[copy.position] = weakref.ref(copy)
+        self._by_key[key_of(tensor)] = copy
+        return copy
+
+    def _host_buffer(self, nbytes: int) -> torch.Tensor | None:
+        try:
+            return self._streams.host_buffer(nbytes)
+        except RuntimeError:
+            self._host_is_full = True  # asking takes long
+            return None
+
+    def _let_go(self, most_bytes: int) -> None:
+        """Let go of device memory, that of the first copies first: to a bound, and what is done."""
+        if self._several:
+            return  # uses by other streams may come to an end only with what is kept
+        for position in list(self._leaving):
+            reference = self._leaving.get(position)
+            copy = None if reference is None else reference()
+            if copy is None:
+                continue  # it is about to be forgotten
+            if self._bytes[State.LEAVING] <= max(most_bytes, 0) and not self._streams.passed(
+                copy.copied
+            ):
+                return
+            self._streams.wait(copy.stream, copy.copied)
+            assert copy.device is not None
+            # The copy was under way until now; what is changed from here on comes after it.
+            if copy.device._version != copy.version:
+                copy.error = changed(copy.device, copy.version)
+            copy.device = None
+            del self._leaving[position]
+            self._set(copy, State.AWAY)
+
+    def _set(self, copy: Copy, state: State) -> None:
+        self._bytes[copy.state] -= copy.nbytes
+        self._ahead.discard(copy.position)
+        copy.state = state
+        self._bytes[state] += copy.nbytes
+        if state is State.AHEAD:
+            self._ahead.add(copy.position)
+
+    def _returned(self, kept: Kept, copy: Copy) -> torch.Tensor:
+        if copy.device is not None:
+            if copy.device._version != copy.version:
+                raise changed(copy.device, copy.version)
+            return kept.view_of(copy.device.untyped_storage())
+        if copy.error is not None:
+            raise RuntimeError(*copy.error.args)
+        stream = self._streams.current()
+        if copy.back is not None and copy.back_stream != stream:
+            self._give_up(copy)  # its memory is used again in the order of that stream
+        if copy.back is None:
+            self._bring(copy, stream)
+        elif copy.state is State.AHEAD:
+            self._counts["returned_ahead_bytes"] += copy.nbytes
+        if copy.state is State.AHEAD:
+            self._streams.wait(stream, copy.came)
+            self._set(copy, State.THERE)
+        assert copy.back is not None
+        tensor = kept.view_of(copy.back.untyped_storage())
+        copy.handed_out.add(id(kept))
+        if len(copy.handed_out) >= copy.kept_total:
+            # A graph that is retained keeps nothing on the device for the next time.
+            copy.back = None
+            copy.handed_out.clear()
+            self._set(copy, State.USED)
+        return tensor
+
+    def _bring(self, copy: Copy, stream: Any) -> None:
+        """Begin to bring a copy back, in memory of a stream."""
+        streams = self._streams
+        assert copy.host is not None
+        back = torch.empty(copy.nbytes, dtype=torch.uint8, device=self._device)
+        streams.wait(streams.back, copy.copied)
+        streams.wait(streams.back, streams.record(stream))
+        try:
+            streams.copy(streams.back, back, copy.host)
+            copy.came = streams.record(streams.back)
+            copy.back_stream, copy.back = stream, back
+        except BaseException:  # an interrupt: what is written to is not to be used again before
+            streams.wait(stream, streams.record(streams.back))
+            raise
+        self._set(copy, State.AHEAD)
+        self._counts["returned_bytes"] += copy.nbytes
+
+    def _give_up(self, copy: Copy) -> None:
+        """Let go of what was brought back; it can be brought again."""
+        if copy.state is State.AHEAD:
+            self._streams.wait(copy.back_stream, copy.came)
+        copy.back = None
+        copy.handed_out.clear()
+        self._set(copy, State.AWAY)
+
+    def _give_up_passed(self, position: int) -> None:
+        """Let go of what was brought for uses that are well past without it."""
+        for each in list(self._ahead):
+            reference = self._copies.get(each)
+            copy = None if reference is None else reference()
+            if copy is not None and each > position + self._most_ahead_bytes:
+                self._give_up(copy)
+
+    def _look_ahead(self, position: int) -> None:
+        """Begin to bring back what was kept shortly before a position: it is needed next."""
+        place = bisect_left(self._positions, position)
+        for each in reversed(self._positions[max(place - _MOST_LOOKED_AT, 0) : place]):
+            reference = self._copies.get(each)
+            copy = None if reference is None else reference()
+            if copy is None or copy.state is not State.AWAY or copy.error is not None:
+                continue
+            if position - (each + copy.nbytes) > self._most_ahead_bytes:
+                return
+            ahead_bytes = self._bytes[State.AHEAD]
+            if ahead_bytes and ahead_bytes + copy.nbytes > self._most_ahead_bytes:
+                self._give_up_passed(position)
+                return
+            try:
+                self._bring(copy, self._streams.current())
+            except torch.OutOfMemoryError:
+                return  # at its use there may be more
+
+    def _forget(self, copy: Copy) -> None:
+        """Let go of the memory of a copy that nothing leads to."""
+        with self._lock:
+            if copy.device is not None:
+                self._streams.wait(copy.stream, copy.copied)
+            if copy.state is State.AHEAD:
+                self._streams.wait(copy.back_stream, copy.came)
+            copy.device = copy.back = None
+            self._bytes[copy.state] -= copy.nbytes
+            self._ahead.discard(copy.position)
+            self._leaving.pop(copy.position, None)
+            if self._copies.pop(copy.position, None) is not None:
+                del self._positions[bisect_left(self._positions, copy.position)]
+
+
+def _is_parameter(tensor: torch.Tensor) -> bool:
+    """Whether it is one, or a view of one."""
+    base = tensor._base if tensor._is_view() else None
+    leaf = tensor if base is None else base
+    return bool(leaf.is_leaf and leaf.requires_grad)

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What stands for a tensor that autograd keeps: the tensor, or a copy of its storage on the host.
+
+Covers what they consist of. When they are made and move is `copied_activations`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+__all__ = ["Copy", "Kept", "State", "key_of", "whole"]
+
+Key = tuple[int, int, int]
+
+
+class State(enum.Enum):
+    """Where the contents of a copy are."""
+
+    LEAVING = "on the device still; the copy may be under way"
+    AWAY = "on the host"
+    AHEAD = "brought back, nobody waited for it yet"
+    THERE = "brought back, and in use"
+    USED = "on the host, all that was kept of it was handed out"
+
+
+class Copy:
+    """A storage that autograd keeps, on the host. Lives as long as what leads to it.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        What was kept.
+    kept : torch.Tensor
+        The same without its graph.
+    position : int
+        Bytes that autograd kept before it.
+    host : torch.Tensor
+        Where the bytes go.
+    copying : tuple
+        The stream that used the tensor, and the event after the copy.
+    forget : callable
+        Is called with it when nothing leads to it any more.
+    """
+
+    def __init__(
+        self,
+        tensor: torch.Tensor,
+        kept: torch.Tensor,
+        position: int,
+        host: torch.Tensor,
+        copying: tuple[Any, Any],
+        forget: Callable[[Copy], None],
+    ) -> None:
+        storage = kept.untyped_storage()
+        self.nbytes = storage.nbytes()
+        self.position = position
+        self.state = State.LEAVING
+        self.device: torch.Tensor | None = kept
+        self.version = tensor._version
+        self.error: RuntimeError | None = None  # it was changed while its copy was under way
+        self.stream, self.copied = copying
+        self.host: torch.Tensor | None = host
+        self.back: torch.Tensor | None = None  # its bytes
+        self.back_stream: Any = None
+        self.came: Any = None  # the event
+        self.kept_total = 0  # of `Kept` that lead here
+        self.handed_out: set[int] = set()  # of those, since it was brought back
+        self._forget = forget
+        # Their addresses are nobody else's while these are there: see `key_of`.
+        self._weak = (StorageWeakRef(storage), torch._C._WeakTensorRef(_family(tensor)))
+
+    def __del__(self) -> None:
+        self._forget(self)
+        self.host = None
+
+
+class Kept:
+    """What the hooks hand to autograd for one tensor: the tensor, or its copy and its shape.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+        Without its graph.
+    version : int
+        When it was kept.
+    position : int
+        Bytes that autograd kept before it.
+    """
+
+    __slots__ = ("_layout", "copy", "position", "tensor", "version")
+
+    def __init__(self, tensor: torch.Tensor, version: int, position: int) -> None:
+        self.tensor: torch.Tensor | None = tensor
+        self.version = version
+        self.position = position
+        self.copy: Copy | None = None
+        self._layout: tuple[Any, ...] = ()
+
+    def leave(self, copy: Copy) -> None:
+        """Lead to a copy, and no more to the tensor."""
+        assert self.tensor is not None
+        tensor = self.tensor
+        self._layout = tensor.dtype, tensor.storage_offset(), tensor.shape, tensor.stride()
+        self.copy, self.tensor = copy, None
+        copy.kept_total += 1
+
+    def view_of(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        """Return the tensor over a storage with the same bytes."""
+        dtype, *layout = self._layout
+        return torch.empty(0, dtype=dtype, device=storage.device).set_(storage, *layout)
+
+
+def key_of(tensor: torch.Tensor) -> Key:
+    """Return what two tensors share that have the same bytes, for as long as both are there.
+
+    Torch counts the changes of a tensor and its views together. What shares memory beside them
+    (``.detach()``, ``.data``) may be changed without that count: it is not the same.
+    """
+    return tensor.untyped_storage()._cdata, _family(tensor)._cdata, tensor._version
+
+
+def whole(storage: torch.UntypedStorage) -> torch.Tensor:
+    """Return the bytes of a storage."""
+    nbytes = storage.nbytes()
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (nbytes,))
+
+
+def _family(tensor: torch.Tensor) -> torch.Tensor:
+    base = tensor._base if tensor._is_view() else None
+    return tensor if base is None else base

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How much of what autograd keeps does not fit, learnt from the rounds before.
+
+A round is a forward pass and its backward pass; a step of an optimiser may have several.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+__all__ = ["MARGIN_FRACTION", "ActivationDemand"]
+
+MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
+_ROUNDS = 8  # that count: they may differ
+
+
+class ActivationDemand:
+    """What a round needs past a budget.
+
+    Parameters
+    ----------
+    budget_bytes : int
+        What fits.
+
+    Examples
+    --------
+    >>> demand = ActivationDemand(1600)
+    >>> demand.needed_bytes is None  # unknown: everything
+    True
+    >>> for _ in range(2):
+    ...     demand.on_keep(1000)
+    ...     demand.on_keep(2000)
+    ...     demand.on_need(2100)
+    >>> demand.needed_bytes
+    600
+    """
+
+    def __init__(self, budget_bytes: int) -> None:
+        self._budget_bytes = budget_bytes
+        self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
+        self._most_bytes = 0
+        self._backward = False
+        self.needed_bytes: int | None = None
+
+    def on_keep(self, demand_bytes: int) -> bool:
+        """Take note that a forward pass keeps something; return whether a round begins by it.
+
+        Parameters
+        ----------
+        demand_bytes : int
+            What would live on the device now if nothing were away.
+        """
+        begins = self._backward
+        if begins:
+            self._rounds.append(self._most_bytes)
+            self._most_bytes, self._backward = 0, False
+            excess_bytes = max(self._rounds) - self._budget_bytes
+            margin_bytes = int(self._budget_bytes * MARGIN_FRACTION)
+            self.needed_bytes = excess_bytes + margin_bytes if excess_bytes > 0 else 0
+        self._most_bytes = max(self._most_bytes, demand_bytes)
+        return begins
+
+    def on_need(self, demand_bytes: int) -> None:
+        """Take note that a backward pass needs something; as `on_keep`."""
+        self._backward = True
+        self._most_bytes = max(self._most_bytes, demand_bytes)

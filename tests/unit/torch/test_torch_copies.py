@@ -1,0 +1,370 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What autograd keeps, copied away and back: gradients are those without, and waits are there."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from rmm_uvm.torch.copies import State
+
+from ...support.announced_uses import announcing, batch, counting_hooks, small_model, top_hooks
+from ...support.late_streams import LateStreams, copying
+
+BUDGETS = [256, 1024, 8192, 1 << 20]  # all leaves at once; nothing before the backward pass
+
+
+class Attention(nn.Module):
+    """A block of a transformer with views, slices, a tied matrix and dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.all = nn.Linear(8, 24)
+        self.tied = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.all(self.norm(x)).view(5, 3, 8).transpose(0, 1).unbind(0)
+        weights = torch.softmax(q @ k.t() / 8**0.5, dim=-1)
+        x = x + torch.dropout(weights @ v, 0.25, train=True)
+        x = x + nn.functional.gelu(self.tied(x))
+        return torch.tanh(x @ self.tied.weight.t() + x[:, ::2].repeat(1, 2) * x[:, 1:2])
+
+
+def transformer() -> nn.Module:
+    torch.manual_seed(5)
+    return nn.Sequential(*(Attention() for _ in range(3)))
+
+
+def gradients(model: nn.Module, steps: int = 3) -> list[torch.Tensor]:
+    """Return what the last of some steps left."""
+    torch.manual_seed(6)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(batch()).square().mean().backward()
+        optimizer.step()
+    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+
+
+def same(found: list[torch.Tensor], expected: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("make", [small_model, transformer])
+@pytest.mark.parametrize("budget_bytes", BUDGETS)
+def test_gradients_are_the_same_to_the_bit(make: object, budget_bytes: int) -> None:
+    assert callable(make)
+    expected = gradients(make())
+    with copying(budget_bytes) as there:
+        assert same(gradients(make()), expected)
+        counts = there.counts()
+        assert counts["copied_bytes"] > 1000
+        assert budget_bytes > 1024 or counts["returned_bytes"] > 0
+        assert budget_bytes < 1 << 20 or counts["returned_bytes"] == 0
+
+
+@pytest.mark.parametrize("name", ["program", "out", "back"])
+def test_stream_that_forgets_to_wait_is_found(name: str) -> None:
+    expected = gradients(transformer())
+    streams = LateStreams(forgetful=(name,))
+    with copying(256, streams=streams, mistakes=True):
+        assert not same(gradients(transformer()), expected) or name != "program"
+
+
+def test_storage_that_is_kept_several_times_is_copied_once() -> None:
+    class Three(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x * 2
+            return x.square() + x.view(-1).sin().view(5, 8) + x.view(8, 5).cos().view(5, 8)
+
+    x = batch().requires_grad_()
+    with copying(256) as there:
+        out = Three()(x).sum()
+        there.copies.end()
+        out.backward()
+        assert there.counts()["copied_bytes"] == x.nbytes
+        assert there.counts()["returned_bytes"] == x.nbytes
+
+
+def test_what_autograd_keeps_of_parameters_and_inputs_is_not_copied() -> None:
+    layer = nn.Linear(8, 8)
+    with copying() as there:
+        layer(batch().requires_grad_()).sum().backward()
+        assert there.counts()["copied_bytes"] == 0
+
+
+def test_small_storages_and_parts_of_large_ones_are_not_copied() -> None:
+    class Part(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * 2)[:2].square()
+
+    with copying(small_bytes=batch().nbytes) as there:
+        gradients(small_model(), 1)
+        few_bytes = there.counts()["copied_bytes"]
+    with copying() as there:
+        Part()(batch().requires_grad_()).sum().backward()
+        assert there.counts()["copied_bytes"] == 0
+        gradients(small_model(), 1)
+        assert there.counts()["copied_bytes"] > few_bytes
+
+
+@pytest.mark.parametrize("budget_bytes", BUDGETS)
+def test_retained_graph_gives_the_same_again(budget_bytes: int) -> None:
+    model = transformer()
+    with copying(budget_bytes) as there:
+        torch.manual_seed(6)
+        loss = model(batch()).square().mean()
+        first = torch.autograd.grad(loss, [*model.parameters()], retain_graph=True)
+        returned_bytes = there.counts()["returned_bytes"]
+        second = torch.autograd.grad(loss, [*model.parameters()], retain_graph=True)
+        third = torch.autograd.grad(loss, [*model.parameters()])
+        assert same([*second, *third], [*first, *first])
+        assert there.counts()["returned_bytes"] >= 2.9 * returned_bytes
+
+
+@pytest.mark.parametrize("budget_bytes", BUDGETS)
+def test_double_backward_gives_the_same(budget_bytes: int) -> None:
+    def penalty() -> torch.Tensor:
+        model = small_model()
+        x = batch().requires_grad_()
+        (slope,) = torch.autograd.grad(model(x).square().sum(), x, create_graph=True)
+        slope.square().sum().backward()
+        gradient = model[0].weight.grad
+        assert gradient is not None
+        return gradient
+
+    expected = penalty()
+    with copying(budget_bytes):
+        assert torch.equal(penalty(), expected)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointing_gives_the_same(reentrant: bool) -> None:
+    class Checkpointed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = transformer()
+            self.last = small_model()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x * torch.ones((), requires_grad=True)
+            for block in self.blocks:
+                x = checkpoint(block, x, use_reentrant=reentrant)
+            return self.last(x)
+
+    expected = gradients(Checkpointed())
+    with copying(256) as there:
+        assert same(gradients(Checkpointed()), expected)
+        assert there.counts()["returned_bytes"] > 0
+        assert top_hooks() is None
+
+
+class ChangesInPlace(nn.Module):
+    def __init__(self, between: int) -> None:
+        super().__init__()
+        self.between = between
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        kept = x * 2
+        out = kept.square()
+        for _ in range(self.between):
+            out = out.sin()
+        kept.add_(1)
+        return out.sin().sin().sin()
+
+
+def test_change_while_its_copy_is_under_way_is_torchs_error() -> None:
+    def error() -> str:
+        with pytest.raises(RuntimeError) as caught:
+            ChangesInPlace(0)(batch().requires_grad_()).sum().backward()
+        return str(caught.value)
+
+    expected = error().partition(", which is")[0]
+    for budget_bytes in (256, 1 << 20):  # let go before the backward pass, and in it
+        with copying(budget_bytes):
+            found = error()
+            assert found.partition(" [")[0] == expected.partition(" [")[0]
+            assert "is at version 1; expected version 0" in found
+
+
+def test_change_after_its_copy_was_made_changes_nothing() -> None:
+    x = batch().requires_grad_()
+    with copying(256):
+        ChangesInPlace(8)(x).sum().backward()
+    gradient = x.grad
+    x.grad = None
+    out = (x * 2).square()
+    for _ in range(11):
+        out = out.sin()
+    out.sum().backward()
+    assert torch.equal(gradient, x.grad)
+
+
+def test_memory_that_is_shared_beside_torchs_count_of_changes_is_copied_twice() -> None:
+    class Shares(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            kept = x * 2
+            out = kept.square()
+            kept.data.add_(1)  # torch does not see it
+            other = kept.data.requires_grad_()
+            return out + other.mul(1).square()
+
+    with copying() as there:
+        Shares()(batch().requires_grad_())
+        assert there.counts()["copied_bytes"] == 2 * batch().nbytes
+
+
+def test_graph_that_is_dropped_leaves_nothing() -> None:
+    with copying(1024) as there:
+        model = transformer()
+        out = model(batch())
+        assert there.copies._bytes[State.AWAY] > 0
+        del out
+        gc.collect()
+        assert not any(there.copies._bytes.values())
+        assert not there.copies._positions
+        assert not there.copies._by_key
+
+
+def test_graph_that_is_dropped_half_way_leaves_nothing_and_the_next_is_right() -> None:
+    class Fails(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x * 1
+            x.register_hook(self._raise)
+            return x
+
+        def _raise(self, _gradient: torch.Tensor) -> None:
+            raise ValueError("on purpose")
+
+    expected = gradients(transformer())
+    with copying(1024) as there:
+        model = nn.Sequential(transformer(), Fails(), transformer())
+        with pytest.raises(ValueError, match="on purpose"):
+            model(batch()).sum().backward()
+        gc.collect()
+        assert not any(there.copies._bytes.values())
+        assert same(gradients(transformer()), expected)
+
+
+@pytest.mark.parametrize("budget_bytes", BUDGETS)
+def test_several_graphs_at_once_give_the_same_in_any_order(budget_bytes: int) -> None:
+    def found(order: tuple[int, ...]) -> list[torch.Tensor]:
+        torch.manual_seed(7)
+        models = [transformer() for _ in order]
+        losses = [model(batch()).square().mean() for model in models]
+        for number in order:
+            losses[number].backward()
+        return [p.grad for model in models for p in model.parameters() if p.grad is not None]
+
+    expected = found((0, 1, 2))
+    with copying(budget_bytes):
+        for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+            assert same(found(order), expected)
+
+
+def test_only_what_does_not_fit_is_copied_the_first_first() -> None:
+    budget_bytes = 16000
+    live_bytes = budget_bytes  # all of it counts, less what is away: as if nothing left
+    with copying(budget_bytes, lambda: live_bytes) as there:
+        model = transformer()
+        gradients(model, 1)
+        assert there.copies.statistics()["needed_bytes"] is None
+        everything_bytes = there.counts()["copied_bytes"]
+        live_bytes = budget_bytes + 200 - everything_bytes
+        gradients(model, 8)  # the rounds before are forgotten
+        before = there.counts()["copied_bytes"]
+        gradients(model, 1)
+        copied_bytes = there.counts()["copied_bytes"] - before
+        needed_bytes = there.copies.statistics()["needed_bytes"]
+        assert copied_bytes < everything_bytes
+        assert copied_bytes >= min(needed_bytes, everything_bytes)
+
+
+def test_nothing_is_copied_once_it_is_known_that_all_fits() -> None:
+    with copying(1 << 20, lambda: 1000) as there:
+        model = transformer()
+        gradients(model, 1)
+        before = there.counts()["copied_bytes"]
+        gradients(model, 3)
+        assert there.counts()["copied_bytes"] == before > 0
+        assert there.copies.statistics()["needed_bytes"] == 0
+
+
+def test_what_is_needed_next_comes_ahead() -> None:
+    with copying(16 * 1024) as there:
+        gradients(nn.Sequential(*(transformer() for _ in range(12))), 1)
+        counts = there.counts()
+        assert counts["returned_ahead_bytes"] > counts["returned_bytes"] / 2
+
+
+def test_without_pinned_memory_the_rest_stays_and_is_counted() -> None:
+    expected = gradients(transformer())
+    with copying(256, streams=LateStreams(host_bytes=1000)) as there:
+        assert same(gradients(transformer()), expected)
+        assert 0 < there.counts()["copied_bytes"] <= 1000
+        assert there.copies.statistics()["fallbacks"]["no_pinned_host_memory"] > 0
+
+
+def test_with_several_streams_nothing_is_copied_any_more_and_nothing_let_go() -> None:
+    expected = gradients(transformer())
+    with copying(256) as there:
+        model = transformer()
+        torch.manual_seed(6)
+        loss = model(batch()).square().mean()
+        there.copies.several_streams()
+        before = there.counts()["copied_bytes"]
+        loss.backward()
+        assert same(gradients(transformer()), expected)
+        assert there.counts()["copied_bytes"] == before > 0
+        assert there.copies.statistics()["fallbacks"]["several_streams"] > 0
+    with copying(256, streams=LateStreams(usual=False)) as there:
+        gradients(transformer())
+        assert there.counts()["copied_bytes"] == 0
+
+
+@pytest.mark.parametrize("budget_bytes", BUDGETS)
+def test_graph_outlives_the_end(budget_bytes: int) -> None:
+    def loss_of(model: nn.Module) -> torch.Tensor:
+        torch.manual_seed(6)
+        return model(batch()).square().mean()
+
+    model = transformer()
+    expected = torch.autograd.grad(loss_of(model), [*model.parameters()])
+    with copying(budget_bytes) as there:
+        loss = loss_of(model)
+    assert there.copies._bytes[State.LEAVING] == 0
+    assert same([*torch.autograd.grad(loss, [*model.parameters()])], [*expected])
+    gone = weakref.ref(there.copies)
+    del there, loss
+    gc.collect()
+    assert gone() is None
+
+
+def test_hooks_of_the_program_go_first() -> None:
+    with copying() as there:
+        model = small_model()
+        with counting_hooks() as counts:
+            model(batch()).sum().backward()
+        assert counts["kept"] == counts["needed"] > 0
+        assert there.counts()["copied_bytes"] == 0
+
+
+def test_by_default_nothing_of_it_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_args: object) -> None:
+        raise AssertionError("a step came here")
+
+    for name in ("keep", "need", "stay"):
+        monkeypatch.setattr(f"rmm_uvm.torch.copied_activations.CopiedActivations.{name}", fails)
+    with announcing() as announced:
+        gradients(small_model())
+        assert announced.uses is not None
+        assert announced.uses._saved._keep == announced.uses._keep
+    with pytest.raises(AssertionError, match="a step came here"), copying():
+        gradients(small_model())

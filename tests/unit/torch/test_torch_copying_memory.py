@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""``activations="copy"``: what is asked for reaches the copies, and our streams count for none."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+import torch
+
+import rmm_uvm.torch
+from rmm_uvm.errors import ConfigurationError, MonitorWarning
+from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.streams import OwnStream, uncounted
+
+from ...support.announced_uses import batch
+from ...support.fake_torch_cuda import FakeTorchCuda
+from ...support.late_streams import LateStreams
+from .test_torch_memory import make_pool
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> LateStreams:
+    """Have copies made by streams of the CPU, of tensors there."""
+    streams = LateStreams()
+    monkeypatch.setattr("rmm_uvm.torch.memory.side_streams", lambda _device: streams)
+    monkeypatch.setattr(
+        "rmm_uvm.torch.memory.CopiedActivations",
+        lambda streams, _, budget_bytes, live_bytes: CopiedActivations(
+            streams, torch.device("cpu"), budget_bytes, live_bytes
+        ),
+    )
+    return streams
+
+
+def pass_budget(cuda: FakeTorchCuda) -> list[int]:
+    return [cuda.allocate(30 * MIB) for _ in range(3)]
+
+
+def train() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(8, 1 << 17), torch.nn.GELU(), torch.nn.Tanh())
+    model(batch()).sum().backward()
+
+
+def activations_of(memory: rmm_uvm.torch.TorchMemory) -> dict[str, Any]:
+    found: dict[str, Any] = memory.statistics()["activations"]
+    return found
+
+
+def test_copies_are_made_past_the_budget_and_only_then(
+    cuda: FakeTorchCuda, late: LateStreams
+) -> None:
+    with rmm_uvm.torch.managed(mr=make_pool(64), activations="copy") as memory:
+        train()
+        assert memory.statistics()["activations"] is None
+        kept = pass_budget(cuda)
+        assert memory.acting
+        train()
+        assert activations_of(memory)["copied_bytes"] > 2 * MIB
+        assert activations_of(memory)["needed_bytes"] is None
+        cuda.free(kept[0])
+        train()
+        assert activations_of(memory)["needed_bytes"] == 90 * MIB - 64 * MIB + 4 * MIB
+    late.finish()
+    assert not late.mistakes
+
+
+def test_by_default_nothing_is_copied(cuda: FakeTorchCuda, late: LateStreams) -> None:
+    with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+        pass_budget(cuda)
+        train()
+        assert memory.acting
+        assert memory.statistics()["activations"] is None
+    assert late.moment == 0
+
+
+def test_second_stream_ends_copying_and_waits_for_ours_do_not(
+    cuda: FakeTorchCuda, late: LateStreams
+) -> None:
+    from torch.cuda import _gpu_trace
+
+    with rmm_uvm.torch.managed(mr=make_pool(64), activations="copy") as memory:
+        kept = pass_budget(cuda)
+        with uncounted():
+            _gpu_trace.EventWaitCallbacks.fire_callbacks(1, 77)
+        train()
+        copied_bytes = activations_of(memory)["copied_bytes"]
+        assert copied_bytes > 0
+        cuda.free(kept[0])
+        assert memory.statistics()["segments"]["unfenced"] == 0
+        _gpu_trace.EventWaitCallbacks.fire_callbacks(1, 77)
+        train()
+        assert activations_of(memory)["copied_bytes"] == copied_bytes
+        assert activations_of(memory)["fallbacks"]["several_streams"] > 0
+        cuda.free(kept[1])
+        assert memory.statistics()["segments"]["unfenced"] == 1
+
+
+def test_stream_of_ours_is_no_second_one(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stream:
+        cuda_stream = 77
+
+    class Own(Stream):
+        pass
+
+    monkeypatch.setattr(torch, "Stream", Stream)
+    monkeypatch.setattr("rmm_uvm.torch.streams.OwnStream", Own)
+    for kind, unfenced in ((Own, 0), (Stream, 1)):
+        there = kind()
+        with rmm_uvm.torch.managed(mr=make_pool(64)) as memory:
+            cuda.free(pass_budget(cuda)[0])
+            assert memory.statistics()["segments"]["unfenced"] == unfenced
+        del there
+        gc.collect()
+    assert issubclass(OwnStream, torch.cuda.ExternalStream)
+
+
+def test_without_streams_activations_migrate_and_that_is_warned_of(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_device: int) -> None:
+        raise RuntimeError("no stream today")
+
+    monkeypatch.setattr("rmm_uvm.torch.memory.side_streams", fails)
+    with rmm_uvm.torch.managed(mr=make_pool(64), activations="copy") as memory:
+        cuda.allocate(40 * MIB)
+        with pytest.warns(MonitorWarning, match=r"no stream today; activations migrate"):
+            cuda.allocate(60 * MIB)
+        assert memory.acting
+        assert memory.statistics()["activations"] is None
+
+
+def test_unknown_way_is_refused(cuda: FakeTorchCuda) -> None:
+    with pytest.raises(ConfigurationError, match="'migrate' or 'copy'"):
+        rmm_uvm.torch.install(mr=make_pool(), activations="move")  # type: ignore[arg-type]
+    assert not cuda.routed
