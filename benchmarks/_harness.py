@@ -173,11 +173,19 @@ def exit_status(verdicts: Mapping[str, Any]) -> int:
 
 
 def write_json(path: Path, benchmark: str, results: Mapping[str, Any]) -> None:
-    """Write a result file and print its verdicts."""
+    """Write a result file, a line for each row, and print its verdicts."""
     path.parent.mkdir(parents=True, exist_ok=True)
     report = {"benchmark": benchmark, "environment": environment(), **results}
-    path.write_text(json.dumps(report, indent=1) + "\n")
+    parts = (f" {json.dumps(name)}: {_lines(value)}" for name, value in report.items())
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     print(json.dumps(results.get("verdicts", results), indent=1))
+
+
+def _lines(value: Any) -> str:
+    """Return JSON with a line for each of the rows of a list, else for each value."""
+    if isinstance(value, Sequence) and value and all(isinstance(row, Mapping) for row in value):
+        return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+    return json.dumps(value, indent=1).replace("\n", "\n ")
 
 
 def _kernel_driver() -> str:

@@ -56,7 +56,11 @@ def _means(table: Table) -> str:
         for factor in table.factors
         if (there := table.speed_ups(factor))
     ]
-    title = "Fault-driven over the better of lazy and eager, geometric mean of models and types:"
+    *most, last = table.ours_there
+    title = (
+        f"Fault-driven over the {_best(table)} of {', '.join(most)} and {last}, geometric mean of "
+        "models and types:"
+    )
     return _table(title, "peak / budget | how many | mean | at least", lines)
 
 
@@ -64,9 +68,10 @@ def _times(table: Table) -> str:
     """Return milliseconds of a step in each way, and how many times as fast ours is."""
     factors = table.factors
     title = (
-        "Milliseconds a step, fault-driven / lazy / eager, and in brackets fault-driven over the "
-        "better one. Computing is a step with torch's own allocator, fits the shortest step on "
-        "managed memory that fits over the shortest of that:"
+        f"Milliseconds a step, {' / '.join(('fault-driven', *table.ours_there))}, and in brackets "
+        f"fault-driven over the {_best(table)} one. "
+        "Computing is a step with torch's own allocator, fits the shortest step on managed "
+        "memory that fits over the shortest of that:"
     )
     head = ["model", "type", "batch", "peak, GiB", "computing, ms", "fits"]
     lines = []
@@ -86,7 +91,7 @@ def _times(table: Table) -> str:
 
 
 def _cell(table: Table, case: Case, factor: float) -> str:
-    ways = ("fault-driven", "lazy", "eager")
+    ways = ("fault-driven", *table.ours_there)
     times = " / ".join(_milliseconds(table.row(case, factor, way)) for way in ways)
     return f"{times} ({_ratio(table.speed_up(case, factor), 1)})"
 
@@ -128,7 +133,7 @@ def _by_hand(table: Table) -> str:
                 f"| {row['peak_bytes'] / _GIB:.2f} | {ours_text} | {_ratio(share)} |"
             )
     title = (
-        "What a program does by hand, with torch's own allocator, and ours (lazy) with as much "
+        "What a program does by hand, with torch's own allocator, and ours with as much "
         "memory as that needed. Against `save_on_cpu` it has to be at most 1:"
     )
     head = "model | type | by hand | ms | peak, GiB | ours, ms | ours / by hand"
@@ -175,6 +180,10 @@ def _table(title: str, head: str, lines: Sequence[str], names: int = 0) -> str:
     columns = head.count("|") + 1
     rule = "|".join(["---"] * names + ["--:"] * (columns - names))
     return "\n".join([title, "", f"| {head} |", f"|{rule}|", *lines])
+
+
+def _best(table: Table) -> str:
+    return "better" if len(table.ours_there) == 2 else "best"
 
 
 def _milliseconds(row: Row | None) -> str:

@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import _torch_models
 import residency
@@ -34,6 +34,7 @@ _RESIDENCY = (
     *("evicted_bytes", "dropped_bytes", "fetched_bytes", "fetched_ahead_bytes", "faulted_bytes"),
     *("peak_overshoot_bytes", "failed_calls"),
 )
+_RESIDENCY_BESIDE_COPIES = ("evicted_bytes", "dropped_bytes", "failed_calls")
 _NOT_DETERMINISTIC = re.compile(r"^(\S+) does not have a deterministic implementation")
 
 
@@ -146,24 +147,33 @@ class Trainer:
             **self.more(program),
         }
 
-    def on_managed_memory(self, budget: Budget, steps: int) -> dict[str, Any]:
+    def on_managed_memory(
+        self, budget: Budget, steps: int, activations: Literal["migrate", "copy"] = "migrate"
+    ) -> dict[str, Any]:
         """Train on managed memory under a budget."""
-        with rmm_uvm.torch.managed(device_budget=budget) as memory:
+        with rmm_uvm.torch.managed(device_budget=budget, activations=activations) as memory:
             row = self.train(steps)
             row.update(memory.statistics())
         return row
 
 
 def to_keep(run: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of a run that go into the result file."""
+    """Return the figures of a run that go into the result file.
+
+    Of one with copies what they did, in the place of all that the budget did.
+    """
     kept = {name: run[name] for name in (*_FIGURES, *_MOVED)}
-    kept["each_seconds"] = [round(each, 5) for each in run["each_seconds"]]
     for name in ("seconds", "least_seconds"):
         kept[name] = round(run[name], 6)
     for name in _MOVED:
         kept[name] = int(run[name])
+    of_residency: tuple[str, ...] = _RESIDENCY
+    if run.get("activations"):
+        kept["activations"] = run["activations"]
+        of_residency = _RESIDENCY_BESIDE_COPIES
+    kept["each_seconds"] = [round(each, 5) for each in run["each_seconds"]]
     if run.get("residency"):
-        kept["residency"] = {name: run["residency"][name] for name in _RESIDENCY}
+        kept["residency"] = {name: run["residency"][name] for name in of_residency}
     return kept
 
 
