@@ -8,6 +8,7 @@ Covers what they consist of. When they are made and move is `copied_activations`
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -76,8 +77,8 @@ class Copy:
         self._weak = (StorageWeakRef(storage), torch._C._WeakTensorRef(_family(tensor)))
 
     def __del__(self) -> None:
-        self._forget(self)
-        self.host = None
+        if not sys.is_finalizing():  # nothing is used again then
+            self._forget(self)
 
 
 class Kept:
