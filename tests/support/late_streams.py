@@ -58,6 +58,7 @@ class LateStreams:
     usual: bool = True
     mistakes: list[str] = field(default_factory=list)
     moment: int = 0
+    waits: set[tuple[str, str]] = field(default_factory=set)  # who waited for whom
 
     def current(self) -> Stream:
         return self.program
@@ -74,6 +75,7 @@ class LateStreams:
     def wait(self, stream: Stream, event: Event) -> None:
         if stream.name in self.forgetful:
             return
+        self.waits.add((stream.name, event.stream.name))
         if event.stream.name == "program":
             stream.is_after = event.until
         elif stream.name == "program":

@@ -17,7 +17,7 @@ from rmm_uvm.torch.copies import State
 
 from ...support.announced_uses import batch, small_model
 from ...support.late_streams import LateStreams, copying
-from .test_torch_copies import gradients, same, transformer
+from .test_torch_copies import BUDGETS, gradients, same, transformer
 
 
 def test_gradients_are_accumulated_as_without() -> None:
@@ -32,6 +32,22 @@ def test_gradients_are_accumulated_as_without() -> None:
     with copying(512) as there:
         assert same(accumulated(), expected)
         assert there.copies.statistics()["needed_bytes"] is not None  # each is a round
+
+
+@pytest.mark.parametrize("budget_bytes", BUDGETS)
+def test_double_backward_gives_the_same(budget_bytes: int) -> None:
+    def penalty() -> torch.Tensor:
+        model = small_model()
+        x = batch().requires_grad_()
+        (slope,) = torch.autograd.grad(model(x).square().sum(), x, create_graph=True)
+        slope.square().sum().backward()
+        gradient = model[0].weight.grad
+        assert gradient is not None
+        return gradient
+
+    expected = penalty()
+    with copying(budget_bytes):
+        assert torch.equal(penalty(), expected)
 
 
 def test_several_threads_train_at_once() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from typing import Any
 
@@ -140,3 +141,40 @@ def test_unknown_way_is_refused(cuda: FakeTorchCuda) -> None:
     with pytest.raises(ConfigurationError, match="'migrate' or 'copy'"):
         rmm_uvm.torch.install(mr=make_pool(), activations="move")  # type: ignore[arg-type]
     assert not cuda.routed
+
+
+def test_streams_of_a_gpu_do_not_block_and_their_waits_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rmm.pylibrmm.stream import CudaStreamFlags
+
+    from rmm_uvm.torch import side_streams
+    from rmm_uvm.torch.streams import _waiting
+
+    made: list[Any] = []
+    counted: list[bool] = []
+
+    class Owned:
+        def __init__(self, flags: Any) -> None:
+            made.append(flags)
+
+        def __cuda_stream__(self) -> tuple[int, int]:
+            return 0, 76 + len(made)
+
+    class Own:
+        def __init__(self, handle: int, device: torch.device) -> None:
+            self.cuda_stream = handle
+
+        def wait_event(self, _event: object) -> None:
+            counted.append(not getattr(_waiting, "uncounted", False))
+
+    monkeypatch.setattr("rmm.pylibrmm.stream.Stream", Owned)
+    monkeypatch.setattr(side_streams, "OwnStream", Own)
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+    streams = side_streams.CudaSideStreams(0)
+    assert made == [CudaStreamFlags.NON_BLOCKING] * 2
+    assert not streams.is_usual(streams.out)
+    streams.wait(streams.out, object())
+    assert counted == [False]
+    streams.out.wait_event(object())
+    assert counted == [False, True]
