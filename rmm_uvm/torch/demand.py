@@ -29,8 +29,8 @@ class ActivationDemand:
     >>> demand.needed_bytes is None  # unknown: everything
     True
     >>> for _ in range(2):
-    ...     demand.on_keep(1000)
-    ...     demand.on_keep(2000)
+    ...     _ = demand.on_keep(1000)
+    ...     _ = demand.on_keep(2000)
     ...     demand.on_need(2100)
     >>> demand.needed_bytes
     600
