@@ -23,6 +23,7 @@ from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch import recorded, simulated
 from rmm_uvm.torch.shadow_device import ShadowDevice
 from rmm_uvm.torch.shadow_program import Free, Given, Kernel, Make
+from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
 from ..support.shadow_rounds import rounds_of
 
@@ -291,24 +292,28 @@ def test_recording_replayed_takes_what_the_program_itself_took() -> None:
 def test_what_is_fetched_ahead_hides_behind_kernels_that_are_long_enough(
     kernel_seconds: float,
 ) -> None:
-    def waited_seconds(*, ahead: bool) -> float:
+    machine = load_machine("h200-pcie5")
+
+    def round_of(*, ahead: bool) -> ShadowStatistics:
         program = rounds_of(kernel_seconds, tensors=12, rounds=8)
         budget = Budget(32 * MIB, ahead=ahead, ahead_bytes=8 * MIB)
-        card = ShadowDevice(44 * MIB, load_machine("h200-pcie5"), budget)
+        card = ShadowDevice(44 * MIB, machine, budget)
         go_on = program.replayer(card)
         go_on(0, program.marks[5])
         before = card.statistics()
         go_on(program.marks[5], program.marks[6])
-        took = card.statistics().since(before)
-        assert took.hit_rate == 1.0 if ahead else took.hit_rate < 1.0
-        return took.seconds - took.compute_seconds
+        return card.statistics().since(before)
 
-    waited, waited_ahead = waited_seconds(ahead=False), waited_seconds(ahead=True)
-    assert waited > 1e-3
-    if kernel_seconds:
-        assert waited_ahead < 1e-6
-    else:
-        assert waited_ahead > 0.9 * waited  # nothing to hide it behind
+    for ahead in (False, True):
+        took = round_of(ahead=ahead)
+        assert took.hit_rate == 1.0 if ahead else took.hit_rate < 1.0
+        waited_ns = (took.seconds - took.compute_seconds) * 1e9
+        assert took.to_host_bytes >= 16 * MIB
+        link_ns = took.to_host_bytes / machine.to_host_bytes_per_ns
+        if ahead and kernel_seconds:
+            assert waited_ns < 1e3
+        else:
+            assert waited_ns > link_ns  # nothing to hide it behind
 
 
 def test_recording_on_fake_tensors_is_that_of_real_ones() -> None:
