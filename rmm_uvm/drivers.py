@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _BLOCK_BYTES = 2 << 20
-_MOST_NEIGHBOURS = 7  # of the model, which has eight devices
+_MOST_NEIGHBORS = 7  # of the model, which has eight devices
 
 
 def cuda_driver(device: int = 0) -> CudaDriver:
@@ -73,7 +73,7 @@ def simulated_device(
     discard: bool = True,
     counters: bool = True,
     device: int = 0,
-    neighbours: int = 0,
+    neighbors: int = 0,
 ) -> SimulatedDevice:
     """Make a device without a GPU: it follows the UVM kernel driver's rules, in modelled time.
 
@@ -91,8 +91,8 @@ def simulated_device(
         without UVM tools.
     device : int
         Ordinal that it claims.
-    neighbours : int
-        Idle devices like it, with peer access, 0 to 7; their ordinals are 0 to `neighbours` without
+    neighbors : int
+        Idle devices like it, with peer access, 0 to 7; their ordinals are 0 to `neighbors` without
         its own. Memory may leave to them: `rmm_uvm.residency.Budget.evict_to`.
 
     Returns
@@ -116,9 +116,9 @@ def simulated_device(
         raise ConfigurationError(
             f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
         )
-    if not 0 <= neighbours <= _MOST_NEIGHBOURS:
+    if not 0 <= neighbors <= _MOST_NEIGHBORS:
         raise ConfigurationError(
-            f"neighbours={shown(neighbours)}: a simulated device has 0 to {_MOST_NEIGHBOURS}"
+            f"neighbors={shown(neighbors)}: a simulated device has 0 to {_MOST_NEIGHBORS}"
         )
     return SimulatedDevice(
         capacity_bytes,
@@ -128,7 +128,7 @@ def simulated_device(
         discard=discard,
         counters=counters,
         device_id=device,
-        neighbours=neighbours,
+        neighbors=neighbors,
     )
 
 

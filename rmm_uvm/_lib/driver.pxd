@@ -88,7 +88,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         const device_info& info() noexcept
         const migration_counters& counters() noexcept
         status memory(device_memory&) noexcept
-        availability open_neighbour(int) except +
+        availability open_neighbor(int) except +
         status prefetch(memory_range, location, stream_handle) noexcept
         status migrate(memory_range, location) noexcept
         status synchronize(stream_handle) noexcept

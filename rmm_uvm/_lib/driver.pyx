@@ -86,7 +86,7 @@ cdef class UvmDriver:
         check(dereference(self.handle).memory(memory), "asking for free memory")
         return memory.free_bytes, memory.total_bytes
 
-    def open_neighbour(self, int device_id):
+    def open_neighbor(self, int device_id):
         """Let pages of this device's managed memory go to another device, and come back.
 
         Enables peer access between the two, for the process. May be called again.
@@ -104,12 +104,12 @@ cdef class UvmDriver:
         Examples
         --------
         >>> import rmm_uvm
-        >>> rmm_uvm.drivers.simulated_device("64MiB", neighbours=1).open_neighbour(1).available
+        >>> rmm_uvm.drivers.simulated_device("64MiB", neighbors=1).open_neighbor(1).available
         True
         """
         cdef availability opened
         with nogil:
-            opened = dereference(self.handle).open_neighbour(device_id)
+            opened = dereference(self.handle).open_neighbor(device_id)
         return as_availability(opened)
 
     def memory_reader(self):

@@ -122,7 +122,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         size_t ahead_bytes
         uint64_t wanted_bytes
         uint64_t present_bytes
-        uint64_t neighbour_bytes
+        uint64_t neighbor_bytes
         uint64_t eviction_calls
         uint64_t waits
         uint64_t over_budget

@@ -39,7 +39,7 @@ class ResidencyStatistics(TypedDict):
     ahead_bytes: int
     wanted_bytes: int
     present_bytes: int
-    neighbour_bytes: int
+    neighbor_bytes: int
     eviction_calls: int
     waits: int
     over_budget: int

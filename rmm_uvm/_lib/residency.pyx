@@ -51,7 +51,7 @@ def check_evict_to(UvmDriver driver not None, budget):
     """
     if budget.evict_to == "host":
         return
-    opened = driver.open_neighbour(budget.evict_to)
+    opened = driver.open_neighbor(budget.evict_to)
     if not opened:
         raise ConfigurationError(
             f"evict_to={budget.evict_to}: {opened.reason}; use 'host' or another device"
@@ -322,7 +322,7 @@ cdef class Prefetcher:
             "ahead_bytes": s.ahead_bytes,
             "wanted_bytes": s.wanted_bytes,
             "present_bytes": s.present_bytes,
-            "neighbour_bytes": s.neighbour_bytes,
+            "neighbor_bytes": s.neighbor_bytes,
             "eviction_calls": s.eviction_calls,
             "waits": s.waits,
             "over_budget": s.over_budget,

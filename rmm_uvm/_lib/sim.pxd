@@ -77,7 +77,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool discard
         bool counters
         int device_id
-        unsigned neighbours
+        unsigned neighbors
         machine_profile machine
         driver_settings driver
 
@@ -100,7 +100,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         size_t resident_bytes
         size_t peak_resident_bytes
         size_t host_page_bytes
-        size_t neighbour_bytes
+        size_t neighbor_bytes
 
     cdef cppclass simulated_device(uvm_driver):
         simulated_device(const simulated_device_config&) except +
@@ -111,7 +111,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         simulated_statistics statistics() noexcept
         bool backing() noexcept
         size_t resident_bytes(memory_range, location) noexcept
-        status occupy_neighbour(int, size_t) noexcept
+        status occupy_neighbor(int, size_t) noexcept
         block_policy advised(uintptr_t) noexcept
         void fail_call(string, status, unsigned) except +
         void set_capture_state(stream_handle, capture_state) except +

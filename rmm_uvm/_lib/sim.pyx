@@ -81,7 +81,7 @@ cdef class SimulatedDevice(UvmDriver):
         bool discard=True,
         bool counters=True,
         int device_id=0,
-        unsigned neighbours=0,
+        unsigned neighbors=0,
         machine=None,
         driver=None,
     ):
@@ -94,7 +94,7 @@ cdef class SimulatedDevice(UvmDriver):
         config.discard = discard
         config.counters = counters
         config.device_id = device_id
-        config.neighbours = neighbours
+        config.neighbors = neighbors
         if machine is not None:
             config.machine = machine
         if driver is not None:
@@ -181,7 +181,7 @@ cdef class SimulatedDevice(UvmDriver):
             place.device_id = where
         return dereference(self.model).resident_bytes(pages, place)
 
-    def occupy_neighbour(self, int device_id, size_t nbytes):
+    def occupy_neighbor(self, int device_id, size_t nbytes):
         """Let programs on a neighbour hold so much memory of their own there from now on.
 
         Managed pages leave for it, to the host.
@@ -195,7 +195,7 @@ cdef class SimulatedDevice(UvmDriver):
         """
         cdef status result
         with nogil:
-            result = dereference(self.model).occupy_neighbour(device_id, nbytes)
+            result = dereference(self.model).occupy_neighbor(device_id, nbytes)
         check(result, f"occupying {nbytes} bytes of device {device_id}")
 
     def advised(self, uintptr_t address):

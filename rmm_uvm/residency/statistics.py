@@ -41,7 +41,7 @@ class ResidencyStatistics:
         Of blocks that stay where they are.
     evicted_bytes : int
         Moved to the host, or to another device, with their contents.
-    neighbour_bytes : int
+    neighbor_bytes : int
         Of these, to another device (`Budget.evict_to`).
     dropped_bytes : int
         Dead, and discarded in place of being copied.
@@ -122,7 +122,7 @@ class ResidencyStatistics:
     faulted_bytes: int | None = None
     faults_unknown: str = ""
     ahead_bytes: int = 0
-    neighbour_bytes: int = 0
+    neighbor_bytes: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -196,10 +196,10 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _moved(s: ResidencyStatistics) -> str:
-    to_host = f"{format_bytes(s.evicted_bytes - s.neighbour_bytes)} moved to the host"
-    if not s.neighbour_bytes:
+    to_host = f"{format_bytes(s.evicted_bytes - s.neighbor_bytes)} moved to the host"
+    if not s.neighbor_bytes:
         return to_host
-    return f"{to_host} and {format_bytes(s.neighbour_bytes)} to another device"
+    return f"{to_host} and {format_bytes(s.neighbor_bytes)} to another device"
 
 
 def _used_ahead(s: ResidencyStatistics) -> str:

@@ -105,7 +105,7 @@ def test_live_blocks_that_leave_to_another_gpu_lose_no_byte(
 ) -> None:
     to_host = gpu.migrated_bytes()[1]
     kept = random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, evict_to=neighbour))
-    assert kept["neighbour_bytes"] == kept["evicted_bytes"]
+    assert kept["neighbor_bytes"] == kept["evicted_bytes"]
     assert gpu.migrated_bytes()[1] - to_host < kept["evicted_bytes"] // 10  # what faults brought
 
 
@@ -121,7 +121,7 @@ def test_blocks_are_at_the_neighbour_that_was_named(gpu: CudaDriver, neighbour: 
     free_bytes = other.memory()[0]
     parts = [mr.allocate(BUDGET_BYTES // 2) for _ in range(4)]
     cupy.cuda.runtime.deviceSynchronize()  # streams of the manager too
-    evicted_bytes = rmm_uvm.residency_statistics(mr).neighbour_bytes
+    evicted_bytes = rmm_uvm.residency_statistics(mr).neighbor_bytes
     assert evicted_bytes >= BUDGET_BYTES
     assert free_bytes - other.memory()[0] >= evicted_bytes
     for address in parts:

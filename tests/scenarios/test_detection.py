@@ -28,12 +28,12 @@ class Program:
         pieces: int,
         prefetch: str = "never",
         thresholds: Thresholds | None = None,
-        neighbour_bytes: int = 0,
+        neighbor_bytes: int = 0,
     ) -> None:
         self.device = rmm_uvm.simulated_device(DEVICE_BYTES)
         self.neighbour = SimulatedCudaMemoryResource(self.device)
-        if neighbour_bytes:
-            self.neighbour.allocate(neighbour_bytes)
+        if neighbor_bytes:
+            self.neighbour.allocate(neighbor_bytes)
         self.mr: Any = rmm_uvm.mr.UvmResourceAdaptor(
             ManagedMemoryResource(self.device, prefetch="never", account=ManagedAccount()),
             prefetch=prefetch,
@@ -119,7 +119,7 @@ def test_one_burst_of_evictions_is_not_told() -> None:
 
 
 def test_eviction_for_a_neighbour_is_told_as_device_taken() -> None:
-    program = Program(pieces=12, neighbour_bytes=32 * MIB)
+    program = Program(pieces=12, neighbor_bytes=32 * MIB)
     assert samples_until(program, "device_taken", most=3) <= 3
     assert program.watched.kinds() == ["device_taken"]
     (finding,) = program.watched.findings()
@@ -127,7 +127,7 @@ def test_eviction_for_a_neighbour_is_told_as_device_taken() -> None:
 
 
 def test_neighbour_in_the_room_left_over_is_not_told() -> None:
-    program = Program(pieces=12, neighbour_bytes=16 * MIB)
+    program = Program(pieces=12, neighbor_bytes=16 * MIB)
     for _ in range(10):
         program.cycle()
     assert program.watched.kinds() == []

@@ -241,7 +241,7 @@ location residency_manager::place_for(ledger_view& view, std::size_t bytes)
   if (where.is_host()) { return where; }
   device_memory there{};
   view.lock().unlock();
-  auto const asked = driver_->neighbour_memory(where.device_id, there);
+  auto const asked = driver_->neighbor_memory(where.device_id, there);
   view.lock().lock();
   if (!asked.ok()) {
     count_failure(asked);
@@ -295,7 +295,7 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
   counts_.eviction_calls += ranges.size();
   if (result.ok()) {
     counts_.evicted_bytes += bytes_of(blocks);
-    if (!where.is_host()) { counts_.neighbour_bytes += bytes_of(blocks); }
+    if (!where.is_host()) { counts_.neighbor_bytes += bytes_of(blocks); }
   }
   return result.ok();
 }

@@ -29,7 +29,7 @@ constexpr std::size_t device_granularity_bytes = 512;
   result.driver                      = config.driver;
   result.device_bytes                = config.capacity_bytes;
   result.host_bytes                  = config.host_bytes;
-  result.gpus                        = config.neighbours + 1;
+  result.gpus                        = config.neighbors + 1;
   return result;
 }
 
@@ -325,7 +325,7 @@ simulated_statistics simulated_device::statistics() const noexcept
           .resident_bytes       = levels.resident_bytes,
           .peak_resident_bytes  = levels.peak_resident_bytes,
           .host_page_bytes      = counted.host_page_bytes,
-          .neighbour_bytes      = counted.resident_bytes - levels.resident_bytes};
+          .neighbor_bytes      = counted.resident_bytes - levels.resident_bytes};
 }
 
 }  // namespace rmm_uvm::sim

@@ -35,7 +35,7 @@ TEST_F(ResidencyPlaces, LiveBlocksLeaveToTheOtherDeviceAndComeBack)
 TEST_F(ResidencyPlaces, WhatTheNeighbourHasNoRoomForLeavesToTheHost)
 {
   make();
-  auto& there            = driver->neighbour_level;
+  auto& there            = driver->neighbor_level;
   auto const reserve     = there.total_bytes / 16;
   auto const leaves_when = [&](std::size_t free_bytes) {
     there.free_bytes = free_bytes;
@@ -55,7 +55,7 @@ TEST_F(ResidencyPlaces, NeighbourThatCannotBeAskedGetsNothing)
   make();
   allocate(0, 8);
   static_cast<void>(moves());
-  driver->answers["neighbour_memory"] = {status_code::driver_error, 999, "cuMemGetInfo"};
+  driver->answers["neighbor_memory"] = {status_code::driver_error, 999, "cuMemGetInfo"};
   allocate(8, 1);
   EXPECT_EQ(moves(), (calls{to_host(0, 1), renewed(8, 1)}));
   EXPECT_EQ(manager->statistics().failed_calls, 1U);

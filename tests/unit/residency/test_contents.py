@@ -65,8 +65,8 @@ class Data:
 class Program:
     """Runs steps, and looks after each."""
 
-    def __init__(self, budget: Budget, neighbours: int = 0) -> None:
-        self.device = rmm_uvm.simulated_device("256MiB", backing=True, neighbours=neighbours)
+    def __init__(self, budget: Budget, neighbors: int = 0) -> None:
+        self.device = rmm_uvm.simulated_device("256MiB", backing=True, neighbors=neighbors)
         self.mr = rmm_uvm.managed_pool(
             driver=self.device,
             device_budget=budget,
@@ -159,12 +159,12 @@ def test_random_program_beside_the_migration_thread_keeps_its_data(
 def test_random_program_beside_a_neighbour_with_some_room_keeps_its_data(
     program: list[tuple[str, int, int]], room_bytes: int
 ) -> None:
-    played = Program(Budget(12 * MIB, evict_to=1, background=False), neighbours=1)
-    played.device.occupy_neighbour(1, (256 - 16) * MIB - room_bytes)  # 1/16 stays free
+    played = Program(Budget(12 * MIB, evict_to=1, background=False), neighbors=1)
+    played.device.occupy_neighbor(1, (256 - 16) * MIB - room_bytes)  # 1/16 stays free
     played.run(program)
     found = rmm_uvm.residency_statistics(played.mr)
-    assert found.neighbour_bytes <= found.evicted_bytes
-    assert room_bytes or not found.neighbour_bytes
+    assert found.neighbor_bytes <= found.evicted_bytes
+    assert room_bytes or not found.neighbor_bytes
 
 
 @pytest.mark.parametrize("policy", POLICIES)

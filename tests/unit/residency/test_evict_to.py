@@ -34,43 +34,43 @@ def keeping(**settings: Any) -> Budget:
 
 
 def test_live_blocks_leave_to_the_neighbour_and_come_back() -> None:
-    device = rmm_uvm.simulated_device(DEVICE, neighbours=1)
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
     mr, parts = loop(device, keeping(evict_to=1))
     found = rmm_uvm.residency_statistics(mr)
-    assert found.neighbour_bytes == found.evicted_bytes > 0
+    assert found.neighbor_bytes == found.evicted_bytes > 0
     assert device.resident_bytes(parts[0], HALF, 1) == HALF
     assert device.resident_bytes(parts[0], HALF, "host") == device.migrated_bytes()[1] == 0
-    assert f"and {format_bytes(found.neighbour_bytes)} to another device" in str(found)
+    assert f"and {format_bytes(found.neighbor_bytes)} to another device" in str(found)
     rmm_uvm.touch((parts[0], HALF), mr=mr)
     assert device.resident_bytes(parts[0], HALF) == HALF
 
 
 def test_live_blocks_leave_to_the_host_unless_asked() -> None:
-    device = rmm_uvm.simulated_device(DEVICE, neighbours=1)
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
     mr, parts = loop(device, keeping())
     found = rmm_uvm.residency_statistics(mr)
-    assert not found.neighbour_bytes
+    assert not found.neighbor_bytes
     assert device.resident_bytes(parts[0], HALF, "host") == HALF
     assert "another device" not in str(found)
 
 
 def test_neighbour_without_room_leaves_them_to_the_host() -> None:
-    device = rmm_uvm.simulated_device(DEVICE, neighbours=1)
-    device.occupy_neighbour(1, DEVICE - DEVICE // 16)
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
+    device.occupy_neighbor(1, DEVICE - DEVICE // 16)
     _, parts = loop(device, keeping(evict_to=1))
     assert device.resident_bytes(parts[0], HALF, "host") == HALF
 
 
 def test_neighbour_whose_owner_takes_everything_loses_nothing() -> None:
-    device = rmm_uvm.simulated_device(DEVICE, neighbours=1, backing=True)
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1, backing=True)
     _, parts = loop(device, keeping(evict_to=1))
-    device.occupy_neighbour(1, DEVICE)
+    device.occupy_neighbor(1, DEVICE)
     assert device.resident_bytes(parts[0], HALF, "host") == HALF
 
 
 def test_neighbour_that_fails_is_left_alone_and_counted() -> None:
-    device = rmm_uvm.simulated_device(DEVICE, neighbours=1)
-    device.fail_call("neighbour_memory")
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
+    device.fail_call("neighbor_memory")
     mr, _ = loop(device, keeping(evict_to=1))
     assert rmm_uvm.residency_statistics(mr).failed_calls == 1
 
@@ -85,7 +85,7 @@ def test_neighbour_that_fails_is_left_alone_and_counted() -> None:
 def test_device_that_cannot_take_them_is_refused_before_anything_changes(
     ordinal: int, reason: str
 ) -> None:
-    device = rmm_uvm.simulated_device(DEVICE, neighbours=1)
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
     asked = Budget(BUDGET, evict_to=ordinal)
     with pytest.raises(ConfigurationError, match=f"evict_to={ordinal}: {reason}"):
         rmm_uvm.managed_pool(driver=device, device_budget=asked)
@@ -98,4 +98,4 @@ def test_device_that_cannot_take_them_is_refused_before_anything_changes(
 @pytest.mark.parametrize("number", [-1, 8])
 def test_simulated_device_with_too_many_neighbours_is_refused(number: int) -> None:
     with pytest.raises(ConfigurationError, match="0 to 7"):
-        rmm_uvm.simulated_device(DEVICE, neighbours=number)
+        rmm_uvm.simulated_device(DEVICE, neighbors=number)

@@ -47,8 +47,8 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return *counters_; }
   status memory(device_memory& memory) noexcept override;
-  availability open_neighbour(int device_id) override;
-  status neighbour_memory(int device_id, device_memory& memory) noexcept override;
+  availability open_neighbor(int device_id) override;
+  status neighbor_memory(int device_id, device_memory& memory) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
@@ -84,8 +84,8 @@ class cuda_driver final : public uvm_driver {
   device_info info_;
   std::unique_ptr<migration_counters> counters_;
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
-  std::mutex neighbours_mutex_;
-  std::map<int, CUcontext> neighbours_;  // opened ones: their primary contexts
+  std::mutex neighbors_mutex_;
+  std::map<int, CUcontext> neighbors_;  // opened ones: their primary contexts
   std::mutex own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
   std::array<CUevent, mark_count> marks_{};               // likewise

@@ -66,17 +66,17 @@ class uvm_driver {
    * the process; to be called again does no harm.
    * @return not available, with the reason: no such device, itself, or no way between them
    */
-  virtual availability open_neighbour(int device_id)
+  virtual availability open_neighbor(int device_id)
   {
     return availability::no("device " + std::to_string(device_id) +
                             " cannot be reached: this driver knows one device");
   }
-  /** @brief Reads a neighbour's free and total memory. @pre `open_neighbour` succeeded */
-  virtual status neighbour_memory(int device_id, device_memory& memory) noexcept
+  /** @brief Reads a neighbour's free and total memory. @pre `open_neighbor` succeeded */
+  virtual status neighbor_memory(int device_id, device_memory& memory) noexcept
   {
     static_cast<void>(device_id);
     static_cast<void>(memory);
-    return {status_code::not_supported, 0, "neighbour_memory"};
+    return {status_code::not_supported, 0, "neighbor_memory"};
   }
 
   /**

@@ -28,7 +28,7 @@ struct residency_statistics {
   std::size_t ahead_bytes{0};            ///< how far ahead it is fetched now
   std::uint64_t wanted_bytes{0};         ///< of blocks that a use was announced of
   std::uint64_t present_bytes{0};        ///< of these, on the device already
-  std::uint64_t neighbour_bytes{0};      ///< of `evicted_bytes`, to another device
+  std::uint64_t neighbor_bytes{0};      ///< of `evicted_bytes`, to another device
   std::uint64_t eviction_calls{0};       ///< prefetches to the host, or to another device
   std::uint64_t waits{0};                ///< uses that waited for a call about the same block
   std::uint64_t over_budget{0};     ///< times that no block could leave: all were pinned or wanted

@@ -37,7 +37,7 @@ struct simulated_device_config {
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
   int device_id{0};                      ///< ordinal it claims
-  unsigned neighbours{0};  ///< idle devices like it, with peer access: ordinals 0 to `neighbours`
+  unsigned neighbors{0};  ///< idle devices like it, with peer access: ordinals 0 to `neighbors`
                            ///< without its own
   machine_profile machine{};  ///< rates and times
   driver_settings driver{};   ///< parameters of the UVM kernel driver
@@ -60,7 +60,7 @@ struct simulated_statistics {
   std::size_t resident_bytes{0};          ///< device memory behind managed pages now
   std::size_t peak_resident_bytes{0};     ///< the most of it
   std::size_t host_page_bytes{0};         ///< host memory behind managed pages now
-  std::size_t neighbour_bytes{0};         ///< memory of neighbours behind managed pages now
+  std::size_t neighbor_bytes{0};         ///< memory of neighbours behind managed pages now
 };
 
 /**
@@ -83,8 +83,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return *this; }
   status memory(device_memory& memory) noexcept override;
-  availability open_neighbour(int device_id) override;
-  status neighbour_memory(int device_id, device_memory& memory) noexcept override;
+  availability open_neighbor(int device_id) override;
+  status neighbor_memory(int device_id, device_memory& memory) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
@@ -136,7 +136,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status free_device(std::uintptr_t address) noexcept;
 
   /** @brief Programs on a neighbour hold so much cudaMalloc memory there from now on. */
-  status occupy_neighbour(int device_id, std::size_t bytes) noexcept;
+  status occupy_neighbor(int device_id, std::size_t bytes) noexcept;
 
   // What `simulated_transfers` needs.
   /** @brief Whether there are real bytes behind the addresses. */

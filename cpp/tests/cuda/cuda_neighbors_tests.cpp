@@ -30,10 +30,10 @@ class CudaNeighbours : public testing::Test {
   /** @brief Opens a neighbour that cannot be had. @return why */
   [[nodiscard]] std::string refusal(int device_id)
   {
-    auto const opened = driver->open_neighbour(device_id);
+    auto const opened = driver->open_neighbor(device_id);
     EXPECT_FALSE(opened.available);
     device_memory memory{};
-    EXPECT_FALSE(driver->neighbour_memory(device_id, memory).ok());
+    EXPECT_FALSE(driver->neighbor_memory(device_id, memory).ok());
     return opened.reason;
   }
 };
@@ -41,26 +41,26 @@ class CudaNeighbours : public testing::Test {
 TEST_F(CudaNeighbours, PeerAccessIsEnabledBothWaysInTheContextsOfTheRuntime)
 {
   static_cast<void>(fake.take_log());
-  ASSERT_TRUE(driver->open_neighbour(1).available);
+  ASSERT_TRUE(driver->open_neighbor(1).available);
   EXPECT_EQ(calls("cuCtxEnablePeerAccess"),
             (std::vector<std::string>{"cuCtxEnablePeerAccess 0 1", "cuCtxEnablePeerAccess 1 0"}));
   EXPECT_TRUE(fake.contexts.empty());
   device_memory memory{};
-  EXPECT_TRUE(driver->neighbour_memory(1, memory).ok());
+  EXPECT_TRUE(driver->neighbor_memory(1, memory).ok());
 }
 
 TEST_F(CudaNeighbours, OpenedTwiceAsksTheDriverOnce)
 {
-  ASSERT_TRUE(driver->open_neighbour(1).available);
+  ASSERT_TRUE(driver->open_neighbor(1).available);
   static_cast<void>(fake.take_log());
-  EXPECT_TRUE(driver->open_neighbour(1).available);
+  EXPECT_TRUE(driver->open_neighbor(1).available);
   EXPECT_TRUE(fake.take_log().empty());
 }
 
 TEST_F(CudaNeighbours, AccessThatAnotherLibraryEnabledIsNoError)
 {
   fake.answers["cuCtxEnablePeerAccess"] = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-  EXPECT_TRUE(driver->open_neighbour(1).available);
+  EXPECT_TRUE(driver->open_neighbor(1).available);
 }
 
 TEST_F(CudaNeighbours, ItselfAndDevicesThatAreNotThereAreRefused)
@@ -91,16 +91,16 @@ TEST_F(CudaNeighbours, CudaErrorsAreReasons)
 
 TEST_F(CudaNeighbours, MemoryOfANeighbourIsReadInItsContext)
 {
-  ASSERT_TRUE(driver->open_neighbour(1).available);
+  ASSERT_TRUE(driver->open_neighbor(1).available);
   fake.answers["cuMemGetInfo"] = CUDA_ERROR_ILLEGAL_ADDRESS;
   device_memory memory{};
-  EXPECT_EQ(driver->neighbour_memory(1, memory).code, status_code::driver_error);
+  EXPECT_EQ(driver->neighbor_memory(1, memory).code, status_code::driver_error);
   EXPECT_FALSE(fake.called_without_context);
 }
 
 TEST_F(CudaNeighbours, BytesThatGoToANeighbourAreNeitherToTheDeviceNorToTheHost)
 {
-  ASSERT_TRUE(driver->open_neighbour(1).available);
+  ASSERT_TRUE(driver->open_neighbor(1).available);
   ASSERT_TRUE(driver->prefetch({0x1000, 4096}, location::device(1), nullptr).ok());
   auto const totals = driver->commands();
   EXPECT_EQ(totals.prefetched_to_device_bytes + totals.prefetched_to_host_bytes, 0U);

@@ -22,12 +22,12 @@ namespace {
 
 }  // namespace
 
-availability cuda_driver::open_neighbour(int device_id)
+availability cuda_driver::open_neighbor(int device_id)
 {
   auto const name = "device " + std::to_string(device_id);
   if (device_id == info_.device_id) { return availability::no(name + " is the device itself"); }
-  std::lock_guard const lock{neighbours_mutex_};
-  if (neighbours_.contains(device_id)) { return availability::yes(); }
+  std::lock_guard const lock{neighbors_mutex_};
+  if (neighbors_.contains(device_id)) { return availability::yes(); }
   int count = 0;
   static_cast<void>(api_.device_get_count(&count));
   CUdevice device{};
@@ -56,17 +56,17 @@ availability cuda_driver::open_neighbour(int device_id)
        {let_access(api_, context_, context), let_access(api_, context, context_)}) {
     if (result != CUDA_SUCCESS) { return refused(api_, result, "no peer access with " + name); }
   }
-  neighbours_.emplace(device_id, context);
+  neighbors_.emplace(device_id, context);
   return availability::yes();
 }
 
-status cuda_driver::neighbour_memory(int device_id, device_memory& memory) noexcept
+status cuda_driver::neighbor_memory(int device_id, device_memory& memory) noexcept
 {
   CUcontext context{};
   {
-    std::lock_guard const lock{neighbours_mutex_};
-    auto const found = neighbours_.find(device_id);
-    if (found == neighbours_.end()) { return {status_code::invalid_value, 0, "neighbour_memory"}; }
+    std::lock_guard const lock{neighbors_mutex_};
+    auto const found = neighbors_.find(device_id);
+    if (found == neighbors_.end()) { return {status_code::invalid_value, 0, "neighbor_memory"}; }
     context = found->second;
   }
   return read_memory(api_, context, memory);

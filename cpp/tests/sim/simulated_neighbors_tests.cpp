@@ -21,7 +21,7 @@ class SimulatedNeighbours : public testing::Test {
     simulated_device_config config;
     config.capacity_bytes = blocks(device_blocks);
     config.device_id      = device_id;
-    config.neighbours     = 2;
+    config.neighbors     = 2;
     return config;
   }
   [[nodiscard]] static memory_range touched(simulated_device& device)
@@ -34,7 +34,7 @@ class SimulatedNeighbours : public testing::Test {
   [[nodiscard]] static std::size_t free_bytes(simulated_device& device, int neighbour)
   {
     device_memory memory{};
-    EXPECT_TRUE(device.neighbour_memory(neighbour, memory).ok());
+    EXPECT_TRUE(device.neighbor_memory(neighbour, memory).ok());
     EXPECT_EQ(memory.total_bytes, blocks(device_blocks));
     return memory.free_bytes;
   }
@@ -47,7 +47,7 @@ TEST_F(SimulatedNeighbours, PagesGoToEachOfThemAndComeBack)
     auto const range = touched(device);
     for (auto const other : {0, 1, 2}) {
       if (other == own) { continue; }
-      ASSERT_TRUE(device.open_neighbour(other).available);
+      ASSERT_TRUE(device.open_neighbor(other).available);
       ASSERT_TRUE(device.prefetch(range, location::device(other), nullptr).ok());
       EXPECT_EQ(device.resident_bytes(range, location::device(other)), range.bytes);
       EXPECT_EQ(device.resident_bytes(range), 0U);
@@ -65,7 +65,7 @@ TEST_F(SimulatedNeighbours, LevelsAreThoseOfTheDeviceItself)
   auto const range = touched(device);
   ASSERT_TRUE(device.prefetch({range.address, blocks(1)}, location::device(1), nullptr).ok());
   auto const found = device.statistics();
-  EXPECT_EQ(found.neighbour_bytes, blocks(1));
+  EXPECT_EQ(found.neighbor_bytes, blocks(1));
   EXPECT_EQ(found.peak_resident_bytes, blocks(device_blocks));
   EXPECT_EQ(device.resident_managed_bytes(), found.resident_bytes);
 }
@@ -75,12 +75,12 @@ TEST_F(SimulatedNeighbours, OwnersOfANeighbourSendPagesToTheHost)
   simulated_device device{among_three(0)};
   auto const range = touched(device);
   ASSERT_TRUE(device.prefetch(range, location::device(1), nullptr).ok());
-  ASSERT_TRUE(device.occupy_neighbour(1, blocks(3)).ok());
+  ASSERT_TRUE(device.occupy_neighbor(1, blocks(3)).ok());
   EXPECT_EQ(device.resident_bytes(range, location::host()), blocks(3));
   EXPECT_EQ(device.statistics().device_bytes, 0U);  // theirs is not this device's
-  ASSERT_TRUE(device.occupy_neighbour(1, 0).ok());
+  ASSERT_TRUE(device.occupy_neighbor(1, 0).ok());
   EXPECT_EQ(free_bytes(device, 1), blocks(3));
-  EXPECT_FALSE(device.occupy_neighbour(1, blocks(device_blocks + 1)).ok());
+  EXPECT_FALSE(device.occupy_neighbor(1, blocks(device_blocks + 1)).ok());
 }
 
 TEST_F(SimulatedNeighbours, PlacesThatAreNotThereAreRefused)
@@ -89,12 +89,12 @@ TEST_F(SimulatedNeighbours, PlacesThatAreNotThereAreRefused)
   auto const range = touched(device);
   device_memory memory{};
   for (auto const id : {-2, 1, 3}) {
-    EXPECT_FALSE(device.open_neighbour(id).available) << id;
-    EXPECT_FALSE(device.neighbour_memory(id, memory).ok()) << id;
-    EXPECT_FALSE(device.occupy_neighbour(id, 0).ok()) << id;
+    EXPECT_FALSE(device.open_neighbor(id).available) << id;
+    EXPECT_FALSE(device.neighbor_memory(id, memory).ok()) << id;
+    EXPECT_FALSE(device.occupy_neighbor(id, 0).ok()) << id;
   }
-  EXPECT_EQ(device.open_neighbour(1).reason, "device 1 is the device itself");
-  EXPECT_EQ(device.open_neighbour(3).reason,
+  EXPECT_EQ(device.open_neighbor(1).reason, "device 1 is the device itself");
+  EXPECT_EQ(device.open_neighbor(3).reason,
             "device 3 does not exist: the simulated device was made with 2 neighbours");
   EXPECT_EQ(device.prefetch(range, location::device(3), nullptr).code, status_code::invalid_value);
   EXPECT_EQ(device.resident_bytes(range, location::device(3)), 0U);

@@ -22,37 +22,37 @@ int simulated_device::place(location where) const noexcept
   if (where.is_host()) { return uvm_model::host; }
   auto const id = where.device_id;
   if (id == info_.device_id) { return 0; }
-  if (id < 0 || std::cmp_greater(id, config_.neighbours)) { return nowhere; }
+  if (id < 0 || std::cmp_greater(id, config_.neighbors)) { return nowhere; }
   return id < info_.device_id ? id + 1 : id;
 }
 
-availability simulated_device::open_neighbour(int device_id)
+availability simulated_device::open_neighbor(int device_id)
 {
   auto const name = "device " + std::to_string(device_id);
   switch (place(location::device(device_id))) {
     case 0: return availability::no(name + " is the device itself");
     case nowhere:
       return availability::no(name + " does not exist: the simulated device was made with " +
-                              std::to_string(config_.neighbours) + " neighbours");
+                              std::to_string(config_.neighbors) + " neighbours");
     default: return availability::yes();
   }
 }
 
-status simulated_device::neighbour_memory(int device_id, device_memory& memory) noexcept
+status simulated_device::neighbor_memory(int device_id, device_memory& memory) noexcept
 {
   std::lock_guard const lock{mutex_};
-  if (auto const failure = injected("neighbour_memory")) { return *failure; }
+  if (auto const failure = injected("neighbor_memory")) { return *failure; }
   auto const there = place(location::device(device_id));
-  if (there <= 0) { return failed(status_code::invalid_value, "neighbour_memory"); }
+  if (there <= 0) { return failed(status_code::invalid_value, "neighbor_memory"); }
   memory = {model_.free_bytes(static_cast<unsigned>(there)), config_.capacity_bytes};
   return {};
 }
 
-status simulated_device::occupy_neighbour(int device_id, std::size_t bytes) noexcept
+status simulated_device::occupy_neighbor(int device_id, std::size_t bytes) noexcept
 try {
   std::lock_guard const lock{mutex_};
   auto const there = place(location::device(device_id));
-  if (there <= 0) { return failed(status_code::invalid_value, "occupy_neighbour"); }
+  if (there <= 0) { return failed(status_code::invalid_value, "occupy_neighbor"); }
   auto const gpu   = static_cast<unsigned>(there);
   auto const taken = model_.levels(gpu).device_bytes;
   if (bytes <= taken) {
@@ -61,7 +61,7 @@ try {
   }
   return finish(model_.allocate_device(gpu, bytes - taken));
 } catch (...) {
-  return failed(status_code::out_of_memory, "occupy_neighbour");
+  return failed(status_code::out_of_memory, "occupy_neighbor");
 }
 
 std::size_t simulated_device::resident_bytes(memory_range range, location where) const noexcept
