@@ -86,6 +86,10 @@ class CapacityWarning(UvmWarning):
     """Less memory can be used than was asked for or expected."""
 
 
+class NeighborWarning(CapacityWarning):
+    """The idle memory of another device was asked for, and cannot be used."""
+
+
 class FindingWarning(UvmWarning):
     """Root of what a monitor warns of; each has the figure, the threshold and one remedy."""
 

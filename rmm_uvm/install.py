@@ -22,7 +22,7 @@ from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_
 from rmm_uvm._install_device import install_one
 from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.residency import check_evict_to
+from rmm_uvm._lib.residency import open_neighbors
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,
@@ -35,6 +35,7 @@ from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
 from rmm_uvm.integrations.cudf_accesses import wire_accesses
 from rmm_uvm.pools import PrefetchMode, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.residency.troubles import warn_of_budget
 from rmm_uvm.sizing import PoolRequest
 
@@ -59,6 +60,8 @@ def reinitialize(
     ipc_pool_size: int | str | float | None = None,
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
     libraries: Iterable[str] = ("cupy",),
     cudf_prefetch: CudfPrefetch = "auto",
     driver: UvmDriver | str | None = None,
@@ -97,6 +100,11 @@ def reinitialize(
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
+    neighbors : "auto", iterable of int, or None
+        Other devices whose idle memory takes what leaves, before the host; needs a budget. By
+        default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
+    harvest_limit : int, str, mapping of int to int or str, or None
+        Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     libraries : iterable of {"cupy", "torch"}
         Libraries to let allocate through RMM. torch cannot be undone in a process.
     cudf_prefetch : bool or "auto"
@@ -157,10 +165,13 @@ def reinitialize(
     _refuse_if_permanent("reinitialize")
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
     returning_bytes = _returning_bytes()
-    budgets = [budget_for(device_budget, eviction, each.info.total_bytes) for each in drivers]
+    budgets = [
+        budget_for(device_budget, eviction, each.info.total_bytes, neighbors, harvest_limit)
+        for each in drivers
+    ]
     for each, budget in zip(drivers, budgets, strict=True):
         if budget is not None:
-            check_evict_to(each, budget)
+            open_neighbors(each, budget)
     requests = [
         PoolRequest(
             initial_pool_size,

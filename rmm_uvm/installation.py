@@ -20,7 +20,7 @@ from rmm_uvm.device_info import Availability, DeviceInfo
 from rmm_uvm.errors import AvailabilityError, FindingWarning
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.ipc.pool import IpcPool
-from rmm_uvm.mr import UvmResourceAdaptor
+from rmm_uvm.mr import Prefetcher, UvmResourceAdaptor
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.policies import POLICY_REASONS
 from rmm_uvm.sizing import PoolSizes
@@ -254,7 +254,7 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         ("maximum size", format_bytes(sizes.maximum_bytes), sizes.maximum_reason),
         ("IPC pool", ipc, "cudaMalloc memory" if device.ipc_mr is not None else "not asked for"),
         ("cap", limit, "RMM_UVM_MANAGED_LIMIT"),
-        *_budget_rows(device.budget, device.info),
+        *_budget_rows(device.budget, device.info, device.managed_mr.managed_mr.prefetcher),
         _prefetch_row(mode, device.info),
         _availability_row("discard", device.info.discard),
         _availability_row("counters", device.counters),
@@ -280,7 +280,9 @@ def _monitor_row(installation: Installation) -> tuple[str, str, str]:
     return "monitor", "on", "warns of evictions and of what leads to them"
 
 
-def _budget_rows(budget: Budget | None, info: DeviceInfo) -> list[tuple[str, str, str]]:
+def _budget_rows(
+    budget: Budget | None, info: DeviceInfo, prefetcher: Prefetcher
+) -> list[tuple[str, str, str]]:
     if budget is None:
         return [("budget", "none", "the kernel driver evicts, when the device is full")]
     size = format_bytes(budget.budget_bytes)
@@ -290,7 +292,18 @@ def _budget_rows(budget: Budget | None, info: DeviceInfo) -> list[tuple[str, str
         ("budget", size, f"{budget.reason}; {dead}"),
         ("eviction", budget.policy, POLICY_REASONS[budget.policy]),
         _migrations_row(budget, info),
+        *_neighbors_rows(budget, prefetcher),
     ]
+
+
+def _neighbors_rows(budget: Budget, prefetcher: Prefetcher) -> list[tuple[str, str, str]]:
+    if budget.neighbors is None:
+        return []
+    refused = "; ".join(prefetcher.refused_neighbors)
+    if not prefetcher.neighbors:
+        return [("neighbors", "none", refused or "there is no other device")]
+    names = ", ".join(map(str, prefetcher.neighbors))
+    return [("neighbors", names, refused or "their idle memory comes before the host's")]
 
 
 def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:

@@ -18,6 +18,7 @@ from rmm_uvm._lib.mr import (
 )
 from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
 from rmm_uvm.pools import build_pool
+from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 
 __all__ = [
     "ManagedAccount",
@@ -47,6 +48,8 @@ class ManagedPool(UvmResourceAdaptor):
         As in `rmm_uvm.managed_pool`.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         As in `rmm_uvm.managed_pool`.
+    neighbors, harvest_limit : optional
+        As in `rmm_uvm.managed_pool`.
     driver : str or None
         "cuda", "simulated" or "simulated:16GiB"; by default ``RMM_UVM_DRIVER``, then the GPU.
 
@@ -72,6 +75,8 @@ class ManagedPool(UvmResourceAdaptor):
         prefetch: Literal["auto", "always", "never"] = "auto",
         device_budget: int | str | float | None = None,
         eviction: str | None = None,
+        neighbors: Neighbors = None,
+        harvest_limit: HarvestLimit = None,
         driver: str | None = None,
     ) -> Self:
         """Build the chain, and this adaptor over it."""
@@ -83,6 +88,8 @@ class ManagedPool(UvmResourceAdaptor):
             driver,
             device_budget=device_budget,
             eviction=eviction,
+            neighbors=neighbors,
+            harvest_limit=harvest_limit,
         )
         return super().__new__(cls, pool, prefetch=prefetch)
 

@@ -20,6 +20,7 @@ from rmm_uvm.host_memory import host_memory
 from rmm_uvm.ipc.pool import IpcPool, collect_dropped
 from rmm_uvm.limits import process_account
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.units import format_bytes, parse_bytes
 
@@ -80,6 +81,8 @@ def managed_pool(
     prefetch: PrefetchMode = "auto",
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
     driver: UvmDriver | str | None = None,
 ) -> UvmResourceAdaptor:
     """Build the managed pool of one device: adaptor over RMM's pool over managed memory.
@@ -100,6 +103,11 @@ def managed_pool(
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
+    neighbors : "auto", iterable of int, or None
+        Other devices whose idle memory takes what leaves, before the host; needs a budget. By
+        default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
+    harvest_limit : int, str, mapping of int to int or str, or None
+        Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
     driver : UvmDriver, str or None
         A driver, or "simulated" or "simulated:16GiB". By default the environment variable
         ``RMM_UVM_DRIVER``, and without it the GPU.
@@ -133,6 +141,8 @@ def managed_pool(
         driver,
         device_budget=device_budget,
         eviction=eviction,
+        neighbors=neighbors,
+        harvest_limit=harvest_limit,
     )
     return UvmResourceAdaptor(pool, prefetch=prefetch)
 
@@ -145,11 +155,14 @@ def build_pool(
     driver: UvmDriver | str | None,
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
 ) -> rmm.mr.PoolMemoryResource:
     """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
     check_mode(prefetch)
     driver = choose_driver(device, driver)
-    budget = budget_for(device_budget, eviction, driver.info.total_bytes)
+    total_bytes = driver.info.total_bytes
+    budget = budget_for(device_budget, eviction, total_bytes, neighbors, harvest_limit)
     budget_bytes = None if budget is None else budget.budget_bytes
     request = PoolRequest(initial_pool_size, maximum_pool_size, budget_bytes=budget_bytes)
     return _pool_of(driver, plan_for(driver, request), prefetch, budget)

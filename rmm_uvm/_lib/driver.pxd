@@ -88,7 +88,9 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         const device_info& info() noexcept
         const migration_counters& counters() noexcept
         status memory(device_memory&) noexcept
+        int device_count() noexcept
         availability open_neighbor(int) except +
+        status neighbor_memory(int, device_memory&) noexcept
         status prefetch(memory_range, location, stream_handle) noexcept
         status migrate(memory_range, location) noexcept
         status synchronize(stream_handle) noexcept

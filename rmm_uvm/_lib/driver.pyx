@@ -86,6 +86,26 @@ cdef class UvmDriver:
         check(dereference(self.handle).memory(memory), "asking for free memory")
         return memory.free_bytes, memory.total_bytes
 
+    @property
+    def device_count(self):
+        """Devices that this process sees; their ordinals are below it."""
+        return dereference(self.handle).device_count()
+
+    def neighbor_memory(self, int device_id):
+        """Free and total bytes of a device that `open_neighbor` opened.
+
+        Raises
+        ------
+        DriverError
+            If it was not opened, or the driver refuses.
+        """
+        cdef device_memory memory
+        check(
+            dereference(self.handle).neighbor_memory(device_id, memory),
+            f"asking for free memory of device {device_id}",
+        )
+        return memory.free_bytes, memory.total_bytes
+
     def open_neighbor(self, int device_id):
         """Let pages of this device's managed memory go to another device, and come back.
 

@@ -82,6 +82,12 @@ cdef extern from "rmm_uvm/residency/eviction_policy.hpp" namespace "rmm_uvm" nog
         repeat
         correlation
 
+cdef extern from "rmm_uvm/residency/neighbor_places.hpp" namespace "rmm_uvm" nogil:
+    const size_t most_neighbors
+    cdef cppclass neighbor:
+        int device_id
+        size_t limit_bytes
+
 cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_settings:
         size_t budget_bytes
@@ -92,7 +98,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         size_t ahead_bytes
         bool ahead_adapts
         eviction_policy policy
-        location evict_to
+        vector[neighbor] neighbors
         bool discard_dead
         bool fetch
         bool ahead
@@ -123,6 +129,12 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t wanted_bytes
         uint64_t present_bytes
         uint64_t neighbor_bytes
+        size_t harvested_bytes
+        size_t peak_harvested_bytes
+        uint64_t from_neighbor_bytes
+        uint64_t given_back_bytes
+        uint64_t given_back_at_once_bytes
+        uint64_t held_back
         uint64_t eviction_calls
         uint64_t waits
         uint64_t over_budget
@@ -181,3 +193,5 @@ cdef class Prefetcher:
     cdef shared_ptr[prefetcher] handle
     cdef readonly UvmDriver driver
     cdef public bint too_large_told
+    cdef readonly tuple neighbors
+    cdef readonly list refused_neighbors

@@ -40,6 +40,12 @@ class ResidencyStatistics(TypedDict):
     wanted_bytes: int
     present_bytes: int
     neighbor_bytes: int
+    harvested_bytes: int
+    peak_harvested_bytes: int
+    from_neighbor_bytes: int
+    given_back_bytes: int
+    given_back_at_once_bytes: int
+    held_back: int
     eviction_calls: int
     waits: int
     over_budget: int
@@ -70,7 +76,8 @@ class _Budget(Protocol):
     @property
     def policy(self) -> str: ...
     @property
-    def evict_to(self) -> str | int: ...
+    def neighbors(self) -> object: ...
+    def limit_on(self, device_id: int) -> int | None: ...
     @property
     def discard_dead(self) -> bool: ...
     @property
@@ -85,7 +92,9 @@ class prefetch_mode(IntEnum):  # noqa: N801 - the name in C++
     always = ...
     never = ...
 
-def check_evict_to(driver: UvmDriver, budget: _Budget) -> None: ...
+def open_neighbors(
+    driver: UvmDriver, budget: _Budget
+) -> tuple[list[tuple[int, int | None]], list[str]]: ...
 
 @disjoint_base
 class ManagedAccount:
@@ -100,6 +109,8 @@ class ManagedAccount:
 @disjoint_base
 class Prefetcher:
     too_large_told: bool
+    neighbors: tuple[int, ...]
+    refused_neighbors: list[str]
     def __init__(self, driver: UvmDriver, budget: _Budget | None = None) -> None: ...
     @property
     def driver(self) -> UvmDriver: ...

@@ -10,6 +10,7 @@ from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.units import format_bytes
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -41,21 +42,51 @@ cdef prefetch_mode as_mode(name) except *:
     return _MODES[name]
 
 
-def check_evict_to(UvmDriver driver not None, budget):
-    """Open the device that live blocks shall leave to, for the process.
+def open_neighbors(UvmDriver driver not None, budget):
+    """Open the devices whose idle memory a budget may use, for the process.
+
+    Returns
+    -------
+    tuple of (list of tuple of (int, int or None), list of str)
+        Ordinal and limit in bytes of those that were opened; why others were not.
 
     Raises
     ------
     ConfigurationError
-        If it is the driver's own, does not exist or cannot be reached; with the reason.
+        If one that was named is the driver's own or does not exist, or if a limit is more than its
+        device has.
     """
-    if budget.evict_to == "host":
-        return
-    opened = driver.open_neighbor(budget.evict_to)
-    if not opened:
-        raise ConfigurationError(
-            f"evict_to={budget.evict_to}: {opened.reason}; use 'host' or another device"
-        )
+    own, count = driver.info.device_id, driver.device_count
+    named = () if budget.neighbors in (None, "auto") else budget.neighbors
+    for device_id in named:
+        if device_id == own:
+            raise ConfigurationError(
+                f"neighbors={list(named)}: device {own} is the device itself; name others"
+            )
+        if device_id >= count:
+            raise ConfigurationError(
+                f"neighbors={list(named)}: there is no device {device_id}, this process sees "
+                f"{count}; name others, or use 'auto'"
+            )
+    asked = range(count) if budget.neighbors == "auto" else named
+    opened, refused = [], []
+    for device_id in asked:
+        if device_id == own or len(opened) == most_neighbors:
+            continue
+        answer = driver.open_neighbor(device_id)
+        if not answer:
+            refused.append(answer.reason)
+            continue
+        limit_bytes = budget.limit_on(device_id)
+        if limit_bytes is not None:
+            total_bytes = driver.neighbor_memory(device_id)[1]
+            if limit_bytes > total_bytes:
+                raise ConfigurationError(
+                    f"harvest_limit is {format_bytes(limit_bytes)} on device {device_id}, which "
+                    f"has {format_bytes(total_bytes)}: give less"
+                )
+        opened.append((device_id, limit_bytes))
+    return opened, refused
 
 
 cdef class ManagedAccount:
@@ -102,18 +133,27 @@ cdef class Prefetcher:
     ----------
     too_large_told : bool
         Somebody was told of requests that are larger than the budget: once is enough.
+    neighbors : tuple of int
+        Devices whose idle memory the budget may use.
+    refused_neighbors : list of str
+        Why others that were asked for are not among them.
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
         cdef residency_settings settings
+        cdef neighbor one
         self.driver = driver
+        self.neighbors, self.refused_neighbors = (), []
         self.handle = make_shared[prefetcher](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
         if budget is not None:
-            check_evict_to(driver, budget)
-            if budget.evict_to != "host":
-                settings.evict_to.device_id = budget.evict_to
+            opened, self.refused_neighbors = open_neighbors(driver, budget)
+            for device_id, limit_bytes in opened:
+                one.device_id = device_id
+                one.limit_bytes = _UNLIMITED if limit_bytes is None else limit_bytes
+                settings.neighbors.push_back(one)
+            self.neighbors = tuple(device_id for device_id, _ in opened)
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
             settings.direct = budget.direct
@@ -323,6 +363,12 @@ cdef class Prefetcher:
             "wanted_bytes": s.wanted_bytes,
             "present_bytes": s.present_bytes,
             "neighbor_bytes": s.neighbor_bytes,
+            "harvested_bytes": s.harvested_bytes,
+            "peak_harvested_bytes": s.peak_harvested_bytes,
+            "from_neighbor_bytes": s.from_neighbor_bytes,
+            "given_back_bytes": s.given_back_bytes,
+            "given_back_at_once_bytes": s.given_back_at_once_bytes,
+            "held_back": s.held_back,
             "eviction_calls": s.eviction_calls,
             "waits": s.waits,
             "over_budget": s.over_budget,

@@ -120,6 +120,11 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
     "--eviction", type=click.Choice(POLICIES), help="With a budget: who leaves first; see docs."
 )
 @click.option(
+    "--neighbors",
+    metavar="auto|N,N",
+    help="With a budget: GPUs whose idle memory to use.",
+)
+@click.option(
     "--torch", is_flag=True, help="Have the program's PyTorch use managed memory; see docs."
 )
 @click.option(
@@ -239,6 +244,7 @@ def _request(options: dict[str, Any]) -> Request:
         maximum=options["maximum"],
         device_budget=options["device_budget"],
         eviction=options["eviction"],
+        neighbors=options["neighbors"],
         torch=options["torch"],
         evict=options["evict"],
         activations=options["activations"],

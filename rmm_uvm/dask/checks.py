@@ -16,6 +16,7 @@ from typing import Any
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.neighbors import checked_limit, checked_neighbors, neighbors_in
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.units import parse_bytes, parse_size
 from rmm_uvm.watch.thresholds import Thresholds
@@ -117,6 +118,18 @@ def _workers_per_host(value: Any) -> int | None:
     raise ConfigurationError(f"workers_per_host={shown(value)}: a number of workers, from 1")
 
 
+def _neighbors(value: Any) -> str | tuple[int, ...] | None:
+    return checked_neighbors(neighbors_in(value) if isinstance(value, str) else value)
+
+
+def _harvest_limit(value: Any) -> int | None:
+    if isinstance(value, Mapping):  # every worker calls its own device 0
+        raise ConfigurationError(f"harvest_limit={shown(value)}: use one size for all neighbours")
+    limit = checked_limit(value)
+    assert not isinstance(limit, dict)
+    return limit
+
+
 def _protocol(value: Any) -> str | None:
     if value is None or (isinstance(value, str) and value):
         return value
@@ -157,6 +170,8 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "maximum_pool_size": _size("maximum_pool_size"),
     "device_budget": _size("device_budget"),
     "eviction": _one_of("eviction", (*POLICIES, None)),
+    "neighbors": _neighbors,
+    "harvest_limit": _harvest_limit,
     "ipc_pool_size": _ipc_pool_size,
     "prefetch": _one_of("prefetch", ("auto", "always", "never")),
     "libraries": _libraries,

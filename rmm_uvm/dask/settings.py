@@ -34,6 +34,10 @@ class Settings:
         As in `rmm_uvm.reinitialize`: bytes, or a fraction (0 to 1) of device memory.
     eviction : str or None
         As in `rmm_uvm.reinitialize`; needs a budget.
+    neighbors : "auto", tuple of int, or None
+        As in `rmm_uvm.reinitialize`; needs a budget.
+    harvest_limit : int or None
+        Bytes; as in `rmm_uvm.reinitialize`.
     ipc_pool_size : int, float, "auto" or None
         As in `rmm_uvm.reinitialize`.
     prefetch, cudf_prefetch, libraries, monitor, driver
@@ -52,6 +56,8 @@ class Settings:
     maximum_pool_size: Size = None
     device_budget: Size = None
     eviction: str | None = None
+    neighbors: str | tuple[int, ...] | None = None
+    harvest_limit: int | None = None
     prefetch: str = "auto"
     ipc_pool_size: Size | str = "auto"
     libraries: tuple[str, ...] = ("cupy",)
@@ -94,6 +100,8 @@ class Settings:
             "maximum_pool_size": self.maximum_pool_size,
             "device_budget": self.device_budget,
             "eviction": self.eviction,
+            "neighbors": self.neighbors,
+            "harvest_limit": self.harvest_limit,
             "prefetch": self.prefetch,
             "ipc_pool_size": self.ipc_pool_size,
             "libraries": self.libraries,

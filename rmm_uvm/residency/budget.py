@@ -10,10 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, cast
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.neighbors import (
+    HarvestLimit,
+    Neighbors,
+    checked_limit,
+    checked_neighbors,
+    neighbors_for,
+)
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
 from rmm_uvm.units import format_bytes, parse_size
 
@@ -53,10 +61,13 @@ class Budget:
         much for each byte.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
-    evict_to : "host" or int
-        Where live blocks leave to: host memory, or the CUDA ordinal of another device with peer
-        access. As long as 1/16 of that device's memory stays free; what it has no room for, and
-        everything while memory is advised about (`rmm_uvm.advise`), leaves to the host.
+    neighbors : "auto", iterable of int, or None
+        Other devices whose idle memory live blocks leave to before the host: CUDA ordinals, or
+        "auto" for all that have peer access. 1/16 of each device's memory stays free, and what its
+        owner needs goes back. What they have no room for, and everything while memory is advised
+        about (`rmm_uvm.advise`), leaves to the host.
+    harvest_limit : int, str, mapping of int to int or str, or None
+        Most bytes on each neighbour, or by ordinal, each at least 2 MiB; by default no limit.
     low_bytes : int or None
         Down to which the thread evicts once a request was short of room, live blocks only as far
         as requests waited for some lately; by default 1/48 below the budget, at most 384 MiB.
@@ -94,7 +105,8 @@ class Budget:
     fetch: bool = True
     ahead: bool = False
     background: bool = True
-    evict_to: str | int = "host"
+    neighbors: str | Iterable[int] | None = None
+    harvest_limit: int | str | Mapping[int, int | str] | None = None
     low_bytes: int | None = None
     direct: bool = True
     piece_bytes: int | None = None
@@ -112,10 +124,13 @@ class Budget:
             raise ConfigurationError(
                 f"policy={shown(self.policy)}: use one of {', '.join(map(repr, POLICIES))}"
             )
-        if self.evict_to != "host" and not _is_ordinal(self.evict_to):
+        object.__setattr__(self, "neighbors", checked_neighbors(self.neighbors))
+        limit = checked_limit(self.harvest_limit)
+        if limit is not None and self.neighbors is None:
             raise ConfigurationError(
-                f"evict_to={shown(self.evict_to)}: use 'host' or the CUDA ordinal of another device"
+                f"harvest_limit={shown(self.harvest_limit)} without neighbours: give neighbors too"
             )
+        object.__setattr__(self, "harvest_limit", limit)
         if self.budget_bytes < _LEAST_BLOCKS * _BLOCK_BYTES:
             raise ConfigurationError(
                 f"device_budget is {shown(self.budget_bytes)} bytes: at least "
@@ -138,14 +153,24 @@ class Budget:
             if value is not None and value < _BLOCK_BYTES:
                 raise ConfigurationError(f"{name}={shown(value)}: at least a block, {_BLOCK_BYTES}")
 
+    def limit_on(self, device_id: int) -> int | None:
+        """Return the most bytes that may lie on a neighbour; None for no limit."""
+        if isinstance(self.harvest_limit, Mapping):
+            return cast("int | None", self.harvest_limit.get(device_id))
+        return cast("int | None", self.harvest_limit)
+
 
 def budget_for(
-    device_budget: int | str | float | Budget | None, policy: str | None, total_bytes: int
+    device_budget: int | str | float | Budget | None,
+    policy: str | None,
+    total_bytes: int,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
 ) -> Budget | None:
     """Return the budget that was asked for on a device; None for none.
 
     What is not given is read from the environment: ``RMM_UVM_DEVICE_BUDGET`` and, where there is a
-    budget, ``RMM_UVM_EVICTION``.
+    budget, ``RMM_UVM_EVICTION``, ``RMM_UVM_NEIGHBORS`` and ``RMM_UVM_HARVEST_LIMIT``.
 
     Parameters
     ----------
@@ -155,12 +180,14 @@ def budget_for(
         One of `POLICIES`; None for the default.
     total_bytes : int
         Device memory.
+    neighbors, harvest_limit : optional
+        As of `Budget`; they replace what a `Budget` says.
 
     Raises
     ------
     ConfigurationError
-        If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown,
-        or given without a budget.
+        If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown;
+        if the policy or neighbours are given without a budget, or a limit without neighbours.
     """
     reason = "as asked"
     if device_budget is None and (text := _setting(BUDGET_VARIABLE)):
@@ -178,6 +205,11 @@ def budget_for(
                 f"eviction={shown(policy)} without a budget: give device_budget too, since the "
                 "kernel driver evicts in an order of its own"
             )
+        if neighbors is not None:
+            raise ConfigurationError(
+                f"neighbors={shown(neighbors)} without a budget: give device_budget too, since the "
+                "kernel driver evicts to the host"
+            )
         return None
     if isinstance(device_budget, Budget):
         budget = device_budget
@@ -187,16 +219,17 @@ def budget_for(
         name = "device_budget" if reason == "as asked" else reason
         size_bytes = parse_size(device_budget, total_bytes, name)
         budget = Budget(size_bytes, policy or DEFAULT_POLICY, reason=reason)
+    if not isinstance(device_budget, Budget) or neighbors is not None or harvest_limit is not None:
+        if neighbors is None and budget.neighbors is not None:
+            neighbors = budget.neighbors
+        chosen, limit = neighbors_for(neighbors, harvest_limit)
+        budget = dataclasses.replace(budget, neighbors=chosen, harvest_limit=limit)
     if budget.budget_bytes > total_bytes:
         raise ConfigurationError(
             f"device_budget is {format_bytes(budget.budget_bytes)}, the device has "
             f"{format_bytes(total_bytes)}: a budget is for less than that"
         )
     return budget
-
-
-def _is_ordinal(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _setting(variable: str) -> str:

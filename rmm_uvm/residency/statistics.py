@@ -42,7 +42,15 @@ class ResidencyStatistics:
     evicted_bytes : int
         Moved to the host, or to another device, with their contents.
     neighbor_bytes : int
-        Of these, to another device (`Budget.evict_to`).
+        Of these, to another device (`Budget.neighbors`).
+    harvested_bytes, peak_harvested_bytes : int
+        On other devices now, and at most, in blocks of 2 MiB.
+    from_neighbor_bytes : int
+        Fetched from other devices.
+    given_back_bytes, given_back_at_once_bytes : int
+        Left another device because its owner needs the memory, and of these without a copy.
+    held_back : int
+        Times that blocks left to the host because the neighbours were busy.
     dropped_bytes : int
         Dead, and discarded in place of being copied.
     fetched_bytes : int
@@ -123,6 +131,12 @@ class ResidencyStatistics:
     faults_unknown: str = ""
     ahead_bytes: int = 0
     neighbor_bytes: int = 0
+    harvested_bytes: int = 0
+    peak_harvested_bytes: int = 0
+    from_neighbor_bytes: int = 0
+    given_back_bytes: int = 0
+    given_back_at_once_bytes: int = 0
+    held_back: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -164,6 +178,7 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
             f"{size(s.fetched_bytes)} for uses that waited, {size(s.fetched_ahead_bytes)} ahead of "
             f"their use{_used_ahead(s)}, {size(s.renewed_bytes)} new without a copy",
         ),
+        *_beside(s),
         ("faulted in", _faulted(s)),
         ("announced", _announced(s)),
         ("predictor", _predictor(s)),
@@ -200,6 +215,19 @@ def _moved(s: ResidencyStatistics) -> str:
     if not s.neighbor_bytes:
         return to_host
     return f"{to_host} and {format_bytes(s.neighbor_bytes)} to another device"
+
+
+def _beside(s: ResidencyStatistics) -> list[tuple[str, str]]:
+    if not s.neighbor_bytes:
+        return []
+    size = format_bytes
+    text = (
+        f"{size(s.harvested_bytes)} now, at most {size(s.peak_harvested_bytes)}; "
+        f"{size(s.from_neighbor_bytes)} came back"
+    )
+    if s.given_back_bytes:
+        text += f", {size(s.given_back_bytes)} went to the host for their owners"
+    return [("on neighbours", text)]
 
 
 def _used_ahead(s: ResidencyStatistics) -> str:

@@ -29,6 +29,8 @@ class Request:
         Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
     eviction : str or None
         One of `rmm_uvm.residency.POLICIES`; needs a budget.
+    neighbors : str or None
+        "auto", or ordinals with commas; needs a budget.
     torch : bool
         Have the program's torch allocate managed memory; see `rmm_uvm.torch.install`.
     evict : {"all", "activations"}
@@ -60,6 +62,7 @@ class Request:
     maximum: int | float | None = None
     device_budget: int | float | None = None
     eviction: str | None = None
+    neighbors: str | None = None
     torch: bool = False
     evict: Literal["all", "activations"] = "all"
     activations: Literal["migrate", "copy"] = "migrate"

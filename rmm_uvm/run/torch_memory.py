@@ -17,6 +17,7 @@ from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import Request
 from rmm_uvm.units import format_bytes
 
@@ -80,9 +81,10 @@ def torch_budget(request: Request) -> Budget:
         As `check`, of the GPU and of the size.
     """
     total_bytes = choose_driver(request.device or 0, "cuda").info.total_bytes
-    budget = budget_for(request.device_budget, None, total_bytes)
+    size, neighbors = request.device_budget, asked_neighbors(request.neighbors)
+    budget = budget_for(size, None, total_bytes, neighbors)
     if budget is None:
-        budget = budget_for(_DEFAULT_BUDGET, None, total_bytes)
+        budget = budget_for(_DEFAULT_BUDGET, None, total_bytes, neighbors)
     assert budget is not None
     if request.eviction is not None:
         budget = dataclasses.replace(budget, policy=request.eviction)

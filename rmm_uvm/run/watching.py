@@ -23,6 +23,7 @@ from rmm_uvm.errors import (
     FindingWarning,
     UvmError,
 )
+from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import NO_POOL, PEAK
 
@@ -128,10 +129,11 @@ class Watch:
         request = self.request
         device_budget: int | float | Budget | None = request.device_budget
         eviction, pool_size = request.eviction, request.pool_size
+        neighbors = asked_neighbors(request.neighbors)
         if request.torch:
             from rmm_uvm.run.torch_memory import torch_budget
 
-            device_budget, eviction = torch_budget(request), None
+            device_budget, eviction, neighbors = torch_budget(request), None, None
             if pool_size is None:  # most memory is torch's, which takes it segment by segment
                 pool_size = max(_LEAST_POOL_BYTES, device_budget.budget_bytes // _POOL_SHARE)
         options: dict[str, Any] = {
@@ -140,6 +142,7 @@ class Watch:
             "prefetch": request.prefetch,
             "device_budget": device_budget,
             "eviction": eviction,
+            "neighbors": neighbors,
             "libraries": request.libraries,
             "monitor": False,  # the one that this module starts outlives the installation
         }

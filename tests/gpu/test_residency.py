@@ -104,7 +104,7 @@ def test_live_blocks_that_leave_to_another_gpu_lose_no_byte(
     gpu: CudaDriver, neighbour: int, policy: str
 ) -> None:
     to_host = gpu.migrated_bytes()[1]
-    kept = random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, evict_to=neighbour))
+    kept = random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, neighbors=[neighbour]))
     assert kept["neighbor_bytes"] == kept["evicted_bytes"]
     assert gpu.migrated_bytes()[1] - to_host < kept["evicted_bytes"] // 10  # what faults brought
 
@@ -116,7 +116,7 @@ def test_blocks_are_at_the_neighbour_that_was_named(gpu: CudaDriver, neighbour: 
         driver=gpu,
         initial_pool_size=POOL_BYTES,
         maximum_pool_size=POOL_BYTES,
-        device_budget=Budget(BUDGET_BYTES, evict_to=neighbour, background=False),
+        device_budget=Budget(BUDGET_BYTES, neighbors=[neighbour], background=False),
     )
     free_bytes = other.memory()[0]
     parts = [mr.allocate(BUDGET_BYTES // 2) for _ in range(4)]

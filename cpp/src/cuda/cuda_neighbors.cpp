@@ -22,14 +22,20 @@ namespace {
 
 }  // namespace
 
+int cuda_driver::device_count() noexcept
+{
+  int count = 0;
+  static_cast<void>(api_.device_get_count(&count));
+  return count;
+}
+
 availability cuda_driver::open_neighbor(int device_id)
 {
   auto const name = "device " + std::to_string(device_id);
   if (device_id == info_.device_id) { return availability::no(name + " is the device itself"); }
   std::lock_guard const lock{neighbors_mutex_};
   if (neighbors_.contains(device_id)) { return availability::yes(); }
-  int count = 0;
-  static_cast<void>(api_.device_get_count(&count));
+  auto const count = device_count();
   CUdevice device{};
   if (device_id < 0 || device_id >= count || api_.device_get(&device, device_id) != CUDA_SUCCESS) {
     return no_such_device(device_id, count);

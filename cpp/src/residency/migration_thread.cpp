@@ -9,6 +9,8 @@
 namespace rmm_uvm {
 namespace {
 
+/** @brief How often the thread looks whether a neighbour's owner needs its memory. */
+constexpr std::chrono::milliseconds owners_period{5};
 /** @brief How often the thread looks whether kernels are done that use what could leave. */
 constexpr std::chrono::microseconds marks_period{200};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
@@ -42,6 +44,8 @@ void residency_manager::run()
       if (before == outcome::later) {
         // What could leave is in use: nobody tells when it is not any more.
         wanted_.wait_for(view.lock(), marks_period, called);
+      } else if (holds_beside()) {  // nor when an owner needs its memory back
+        wanted_.wait_for(view.lock(), owners_period, called);
       } else {
         wanted_.wait(view.lock(), called);
       }
@@ -157,6 +161,8 @@ residency_manager::outcome residency_manager::work_once()
     ledger_view view{ledger_};
     if (stopping_) { return outcome::nothing; }
     look_at_marks();
+    // An owner's own need comes first.
+    if (holds_beside() && give_back(view) == outcome::again) { return outcome::again; }
     auto const resident_bytes = counts_.resident_bytes - leaving_bytes_;
     // Only where somebody was short of room lately: what fits is not evicted for a watermark.
     if (short_of_room_) {
@@ -172,7 +178,7 @@ residency_manager::outcome residency_manager::work_once()
           return short_of_room_ ? outcome::later : outcome::nothing;
         }
         bool const left =
-          leaving.dead.empty() ? leave(view, leaving.live) : drop(view, leaving.dead);
+          leaving.dead.empty() ? leave(view, leaving.live) > 0 : drop(view, leaving.dead);
         return left ? outcome::again : outcome::nothing;
       }
       // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
@@ -202,7 +208,7 @@ residency_manager::outcome residency_manager::make_room_early(ledger_view& view,
     std::min(wanted - settings_.budget_bytes, early_pieces * settings_.piece_bytes);
   auto const leaving = choose(view, 0, excess_bytes, candidates::unused_now, now_ + growth.ahead);
   if (leaving.live.empty()) { return outcome::nothing; }
-  return leave(view, leaving.live) ? outcome::again : outcome::nothing;
+  return leave(view, leaving.live) > 0 ? outcome::again : outcome::nothing;
 }
 
 /** @brief Counts what comes too late for the uses; called before anything is learnt of them. */
@@ -280,7 +286,8 @@ residency_manager::outcome residency_manager::fetch_ahead()
           std::any_of(leaving.live.begin(), leaving.live.end(), stays)) {
         return !outstanding_.empty() ? outcome::later : outcome::nothing;
       }
-      bool const left = leaving.dead.empty() ? leave(view, leaving.live) : drop(view, leaving.dead);
+      bool const left =
+        leaving.dead.empty() ? leave(view, leaving.live) > 0 : drop(view, leaving.dead);
       return left ? outcome::again : outcome::nothing;
     }
   }

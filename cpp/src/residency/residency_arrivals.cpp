@@ -88,7 +88,8 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       bool const keeps = !allocation.covers(whole);
       bool const away  = block.place == block_place::host;
       bool const first = view.slab_begins(whole.address);
-      missing.push_back({&block, whole, keeps, block.discarded, there, away, first});
+      int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
+      missing.push_back({&block, whole, keeps, block.discarded, there, away, first, from});
     });
   }
   if (wanted.size() > 1) {  // neighbours share blocks
@@ -136,6 +137,7 @@ void residency_manager::bring(range_list wanted,
     issue(missing, stream, why);
     view.lock().lock();
   }
+  left_beside(missing);
   for (auto const& each : missing) {
     each.record->busy = false;
   }
@@ -190,6 +192,7 @@ void residency_manager::expect_faults(
       auto const missing = claim(view, {&piece, 1}, allocation, why);
       ++passed;
       admit(view, missing, {&piece, 1}, stream, why);
+      left_beside(missing);
       for (auto const& each : missing) {
         each.record->busy = false;
       }
@@ -269,14 +272,17 @@ try {
   auto const device = location::device(driver_->info().device_id);
   bool const drops  = driver_->info().discard.available;
   auto const most   = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
+  std::size_t from_neighbor_bytes = 0;
   std::vector<memory_range> fresh;      // nothing in them is anybody's
-  std::vector<memory_range> kept;       // to come with their contents
+  places kept{1 + neighbors_.size()};   // to come with their contents: from the host, and beside
   std::vector<memory_range> discarded;  // likewise, but not before their discard
   for (auto const& each : blocks) {
     if (!each.keeps && drops) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      add_block(each.ordered ? discarded : kept, each.range, each.first, most);
+      auto& these = each.ordered ? discarded : kept[static_cast<std::size_t>(each.from + 1)];
+      add_block(these, each.range, each.first, most);
+      if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
   std::size_t fetched_bytes = 0;
@@ -303,7 +309,7 @@ try {
     }
   }
   std::atomic<std::size_t> moved_bytes{0};
-  static_cast<void>(noted(move_all(kept, device, stream, moved_bytes)));
+  static_cast<void>(noted(fetch_all(kept, stream, moved_bytes)));
   fetched_bytes += moved_bytes;
   for (auto const& range : discarded) {
     if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
@@ -311,7 +317,11 @@ try {
   ledger_view const view{ledger_};
   counts_.renewed_bytes += renewed_bytes;
   (why == reason::ahead ? counts_.fetched_ahead_bytes : counts_.fetched_bytes) += fetched_bytes;
-  if (!failure.ok()) { count_failure(failure); }
+  if (failure.ok()) {
+    counts_.from_neighbor_bytes += from_neighbor_bytes;
+  } else {
+    count_failure(failure);
+  }
 } catch (...) {  // a list could not be built: pages come by fault
   ledger_view const view{ledger_};
   count_failure({status_code::out_of_memory, 0, "residency_manager"});

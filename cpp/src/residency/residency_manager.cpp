@@ -36,10 +36,10 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                                      memory_adviser* adviser)
   : driver_{std::move(driver)},
     ledger_{ledger},
-    settings_{settings},
+    settings_{std::move(settings)},
     adviser_{adviser},
-    predictor_{make_predictor(settings.policy)},
-    look_ahead_{settings.ahead_bytes},
+    predictor_{make_predictor(settings_.policy)},
+    look_ahead_{settings_.ahead_bytes},
     faulted_in_{driver_->counters().read().host_to_device_bytes,
                 driver_->counters().read().device_to_host_bytes}
 {
@@ -51,6 +51,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     look_ahead_ =
       look_ahead{settings_.ahead_bytes, settings_.piece_bytes, settings_.budget_bytes / 2};
   }
+  begin_with_neighbors();
   counts_.budget_bytes = settings_.budget_bytes;
   quiet_bytes_         = driver_->counters().read().device_to_host_bytes;
   foreign_bytes_       = quiet_bytes_;
@@ -258,6 +259,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
   view.each(slab, [&](block_record& block, memory_range whole) {
     if (block.place == block_place::device) { counts_.resident_bytes -= whole.bytes; }
     if (block.place == block_place::host) { faulted_in_.forget(whole.bytes); }
+    if (block.place == block_place::beside) { left_beside(block.neighbor, 1); }
     if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
     live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
     block = {};
@@ -319,15 +321,22 @@ try {
 std::size_t residency_manager::evict(memory_range range) noexcept
 try {
   ledger_view view{ledger_};
-  wait_until_free(view, {&range, 1});
-  victims going;
-  std::size_t bytes = 0;
-  view.each(range, [&](block_record& block, memory_range whole) {
-    if (block.place != block_place::device || !block.movable() || !range.covers(whole)) { return; }
-    going.push_back({&block, whole});
-    bytes += whole.bytes;
-  });
-  return leave(view, going) ? bytes : 0;
+  std::size_t evicted_bytes = 0;
+  // A neighbour may take some of them only: the next one, or the host, takes the rest.
+  for (std::size_t round = 0; round <= neighbors_.size(); ++round) {
+    wait_until_free(view, {&range, 1});
+    victims going;
+    view.each(range, [&](block_record& block, memory_range whole) {
+      if (block.place != block_place::device || !block.movable() || !range.covers(whole)) {
+        return;
+      }
+      going.push_back({&block, whole});
+    });
+    auto const left_bytes = leave(view, std::move(going));
+    if (left_bytes == 0) { break; }
+    evicted_bytes += left_bytes;
+  }
+  return evicted_bytes;
 } catch (...) {
   count_failure_of("evict");
   return 0;

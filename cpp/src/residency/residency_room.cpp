@@ -5,42 +5,16 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <utility>
 
 namespace rmm_uvm {
 namespace {
-
-// Threads that move pieces of one list: more are no faster, or hold up kernels (measured, see
-// there).
-constexpr std::size_t evicting_movers = 4;
-constexpr std::size_t fetching_movers = 2;
 
 /** @brief A live block that may leave. */
 struct candidate {
   std::uint64_t key;
   viewed_block block;
 };
-
-/** @brief Neighbouring blocks of a slab in pieces of at most `most` bytes, ascending. */
-[[nodiscard]] std::vector<memory_range> pieces(ledger_view const& view,
-                                               std::vector<viewed_block> blocks,
-                                               std::size_t most)
-{
-  std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
-    return a.range.address < b.range.address;
-  });
-  std::vector<memory_range> found;
-  for (auto const& each : blocks) {
-    if (!found.empty() && found.back().end() == each.range.address &&
-        found.back().bytes + each.range.bytes <= most && !view.slab_begins(each.range.address)) {
-      found.back().bytes += each.range.bytes;
-    } else {
-      found.push_back(each.range);
-    }
-  }
-  return found;
-}
 
 /** @brief Moves candidates to `taken`, the highest key first, until `bytes` are together. */
 void take(std::vector<candidate>& from,
@@ -76,6 +50,27 @@ void take(std::vector<candidate>& from,
 }
 
 }  // namespace
+
+/** @brief Neighbouring blocks of a slab in pieces of at most `most_bytes`, ascending. */
+std::vector<memory_range> residency_manager::joined(ledger_view const& view,
+                                                    victims blocks,
+                                                    std::size_t most_bytes)
+{
+  std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
+    return a.range.address < b.range.address;
+  });
+  std::vector<memory_range> found;
+  for (auto const& each : blocks) {
+    if (!found.empty() && found.back().end() == each.range.address &&
+        found.back().bytes + each.range.bytes <= most_bytes &&
+        !view.slab_begins(each.range.address)) {
+      found.back().bytes += each.range.bytes;
+    } else {
+      found.push_back(each.range);
+    }
+  }
+  return found;
+}
 
 bool residency_manager::under_pressure() const noexcept
 {
@@ -155,7 +150,7 @@ void residency_manager::make_room(ledger_view& view,
       waits = false;
     } else if (!leaving.live.empty()) {
       lengthen_lead();
-      if (!leave(view, leaving.live)) { return; }
+      if (leave(view, leaving.live) == 0) { return; }
     } else if (leaving_bytes_ > 0) {
       changed_.wait(view.lock());
     } else {
@@ -197,7 +192,7 @@ bool residency_manager::in_use(victims const& blocks) const noexcept
 bool residency_manager::drop(ledger_view& view, victims const& blocks)
 {
   if (blocks.empty()) { return true; }
-  auto const ranges = pieces(view, blocks, ~std::size_t{0});
+  auto const ranges = joined(view, blocks, ~std::size_t{0});
   bool const done   = std::all_of(blocks.begin(), blocks.end(), [this](viewed_block const& each) {
     return free_is_done(*each.record);
   });
@@ -234,34 +229,29 @@ status residency_manager::discard_now(range_list ranges, bool frees_are_done) no
   return result;
 }
 
-/** @brief Where live blocks leave to now; gives up the lock to ask a neighbour. */
-location residency_manager::place_for(ledger_view& view, std::size_t bytes)
+/**
+ * @brief Has live blocks leave, to a neighbour while one takes any, else to the host.
+ *
+ * A neighbour may take some of them only: then the others stay for now.
+ * @return bytes that left; 0 when it failed
+ */
+std::size_t residency_manager::leave(ledger_view& view, victims blocks)
 {
-  auto const where = settings_.evict_to;
-  if (where.is_host()) { return where; }
-  device_memory there{};
-  view.lock().unlock();
-  auto const asked = driver_->neighbor_memory(where.device_id, there);
-  view.lock().lock();
-  if (!asked.ok()) {
-    count_failure(asked);
-    return location::host();
-  }
-  auto const reserve_bytes = static_cast<std::size_t>(static_cast<double>(there.total_bytes) *
-                                                      residency_settings::reserve_fraction);
-  return bytes + reserve_bytes <= there.free_bytes ? where : location::host();
-}
-
-bool residency_manager::leave(ledger_view& view, victims const& blocks)
-{
-  if (blocks.empty()) { return true; }
-  auto const ranges = pieces(view, blocks, settings_.piece_bytes);
+  if (blocks.empty()) { return 0; }
   for (auto const& each : blocks) {
     each.record->busy = true;
   }
-  bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
   leaving_bytes_ += bytes_of(blocks);
-  auto const where   = advised ? location::host() : place_for(view, bytes_of(blocks));
+  bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
+  refuge to{location::host(), 0, blocks.size()};
+  if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks.size()); }
+  while (blocks.size() > to.blocks) {
+    blocks.back().record->busy = false;
+    leaving_bytes_ -= blocks.back().range.bytes;
+    blocks.pop_back();
+  }
+  auto const ranges  = joined(view, blocks, settings_.piece_bytes);
+  auto const where   = to.where;
   auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
@@ -285,73 +275,20 @@ bool residency_manager::leave(ledger_view& view, victims const& blocks)
     // Some may have left: as bytes that nobody asked for, they put everything in doubt. What went
     // beside does so without bytes.
     asked_bytes_ -= counted;
-    if (!where.is_host()) {
-      ++epoch_;
-      // A device that fails is not asked again; one that is full may have room another time.
-      if (result.code != status_code::out_of_memory) { settings_.evict_to = location::host(); }
-    }
+    if (!where.is_host()) { ++epoch_; }
   }
   settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
+  if (!where.is_host()) {
+    for (auto const& each : blocks) {
+      each.record->neighbor = static_cast<std::uint8_t>(to.number) & 0xFU;
+    }
+    arrived_beside(to.number, blocks.size(), result);
+  }
   counts_.eviction_calls += ranges.size();
-  if (result.ok()) {
-    counts_.evicted_bytes += bytes_of(blocks);
-    if (!where.is_host()) { counts_.neighbor_bytes += bytes_of(blocks); }
-  }
-  return result.ok();
-}
-
-/**
- * @brief Moves ranges, and as much of them at once as is faster.
- *
- * What bounds one thread past libcuda is the driver's work on the processor: measured
- * (benchmarks/migration_threads.py, H200), 4 threads evict at 1.3 times the rate of one, 2 fetch at
- * 1.5 times. Where pages come by faults one moves all, as in the kernel driver.
- * @return the first failure, after which nothing was begun
- */
-status residency_manager::move_all(range_list ranges,
-                                   location where,
-                                   stream_handle stream,
-                                   std::atomic<std::size_t>& moved_bytes) noexcept
-try {
-  bool const fetches   = where.device_id == driver_->info().device_id;
-  auto const movers    = fetches ? fetching_movers : evicting_movers;
-  auto const most      = fetches ? settings_.fetch_bytes : settings_.piece_bytes;
-  auto const one_piece = [&](memory_range piece) {
-    auto const result = move_now(piece, where, stream);
-    if (result.ok()) { moved_bytes += piece.bytes; }
-    return result;
-  };
-  if (!settings_.fetch || !moves_directly(where)) { return movers_.move_all(ranges, 1, one_piece); }
-  // A list of a few long pieces is shared out as well.
-  auto const share = (bytes_of(ranges) + movers - 1) / movers;
-  std::vector<memory_range> pieces;
-  for (auto const& range : ranges) {
-    cut(pieces, range, std::min(va_block_ceil(share), most));
-  }
-  return movers_.move_all(pieces, movers, one_piece);
-} catch (std::exception const&) {  // no memory for a list of pieces
-  return {status_code::out_of_memory, 0, "move_all"};
-}
-
-bool residency_manager::moves_directly(location where) const noexcept
-{
-  auto const& info = driver_->info();
-  bool const known = where.is_host() || where.device_id == info.device_id;
-  return settings_.direct && info.direct_migration.available && known;
-}
-
-/** @brief Moves a range, past libcuda where that works; else in the order of `stream`. */
-status residency_manager::move_now(memory_range range,
-                                   location where,
-                                   stream_handle stream) noexcept
-{
-  if (moves_directly(where)) {
-    auto const result = driver_->migrate(range, where);
-    if (result.ok()) { return result; }
-    ledger_view const view{ledger_};
-    count_failure(result);
-  }
-  return driver_->prefetch(range, where, stream);
+  if (!result.ok()) { return 0; }
+  counts_.evicted_bytes += bytes_of(blocks);
+  if (!where.is_host()) { counts_.neighbor_bytes += bytes_of(blocks); }
+  return bytes_of(blocks);
 }
 
 void residency_manager::settle(victims const& blocks, status result, block_place place)

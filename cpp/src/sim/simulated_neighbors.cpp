@@ -26,6 +26,11 @@ int simulated_device::place(location where) const noexcept
   return id < info_.device_id ? id + 1 : id;
 }
 
+int simulated_device::device_count() noexcept
+{
+  return std::max(static_cast<int>(config_.neighbors), info_.device_id) + 1;
+}
+
 availability simulated_device::open_neighbor(int device_id)
 {
   auto const name = "device " + std::to_string(device_id);

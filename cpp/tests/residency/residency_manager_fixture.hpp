@@ -32,7 +32,8 @@ class ResidencyManager : public testing::Test {
     settings.fetch_bytes  = blocks(32);
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
-    settings.evict_to     = evict_to;
+    settings.neighbors    = neighbors;
+    settings.lender       = lender;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -89,7 +90,8 @@ class ResidencyManager : public testing::Test {
   bool fetch{true};
   bool discard_dead{true};
   bool ahead_adapts{true};
-  location evict_to{location::host()};
+  std::vector<neighbor> neighbors;
+  std::shared_ptr<neighbor_lender> lender;
   memory_range slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};

@@ -14,7 +14,7 @@ class ResidencyPlaces : public ResidencyManager {
  protected:
   static constexpr int neighbour = 1;
 
-  void SetUp() override { evict_to = location::device(neighbour); }
+  void SetUp() override { neighbors = {{neighbour}}; }
   [[nodiscard]] driver_call to_neighbour(std::size_t first, std::size_t count) const
   {
     return {"prefetch", {at(first, count)}, evictions, neighbour};

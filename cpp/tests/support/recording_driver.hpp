@@ -75,7 +75,7 @@ class recording_driver final : public uvm_driver {
   device_info facts{};                         ///< what `info` answers
   fake_counters counted;                       ///< what `counters` answers
   device_memory level{};                       ///< what `memory` answers
-  device_memory neighbor_level{};             ///< what `neighbor_memory` answers
+  device_memory neighbor_level{};              ///< what `neighbor_memory` answers
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool marks_passed{true};                     ///< what `passed` answers
@@ -89,7 +89,7 @@ class recording_driver final : public uvm_driver {
     facts.name        = "recording driver";
     facts.total_bytes = std::size_t{1} << 30U;
     level             = {facts.total_bytes, facts.total_bytes};
-    neighbor_level   = level;
+    neighbor_level    = level;
   }
 
   [[nodiscard]] device_info const& info() const noexcept override { return facts; }

@@ -159,7 +159,7 @@ def test_random_program_beside_the_migration_thread_keeps_its_data(
 def test_random_program_beside_a_neighbour_with_some_room_keeps_its_data(
     program: list[tuple[str, int, int]], room_bytes: int
 ) -> None:
-    played = Program(Budget(12 * MIB, evict_to=1, background=False), neighbors=1)
+    played = Program(Budget(12 * MIB, neighbors=[1], background=False), neighbors=1)
     played.device.occupy_neighbor(1, (256 - 16) * MIB - room_bytes)  # 1/16 stays free
     played.run(program)
     found = rmm_uvm.residency_statistics(played.mr)

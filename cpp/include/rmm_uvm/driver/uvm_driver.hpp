@@ -59,6 +59,8 @@ class uvm_driver {
   /** @brief Reads free and total device memory. @param[out] memory set on success */
   virtual status memory(device_memory& memory) noexcept = 0;
 
+  /** @brief How many devices this process sees: their ordinals are below it. */
+  [[nodiscard]] virtual int device_count() noexcept { return info().device_id + 1; }
   /**
    * @brief Lets `prefetch` move pages to another device, and this one bring them back.
    *

@@ -49,8 +49,9 @@ struct block_record {
   bool busy{false};       ///< a call about it is under way: whoever wants it waits
   bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
 
-  bool fetched_ahead : 1 {false};  ///< brought in before its use, and not used since
-  bool read_mostly   : 1 {false};  ///< advised: readers get copies, and so does a prefetch
+  bool fetched_ahead    : 1 {false};  ///< brought in before its use, and not used since
+  bool read_mostly      : 1 {false};  ///< advised: readers get copies, and so does a prefetch
+  std::uint8_t neighbor : 4 {0};      ///< which one it is on, while it is `beside`
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /** @brief True when a user advised the driver about it. */

@@ -136,6 +136,15 @@ class residency_manager {
     bool counted;  // was on the device, as of an epoch that has ended
     bool away;     // was evicted to the host
     bool first;    // of its slab
+    int from;      // the neighbour that it lay on, or `no_neighbor`
+  };
+  static constexpr int no_neighbor = -1;
+
+  /** @brief Where blocks leave to, and how many of them. */
+  struct refuge {
+    location where;
+    std::size_t number;  // of the neighbour
+    std::size_t blocks;
   };
 
   /** @brief A mark in a stream, behind the work of all uses before `tick`. */
@@ -211,20 +220,45 @@ class residency_manager {
   [[nodiscard]] bool in_use(victims const& blocks) const noexcept;
   [[nodiscard]] bool drop(ledger_view& view, victims const& blocks);
   status discard_now(range_list ranges, bool frees_are_done) noexcept;
-  [[nodiscard]] location place_for(ledger_view& view, std::size_t bytes);
-  [[nodiscard]] bool leave(ledger_view& view, victims const& blocks);
+  std::size_t leave(ledger_view& view, victims blocks);
+  [[nodiscard]] static std::vector<memory_range> joined(ledger_view const& view,
+                                                        victims blocks,
+                                                        std::size_t most_bytes);
   void settle(victims const& blocks, status result, block_place place);
   [[nodiscard]] bool under_pressure() const noexcept;
+
+  // residency_moves.cpp
+  using places = std::vector<std::vector<memory_range>>;
   [[nodiscard]] bool moves_directly(location where) const noexcept;
+  status fetch_all(places const& from,
+                   stream_handle stream,
+                   std::atomic<std::size_t>& moved_bytes) noexcept;
   status move_all(range_list ranges,
                   location where,
                   stream_handle stream,
                   std::atomic<std::size_t>& moved_bytes) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
+  // residency_neighbors.cpp
+  void begin_with_neighbors();
+  [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
+  [[nodiscard]] refuge refuge_for(ledger_view& view, std::size_t blocks);
+  void look_who_is_busy() noexcept;
+  void arrived_beside(std::size_t number, std::size_t blocks, status moved) noexcept;
+  void left_beside(std::size_t number, std::size_t blocks) noexcept;
+  void left_beside(claims const& blocks) noexcept;
+  [[nodiscard]] bool holds_beside() const noexcept { return counts_.harvested_bytes > 0; }
+  [[nodiscard]] std::size_t wanted_back(ledger_view& view, std::size_t number);
+  [[nodiscard]] bool leave_neighbor(ledger_view& view, std::size_t number, std::size_t bytes);
+  [[nodiscard]] bool go_back(ledger_view& view,
+                             std::size_t number,
+                             victims const& blocks,
+                             bool drops);
+
   // migration_thread.cpp
   void run();
   enum class outcome : std::uint8_t { nothing, again, later };
+  [[nodiscard]] outcome give_back(ledger_view& view);  // residency_neighbors.cpp
   [[nodiscard]] outcome work_once();
   [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
@@ -260,6 +294,7 @@ class residency_manager {
   std::size_t free_marks_{0};              // made so far
   std::size_t unmarked_bytes_{0};          // freed since the last one
   std::size_t leaving_bytes_{0};
+  std::vector<neighbor_state> neighbors_;
   epoch_number epoch_{1};                   // ends when bytes leave that were not asked to
   std::uint64_t asked_bytes_{0};            // asked to the host by this object
   std::uint64_t foreign_bytes_{0};          // seen to leave beyond that

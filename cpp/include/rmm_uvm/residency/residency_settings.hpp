@@ -4,9 +4,13 @@
 
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
+#include <rmm_uvm/residency/neighbor_lender.hpp>
+#include <rmm_uvm/residency/neighbor_places.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 namespace rmm_uvm {
 
@@ -32,11 +36,12 @@ struct residency_settings {
   bool ahead_adapts{false};  ///< begin there, and learn: a piece to half of the budget
   eviction_policy policy{eviction_policy::repeat};
   /**
-   * Where live blocks leave to: host memory, or another device whose neighbour the driver has
-   * opened. What that device has no room for leaves to the host: `reserve_fraction` of its memory
-   * stays free. While users have advised about some, all leave to the host.
+   * Other devices that live blocks leave to while they have room, before the host: the driver has
+   * opened them. `reserve_fraction` of a device's memory stays free. While users have advised about
+   * some, all leave to the host. At most `most_neighbors`.
    */
-  location evict_to{location::host()};
+  std::vector<neighbor> neighbors{};
+  std::shared_ptr<neighbor_lender> lender{};  ///< says how much of them; null: as much as is free
   static constexpr double reserve_fraction{1.0 / 16};  ///< of a neighbour's memory, left to it
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in

@@ -12,25 +12,31 @@ namespace rmm_uvm {
 
 /** @brief What a `residency_manager` did since it was made, and where things stand; a copy. */
 struct residency_statistics {
-  std::size_t budget_bytes{0};           ///< most managed bytes on the device
-  std::size_t resident_bytes{0};         ///< on the device, as far as the ledger knows
-  std::size_t peak_resident_bytes{0};    ///< the most of it
-  std::size_t pinned_bytes{0};           ///< of blocks that stay where they are
-  std::size_t overshoot_bytes{0};        ///< faulted in beside the budget: there now, estimated
-  std::size_t peak_overshoot_bytes{0};   ///< the most of it that was seen
-  std::uint64_t faulted_bytes{0};        ///< that kernels faulted in: at least
-  std::uint64_t evicted_bytes{0};        ///< moved to the host: live, or not known to be dead
-  std::uint64_t dropped_bytes{0};        ///< dead, discarded in place of being copied
-  std::uint64_t fetched_bytes{0};        ///< brought in for a use that waits
-  std::uint64_t renewed_bytes{0};        ///< made usable for a new allocation without a copy
+  std::size_t budget_bytes{0};          ///< most managed bytes on the device
+  std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
+  std::size_t peak_resident_bytes{0};   ///< the most of it
+  std::size_t pinned_bytes{0};          ///< of blocks that stay where they are
+  std::size_t overshoot_bytes{0};       ///< faulted in beside the budget: there now, estimated
+  std::size_t peak_overshoot_bytes{0};  ///< the most of it that was seen
+  std::uint64_t faulted_bytes{0};       ///< that kernels faulted in: at least
+  std::uint64_t evicted_bytes{0};  ///< moved to the host or beside: live, or not known to be dead
+  std::uint64_t dropped_bytes{0};  ///< dead, discarded in place of being copied
+  std::uint64_t fetched_bytes{0};  ///< brought in for a use that waits
+  std::uint64_t renewed_bytes{0};  ///< made usable for a new allocation without a copy
   std::uint64_t fetched_ahead_bytes{0};  ///< brought in before the use
   std::uint64_t ahead_used_bytes{0};     ///< of these, used before they left again
   std::size_t ahead_bytes{0};            ///< how far ahead it is fetched now
   std::uint64_t wanted_bytes{0};         ///< of blocks that a use was announced of
   std::uint64_t present_bytes{0};        ///< of these, on the device already
-  std::uint64_t neighbor_bytes{0};      ///< of `evicted_bytes`, to another device
-  std::uint64_t eviction_calls{0};       ///< prefetches to the host, or to another device
-  std::uint64_t waits{0};                ///< uses that waited for a call about the same block
+  std::uint64_t neighbor_bytes{0};       ///< of `evicted_bytes`, to another device
+  std::size_t harvested_bytes{0};        ///< lie on other devices now, as far as the ledger knows
+  std::size_t peak_harvested_bytes{0};   ///< the most of it
+  std::uint64_t from_neighbor_bytes{0};  ///< fetched from other devices
+  std::uint64_t given_back_bytes{0};     ///< left another device since its owner needs its memory
+  std::uint64_t given_back_at_once_bytes{0};  ///< of those, without a copy
+  std::uint64_t held_back{0};  ///< times that blocks left to the host: all neighbours were busy
+  std::uint64_t eviction_calls{0};  ///< prefetches to the host, or to another device
+  std::uint64_t waits{0};           ///< uses that waited for a call about the same block
   std::uint64_t over_budget{0};     ///< times that no block could leave: all were pinned or wanted
   std::uint64_t too_large{0};       ///< requests larger than the budget, left to page faults
   std::size_t too_large_bytes{0};   ///< the largest of those

@@ -83,6 +83,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] device_info const& info() const noexcept override { return info_; }
   [[nodiscard]] migration_counters const& counters() const noexcept override { return *this; }
   status memory(device_memory& memory) noexcept override;
+  [[nodiscard]] int device_count() noexcept override;
   availability open_neighbor(int device_id) override;
   status neighbor_memory(int device_id, device_memory& memory) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;

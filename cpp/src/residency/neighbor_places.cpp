@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/neighbor_places.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace rmm_uvm {
+
+std::size_t missing_reserve(neighbor_state& state,
+                            std::size_t free_bytes,
+                            std::size_t reserve_bytes) noexcept
+{
+  auto const level = std::min(state.answered_bytes, reserve_bytes);
+  // Above what was answered, free memory has risen after all: from there on it counts again.
+  state.answered_bytes = free_bytes < level ? level : std::min(free_bytes, reserve_bytes);
+  return state.answered_bytes - std::min(state.answered_bytes, free_bytes);
+}
+
+std::optional<std::size_t> choose_neighbor(std::span<neighbor_state const> states,
+                                           unsigned passed_over) noexcept
+{
+  std::optional<std::size_t> best;
+  for (std::size_t number = 0; number < states.size(); ++number) {
+    auto const& state = states[number];
+    bool const passed = ((passed_over >> number) & 1U) != 0;
+    if (passed || state.given_up || state.busy || state.room_bytes() < va_block_bytes) { continue; }
+    auto const rank = [](neighbor_state const& of) {
+      return std::pair{of.moving_bytes, ~of.room_bytes()};
+    };
+    if (!best || rank(state) < rank(states[*best])) { best = number; }
+  }
+  return best;
+}
+
+std::vector<memory_range> interleaved(std::span<std::vector<memory_range> const> places)
+{
+  struct slot {
+    double when;  // how far its place's list has got with it
+    std::size_t place;
+    memory_range range;
+  };
+  std::vector<slot> slots;
+  for (std::size_t place = 0; place < places.size(); ++place) {
+    auto const step = 1.0 / static_cast<double>(places[place].size() + 1);
+    for (std::size_t number = 0; number < places[place].size(); ++number) {
+      slots.push_back({step * static_cast<double>(number + 1), place, places[place][number]});
+    }
+  }
+  std::stable_sort(
+    slots.begin(), slots.end(), [](slot const& a, slot const& b) { return a.when < b.when; });
+  std::vector<memory_range> found;
+  found.reserve(slots.size());
+  for (auto const& each : slots) {
+    found.push_back(each.range);
+  }
+  return found;
+}
+
+}  // namespace rmm_uvm

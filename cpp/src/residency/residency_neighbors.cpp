@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What lies on other devices: who takes it, and how it goes back when its owner needs the memory.
+#include <rmm_uvm/residency/free_memory_lender.hpp>
+#include <rmm_uvm/residency/residency_manager.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace rmm_uvm {
+namespace {
+
+constexpr std::size_t pieces_given_back = 4;  // that leave together: nobody's launch waits for them
+
+[[nodiscard]] std::size_t reserve_of(device_memory const& memory) noexcept
+{
+  return static_cast<std::size_t>(static_cast<double>(memory.total_bytes) *
+                                  residency_settings::reserve_fraction);
+}
+
+/** @brief So many blocks, in bytes: neighbours are held block by block. */
+[[nodiscard]] std::size_t whole(std::size_t blocks) noexcept { return blocks * va_block_bytes; }
+
+}  // namespace
+
+void residency_manager::begin_with_neighbors()
+{
+  if (settings_.lender == nullptr) { settings_.lender = std::make_shared<free_memory_lender>(); }
+  for (auto const& each : settings_.neighbors) {
+    neighbors_.push_back({each});
+  }
+}
+
+/** @brief A neighbour's free memory; gives up the lock to ask. */
+std::optional<device_memory> residency_manager::ask_neighbor(ledger_view& view, int device_id)
+{
+  device_memory there{};
+  view.lock().unlock();
+  auto const asked = driver_->neighbor_memory(device_id, there);
+  view.lock().lock();
+  if (asked.ok()) { return there; }
+  count_failure(asked);
+  return std::nullopt;
+}
+
+/**
+ * @brief Where so many blocks leave to now, and how many of them; gives up the lock to ask.
+ *
+ * The blocks are held there from now on, and on their way: `arrived_beside` ends that.
+ */
+residency_manager::refuge residency_manager::refuge_for(ledger_view& view, std::size_t blocks)
+{
+  unsigned passed_over = 0;
+  look_who_is_busy();
+  while (auto const number = choose_neighbor(neighbors_, passed_over)) {
+    passed_over |= 1U << *number;
+    auto const device_id = neighbors_[*number].which.device_id;
+    auto const wanted = std::min(whole(blocks), va_block_floor(neighbors_[*number].room_bytes()));
+    neighbors_[*number].held_bytes += wanted;  // nobody else takes the same room meanwhile
+    neighbors_[*number].moving_bytes += wanted;
+    auto const there    = ask_neighbor(view, device_id);
+    std::size_t granted = 0;
+    if (there) {
+      view.lock().unlock();
+      granted = settings_.lender->claim(device_id, wanted, there->free_bytes, reserve_of(*there));
+      view.lock().lock();
+    }
+    neighbors_[*number].held_bytes -= wanted - granted;
+    neighbors_[*number].moving_bytes -= wanted - granted;
+    if (granted > 0) { return {location::device(device_id), *number, granted / va_block_bytes}; }
+  }
+  auto const is_busy = [](neighbor_state const& each) { return each.busy; };
+  if (std::any_of(neighbors_.begin(), neighbors_.end(), is_busy)) { ++counts_.held_back; }
+  return {location::host(), 0, blocks};
+}
+
+void residency_manager::look_who_is_busy() noexcept
+{
+  for (auto& each : neighbors_) {
+    each.busy = settings_.lender->busy(each.which.device_id);
+  }
+}
+
+/** @brief Blocks that were on their way to a neighbour are there, or did not come. */
+void residency_manager::arrived_beside(std::size_t number,
+                                       std::size_t blocks,
+                                       status moved) noexcept
+{
+  auto& state = neighbors_[number];
+  state.moving_bytes -= whole(blocks);
+  if (moved.ok()) {
+    settings_.lender->placed(state.which.device_id, whole(blocks));
+    counts_.harvested_bytes += whole(blocks);
+    counts_.peak_harvested_bytes = std::max(counts_.peak_harvested_bytes, counts_.harvested_bytes);
+    return;
+  }
+  state.held_bytes -= whole(blocks);
+  settings_.lender->release(state.which.device_id, whole(blocks));
+  // A device that fails is not asked again; one that is full may have room another time.
+  if (moved.code != status_code::out_of_memory) { state.given_up = true; }
+}
+
+/** @brief Blocks that lay on a neighbour do not any more. */
+void residency_manager::left_beside(std::size_t number, std::size_t blocks) noexcept
+{
+  auto& state = neighbors_[number];
+  state.held_bytes -= std::min(state.held_bytes, whole(blocks));
+  counts_.harvested_bytes -= std::min(counts_.harvested_bytes, whole(blocks));
+  settings_.lender->release(state.which.device_id, whole(blocks));
+}
+
+/** @brief The same for what came from neighbours. */
+void residency_manager::left_beside(claims const& blocks) noexcept
+{
+  if (!holds_beside()) { return; }
+  for (std::size_t number = 0; number < neighbors_.size(); ++number) {
+    auto const came = std::count_if(blocks.begin(), blocks.end(), [number](auto const& each) {
+      return each.from == static_cast<int>(number);
+    });
+    if (came > 0) { left_beside(number, static_cast<std::size_t>(came)); }
+  }
+}
+
+/** @brief How much a neighbour's owner wants back; gives up the lock to ask. */
+std::size_t residency_manager::wanted_back(ledger_view& view, std::size_t number)
+{
+  auto const held_bytes = neighbors_[number].held_bytes;
+  if (held_bytes == 0) { return 0; }
+  auto const device_id = neighbors_[number].which.device_id;
+  // Owners that lend say how much; of others the driver tells what they have left.
+  auto wanted = settings_.lender->excess(device_id);
+  if (auto const there = ask_neighbor(view, device_id)) {
+    auto const missing = missing_reserve(neighbors_[number], there->free_bytes, reserve_of(*there));
+    wanted             = std::max(wanted, missing);
+  }
+  return std::min(wanted, held_bytes);
+}
+
+/** @brief Has some of what a neighbour's owner wants back leave it. */
+residency_manager::outcome residency_manager::give_back(ledger_view& view)
+{
+  for (std::size_t number = 0; number < neighbors_.size(); ++number) {
+    auto const wanted = wanted_back(view, number);
+    if (wanted > 0 && leave_neighbor(view, number, wanted)) { return outcome::again; }
+  }
+  return outcome::nothing;
+}
+
+/**
+ * @brief Has blocks leave a neighbour: dead ones, which need no copy, before others.
+ *
+ * They go to the host, in long pieces. What is used last goes first.
+ * @return whether any left
+ */
+bool residency_manager::leave_neighbor(ledger_view& view, std::size_t number, std::size_t bytes)
+{
+  struct candidate {
+    std::uint64_t key;
+    viewed_block block;
+  };
+  std::vector<candidate> dead;
+  std::vector<candidate> live;
+  bool const foresees = prediction_.on();
+  view.each([&](block_record& block, memory_range range) {
+    if (block.place != block_place::beside || block.neighbor != number || !block.movable()) {
+      return;
+    }
+    bool const drops =
+      block.dead() && !block.unfenced && settings_.drops() && driver_->info().discard.available;
+    auto const key = leaving_key(settings_.policy, block, now_, foresees);
+    (drops ? dead : live).push_back({key, {&block, range}});
+  });
+  bool const drops = !dead.empty();
+  auto& from       = drops ? dead : live;
+  auto const most  = std::min(bytes, pieces_given_back * settings_.piece_bytes);
+  auto const count = std::min(from.size(), (most + va_block_bytes - 1) / va_block_bytes);
+  std::partial_sort(from.begin(),
+                    from.begin() + static_cast<std::ptrdiff_t>(count),
+                    from.end(),
+                    [](candidate const& a, candidate const& b) { return a.key > b.key; });
+  victims going;
+  for (std::size_t each = 0; each < count; ++each) {
+    going.push_back(from[each].block);
+  }
+  return !going.empty() && go_back(view, number, going, drops);
+}
+
+/** @brief Moves blocks of a neighbour to the host, or drops them. @return whether they left */
+bool residency_manager::go_back(ledger_view& view,
+                                std::size_t number,
+                                victims const& blocks,
+                                bool drops)
+{
+  auto const ranges = joined(view, blocks, settings_.fetch_bytes);
+  bool done         = true;
+  for (auto const& each : blocks) {
+    each.record->busy      = true;
+    each.record->discarded = each.record->discarded || drops;
+    done                   = done && free_is_done(*each.record);
+  }
+  sent_away_.store(true, std::memory_order_release);
+  view.lock().unlock();
+  stream_handle evictions = nullptr;
+  status result;
+  if (drops) {
+    result = discard_now(ranges, done);
+  } else if (result = driver_->own_stream(own_stream_use::evictions, evictions); result.ok()) {
+    std::atomic<std::size_t> moved_bytes{0};
+    bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
+    result = advised ? adviser_->to_host(ranges, evictions, moves_directly(location::host())).moved
+                     : move_all(ranges, location::host(), evictions, moved_bytes);
+    // A prefetch returns before it is done, and only then the owner has its memory.
+    if (result.ok()) { result = driver_->synchronize(evictions); }
+  }
+  view.lock().lock();
+  for (auto const& each : blocks) {
+    each.record->busy = false;
+    if (!result.ok()) { continue; }
+    each.record->place = drops ? block_place::nowhere : block_place::host;
+    if (!drops) { faulted_in_.to_host(each.range.bytes); }
+    counts_.given_back_bytes += each.range.bytes;
+    if (drops) { counts_.given_back_at_once_bytes += each.range.bytes; }
+  }
+  if (result.ok()) {
+    left_beside(number, blocks.size());
+    auto& answered = neighbors_[number].answered_bytes;
+    answered -= std::min(answered, whole(blocks.size()));
+  } else {
+    count_failure(result);
+  }
+  changed_.notify_all();
+  return result.ok();
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Several neighbours, whose owners lend memory and want it back.
+#include "residency_manager_fixture.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::blocks;
+using tests::driver_call;
+using tests::ResidencyManager;
+
+/** @brief Lends what the test says, and remembers what it was told. */
+class noting_lender final : public neighbor_lender {
+ public:
+  std::map<int, std::size_t> lends;     ///< most that is held; nothing where there is none
+  std::map<int, std::size_t> held;      ///< claimed and not released
+  std::map<int, std::size_t> there;     ///< placed and not released
+  std::map<int, std::size_t> too_much;  ///< what `excess` answers
+  std::map<int, bool> at_work;          ///< what `busy` answers
+
+  std::size_t claim(int device_id, std::size_t bytes, std::size_t, std::size_t) noexcept override
+  {
+    auto const room    = lends[device_id] - std::min(lends[device_id], held[device_id]);
+    auto const granted = std::min(bytes, room);
+    held[device_id] += granted;
+    return granted;
+  }
+  void placed(int device_id, std::size_t bytes) noexcept override { there[device_id] += bytes; }
+  void release(int device_id, std::size_t bytes) noexcept override
+  {
+    held[device_id] -= bytes;
+    there[device_id] -= std::min(there[device_id], bytes);
+    too_much[device_id] -= std::min(too_much[device_id], bytes);
+  }
+  std::size_t excess(int device_id) noexcept override { return too_much[device_id]; }
+  bool busy(int device_id) noexcept override { return at_work[device_id]; }
+};
+
+class ResidencyNeighbors : public ResidencyManager {
+ protected:
+  void SetUp() override
+  {
+    neighbors    = {{1}, {2}};
+    lender       = lends;
+    lends->lends = {{1, blocks(16)}, {2, blocks(16)}};
+  }
+  [[nodiscard]] driver_call to(int device_id, std::size_t first, std::size_t count) const
+  {
+    return {"prefetch", {at(first, count)}, evictions, device_id};
+  }
+  /** @brief Eight blocks are on the device, and the first `count` of them leave. */
+  void evict_first(std::size_t count)
+  {
+    make();
+    allocate(0, 8);
+    static_cast<void>(moves());
+    EXPECT_EQ(manager->evict(at(0, count)), blocks(count));
+  }
+
+  std::shared_ptr<noting_lender> lends{std::make_shared<noting_lender>()};
+};
+
+TEST_F(ResidencyNeighbors, WhatOneTakesOnlyInPartGoesToTheNextAndThenToTheHost)
+{
+  lends->lends = {{1, blocks(2)}, {2, blocks(1)}};
+  evict_first(4);
+  // The last ones stay for the next round: who leaves first was chosen in that order.
+  EXPECT_EQ(moves(), (calls{to(1, 0, 2), to(2, 2, 1), to_host(3, 1)}));
+  auto const found = manager->statistics();
+  EXPECT_EQ(found.evicted_bytes, blocks(4));
+  EXPECT_EQ(found.neighbor_bytes, blocks(3));
+  EXPECT_EQ(found.harvested_bytes, blocks(3));
+  EXPECT_EQ(lends->there, (std::map<int, std::size_t>{{1, blocks(2)}, {2, blocks(1)}}));
+}
+
+TEST_F(ResidencyNeighbors, LimitsHoldWhateverIsLent)
+{
+  neighbors = {{1, blocks(1)}, {2, blocks(2) + 1}};
+  evict_first(4);
+  auto const made = moves();
+  EXPECT_EQ(lends->held, (std::map<int, std::size_t>{{1, blocks(1)}, {2, blocks(2)}}));
+  EXPECT_EQ(made.back(), to_host(3, 1));
+}
+
+TEST_F(ResidencyNeighbors, WhatIsFetchedBackIsReleased)
+{
+  evict_first(2);
+  static_cast<void>(moves());
+  touch(0, 2);
+  EXPECT_EQ(moves(), (calls{fetched(0, 2)}));
+  EXPECT_EQ(lends->held[1] + lends->held[2], 0U);
+  auto const found = manager->statistics();
+  EXPECT_EQ(found.from_neighbor_bytes, blocks(2));
+  EXPECT_EQ(found.harvested_bytes, 0U);
+  EXPECT_EQ(found.peak_harvested_bytes, blocks(2));
+}
+
+TEST_F(ResidencyNeighbors, WhatComesFromSeveralPlacesComesInCallsOfEach)
+{
+  lends->lends = {{1, blocks(1)}, {2, blocks(1)}};
+  evict_first(3);
+  static_cast<void>(moves());
+  touch(0, 3);
+  EXPECT_EQ(moves(), (calls{fetched(2, 1), fetched(0, 1), fetched(1, 1)}));
+}
+
+TEST_F(ResidencyNeighbors, SlabThatGoesReleasesWhatLiesOnNeighbours)
+{
+  evict_first(2);
+  manager->on_slab_free(slab);
+  EXPECT_EQ(lends->held[1] + lends->held[2], 0U);
+  EXPECT_EQ(manager->statistics().harvested_bytes, 0U);
+}
+
+TEST_F(ResidencyNeighbors, BusyNeighboursAreLeftAlone)
+{
+  lends->at_work[1] = true;
+  evict_first(1);
+  EXPECT_EQ(moves(), calls{to(2, 0, 1)});
+  lends->at_work[2] = true;
+  EXPECT_EQ(manager->evict(at(1)), blocks(1));
+  EXPECT_EQ(moves(), calls{to_host(1, 1)});
+  EXPECT_EQ(manager->statistics().held_back, 1U);
+}
+
+TEST_F(ResidencyNeighbors, MoveThatFailsReleasesItsClaimAndGivesTheNeighbourUp)
+{
+  make();
+  allocate(0, 8);
+  static_cast<void>(moves());
+  driver->answers["prefetch"] = {status_code::driver_error, 2, "cuMemPrefetchAsync"};
+  EXPECT_EQ(manager->evict(at(0)), 0U);
+  EXPECT_EQ(lends->held[1], 0U);
+  driver->answers.clear();
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  EXPECT_EQ(moves(), calls{to(2, 0, 1)});
+}
+
+TEST_F(ResidencyNeighbors, WhatAnOwnerNeedsGoesToTheHostAndNoMore)
+{
+  evict_first(4);
+  static_cast<void>(moves());
+  lends->too_much[1] = blocks(3);
+  manager->run_pending();
+  auto const made = moves();
+  ASSERT_FALSE(made.empty());
+  EXPECT_TRUE(std::all_of(made.begin(), made.end(), [](driver_call const& call) {
+    return call.device_id == location::host_id;
+  }));
+  auto const found = manager->statistics();
+  EXPECT_EQ(found.given_back_bytes, blocks(3));
+  EXPECT_EQ(found.given_back_at_once_bytes, 0U);
+  EXPECT_EQ(lends->held[1], blocks(1));
+  touch(0, 4);  // all of it is found again, wherever it went
+  EXPECT_EQ(manager->statistics().harvested_bytes, 0U);
+}
+
+TEST_F(ResidencyNeighbors, DeadBlocksAreGivenBackFirstAndWithoutACopy)
+{
+  evict_first(4);
+  static_cast<void>(moves());
+  free(2, 2);
+  static_cast<void>(moves());
+  lends->too_much[1] = blocks(2);
+  manager->run_pending();
+  EXPECT_EQ(moves(), calls{dropped(2, 2)});
+  auto const found = manager->statistics();
+  EXPECT_EQ(found.given_back_at_once_bytes, blocks(2));
+  EXPECT_EQ(lends->held[1], blocks(2));
+}
+
+TEST_F(ResidencyNeighbors, OwnerThatDoesNotLendGetsItsReserveBack)
+{
+  evict_first(4);
+  static_cast<void>(moves());
+  auto& there      = driver->neighbor_level;
+  there.free_bytes = there.total_bytes / 16 - blocks(1) - 1;
+  manager->run_pending();  // what leaves may stay the driver's: free memory does not show it
+  EXPECT_EQ(manager->statistics().given_back_bytes, blocks(2));
+}
+
+TEST_F(ResidencyNeighbors, GivingBackThatFailsKeepsTheClaimAndIsCounted)
+{
+  evict_first(1);
+  lends->too_much[1]          = blocks(1);
+  driver->answers["prefetch"] = {status_code::out_of_memory, 2, "cuMemPrefetchAsync"};
+  manager->run_pending();
+  EXPECT_EQ(lends->held[1], blocks(1));
+  EXPECT_EQ(manager->statistics().given_back_bytes, 0U);
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+}
+
+TEST_F(ResidencyNeighbors, PinnedBlocksStayOnTheNeighbour)
+{
+  evict_first(1);
+  manager->pin(at(0));
+  lends->too_much[1] = blocks(1);
+  static_cast<void>(moves());
+  manager->run_pending();
+  EXPECT_TRUE(moves().empty());
+}
+
+}  // namespace
+}  // namespace rmm_uvm

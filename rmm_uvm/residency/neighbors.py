@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Whose idle memory a budget may use: what can be asked, and its bounds."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from rmm_uvm.errors import ConfigurationError, NeighborWarning
+from rmm_uvm.messages import shown
+from rmm_uvm.units import parse_bytes
+
+__all__ = [
+    "LIMIT_VARIABLE",
+    "NEIGHBORS_VARIABLE",
+    "HarvestLimit",
+    "Neighbors",
+    "asked_neighbors",
+    "checked_limit",
+    "checked_neighbors",
+    "neighbors_for",
+    "neighbors_in",
+    "warn_of_refused",
+]
+
+NEIGHBORS_VARIABLE: Final = "RMM_UVM_NEIGHBORS"
+LIMIT_VARIABLE: Final = "RMM_UVM_HARVEST_LIMIT"
+
+Neighbors: TypeAlias = "str | Iterable[int] | None"
+"""``"auto"``, CUDA ordinals, or None."""
+HarvestLimit: TypeAlias = "int | str | Mapping[int, int | str] | None"
+"""A size for each neighbour, or sizes by ordinal."""
+
+_BLOCK_BYTES = 2 << 20
+
+
+def checked_neighbors(value: object, name: str = "neighbors") -> str | tuple[int, ...] | None:
+    """Return whose memory may be used: None, "auto", or ordinals, each once.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is something else.
+
+    Examples
+    --------
+    >>> checked_neighbors([2, 1])
+    (2, 1)
+    """
+    if value is None or value == "auto":
+        return value
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        ordinals = tuple(value)
+        if all(_is_ordinal(one) for one in ordinals) and len(set(ordinals)) == len(ordinals):
+            return ordinals
+    raise ConfigurationError(
+        f"{name}={shown(value)}: use 'auto', CUDA ordinals such as [1, 2], each once, or None"
+    )
+
+
+def checked_limit(value: object, name: str = "harvest_limit") -> int | dict[int, int] | None:
+    """Return the most bytes on each neighbour, or by ordinal.
+
+    Raises
+    ------
+    ConfigurationError
+        If a size cannot be read or is less than a block of 2 MiB, or a key is no ordinal.
+
+    Examples
+    --------
+    >>> checked_limit("1GiB"), checked_limit({1: "2MiB"})
+    (1073741824, {1: 2097152})
+    """
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        for key in value:
+            if not _is_ordinal(key):
+                raise ConfigurationError(f"{name}={shown(value)}: {shown(key)} is no CUDA ordinal")
+        return {key: _size(one, f"{name}[{key}]") for key, one in value.items()}
+    return _size(value, name)
+
+
+def neighbors_for(
+    neighbors: Neighbors, limit: HarvestLimit
+) -> tuple[str | tuple[int, ...] | None, int | dict[int, int] | None]:
+    """Return what was asked, or what the environment asks where nothing was.
+
+    ``RMM_UVM_NEIGHBORS`` is ``auto``, ``none`` or ordinals with commas; ``RMM_UVM_HARVEST_LIMIT``
+    is a size.
+
+    Raises
+    ------
+    ConfigurationError
+        As of `checked_neighbors` and `checked_limit`; a limit without neighbours.
+    """
+    found: object = neighbors
+    name = "neighbors"
+    if found is None and (text := os.environ.get(NEIGHBORS_VARIABLE, "").strip()):
+        found, name = neighbors_in(text.strip()), NEIGHBORS_VARIABLE
+    chosen = checked_neighbors(found, name)
+    if limit is None and chosen is not None:
+        text = os.environ.get(LIMIT_VARIABLE, "").strip()
+        return chosen, checked_limit(text or None, LIMIT_VARIABLE)
+    if limit is not None and chosen is None:
+        raise ConfigurationError(
+            f"harvest_limit={shown(limit)} without neighbours: give neighbors too, 'auto' or "
+            "CUDA ordinals"
+        )
+    return chosen, checked_limit(limit)
+
+
+def warn_of_refused(
+    neighbors: object, opened: Iterable[int], refused: Iterable[str], stacklevel: int = 2
+) -> None:
+    """Warn of devices that were asked for and cannot take memory, and of none where any could."""
+    reasons = list(refused)
+    if not reasons or (neighbors == "auto" and list(opened)):
+        return
+    warnings.warn(
+        f"{'; '.join(reasons)}: memory past the budget goes to the host in their place",
+        NeighborWarning,
+        stacklevel=stacklevel + 1,
+    )
+
+
+def neighbors_in(text: str) -> object:
+    """Return what a variable or a flag says: "auto", "none", or ordinals with commas."""
+    if text.lower() in ("auto", "none"):
+        return "auto" if text.lower() == "auto" else None
+    parts = [part.strip() for part in text.split(",")]
+    return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else text
+
+
+def asked_neighbors(text: str | None) -> str | tuple[int, ...] | None:
+    """Return what a flag of a command line asks for; None where it was not given.
+
+    Raises
+    ------
+    ConfigurationError
+        As of `checked_neighbors`.
+    """
+    return None if text is None else checked_neighbors(neighbors_in(text.strip()), "--neighbors")
+
+
+def _size(value: object, name: str) -> int:
+    # It refuses what is no size.
+    return parse_bytes(value, name, minimum_bytes=_BLOCK_BYTES)  # type: ignore[arg-type]
+
+
+def _is_ordinal(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
