@@ -31,7 +31,7 @@ FOLDERS = {
     "sim": Folder(frozenset({"driver", "sim"}), NOTHING),
     "cuda": Folder(frozenset({"driver", "cuda"}), re.compile(r"cuda(Typedefs)?\.h|cupti.*\.h")),
     "residency": Folder(frozenset({"driver", "residency"}), NOTHING),
-    "ipc": Folder(frozenset({"ipc"}), NOTHING),
+    "ipc": Folder(frozenset({"driver", "residency", "ipc"}), NOTHING),
     "monitor": Folder(frozenset({"driver", "monitor"}), NOTHING),
     "replay": Folder(frozenset({"driver", "sim", "residency", "replay"}), NOTHING),
     "mr": Folder(frozenset({"driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
