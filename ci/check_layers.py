@@ -50,7 +50,7 @@ PYTHON_LAYERS = (
     ("watch.sample", "watch.finding", "watch.recording"),
     ("_rmm_check",),
     ("_lib", "limits"),
-    ("sizing", "residency"),
+    ("sizing", "residency", "harvest"),
     ("doctor",),
     ("_current_device", "drivers"),
     ("simulator",),
