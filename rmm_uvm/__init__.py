@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rmm_uvm import ipc, mr
+    from rmm_uvm import harvest, ipc, mr
     from rmm_uvm.drivers import cuda_driver, simulated_device
     from rmm_uvm.hints import advise, evict, pin, prefetch, touch
     from rmm_uvm.install import current_installation, reinitialize, restore
@@ -34,6 +34,7 @@ __all__ = [
     "cuda_driver",
     "current_installation",
     "evict",
+    "harvest",
     "ipc",
     "ipc_pool",
     "managed_pool",
@@ -68,7 +69,7 @@ _MODULE_OF = {
     "stage": "watch.stages",
     "touch": "hints",
 }
-_MODULES = ("ipc", "mr")
+_MODULES = ("harvest", "ipc", "mr")
 _NAME_THERE = {"monitor": "Monitor"}  # a class that is used as a function is
 
 

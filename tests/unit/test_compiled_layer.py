@@ -26,6 +26,7 @@ MODULES = [
     "marks",
     "transfers",
     "leases",
+    "harvest",
 ]
 
 

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include "file_locks.hpp"
+
 #include <rmm_uvm/ipc/lease_file.hpp>
 
 #include <fcntl.h>
@@ -22,33 +24,6 @@ static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free);
 constexpr off_t exporter_byte = 0;
 
 [[nodiscard]] off_t byte_of(std::size_t slot) noexcept { return static_cast<off_t>(1 + slot); }
-
-/** @brief One command on the lock of one byte. @return 0 or -errno */
-[[nodiscard]] int command(int descriptor, int what, short kind, off_t byte) noexcept
-{
-  struct flock lock{};
-  lock.l_type   = kind;
-  lock.l_whence = SEEK_SET;
-  lock.l_start  = byte;
-  lock.l_len    = 1;
-  while (::fcntl(descriptor, what, &lock) != 0) {
-    if (errno == EINTR) { continue; }
-    return errno == EACCES ? -EAGAIN : -errno;  // POSIX allows both for "somebody has it"
-  }
-  return 0;
-}
-
-/** @brief Whether somebody else has locked a byte. @return 1, 0 or -errno */
-[[nodiscard]] int held_elsewhere(int descriptor, off_t byte) noexcept
-{
-  struct flock lock{};
-  lock.l_type   = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start  = byte;
-  lock.l_len    = 1;
-  if (::fcntl(descriptor, F_OFD_GETLK, &lock) != 0) { return -errno; }
-  return lock.l_type == F_UNLCK ? 0 : 1;
-}
 
 }  // namespace
 
@@ -87,7 +62,7 @@ lease_record& lease_file::record(std::size_t slot) const noexcept
 
 int lease_file::try_be_exporter() const noexcept
 {
-  return command(descriptor_, F_OFD_SETLK, F_WRLCK, exporter_byte);
+  return lock_byte(descriptor_, F_OFD_SETLK, F_WRLCK, exporter_byte);
 }
 
 std::uint64_t lease_file::begin(std::size_t slot, std::uint32_t allowed) noexcept
@@ -100,7 +75,7 @@ std::uint64_t lease_file::begin(std::size_t slot, std::uint32_t allowed) noexcep
 
 int lease_file::try_end(std::size_t slot) noexcept
 {
-  if (auto const taken = command(descriptor_, F_OFD_SETLK, F_WRLCK, byte_of(slot)); taken != 0) {
+  if (auto const taken = lock_byte(descriptor_, F_OFD_SETLK, F_WRLCK, byte_of(slot)); taken != 0) {
     return taken;
   }
   std::atomic_ref{record(slot).generation}.fetch_add(1);
@@ -133,7 +108,7 @@ lease_answer lease_file::count_opening(std::size_t slot, std::uint64_t generatio
 
 lease_answer lease_file::open_lease(std::size_t slot, std::uint64_t generation, bool again) noexcept
 {
-  if (!again && command(descriptor_, F_OFD_SETLKW, F_RDLCK, byte_of(slot)) != 0) {
+  if (!again && lock_byte(descriptor_, F_OFD_SETLKW, F_RDLCK, byte_of(slot)) != 0) {
     return lease_answer::failed;
   }
   auto const alive = exporter_alive();
@@ -151,7 +126,7 @@ void lease_file::uncount(std::size_t slot) noexcept
 
 int lease_file::close_lease(std::size_t slot) const noexcept
 {
-  return command(descriptor_, F_OFD_SETLK, F_UNLCK, byte_of(slot));
+  return lock_byte(descriptor_, F_OFD_SETLK, F_UNLCK, byte_of(slot));
 }
 
 lease_record lease_file::read(std::size_t slot) const noexcept

@@ -132,6 +132,7 @@ void residency_manager::bring(range_list wanted,
     missing = claim(view, wanted, allocation, why);
   }
   admit(view, missing, wanted, stream, why);
+  if (why != reason::ahead) { await_others(view); }
   if (settings_.fetch) {
     view.lock().unlock();
     issue(missing, stream, why);

@@ -68,6 +68,7 @@ residency_manager::~residency_manager()
   }
   wanted_.notify_all();
   if (thread_.joinable()) { thread_.join(); }
+  if (settings_.lends) { settings_.lender->withdraw(driver_->info().device_id); }
 }
 
 void residency_manager::count_failure(status failure) noexcept
@@ -264,6 +265,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
     block = {};
   });
+  offer_idle();
 }
 
 void residency_manager::count_presence(ledger_view& view, memory_range range)

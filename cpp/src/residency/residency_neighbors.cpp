@@ -6,12 +6,18 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace rmm_uvm {
 namespace {
 
 constexpr std::size_t pieces_given_back = 4;  // that leave together: nobody's launch waits for them
+constexpr std::size_t offer_reserve     = 16;  // a 16th of the budget is never offered: a program
+                                               // that grows by little waits for nobody
+constexpr std::chrono::microseconds reclaim_period{100};
+constexpr std::chrono::milliseconds longest_reclaim{500};
 
 [[nodiscard]] std::size_t reserve_of(device_memory const& memory) noexcept
 {
@@ -30,6 +36,7 @@ void residency_manager::begin_with_neighbors()
   for (auto const& each : settings_.neighbors) {
     neighbors_.push_back({each});
   }
+  offer_idle();
 }
 
 /** @brief A neighbour's free memory; gives up the lock to ask. */
@@ -96,7 +103,7 @@ void residency_manager::arrived_beside(std::size_t number,
     return;
   }
   state.held_bytes -= whole(blocks);
-  settings_.lender->release(state.which.device_id, whole(blocks));
+  settings_.lender->cancel(state.which.device_id, whole(blocks));
   // A device that fails is not asked again; one that is full may have room another time.
   if (moved.code != status_code::out_of_memory) { state.given_up = true; }
 }
@@ -129,12 +136,11 @@ std::size_t residency_manager::wanted_back(ledger_view& view, std::size_t number
   if (held_bytes == 0) { return 0; }
   auto const device_id = neighbors_[number].which.device_id;
   // Owners that lend say how much; of others the driver tells what they have left.
-  auto wanted = settings_.lender->excess(device_id);
+  std::size_t shortage_bytes = 0;
   if (auto const there = ask_neighbor(view, device_id)) {
-    auto const missing = missing_reserve(neighbors_[number], there->free_bytes, reserve_of(*there));
-    wanted             = std::max(wanted, missing);
+    shortage_bytes = missing_reserve(neighbors_[number], there->free_bytes, reserve_of(*there));
   }
-  return std::min(wanted, held_bytes);
+  return std::min(settings_.lender->excess(device_id, shortage_bytes), held_bytes);
 }
 
 /** @brief Has some of what a neighbour's owner wants back leave it. */
@@ -231,6 +237,44 @@ bool residency_manager::go_back(ledger_view& view,
   }
   changed_.notify_all();
   return result.ok();
+}
+
+/** @brief Tells others how much of this device they may hold: what the budget has left. */
+void residency_manager::offer_idle() noexcept
+{
+  if (!settings_.lends) { return; }
+  auto const kept_bytes = counts_.resident_bytes + settings_.budget_bytes / offer_reserve;
+  auto const offered =
+    va_block_floor(settings_.budget_bytes - std::min(settings_.budget_bytes, kept_bytes));
+  if (offered == offered_bytes_) { return; }
+  if (settings_.lender->offer(driver_->info().device_id, offered)) { offered_bytes_ = offered; }
+}
+
+/**
+ * @brief Waits until others have left what this program is about to use, but not for long.
+ *
+ * Its own need comes first: the offer is lowered already. Where they do not leave in time the
+ * kernel driver makes room, and nothing is lost.
+ */
+void residency_manager::await_others(ledger_view& view) noexcept
+{
+  if (!settings_.lends) { return; }
+  offer_idle();
+  auto const device_id = driver_->info().device_id;
+  auto const idle_bytes =
+    settings_.budget_bytes - std::min(settings_.budget_bytes, counts_.resident_bytes);
+  if (settings_.lender->claimed_by_others(device_id) <= idle_bytes) { return; }
+  ++counts_.reclaims;
+  view.lock().unlock();
+  auto const begun = std::chrono::steady_clock::now();
+  auto waited      = std::chrono::steady_clock::duration::zero();
+  while (settings_.lender->claimed_by_others(device_id) > idle_bytes && waited < longest_reclaim) {
+    std::this_thread::sleep_for(reclaim_period);
+    waited = std::chrono::steady_clock::now() - begun;
+  }
+  view.lock().lock();
+  counts_.reclaim_wait_ns += static_cast<std::uint64_t>(
+    std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count());
 }
 
 }  // namespace rmm_uvm

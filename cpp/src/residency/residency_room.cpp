@@ -307,6 +307,7 @@ void residency_manager::settle(victims const& blocks, status result, block_place
   }
   leaving_bytes_ -= bytes_of(blocks);
   if (!result.ok()) { count_failure(result); }
+  offer_idle();
   changed_.notify_all();
 }
 

@@ -1,21 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/lease_files.hpp"
+#include "../support/other_process.hpp"
 
 #include <rmm_uvm/ipc/lease_file.hpp>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <csignal>
 #include <memory>
 
 namespace rmm_uvm::ipc {
 namespace {
 
+using tests::other_process;
 using tests::shared_leases;
 
 class LeaseFile : public testing::Test {
@@ -23,48 +22,6 @@ class LeaseFile : public testing::Test {
   shared_leases const shared{8};
   std::unique_ptr<lease_file> exporter = shared.exporter();
   std::unique_ptr<lease_file> reader   = shared.open();
-};
-
-/** @brief Another process that does `work`, says so, and lives until it is killed. */
-template <typename Work>
-class other_process {
- public:
-  explicit other_process(Work const& work)
-  {
-    std::array<int, 2> pipe{};
-    static_cast<void>(::pipe(pipe.data()));
-    process_ = ::fork();
-    if (process_ == 0) {
-      char const answer = work() ? 'y' : 'n';
-      static_cast<void>(::write(pipe[1], &answer, 1));
-      while (true) {
-        ::pause();
-      }
-    }
-    char answer = 0;
-    static_cast<void>(::read(pipe[0], &answer, 1));
-    succeeded_ = answer == 'y';
-    ::close(pipe[0]);
-    ::close(pipe[1]);
-  }
-  ~other_process() { kill(); }
-  other_process(other_process const&)            = delete;
-  other_process& operator=(other_process const&) = delete;
-  other_process(other_process&&)                 = delete;
-  other_process& operator=(other_process&&)      = delete;
-
-  [[nodiscard]] bool succeeded() const { return succeeded_; }
-  void kill()
-  {
-    if (process_ == 0) { return; }
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    process_ = 0;
-  }
-
- private:
-  pid_t process_{0};
-  bool succeeded_{false};
 };
 
 // Opening and ending

@@ -93,13 +93,18 @@ TEST(Interleaved, OnePlaceKeepsItsOrderAndNoneGivesNothing)
   EXPECT_TRUE(interleaved({}).empty());
 }
 
-TEST(FreeMemoryLender, LendsWholeBlocksAboveTheReserve)
+TEST(FreeMemoryLender, LendsWholeBlocksAboveTheReserveThatNobodyWaitsFor)
 {
   free_memory_lender lender;
   EXPECT_EQ(lender.claim(1, blocks(9), blocks(5) + 1, blocks(2)), blocks(3));
-  EXPECT_EQ(lender.claim(1, blocks(1), blocks(5), blocks(2)), blocks(1));
-  EXPECT_EQ(lender.claim(1, blocks(1), blocks(2), blocks(5)), 0U);
+  EXPECT_EQ(lender.claim(1, blocks(1), blocks(5), blocks(2)), 0U);  // those are on their way
+  lender.placed(1, blocks(2));
+  lender.cancel(1, blocks(1));
+  EXPECT_EQ(lender.held(1), blocks(2));
+  EXPECT_EQ(lender.claim(1, blocks(1), blocks(3), blocks(2)), blocks(1));
+  EXPECT_EQ(lender.claim(2, blocks(1), blocks(2), blocks(5)), 0U);
   EXPECT_EQ(lender.excess(1), 0U);
+  EXPECT_EQ(lender.excess(1, blocks(2)), blocks(2));
   EXPECT_FALSE(lender.busy(1));
 }
 

@@ -34,6 +34,7 @@ class ResidencyManager : public testing::Test {
     settings.discard_dead = discard_dead;
     settings.neighbors    = neighbors;
     settings.lender       = lender;
+    settings.lends        = offers_memory;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -92,6 +93,7 @@ class ResidencyManager : public testing::Test {
   bool ahead_adapts{true};
   std::vector<neighbor> neighbors;
   std::shared_ptr<neighbor_lender> lender;
+  bool offers_memory{false};
   memory_range slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};

@@ -18,26 +18,45 @@ using tests::ResidencyManager;
 class noting_lender final : public neighbor_lender {
  public:
   std::map<int, std::size_t> lends;     ///< most that is held; nothing where there is none
-  std::map<int, std::size_t> held;      ///< claimed and not released
+  std::map<int, std::size_t> claimed;   ///< and not released
   std::map<int, std::size_t> there;     ///< placed and not released
   std::map<int, std::size_t> too_much;  ///< what `excess` answers
   std::map<int, bool> at_work;          ///< what `busy` answers
+  std::vector<std::size_t> offers;      ///< of the manager's own device
+  std::size_t others_hold{0};           ///< what `claimed_by_others` answers
+  int others_leave_after{0};            ///< so many looks, if any, they hold nothing any more
 
   std::size_t claim(int device_id, std::size_t bytes, std::size_t, std::size_t) noexcept override
   {
-    auto const room    = lends[device_id] - std::min(lends[device_id], held[device_id]);
+    auto const room    = lends[device_id] - std::min(lends[device_id], claimed[device_id]);
     auto const granted = std::min(bytes, room);
-    held[device_id] += granted;
+    claimed[device_id] += granted;
     return granted;
   }
   void placed(int device_id, std::size_t bytes) noexcept override { there[device_id] += bytes; }
   void release(int device_id, std::size_t bytes) noexcept override
   {
-    held[device_id] -= bytes;
+    claimed[device_id] -= bytes;
     there[device_id] -= std::min(there[device_id], bytes);
     too_much[device_id] -= std::min(too_much[device_id], bytes);
   }
-  std::size_t excess(int device_id) noexcept override { return too_much[device_id]; }
+  void cancel(int device_id, std::size_t bytes) noexcept override { release(device_id, bytes); }
+  std::size_t excess(int device_id, std::size_t shortage_bytes) noexcept override
+  {
+    return std::max(too_much[device_id], shortage_bytes);
+  }
+  std::size_t held(int device_id) noexcept override { return claimed[device_id]; }
+  bool offer(int, std::size_t bytes) noexcept override
+  {
+    offers.push_back(bytes);
+    return true;
+  }
+  void withdraw(int) noexcept override { offers.clear(); }
+  std::size_t claimed_by_others(int) noexcept override
+  {
+    if (others_leave_after > 0 && --others_leave_after == 0) { others_hold = 0; }
+    return others_hold;
+  }
   bool busy(int device_id) noexcept override { return at_work[device_id]; }
 };
 
@@ -83,7 +102,7 @@ TEST_F(ResidencyNeighbors, LimitsHoldWhateverIsLent)
   neighbors = {{1, blocks(1)}, {2, blocks(2) + 1}};
   evict_first(4);
   auto const made = moves();
-  EXPECT_EQ(lends->held, (std::map<int, std::size_t>{{1, blocks(1)}, {2, blocks(2)}}));
+  EXPECT_EQ(lends->claimed, (std::map<int, std::size_t>{{1, blocks(1)}, {2, blocks(2)}}));
   EXPECT_EQ(made.back(), to_host(3, 1));
 }
 
@@ -93,7 +112,7 @@ TEST_F(ResidencyNeighbors, WhatIsFetchedBackIsReleased)
   static_cast<void>(moves());
   touch(0, 2);
   EXPECT_EQ(moves(), (calls{fetched(0, 2)}));
-  EXPECT_EQ(lends->held[1] + lends->held[2], 0U);
+  EXPECT_EQ(lends->claimed[1] + lends->claimed[2], 0U);
   auto const found = manager->statistics();
   EXPECT_EQ(found.from_neighbor_bytes, blocks(2));
   EXPECT_EQ(found.harvested_bytes, 0U);
@@ -113,7 +132,7 @@ TEST_F(ResidencyNeighbors, SlabThatGoesReleasesWhatLiesOnNeighbours)
 {
   evict_first(2);
   manager->on_slab_free(slab);
-  EXPECT_EQ(lends->held[1] + lends->held[2], 0U);
+  EXPECT_EQ(lends->claimed[1] + lends->claimed[2], 0U);
   EXPECT_EQ(manager->statistics().harvested_bytes, 0U);
 }
 
@@ -135,7 +154,7 @@ TEST_F(ResidencyNeighbors, MoveThatFailsReleasesItsClaimAndGivesTheNeighbourUp)
   static_cast<void>(moves());
   driver->answers["prefetch"] = {status_code::driver_error, 2, "cuMemPrefetchAsync"};
   EXPECT_EQ(manager->evict(at(0)), 0U);
-  EXPECT_EQ(lends->held[1], 0U);
+  EXPECT_EQ(lends->claimed[1], 0U);
   driver->answers.clear();
   static_cast<void>(moves());
   EXPECT_EQ(manager->evict(at(0)), blocks(1));
@@ -156,7 +175,7 @@ TEST_F(ResidencyNeighbors, WhatAnOwnerNeedsGoesToTheHostAndNoMore)
   auto const found = manager->statistics();
   EXPECT_EQ(found.given_back_bytes, blocks(3));
   EXPECT_EQ(found.given_back_at_once_bytes, 0U);
-  EXPECT_EQ(lends->held[1], blocks(1));
+  EXPECT_EQ(lends->claimed[1], blocks(1));
   touch(0, 4);  // all of it is found again, wherever it went
   EXPECT_EQ(manager->statistics().harvested_bytes, 0U);
 }
@@ -172,7 +191,7 @@ TEST_F(ResidencyNeighbors, DeadBlocksAreGivenBackFirstAndWithoutACopy)
   EXPECT_EQ(moves(), calls{dropped(2, 2)});
   auto const found = manager->statistics();
   EXPECT_EQ(found.given_back_at_once_bytes, blocks(2));
-  EXPECT_EQ(lends->held[1], blocks(2));
+  EXPECT_EQ(lends->claimed[1], blocks(2));
 }
 
 TEST_F(ResidencyNeighbors, OwnerThatDoesNotLendGetsItsReserveBack)
@@ -191,7 +210,7 @@ TEST_F(ResidencyNeighbors, GivingBackThatFailsKeepsTheClaimAndIsCounted)
   lends->too_much[1]          = blocks(1);
   driver->answers["prefetch"] = {status_code::out_of_memory, 2, "cuMemPrefetchAsync"};
   manager->run_pending();
-  EXPECT_EQ(lends->held[1], blocks(1));
+  EXPECT_EQ(lends->claimed[1], blocks(1));
   EXPECT_EQ(manager->statistics().given_back_bytes, 0U);
   EXPECT_EQ(manager->statistics().failed_calls, 1U);
 }
@@ -204,6 +223,55 @@ TEST_F(ResidencyNeighbors, PinnedBlocksStayOnTheNeighbour)
   static_cast<void>(moves());
   manager->run_pending();
   EXPECT_TRUE(moves().empty());
+}
+
+TEST_F(ResidencyNeighbors, WhatTheBudgetHasLeftIsOfferedLessAReserve)
+{
+  offers_memory = true;
+  make();
+  EXPECT_EQ(lends->offers, (std::vector{blocks(7)}));  // a 16th of 8 blocks stays
+  allocate(0, 3);
+  EXPECT_EQ(lends->offers.back(), blocks(4));
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  EXPECT_EQ(lends->offers.back(), blocks(6));
+  allocate(8, 8);
+  EXPECT_EQ(lends->offers.back(), 0U);
+  manager->on_slab_free(slab);
+  EXPECT_EQ(lends->offers.back(), blocks(7));
+  manager.reset();
+  EXPECT_TRUE(lends->offers.empty());  // withdrawn
+}
+
+TEST_F(ResidencyNeighbors, ProgramWaitsUntilOthersHaveLeftWhatItNeeds)
+{
+  offers_memory = true;
+  make();
+  lends->others_hold        = blocks(6);
+  lends->others_leave_after = 3;
+  allocate(0, 2);
+  EXPECT_EQ(manager->statistics().reclaims, 0U);  // there is room beside them
+  lends->others_leave_after = 3;
+  allocate(2, 1);
+  EXPECT_EQ(manager->statistics().reclaims, 1U);
+  EXPECT_EQ(lends->others_hold, 0U);
+  EXPECT_EQ(moves().back(), renewed(2, 1));
+}
+
+TEST_F(ResidencyNeighbors, ProgramGoesOnWhereOthersDoNotLeaveInTime)
+{
+  offers_memory = true;
+  make();
+  lends->others_hold = blocks(8);
+  allocate(0, 1);
+  EXPECT_EQ(moves(), calls{renewed(0, 1)});
+  EXPECT_GE(manager->statistics().reclaim_wait_ns, 500'000'000U);
+}
+
+TEST_F(ResidencyNeighbors, NothingIsOfferedWhereNobodyLends)
+{
+  make();
+  allocate(0, 3);
+  EXPECT_TRUE(lends->offers.empty());
 }
 
 }  // namespace

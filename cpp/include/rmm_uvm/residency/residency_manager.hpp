@@ -247,6 +247,8 @@ class residency_manager {
   void arrived_beside(std::size_t number, std::size_t blocks, status moved) noexcept;
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
   void left_beside(claims const& blocks) noexcept;
+  void offer_idle() noexcept;
+  void await_others(ledger_view& view) noexcept;
   [[nodiscard]] bool holds_beside() const noexcept { return counts_.harvested_bytes > 0; }
   [[nodiscard]] std::size_t wanted_back(ledger_view& view, std::size_t number);
   [[nodiscard]] bool leave_neighbor(ledger_view& view, std::size_t number, std::size_t bytes);
@@ -295,17 +297,18 @@ class residency_manager {
   std::size_t unmarked_bytes_{0};          // freed since the last one
   std::size_t leaving_bytes_{0};
   std::vector<neighbor_state> neighbors_;
-  epoch_number epoch_{1};                   // ends when bytes leave that were not asked to
-  std::uint64_t asked_bytes_{0};            // asked to the host by this object
-  std::uint64_t foreign_bytes_{0};          // seen to leave beyond that
-  mutable fault_in_estimate faulted_in_;    // looking at statistics looks at the counters
-  use_tick asked_by_{never_used};           // what was asked by then has come once it is done
-  std::size_t lead_bytes_{0};               // live blocks leave so many bytes before they must
-  std::atomic<bool> short_of_room_{false};  // a request made room since the thread last looked
-  std::uint64_t quiet_bytes_{0};            // had left the device when this was made; never changed
-  std::atomic<bool> sent_away_{false};      // this object has moved something away
-  std::condition_variable changed_;         // a block is not busy any more, or the thread went idle
-  std::condition_variable wanted_;          // there may be something to do
+  std::size_t offered_bytes_{~std::size_t{0}};  // to others, at last
+  epoch_number epoch_{1};                       // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};                // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};              // seen to leave beyond that
+  mutable fault_in_estimate faulted_in_;        // looking at statistics looks at the counters
+  use_tick asked_by_{never_used};               // what was asked by then has come once it is done
+  std::size_t lead_bytes_{0};                   // live blocks leave so many bytes before they must
+  std::atomic<bool> short_of_room_{false};      // a request made room since the thread last looked
+  std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
+  std::atomic<bool> sent_away_{false};  // this object has moved something away
+  std::condition_variable changed_;     // a block is not busy any more, or the thread went idle
+  std::condition_variable wanted_;      // there may be something to do
   residency_statistics counts_;
   bool woken_{false};
   bool working_{false};

@@ -42,6 +42,8 @@ struct residency_settings {
    */
   std::vector<neighbor> neighbors{};
   std::shared_ptr<neighbor_lender> lender{};  ///< says how much of them; null: as much as is free
+  bool lends{false};  ///< tell the lender what others may hold of this device: what the budget has
+                      ///< left, as on a card of that size
   static constexpr double reserve_fraction{1.0 / 16};  ///< of a neighbour's memory, left to it
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in

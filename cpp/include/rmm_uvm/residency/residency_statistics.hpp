@@ -35,17 +35,19 @@ struct residency_statistics {
   std::uint64_t given_back_bytes{0};     ///< left another device since its owner needs its memory
   std::uint64_t given_back_at_once_bytes{0};  ///< of those, without a copy
   std::uint64_t held_back{0};  ///< times that blocks left to the host: all neighbours were busy
-  std::uint64_t eviction_calls{0};  ///< prefetches to the host, or to another device
-  std::uint64_t waits{0};           ///< uses that waited for a call about the same block
-  std::uint64_t over_budget{0};     ///< times that no block could leave: all were pinned or wanted
-  std::uint64_t too_large{0};       ///< requests larger than the budget, left to page faults
-  std::size_t too_large_bytes{0};   ///< the largest of those
-  std::uint64_t unfenced_frees{0};  ///< frees without a fence; their blocks are never dropped
-  std::uint64_t failed_calls{0};    ///< driver calls that failed; nothing was lost
-  status last_failure;              ///< the latest of those
-  prediction_score prediction;      ///< how good the predictor was lately
-  bool foresees{false};             ///< whether it is believed now
-  std::uint64_t switched_off{0};    ///< how often it stopped being believed
+  std::uint64_t reclaims{0};   ///< times that others held what was needed here
+  std::uint64_t reclaim_wait_ns{0};  ///< until they had left it, or the kernel driver took it
+  std::uint64_t eviction_calls{0};   ///< prefetches to the host, or to another device
+  std::uint64_t waits{0};            ///< uses that waited for a call about the same block
+  std::uint64_t over_budget{0};      ///< times that no block could leave: all were pinned or wanted
+  std::uint64_t too_large{0};        ///< requests larger than the budget, left to page faults
+  std::size_t too_large_bytes{0};    ///< the largest of those
+  std::uint64_t unfenced_frees{0};   ///< frees without a fence; their blocks are never dropped
+  std::uint64_t failed_calls{0};     ///< driver calls that failed; nothing was lost
+  status last_failure;               ///< the latest of those
+  prediction_score prediction;       ///< how good the predictor was lately
+  bool foresees{false};              ///< whether it is believed now
+  std::uint64_t switched_off{0};     ///< how often it stopped being believed
 };
 
 }  // namespace rmm_uvm

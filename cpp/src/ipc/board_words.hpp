@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "board_file.hpp"
+
+#include <rmm_uvm/residency/harvest_rule.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+namespace rmm_uvm::ipc {
+
+/** @brief Blocks that a word can count: 8 PiB of them. */
+inline constexpr board_word most_blocks = 0xffff'ffff;
+
+[[nodiscard]] constexpr board_word blocks_of(std::size_t bytes) noexcept
+{
+  return std::min<board_word>(bytes / va_block_bytes, most_blocks);
+}
+
+[[nodiscard]] constexpr std::size_t bytes_of(board_word blocks) noexcept
+{
+  return static_cast<std::size_t>(blocks & most_blocks) * va_block_bytes;
+}
+
+/** @brief What an owner says of a device: blocks in the low half, two flags at the top. */
+struct offer_word {
+  static constexpr board_word offers_bit = board_word{1} << 63U;
+  static constexpr board_word busy_bit   = board_word{1} << 62U;
+
+  bool offers{false};
+  bool busy{false};
+  std::size_t bytes{0};
+
+  [[nodiscard]] static constexpr offer_word of(board_word word) noexcept
+  {
+    return {(word & offers_bit) != 0, (word & busy_bit) != 0, bytes_of(word)};
+  }
+  [[nodiscard]] constexpr board_word word() const noexcept
+  {
+    return blocks_of(bytes) | (offers ? offers_bit : 0) | (busy ? busy_bit : 0);
+  }
+};
+
+/** @brief What a claimant has of a device: claimed blocks in the high half, coming ones below. */
+[[nodiscard]] constexpr harvest_holding holding_of(board_word word) noexcept
+{
+  auto const claimed = bytes_of(word >> 32U);
+  return {claimed, std::min(claimed, bytes_of(word))};  // whatever another process wrote there
+}
+[[nodiscard]] constexpr board_word word_of(harvest_holding holding) noexcept
+{
+  return blocks_of(holding.claimed_bytes) << 32U | blocks_of(holding.coming_bytes);
+}
+
+[[nodiscard]] inline board_word load(board_word& word) noexcept
+{
+  return std::atomic_ref{word}.load();
+}
+
+/** @brief Replaces a word by what `change` makes of it; several threads of its process may. */
+template <typename Change>
+void update(board_word& word, Change const& change) noexcept
+{
+  std::atomic_ref shared{word};
+  auto before = shared.load();
+  while (!shared.compare_exchange_weak(before, change(before))) {}
+}
+
+[[nodiscard]] inline std::array<board_word, 2> words_of(device_uuid const& device) noexcept
+{
+  return std::bit_cast<std::array<board_word, 2>>(device);
+}
+
+}  // namespace rmm_uvm::ipc

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// Claimants at once: threads of one process, and processes of which each has a place of its own.
+#include "../support/board_directory.hpp"
+
+#include <rmm_uvm/ipc/harvest_board.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace rmm_uvm::ipc {
+namespace {
+
+constexpr std::size_t block = va_block_bytes;
+constexpr int rounds_count  = 300;
+
+/** @brief Each claims, finds that no more than the offer is held, and gives back. */
+TEST(HarvestBoardThreads, ClaimsNeverExceedTheOffer)
+{
+  tests::board_directory const directory;
+  auto const gpu   = tests::device_named(1);
+  auto const owner = directory.join();
+  ASSERT_TRUE(owner->offer(gpu, 10 * block));
+  std::vector<std::shared_ptr<harvest_board>> boards;
+  for (int i = 0; i < 2; ++i) {
+    boards.emplace_back(directory.join());
+    boards.push_back(boards.back());  // two threads share a place
+  }
+  std::atomic<std::size_t> together{0};  // lags behind the board: raised after, lowered before
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> claimants;
+  for (auto const& each : boards) {
+    claimants.emplace_back([&, board = each] {
+      for (int i = 0; i < rounds_count; ++i) {
+        auto const granted = board->claim(gpu, 4 * block, 0, 0);
+        if (together.fetch_add(granted) + granted > 10 * block) { wrong.fetch_add(1); }
+        if (owner->claimed_by_others(gpu) > 10 * block) { wrong.fetch_add(1); }
+        board->placed(gpu, granted / 2);
+        together.fetch_sub(granted);
+        board->release(gpu, granted);
+      }
+    });
+  }
+  for (auto& each : claimants) {
+    each.join();
+  }
+  EXPECT_EQ(wrong.load(), 0);
+  EXPECT_EQ(owner->claimed_by_others(gpu), 0U);
+}
+
+TEST(HarvestBoardThreads, JoiningLeavingAndLookingDisturbNobody)
+{
+  tests::board_directory const directory;
+  auto const gpu   = tests::device_named(1);
+  auto const owner = directory.join();
+  ASSERT_TRUE(owner->offer(gpu, 10 * block));
+  std::atomic<bool> finished{false};
+  std::atomic<int> wrong{0};
+  std::thread guests{[&] {
+    for (int i = 0; i < rounds_count; ++i) {
+      auto const guest = directory.join();
+      if (guest == nullptr || guest->claim(gpu, 3 * block, 0, 0) != 3 * block) {
+        wrong.fetch_add(1);
+      }
+    }
+    finished.store(true);
+  }};
+  std::thread owning{[&] {
+    while (!finished.load()) {
+      static_cast<void>(owner->set_busy(gpu, true));
+      static_cast<void>(owner->offer(gpu, 10 * block));
+      static_cast<void>(owner->set_busy(gpu, false));
+    }
+  }};
+  while (!finished.load()) {
+    auto const view = harvest_board::look(directory.path());
+    if (!view.readable.available || view.processes.empty()) { wrong.fetch_add(1); }
+    if (owner->claimed_by_others(gpu) > 3 * block) { wrong.fetch_add(1); }
+  }
+  guests.join();
+  owning.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+}  // namespace
+}  // namespace rmm_uvm::ipc
