@@ -53,6 +53,7 @@ PYTHON_LAYERS = (
     ("sizing", "residency"),
     ("doctor",),
     ("_current_device", "drivers"),
+    ("neighbors",),
     ("simulator",),
     ("trace",),
     ("report",),
