@@ -53,6 +53,7 @@ PYTHON_LAYERS = (
     ("sizing", "residency", "harvest"),
     ("doctor",),
     ("_current_device", "drivers"),
+    ("neighbors",),
     ("simulator",),
     ("trace",),
     ("report",),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rmm_uvm.hints import advise, evict, pin, prefetch, touch
     from rmm_uvm.install import current_installation, reinitialize, restore
     from rmm_uvm.installed_pools import residency_statistics
+    from rmm_uvm.neighbors import topology
     from rmm_uvm.planner import plan
     from rmm_uvm.pools import ipc_pool, managed_pool
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
@@ -48,6 +49,7 @@ __all__ = [
     "restore",
     "simulated_device",
     "stage",
+    "topology",
     "touch",
 ]
 
@@ -67,6 +69,7 @@ _MODULE_OF = {
     "restore": "install",
     "simulated_device": "drivers",
     "stage": "watch.stages",
+    "topology": "neighbors",
     "touch": "hints",
 }
 _MODULES = ("harvest", "ipc", "mr")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.optional cimport optional
@@ -93,6 +93,17 @@ cdef extern from "rmm_uvm/cuda/nvml.hpp" namespace "rmm_uvm::cuda" nogil:
         uint64_t received_bytes_per_second
         uint64_t sent_bytes_per_second
 
+    cdef cppclass nvml_utilization:
+        unsigned int kernel_percent
+        unsigned int memory_percent
+
+    cdef struct nvlink_reading:
+        unsigned int active_links
+        uint64_t link_bytes_per_second
+        uint64_t sent_bytes
+        uint64_t received_bytes
+        int64_t read_at_us
+
     cdef cppclass nvml_device:
         string uuid
         string name
@@ -105,6 +116,8 @@ cdef extern from "rmm_uvm/cuda/nvml.hpp" namespace "rmm_uvm::cuda" nogil:
         availability devices(vector[nvml_device]&) except +
         availability memory(const string&, nvml_memory&) except +
         availability pcie(const string&, pcie_throughput&) except +
+        availability utilization(const string&, nvml_utilization&) except +
+        availability nvlink(const string&, nvlink_reading&) except +
         availability processes(const string&, vector[nvml_process]&) except +
 
     cdef cppclass opened_nvml:

@@ -270,6 +270,43 @@ cdef class Nvml:
         _require(asked)
         return found.received_bytes_per_second, found.sent_bytes_per_second
 
+    def utilization(self, uuid):
+        """Read how busy one device was in NVML's latest sampling period, 1/6 s to 1 s.
+
+        Returns
+        -------
+        tuple of float
+            (kernels, memory): fractions of the time in which a kernel ran, and in which device
+            memory was read or written. Not told of a device that MIG divides.
+        """
+        cdef nvml* library = self._open()
+        cdef string asked_for = uuid.encode()
+        cdef nvml_utilization found
+        cdef availability asked
+        with nogil:
+            asked = library.utilization(asked_for, found)
+        _require(asked)
+        return found.kernel_percent / 100, found.memory_percent / 100
+
+    def nvlink(self, uuid):
+        """Read the NVLinks of one device, all together.
+
+        Returns
+        -------
+        dict of str to int
+            ``active_links``; ``link_bytes_per_second`` of each, each way, 0 if not told;
+            ``sent_bytes``, ``received_bytes`` by the device since some time in the past, and
+            ``read_at_us``, when those were read: two readings give a rate.
+        """
+        cdef nvml* library = self._open()
+        cdef string asked_for = uuid.encode()
+        cdef nvlink_reading found
+        cdef availability asked
+        with nogil:
+            asked = library.nvlink(asked_for, found)
+        _require(asked)
+        return found
+
     def processes(self, uuid):
         """List the processes that compute on one device.
 

@@ -5,6 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport shared_ptr
+from libcpp.optional cimport optional
 from libcpp.string cimport string
 
 
@@ -71,6 +72,19 @@ cdef extern from "rmm_uvm/driver/command_totals.hpp" namespace "rmm_uvm" nogil:
         uint64_t prefetched_to_host_bytes
         uint64_t discarded_bytes
 
+cdef extern from "rmm_uvm/driver/link_rates.hpp" namespace "rmm_uvm" nogil:
+    cdef struct link_rates:
+        uint64_t to_device_bytes_per_second
+        uint64_t to_host_bytes_per_second
+        uint64_t from_neighbor_bytes_per_second
+        uint64_t to_neighbor_bytes_per_second
+
+cdef extern from "rmm_uvm/driver/neighbor_load.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass neighbor_load:
+        optional[double] kernel_fraction
+        optional[double] memory_fraction
+        optional[double] link_fraction
+
 cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass device_info:
         int device_id
@@ -91,6 +105,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         int device_count() noexcept
         availability open_neighbor(int) except +
         status neighbor_memory(int, device_memory&) noexcept
+        status read_neighbor_load(int, neighbor_load&) noexcept
         status prefetch(memory_range, location, stream_handle) noexcept
         status migrate(memory_range, location) noexcept
         status synchronize(stream_handle) noexcept

@@ -5,6 +5,7 @@
 from cython.operator cimport dereference
 from libcpp cimport bool
 from libcpp.memory cimport make_shared, static_pointer_cast
+from libcpp.optional cimport optional
 
 import uuid
 
@@ -38,6 +39,10 @@ cdef location _location(UvmDriver driver, where) except *:
     else:
         raise ValueError(f"where must be 'device' or 'host', not {where!r}")
     return result
+
+
+cdef object _number(const optional[double]& value):
+    return value.value() if value.has_value() else None
 
 
 cdef class UvmDriver:
@@ -131,6 +136,32 @@ cdef class UvmDriver:
         with nogil:
             opened = dereference(self.handle).open_neighbor(device_id)
         return as_availability(opened)
+
+    def neighbor_load(self, int device_id):
+        """How busy an opened neighbour is, with everybody's work, as NVML tells.
+
+        Returns
+        -------
+        dict of str to float or None
+            ``kernel_fraction``, ``memory_fraction``: of the latest sampling period in which a
+            kernel ran, or memory was used; ``link_fraction``: of the NVLinks' rate since the last
+            reading. 0 to 1; None for what is not told.
+
+        Raises
+        ------
+        DriverError
+            If the device was not opened by `open_neighbor`, or nothing can be told.
+        """
+        cdef neighbor_load load
+        cdef status result
+        with nogil:
+            result = dereference(self.handle).read_neighbor_load(device_id, load)
+        check(result, f"asking how busy device {device_id} is")
+        return {
+            "kernel_fraction": _number(load.kernel_fraction),
+            "memory_fraction": _number(load.memory_fraction),
+            "link_fraction": _number(load.link_fraction),
+        }
 
     def memory_reader(self):
         """Return what the sampler asks for free memory, a `MemoryReader`.

@@ -106,6 +106,10 @@ class ManagedAccount:
     @property
     def used_bytes(self) -> int: ...
 
+def measure_links(
+    driver: UvmDriver, account: ManagedAccount, neighbor: int | None = None
+) -> dict[str, int]: ...
+
 @disjoint_base
 class Prefetcher:
     too_large_told: bool

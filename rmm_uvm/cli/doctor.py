@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 import click
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from rmm_uvm.cli.grid import grid
 from rmm_uvm.cli.json_output import write_json
+from rmm_uvm.cli.neighbors import render_neighbors
 from rmm_uvm.doctor import DoctorReport, Feature, examine
 from rmm_uvm.units import format_bytes
 
@@ -33,6 +35,12 @@ __all__ = ["command", "render"]
     help="Print the report as JSON, sizes in bytes; with a FILE, write it there.",
 )
 @click.option(
+    "--links",
+    "with_links",
+    is_flag=True,
+    help="Measure the links between the GPUs and to the host, too: some seconds.",
+)
+@click.option(
     "--measure",
     "is_measuring",
     is_flag=True,
@@ -43,15 +51,25 @@ __all__ = ["command", "render"]
     "--device", type=click.IntRange(min=0), help="With --measure: number of the GPU, default 0."
 )
 def command(
-    *, json_to: str | None, is_measuring: bool, name: str | None, device: int | None
+    *,
+    json_to: str | None,
+    with_links: bool,
+    is_measuring: bool,
+    name: str | None,
+    device: int | None,
 ) -> None:
     """Tell what works on this machine, and if something does not, why not.
 
     Exit status: 0 if a managed pool could be installed here, 1 if not.
 
+    With --links: move up to 64 MiB of managed memory over every link, which needs a CUDA context on
+    every GPU meanwhile.
+
     With --measure: measure what migrations, page faults and copies take on a GPU, which should be
     idle. At most 1 GiB of managed memory is used. Exit status: 0 if that was done, 1 if not.
     """
+    if is_measuring and with_links:
+        raise click.UsageError("--links and --measure are two things: choose one")
     if is_measuring:
         # Imports RMM, which the report does without.
         from rmm_uvm.cli.measure import run_measure
@@ -62,19 +80,36 @@ def command(
         if value is not None:
             raise click.UsageError(f"{option} goes with --measure")
     report = examine()
+    with_links = with_links and report.is_installable
+    if with_links:
+        # Needs the compiled part, without which the report must still be able to come.
+        from rmm_uvm.drivers import cuda_driver
+        from rmm_uvm.neighbors import measured
+
+        report = replace(report, topology=measured(report.topology, cuda_driver))
     if json_to is not None:
         write_json(report.to_dict(), json_to)
     else:
         # Names and paths are printed as they are, brackets and colons too.
-        Console(markup=False, emoji=False, highlight=False).print(render(report))
+        Console(markup=False, emoji=False, highlight=False).print(
+            render(report, with_links=with_links)
+        )
     sys.exit(0 if report.is_installable else 1)
 
 
-def render(report: DoctorReport) -> RenderableType:
-    """Return the report for a terminal; legible at 80 columns and without colour."""
+def render(report: DoctorReport, *, with_links: bool = False) -> RenderableType:
+    """Return the report for a terminal; legible at 80 columns and without colour.
+
+    Parameters
+    ----------
+    report : DoctorReport
+    with_links : bool
+        Show rates of links.
+    """
     return Group(
         _section("Versions", _pairs(report.versions.items())),
         _section("Devices", _devices(report)),
+        *_neighbors(report, with_links=with_links),
         _section("Features", _features(report.features)),
         _section("Host memory", _host_memory(report)),
         _section("What rmm_uvm.reinitialize() would install", _plans(report)),
@@ -85,16 +120,8 @@ def _section(title: str, content: RenderableType) -> RenderableType:
     return Group(Text(title, style="bold"), Padding(content, (0, 0, 1, 2), expand=False))
 
 
-def _grid(*titles: str) -> Table:
-    """Return an empty table without lines; its first column never breaks."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=any(titles), header_style="dim")
-    for place, title in enumerate(titles):
-        table.add_column(title, no_wrap=place == 0, overflow="fold")
-    return table
-
-
 def _pairs(pairs: Iterable[tuple[str, str]]) -> RenderableType:
-    table = _grid("", "")
+    table = grid("", "")
     for name, value in pairs:
         table.add_row(name, value)
     return table
@@ -105,7 +132,7 @@ def _devices(report: DoctorReport) -> RenderableType:
         return Text(
             f"none: {report.devices_reason}\n`rmm-uvm mortgage` runs on a simulated device instead"
         )
-    table = _grid("number", "name", "compute", "memory", "free")
+    table = grid("number", "name", "compute", "memory", "free")
     for device in report.devices:
         free = "unknown" if device.free_bytes is None else format_bytes(device.free_bytes)
         table.add_row(
@@ -118,8 +145,15 @@ def _devices(report: DoctorReport) -> RenderableType:
     return table
 
 
+def _neighbors(report: DoctorReport, *, with_links: bool) -> Iterable[RenderableType]:
+    """Return the section about neighbours; none where "Devices" says that there is no device."""
+    if report.devices:
+        shown = render_neighbors(report.topology, is_measured=with_links)
+        yield _section("Neighbours", shown)
+
+
 def _features(features: Iterable[Feature]) -> RenderableType:
-    table = _grid("", "")
+    table = grid("", "")
     for feature in features:
         # A word and not a symbol or a colour: it must tell on any terminal and in a bug report.
         mark = Text("yes", style="green") if feature.available else Text("no", style="yellow")
@@ -152,7 +186,7 @@ def _plans(report: DoctorReport) -> RenderableType:
     if not report.plans:
         return Text("a managed pool; its sizes depend on the host memory, which is unknown")
     names = list(dict.fromkeys(name for plan in report.plans for name in plan.sizes))
-    table = _grid("device", *(name.removesuffix("_bytes").replace("_", " ") for name in names))
+    table = grid("device", *(name.removesuffix("_bytes").replace("_", " ") for name in names))
     for plan in report.plans:
         sizes = (format_bytes(plan.sizes[name]) if name in plan.sizes else "-" for name in names)
         table.add_row(str(plan.device), *sizes)

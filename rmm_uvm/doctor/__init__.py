@@ -15,11 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, KernelDriverFacts, Probe
+from rmm_uvm.doctor.facts import (
+    Capability,
+    CudaFacts,
+    DeviceFacts,
+    KernelDriverFacts,
+    PairFacts,
+    Probe,
+)
 from rmm_uvm.doctor.features import Facts, features, format_version
 from rmm_uvm.doctor.plan import plan_pools
 from rmm_uvm.doctor.probe import SystemProbe
 from rmm_uvm.doctor.report import DoctorReport, Feature, PoolPlan
+from rmm_uvm.doctor.topology import describe
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory
 from rmm_uvm.requirements import rmm_problem
@@ -31,6 +39,7 @@ __all__ = [
     "DoctorReport",
     "Feature",
     "KernelDriverFacts",
+    "PairFacts",
     "Planner",
     "PoolPlan",
     "Probe",
@@ -80,6 +89,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         devices_reason=cuda.reason,
         host_memory_reason=memory_reason,
         plans=tuple(planner(cuda.devices, memory)) if is_installable and memory else (),
+        topology=describe(cuda),
     )
 
 

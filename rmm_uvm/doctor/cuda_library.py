@@ -17,12 +17,14 @@ Access" (docs.nvidia.com/cuda/cuda-driver-api).
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import Any
 from uuid import UUID
 
-from rmm_uvm.doctor.facts import CudaFacts, DeviceFacts
+from rmm_uvm.doctor.facts import CudaFacts, DeviceFacts, PairFacts
+from rmm_uvm.doctor.nvml_library import NvmlFacts, NvmlPart, read_nvml
 from rmm_uvm.requirements import Version
 
 __all__ = ["read_cuda"]
@@ -76,14 +78,16 @@ class _Library:
         try:
             self._call("cuInit", 0)
             devices = self._devices()
+            told = read_nvml([device.uuid for device in devices], self._nvml)
         except _CallFailedError as error:
             return CudaFacts(reason=str(error) + _visibility(), cuda_version=version)
         return CudaFacts(
             reason="" if devices else "no CUDA device is visible" + _visibility(),
             cuda_version=version,
-            devices=devices,
+            devices=tuple(_completed(device, told) for device in devices),
             has_discard=all(map(self._has_function, _DISCARD_FUNCTIONS)),
             peers=self._peers([device.index for device in devices]),
+            pairs=_pairs(devices, told),
         )
 
     def _version(self) -> Version:
@@ -130,7 +134,7 @@ class _Library:
                 attribute("COMPUTE_CAPABILITY_MINOR"),
             ),
             total_bytes=int(self._call("cuDeviceTotalMem", handle)),
-            free_bytes=_free_bytes(self._nvml, uuid),
+            free_bytes=None,
             managed_memory=bool(attribute("MANAGED_MEMORY")),
             concurrent_managed_access=bool(attribute("CONCURRENT_MANAGED_ACCESS")),
             pageable_memory_access=bool(attribute("PAGEABLE_MEMORY_ACCESS")),
@@ -155,20 +159,25 @@ class _Library:
         )
 
 
-def _free_bytes(nvml: Any, uuid: str) -> int | None:
-    """Return the device memory that no process uses, as NVML counts it; None if it is not told."""
-    try:
-        nvml = nvml or import_module("cuda.bindings.nvml")
-        nvml.init_v2()
-        try:
-            handle = nvml.device_get_handle_by_uuid(f"GPU-{uuid}")
-            return int(nvml.device_get_memory_info_v2(handle).free)
-        finally:
-            nvml.shutdown()
-    # Only a figure to print: a missing library, an old one without this module, a virtual GPU or a
-    # slice of one all just leave it unknown.
-    except Exception:
-        return None
+def _completed(device: DeviceFacts, told: NvmlFacts) -> DeviceFacts:
+    """Return a device with what NVML tells of it."""
+    part = told.devices.get(device.uuid, NvmlPart())
+    # CUDA's name of an instance has it too, where NVML is missing: "NVIDIA A100 MIG 1g.5gb".
+    return replace(
+        device,
+        free_bytes=part.free_bytes,
+        is_mig=part.is_mig or " MIG " in device.name,
+        kernel_fraction=part.kernel_fraction,
+    )
+
+
+def _pairs(devices: tuple[DeviceFacts, ...], told: NvmlFacts) -> dict[tuple[int, int], PairFacts]:
+    """Return what NVML tells of each two devices, by their CUDA ordinals."""
+    return {
+        (a.index, b.index): told.pairs[a.uuid, b.uuid]
+        for a, b in combinations(devices, 2)
+        if (a.uuid, b.uuid) in told.pairs
+    }
 
 
 def _visibility() -> str:

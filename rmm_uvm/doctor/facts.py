@@ -21,6 +21,7 @@ __all__ = [
     "CudaFacts",
     "DeviceFacts",
     "KernelDriverFacts",
+    "PairFacts",
     "Probe",
 ]
 
@@ -75,6 +76,10 @@ class DeviceFacts:
         tables of the host (ATS) or by migration in software (HMM).
     legacy_ipc : bool
         Whether `cudaMalloc` memory can be opened by another process.
+    is_mig : bool
+        Whether it is an instance of a GPU that MIG divides.
+    kernel_fraction : float or None
+        Of NVML's latest sampling period in which a kernel ran; None if it is not told.
     """
 
     index: int
@@ -88,6 +93,24 @@ class DeviceFacts:
     pageable_memory_access: bool
     host_page_tables: bool
     legacy_ipc: bool
+    is_mig: bool = False
+    kernel_fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class PairFacts:
+    """What NVML tells of two devices.
+
+    Attributes
+    ----------
+    has_nvlink : bool or None
+        Whether NVLink connects them; None if it is not told.
+    refusal : str
+        Why one cannot read the other's memory; empty if it can or it is not told.
+    """
+
+    has_nvlink: bool | None = None
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +128,8 @@ class CudaFacts:
         Whether the library has the functions that discard managed memory.
     peers : frozenset of (int, int)
         Pairs (a, b) of devices where a can access the memory of b.
+    pairs : mapping of (int, int) to PairFacts
+        What NVML tells of devices a < b; pairs that it knows not are missing.
     """
 
     reason: str = ""
@@ -112,6 +137,7 @@ class CudaFacts:
     devices: tuple[DeviceFacts, ...] = ()
     has_discard: bool = False
     peers: frozenset[tuple[int, int]] = frozenset()
+    pairs: Mapping[tuple[int, int], PairFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

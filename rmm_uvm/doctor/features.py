@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
 from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, KernelDriverFacts
 from rmm_uvm.doctor.report import Feature
+from rmm_uvm.doctor.topology import describe
 from rmm_uvm.requirements import (
     CUDA_MAJOR,
     MINIMUM_DISCARD_DRIVER,
@@ -89,7 +89,7 @@ def features(facts: Facts) -> tuple[Feature, ...]:
         feature(
             "peer_access",
             "peer access",
-            "evict to an idle neighbour device (not used yet)",
+            "memory may leave to an idle neighbour device",
             _peer_access(facts.cuda) if has_device else _NO_DEVICE,
         ),
         feature(
@@ -177,15 +177,20 @@ def _attach(facts: Facts) -> Capability:
 
 
 def _peer_access(cuda: CudaFacts) -> Capability:
-    devices = [device.index for device in cuda.devices]
-    if len(devices) == 1:
-        return Capability.no("there is one device only")
-    lacking = [
-        f"{a} and {b}" for a, b in combinations(devices, 2) if not {(a, b), (b, a)} <= cuda.peers
-    ]
+    found = describe(cuda)
+    if len(found.devices) == 1:
+        return Capability.no(found.reason)
+    lacking: dict[str, list[str]] = {}
+    for pair in found.pairs:
+        if not pair.peer_access:
+            lacking.setdefault(pair.peer_access.reason, []).append(
+                f"{pair.first} and {pair.second}"
+            )
     if lacking:
-        return Capability.no(f"no direct link between devices {_shortened(lacking)}")
-    return Capability.yes(f"between each two of {len(devices)} devices")
+        return Capability.no(
+            "; ".join(f"devices {_shortened(pairs)}: {reason}" for reason, pairs in lacking.items())
+        )
+    return Capability.yes(f"between each two of {len(found.devices)} devices")
 
 
 def _legacy_ipc(cuda: CudaFacts) -> Capability:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rmm_uvm.doctor.facts import DeviceFacts
+from rmm_uvm.doctor.topology import Topology
 from rmm_uvm.host_memory import HostMemory
 
 __all__ = ["DoctorReport", "Feature", "PoolPlan"]
@@ -76,6 +77,8 @@ class DoctorReport:
         None if it cannot be told; `host_memory_reason` then says why.
     plans : tuple of PoolPlan
         One for each device.
+    topology : Topology
+        Which devices are neighbours.
     """
 
     versions: Mapping[str, str]
@@ -85,6 +88,7 @@ class DoctorReport:
     devices_reason: str = ""
     host_memory_reason: str = ""
     plans: tuple[PoolPlan, ...] = ()
+    topology: Topology = field(default_factory=Topology)
 
     @property
     def is_installable(self) -> bool:

@@ -252,7 +252,15 @@ def test_examine_two_devices_with_peer_access_have_it() -> None:
 @pytest.mark.parametrize("peers", [frozenset(), frozenset({(0, 1)})])
 def test_examine_two_devices_without_mutual_access_are_named(peers: Any) -> None:
     report = examined(cuda=cuda(device(0), device(1), peers=peers))
-    assert report.feature("peer_access").reason == "no direct link between devices 0 and 1"
+    assert report.feature("peer_access").reason == ("devices 0 and 1: no direct link between them")
+
+
+def test_examine_many_devices_without_access_are_shortened() -> None:
+    report = examined(cuda=cuda(*(device(index) for index in range(16)), peers=frozenset()))
+    assert report.feature("peer_access").reason == (
+        "devices 0 and 1, 0 and 2, 0 and 3 and 117 more: no direct link between them"
+    )
+    assert report.topology.reason == "no direct link between them"
 
 
 @pytest.mark.parametrize(
@@ -317,6 +325,7 @@ def test_report_to_dict_is_json_with_plain_values() -> None:
     assert read_back["is_installable"] is True
     assert read_back["devices"][1]["total_bytes"] == 139 * GIB
     assert read_back["host_memory"]["available_bytes"] == 100 * GIB
+    assert read_back["topology"]["pairs"][0]["peer_access"] == {"available": True, "reason": ""}
     assert read_back["plans"][0]["sizes"] == {"maximum_bytes": 239 * GIB}
     assert {"name", "available", "reason"} <= read_back["features"][0].keys()
 

@@ -70,7 +70,7 @@ class FakeNvml:
         self.opened -= 1
 
     def device_get_handle_by_uuid(self, uuid: str) -> str:
-        if uuid.startswith("GPU-65"):
+        if uuid.startswith(("GPU-65", "MIG-65")):
             raise LookupError(uuid)
         return uuid
 
@@ -94,6 +94,16 @@ def test_read_cuda_two_devices_gives_all_facts() -> None:
     # NVML knows the first device (UUID 64...) and not the second, as with a slice of one.
     assert (first.free_bytes, second.free_bytes) == (7 * GIB, None)
     assert nvml.opened == 0
+
+
+def test_read_cuda_mig_instance_is_known_by_its_name_without_nvml() -> None:
+    driver = FakeDriver(device_count=1)
+    driver._results["cuDeviceGetName"] = lambda _length, _handle: b"NVIDIA A100 MIG 1g.5gb\0"
+    nvml = SimpleNamespace()  # a library without any of its functions
+    (device,) = read_cuda(driver, nvml).devices
+    assert device.is_mig
+    assert device.free_bytes is None
+    assert not read_cuda(FakeDriver(), nvml).devices[0].is_mig
 
 
 def test_read_cuda_initialisation_fails_keeps_version_and_names_the_call() -> None:

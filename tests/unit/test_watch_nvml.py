@@ -46,6 +46,7 @@ def test_nvml_works_or_says_why_not() -> None:
             assert device.uuid.startswith(("GPU-", "MIG-"))
     else:
         questions: list[Any] = [nvml.memory, nvml.processes, nvml.pcie_bytes_per_second]
+        questions += [nvml.utilization, nvml.nvlink]
         for ask in [*questions, nvml.memory_reader]:
             with pytest.raises(AvailabilityError) as raised:
                 ask("GPU-0")

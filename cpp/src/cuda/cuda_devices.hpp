@@ -10,6 +10,9 @@
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/memory.hpp>
 
+#include <array>
+#include <cstdint>
+#include <cstring>
 #include <string>
 
 namespace rmm_uvm::cuda {
@@ -40,6 +43,18 @@ namespace rmm_uvm::cuda {
 {
   int value = 0;
   return api.device_get_attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
+
+/** @brief A device's UUID; zeros where it cannot be read. */
+[[nodiscard]] inline std::array<std::uint8_t, 16> uuid_of(cuda_api const& api,
+                                                          CUdevice device) noexcept
+{
+  std::array<std::uint8_t, 16> found{};
+  CUuuid uuid{};
+  if (api.device_get_uuid(&uuid, device) == CUDA_SUCCESS) {
+    std::memcpy(found.data(), uuid.bytes, found.size());
+  }
+  return found;
 }
 
 /** @brief Reads the memory of a context's device. @param[out] memory set on success */

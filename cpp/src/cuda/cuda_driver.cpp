@@ -7,7 +7,6 @@
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 #include <rmm_uvm/cuda/kernel_counters.hpp>
 
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,10 +60,7 @@ struct batch_arguments {
   info.device_id = device_id;
   char name[256]{};  // NOLINT: filled by a C interface
   if (api.device_get_name(name, sizeof name - 1, device) == CUDA_SUCCESS) { info.name = name; }
-  CUuuid uuid{};
-  if (api.device_get_uuid(&uuid, device) == CUDA_SUCCESS) {
-    std::memcpy(info.uuid.data(), uuid.bytes, info.uuid.size());
-  }
+  info.uuid = uuid_of(api, device);
   static_cast<void>(api.device_total_mem(&info.total_bytes, device));
   static_cast<void>(api.driver_get_version(&info.driver_version));
   info.pageable_memory_access =

@@ -60,9 +60,14 @@ availability cuda_driver::open_neighbor(int device_id)
   }
   for (auto const result :
        {let_access(api_, context_, context), let_access(api_, context, context_)}) {
+    if (result == CUDA_ERROR_TOO_MANY_PEERS) {
+      return availability::no("no peer access with " + name + ": device " +
+                              std::to_string(info_.device_id) +
+                              " or it has as many peers as it can have, 8 without NVSwitch");
+    }
     if (result != CUDA_SUCCESS) { return refused(api_, result, "no peer access with " + name); }
   }
-  neighbors_.emplace(device_id, context);
+  neighbors_.emplace(device_id, neighbor{context, uuid_of(api_, device), nullptr});
   return availability::yes();
 }
 
@@ -73,7 +78,7 @@ status cuda_driver::neighbor_memory(int device_id, device_memory& memory) noexce
     std::lock_guard const lock{neighbors_mutex_};
     auto const found = neighbors_.find(device_id);
     if (found == neighbors_.end()) { return {status_code::invalid_value, 0, "neighbor_memory"}; }
-    context = found->second;
+    context = found->second.context;
   }
   return read_memory(api_, context, memory);
 }

@@ -59,6 +59,9 @@ loaded_nvml_api load_nvml_api()
   resolve.required(api.pcie_throughput, "nvmlDeviceGetPcieThroughput");
   resolve.optional(api.memory2, "nvmlDeviceGetMemoryInfo_v2");
   resolve.optional(api.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  resolve.required(api.utilization, "nvmlDeviceGetUtilizationRates");
+  resolve.optional(api.link_state, "nvmlDeviceGetNvLinkState");
+  resolve.optional(api.field_values, "nvmlDeviceGetFieldValues");
   if (!resolve.missing().empty()) {
     result.loaded =
       availability::no("libnvidia-ml.so.1 has no " + resolve.missing() + ": update the driver");

@@ -80,13 +80,21 @@ TEST_F(CudaNeighbours, WithoutPeerAccessOneWayTheReasonNamesThePair)
 
 TEST_F(CudaNeighbours, CudaErrorsAreReasons)
 {
-  fake.answers["cuCtxEnablePeerAccess"] = CUDA_ERROR_TOO_MANY_PEERS;
+  fake.answers["cuCtxEnablePeerAccess"] = CUDA_ERROR_INVALID_DEVICE;
   EXPECT_EQ(refusal(1), "no peer access with device 1: CUDA_ERROR_OF_THE_TEST");
   fake.answers = {{"cuDevicePrimaryCtxRetain", CUDA_ERROR_OUT_OF_MEMORY}};
   EXPECT_EQ(refusal(1), "no context on device 1: CUDA_ERROR_OF_THE_TEST");
   fake.answers    = {};
   fake.attributes = {};
   EXPECT_EQ(refusal(1), "device 1 has no concurrent managed access");
+}
+
+TEST_F(CudaNeighbours, MorePeersThanADeviceCanHaveAreAReasonThatSaysSo)
+{
+  fake.answers["cuCtxEnablePeerAccess"] = CUDA_ERROR_TOO_MANY_PEERS;
+  EXPECT_EQ(refusal(1),
+            "no peer access with device 1: device 0 or it has as many peers as it can have, 8 "
+            "without NVSwitch");
 }
 
 TEST_F(CudaNeighbours, MemoryOfANeighbourIsReadInItsContext)

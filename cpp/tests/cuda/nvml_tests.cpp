@@ -1,103 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/fake_nvml.hpp"
+
 #include <rmm_uvm/cuda/nvml.hpp>
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace rmm_uvm::cuda {
 namespace {
 
-constexpr nvml_api::result failure = 3;  // NVML_ERROR_NOT_SUPPORTED
-
-/** @brief An NVML of two devices; the table holds plain functions, so one is active at a time. */
-struct fake_nvml {
-  fake_nvml() { active = this; }
-  ~fake_nvml() { active = nullptr; }
-  fake_nvml(fake_nvml const&)            = delete;
-  fake_nvml& operator=(fake_nvml const&) = delete;
-  fake_nvml(fake_nvml&&)                 = delete;
-  fake_nvml& operator=(fake_nvml&&)      = delete;
-
-  int users{0};         ///< inits less shutdowns
-  std::string failing;  ///< the call that answers `failure`
-  std::vector<nvml_api::process_info> running;
-  std::array<char, 2> devices{};  ///< their addresses are the handles
-
-  [[nodiscard]] nvml_api::result answer(std::string const& call) const
-  {
-    return failing == call ? failure : nvml_api::success;
-  }
-
-  static inline fake_nvml* active = nullptr;
-
-  [[nodiscard]] static nvml_api api()
-  {
-    nvml_api table;
-    table.init = [] {
-      auto const result = active->answer("init");
-      if (result == nvml_api::success) { ++active->users; }
-      return result;
-    };
-    table.shutdown = [] {
-      --active->users;
-      return nvml_api::success;
-    };
-    table.error_string = [](nvml_api::result) -> char const* { return "Not Supported"; };
-    table.device_count = [](unsigned* count) {
-      *count = 2;
-      return active->answer("device_count");
-    };
-    table.by_index = [](unsigned index, nvml_api::device* found) {
-      *found = &active->devices.at(index);
-      return active->answer("by_index" + std::to_string(index));
-    };
-    table.by_uuid = [](char const* uuid, nvml_api::device* found) {
-      if (std::string{uuid} != "GPU-0" && std::string{uuid} != "GPU-1") { return failure; }
-      *found = &active->devices.at(uuid[4] == '0' ? 0 : 1);
-      return active->answer("by_uuid");
-    };
-    table.uuid = [](nvml_api::device device, char* text, unsigned length) {
-      std::strncpy(text, device == &active->devices[0] ? "GPU-0" : "GPU-1", length);
-      return active->answer("uuid");
-    };
-    table.name = [](nvml_api::device, char* text, unsigned length) {
-      std::strncpy(text, "fake GPU", length);
-      return active->answer("name");
-    };
-    table.memory = [](nvml_api::device, nvml_api::memory_v1* memory) {
-      *memory = {100, 60, 40};
-      return active->answer("memory");
-    };
-    table.memory2 = [](nvml_api::device, nvml_api::memory_v2* memory) {
-      // NVML refuses a version that it does not know: size and number, sizeof | 2 << 24.
-      if (memory->version != 0x02000028) { return failure; }
-      memory->total    = 100;
-      memory->reserved = 10;
-      memory->free     = 60;
-      memory->used     = 30;
-      return active->answer("memory2");
-    };
-    table.pcie_throughput = [](nvml_api::device, int counter, unsigned* value) {
-      *value = counter == nvml_api::pcie_received ? 2U : 3U;
-      return active->answer(counter == nvml_api::pcie_received ? "received" : "sent");
-    };
-    table.processes = [](nvml_api::device, unsigned* count, nvml_api::process_info* infos) {
-      auto const room = *count;
-      *count          = static_cast<unsigned>(active->running.size());
-      if (room < *count) { return nvml_api::too_small; }
-      std::copy(active->running.begin(), active->running.end(), infos);
-      return active->answer("processes");
-    };
-    return table;
-  }
-};
+using tests::fake_nvml;
 
 [[nodiscard]] std::shared_ptr<nvml> opened() { return nvml::open(fake_nvml::api()).library; }
 

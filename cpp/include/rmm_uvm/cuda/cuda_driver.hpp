@@ -5,10 +5,13 @@
 #include <rmm_uvm/cuda/cuda_api.hpp>
 #include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/cuda/direct_migration.hpp>
+#include <rmm_uvm/cuda/nvml_load.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,6 +53,8 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] int device_count() noexcept override;
   availability open_neighbor(int device_id) override;
   status neighbor_memory(int device_id, device_memory& memory) noexcept override;
+  status read_neighbor_load(int device_id, neighbor_load& load) noexcept override;
+  status measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
@@ -66,6 +71,9 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
+  /** @brief Where loads of neighbours are read that are asked for from now on; NVML by default. */
+  void use_load_readers(load_reader_maker make);
+
   /** @brief The functions it calls; for what else works on this device. */
   [[nodiscard]] cuda_api const& api() const noexcept { return api_; }
   /** @brief The primary context of its device, retained as long as the process lives. */
@@ -74,6 +82,14 @@ class cuda_driver final : public uvm_driver {
  private:
   cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info);
 
+  struct neighbor {
+    CUcontext context{};  // its primary one
+    std::array<std::uint8_t, 16> uuid{};
+    std::shared_ptr<neighbor_load_reader> load;  // null where there is none
+    bool load_asked{false};
+  };
+
+  [[nodiscard]] bool has_neighbor(int device_id) noexcept;
   template <typename Call>
   status on_side_stream(stream_handle stream, Call const& call) noexcept;
   [[nodiscard]] status make_side_stream() noexcept;
@@ -86,7 +102,8 @@ class cuda_driver final : public uvm_driver {
   std::unique_ptr<migration_counters> counters_;
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
   std::mutex neighbors_mutex_;
-  std::map<int, CUcontext> neighbors_;  // opened ones: their primary contexts
+  std::map<int, neighbor> neighbors_;  // opened ones
+  load_reader_maker make_load_reader_{nvml_load_readers()};
   std::mutex own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
   std::array<CUevent, mark_count> marks_{};               // likewise

@@ -35,6 +35,21 @@ struct pcie_throughput {
   std::uint64_t sent_bytes_per_second{0};      ///< by the device
 };
 
+/** @brief How busy a device was in NVML's latest sampling period, 1/6 s to 1 s. */
+struct nvml_utilization {
+  unsigned kernel_percent{0};  ///< of the time in which a kernel ran
+  unsigned memory_percent{0};  ///< of the time in which its memory was read or written
+};
+
+/** @brief A device's NVLinks together, at one moment. */
+struct nvlink_reading {
+  unsigned active_links{0};
+  std::uint64_t link_bytes_per_second{0};  ///< of each, each way; 0: not told
+  std::uint64_t sent_bytes{0};      ///< by the device, data only, since some time in the past
+  std::uint64_t received_bytes{0};  ///< likewise
+  std::int64_t read_at_us{0};       ///< when the last two were read, by NVML's clock
+};
+
 /** @brief A device as NVML names it. */
 struct nvml_device {
   std::string uuid;  ///< "GPU-..."
@@ -69,6 +84,10 @@ class nvml {
   [[nodiscard]] availability memory(std::string const& uuid, nvml_memory& found) const;
   /** @brief Measures for 20 ms each way, in the driver: the caller is blocked for twice that. */
   [[nodiscard]] availability pcie(std::string const& uuid, pcie_throughput& found) const;
+  /** @brief Reads how busy one device is. A device that is divided (MIG) does not tell. */
+  [[nodiscard]] availability utilization(std::string const& uuid, nvml_utilization& found) const;
+  /** @brief Reads the NVLinks of one device: not available where it has none, or does not tell. */
+  [[nodiscard]] availability nvlink(std::string const& uuid, nvlink_reading& found) const;
   /** @brief Lists the processes that compute on one device. @param[out] found replaced */
   [[nodiscard]] availability processes(std::string const& uuid,
                                        std::vector<nvml_process>& found) const;

@@ -43,6 +43,34 @@ struct nvml_api {
     unsigned compute_instance{0};
   };
 
+  /** @brief nvmlUtilization_t: percent of the latest sampling period. */
+  struct utilization_rates {
+    unsigned gpu{0};     ///< in which a kernel ran
+    unsigned memory{0};  ///< in which device memory was read or written
+  };
+  /** @brief nvmlFieldValue_t. */
+  struct field_value {
+    unsigned field{0};
+    unsigned scope{0};
+    long long timestamp_us{0};  ///< of the value, since 1970
+    long long latency_us{0};
+    int type{0};  ///< of `value`: one of the `..._value` below
+    result answered{0};
+    union {
+      double real;
+      unsigned narrow;
+      unsigned long long wide{0};
+    } value;
+  };
+  static constexpr int unsigned_value           = 1;    ///< NVML_VALUE_TYPE_UNSIGNED_INT
+  static constexpr int unsigned_long_value      = 2;    ///< ..._UNSIGNED_LONG
+  static constexpr int unsigned_long_long_value = 3;    ///< ..._UNSIGNED_LONG_LONG
+  static constexpr unsigned all_links           = ~0U;  ///< as scope: their sum
+  static constexpr unsigned link_limit          = 36;   ///< NVML_NVLINK_MAX_LINKS
+  static constexpr unsigned link_speed_mbps     = 90;   ///< NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+  static constexpr unsigned link_sent_kib       = 138;  ///< ..._NVLINK_THROUGHPUT_DATA_TX
+  static constexpr unsigned link_received_kib   = 139;  ///< ..._NVLINK_THROUGHPUT_DATA_RX
+
   result (*init)(){};                                     ///< nvmlInit_v2
   result (*shutdown)(){};                                 ///< nvmlShutdown
   char const* (*error_string)(result){};                  ///< nvmlErrorString
@@ -57,6 +85,11 @@ struct nvml_api {
   ///< nvmlDeviceGetPcieThroughput
   result (*processes)(device, unsigned* count, process_info*){};
   ///< nvmlDeviceGetComputeRunningProcesses_v3; null before driver 510
+  result (*utilization)(device, utilization_rates*){};         ///< nvmlDeviceGetUtilizationRates
+  result (*link_state)(device, unsigned link, int* active){};  ///< nvmlDeviceGetNvLinkState; may be
+                                                               ///< null
+  result (*field_values)(device, int count, field_value*){};   ///< nvmlDeviceGetFieldValues; may be
+                                                               ///< null
 };
 
 /** @brief A loaded table, or why there is none. */

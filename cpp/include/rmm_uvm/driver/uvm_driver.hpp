@@ -4,8 +4,10 @@
 
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/command_totals.hpp>
+#include <rmm_uvm/driver/link_rates.hpp>
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/memory_advice.hpp>
+#include <rmm_uvm/driver/neighbor_load.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
 
@@ -79,6 +81,34 @@ class uvm_driver {
     static_cast<void>(device_id);
     static_cast<void>(memory);
     return {status_code::not_supported, 0, "neighbor_memory"};
+  }
+  /**
+   * @brief Reads how busy a neighbour is. Memory loads and a few system calls; never waits.
+   * @param[out] load set on success; parts of it may not be told
+   * @pre `open_neighbor` succeeded
+   */
+  virtual status read_neighbor_load(int device_id, neighbor_load& load) noexcept
+  {
+    static_cast<void>(device_id);
+    static_cast<void>(load);
+    return {status_code::not_supported, 0, "read_neighbor_load"};
+  }
+  /**
+   * @brief Measures what managed memory migrates at over the links to the host and a neighbour.
+   *
+   * Moves memory of its own there and back: tens of milliseconds for 64 MiB. It counts under no
+   * cap here; `measure_links` of `residency/` keeps to the process' one.
+   * @param device_id a neighbour, or `location::host_id` for the host only
+   * @param bytes managed memory to move, at least a block; held until this returns
+   * @param[out] rates set on success
+   * @pre `open_neighbor` succeeded
+   */
+  virtual status measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept
+  {
+    static_cast<void>(device_id);
+    static_cast<void>(bytes);
+    static_cast<void>(rates);
+    return {status_code::not_supported, 0, "measure_links"};
   }
 
   /**

@@ -37,8 +37,8 @@ struct simulated_device_config {
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
   int device_id{0};                      ///< ordinal it claims
-  unsigned neighbors{0};  ///< idle devices like it, with peer access: ordinals 0 to `neighbors`
-                           ///< without its own
+  unsigned neighbors{0};      ///< idle devices like it, with peer access: ordinals 0 to `neighbors`
+                              ///< without its own
   machine_profile machine{};  ///< rates and times
   driver_settings driver{};   ///< parameters of the UVM kernel driver
 };
@@ -60,7 +60,7 @@ struct simulated_statistics {
   std::size_t resident_bytes{0};          ///< device memory behind managed pages now
   std::size_t peak_resident_bytes{0};     ///< the most of it
   std::size_t host_page_bytes{0};         ///< host memory behind managed pages now
-  std::size_t neighbor_bytes{0};         ///< memory of neighbours behind managed pages now
+  std::size_t neighbor_bytes{0};          ///< memory of neighbours behind managed pages now
 };
 
 /**
@@ -86,6 +86,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] int device_count() noexcept override;
   availability open_neighbor(int device_id) override;
   status neighbor_memory(int device_id, device_memory& memory) noexcept override;
+  status measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;

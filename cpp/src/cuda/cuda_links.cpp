@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What the links of a GPU carry, and how busy a neighbour is.
+#include <rmm_uvm/cuda/cuda_driver.hpp>
+#include <rmm_uvm/driver/link_measurement.hpp>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace rmm_uvm::cuda {
+
+status cuda_driver::measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept
+{
+  if (!info_.concurrent_managed_access.available) {
+    return {status_code::not_supported, 0, "measure_links"};
+  }
+  if (device_id != location::host_id && !has_neighbor(device_id)) {
+    return {status_code::invalid_value, 0, "measure_links"};
+  }
+  auto const now_ns = [] {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+  };
+  link_measurement measurement{*this, now_ns};
+  return measurement.measure(device_id, bytes, rates);
+}
+
+void cuda_driver::use_load_readers(load_reader_maker make)
+{
+  std::lock_guard const lock{neighbors_mutex_};
+  make_load_reader_ = std::move(make);
+}
+
+status cuda_driver::read_neighbor_load(int device_id, neighbor_load& load) noexcept
+try {
+  constexpr char const* call = "read_neighbor_load";
+  std::shared_ptr<neighbor_load_reader> reader;
+  {
+    std::lock_guard const lock{neighbors_mutex_};
+    auto const found = neighbors_.find(device_id);
+    if (found == neighbors_.end()) { return {status_code::invalid_value, 0, call}; }
+    if (!found->second.load_asked) {  // once: a library that is not there does not come later
+      found->second.load       = make_load_reader_(found->second.uuid);
+      found->second.load_asked = true;
+    }
+    reader = found->second.load;
+  }
+  if (reader == nullptr || !reader->read(load)) { return {status_code::not_supported, 0, call}; }
+  return {};
+} catch (...) {
+  return {status_code::out_of_memory, 0, "read_neighbor_load"};
+}
+
+bool cuda_driver::has_neighbor(int device_id) noexcept
+{
+  std::lock_guard const lock{neighbors_mutex_};
+  return neighbors_.contains(device_id);
+}
+
+}  // namespace rmm_uvm::cuda
