@@ -54,6 +54,7 @@ PYTHON_LAYERS = (
     ("doctor",),
     ("_current_device", "drivers"),
     ("simulator",),
+    ("node",),
     ("trace",),
     ("report",),
     ("watch",),

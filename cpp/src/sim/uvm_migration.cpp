@@ -18,13 +18,17 @@ namespace {
 
 }  // namespace
 
-void uvm_model::set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept
+void uvm_model::add_resident_bytes(std::uint32_t block, unsigned gpu, std::size_t bytes) noexcept
 {
-  auto& levels = gpus_[gpu].levels;
-  counters_.resident_bytes += bytes - levels.resident_bytes;
-  counters_.peak_resident_bytes = std::max(counters_.peak_resident_bytes, counters_.resident_bytes);
-  levels.resident_bytes         = bytes;
-  levels.peak_resident_bytes    = std::max(levels.peak_resident_bytes, bytes);
+  auto const enter = [bytes](auto& levels) {
+    levels.resident_bytes += bytes;
+    levels.peak_resident_bytes = std::max(levels.peak_resident_bytes, levels.resident_bytes);
+  };
+  enter(counters_);
+  enter(gpus_[gpu].levels);
+  if (config_.programs == 1) { return; }
+  enter(counted_[blocks_.program(block)]);
+  enter(gpus_[gpu].of_programs[blocks_.program(block)]);
 }
 
 void uvm_model::report(direction way,
@@ -33,9 +37,13 @@ void uvm_model::report(direction way,
                        std::size_t bytes) noexcept
 {
   if (bytes == 0) { return; }
-  (way == direction::to_device ? counters_.to_device_bytes : counters_.to_host_bytes) += bytes;
+  auto const sum =
+    way == direction::to_device ? &model_counters::to_device_bytes : &model_counters::to_host_bytes;
+  count(block, sum, bytes);
   // Which of its pages, nobody asks.
-  if (listener_ != nullptr) { listener_->moved(way, cause, {blocks_.address(block), bytes}); }
+  if (listener_ != nullptr) {
+    listener_->moved(blocks_.program(block), way, cause, {blocks_.address(block), bytes});
+  }
 }
 
 void uvm_model::release_chunk(std::uint32_t block, unsigned gpu) noexcept
@@ -43,7 +51,7 @@ void uvm_model::release_chunk(std::uint32_t block, unsigned gpu) noexcept
   auto& chunks = gpus_[gpu].chunks;
   if (chunks.list_of(block) == chunk_list_id::none) { return; }
   chunks.move_to(block, chunk_list_id::none);
-  set_resident_bytes(gpu, gpus_[gpu].levels.resident_bytes - blocks_.chunk_bytes(block));
+  add_resident_bytes(block, gpu, 0 - blocks_.chunk_bytes(block));
 }
 
 bool uvm_model::take_host_pages(std::uint32_t block, page_set const& pages)
@@ -53,7 +61,7 @@ bool uvm_model::take_host_pages(std::uint32_t block, page_set const& pages)
   if (fresh.none()) { return true; }
   if (fresh.bytes() > config_.host_bytes - counters_.host_page_bytes) { return false; }
   blocks_.set_host_pages(block, taken | fresh);
-  counters_.host_page_bytes += fresh.bytes();
+  count(block, &model_counters::host_page_bytes, fresh.bytes());
   timeline_.spend(static_cast<double>(fresh.count()) * config_.machine.host_page_ns);
   return true;
 }
@@ -96,8 +104,8 @@ void uvm_model::leave_others(std::uint32_t block, page_set const& pages, int sta
 
 status uvm_model::evict(std::uint32_t block, unsigned gpu)
 {
-  ++counters_.block_operations;
-  ++counters_.evicted_blocks;
+  count(block, &model_counters::block_operations);
+  count(block, &model_counters::evicted_blocks);
   // Discarded pages go to the host too, wherever they are not: as pages without contents.
   auto const discarded = blocks_.discarded(block);
   auto const leaving   = blocks_.on_gpu(block, gpu) | discarded;
@@ -108,15 +116,15 @@ status uvm_model::evict(std::uint32_t block, unsigned gpu)
     if (!take_host_pages(block, leaving)) {
       // As the kernel driver: no other victim is tried, the next request begins with another one.
       gpus_[gpu].chunks.move_to(block, chunk_list_id::used);
-      --counters_.evicted_blocks;
+      count(block, &model_counters::evicted_blocks, std::uint64_t{0} - 1);
       return {status_code::out_of_memory, 0, "evict"};
     }
     timeline_.spend(to_host_ns(leaving, discarded));
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
     timeline_.hold_next_copy();
     report(direction::to_host, migration_cause::eviction, block, copied.bytes());
-    counters_.evicted_bytes += copied.bytes();
-    counters_.dropped_bytes += (leaving & discarded).bytes();
+    count(block, &model_counters::evicted_bytes, copied.bytes());
+    count(block, &model_counters::dropped_bytes, (leaving & discarded).bytes());
     blocks_.set_on_host(block, on_host | leaving);
     blocks_.set_on_gpu(block, gpu, {});
     if (config_.gpus > 1) { leave_others(block, leaving, host); }
@@ -135,19 +143,19 @@ status uvm_model::make_room(unsigned gpu, std::size_t bytes)
   return {};
 }
 
-bool uvm_model::copy_from_gpus(std::uint32_t block, unsigned gpu, page_set& rest, bool duplicate)
+bool uvm_model::copy_from_gpus(
+  std::uint32_t block, unsigned gpu, page_set& rest, bool duplicate, bool direct)
 {
-  auto const staged = !has_peer_copies();
   for (unsigned peer = 0; peer < config_.gpus && rest.any(); ++peer) {
-    if (peer == gpu) { continue; }
+    if (peer == gpu || reaches(gpu, peer) != direct) { continue; }
     auto const from = rest & blocks_.on_gpu(block, peer);
     if (from.none()) { continue; }
-    if (staged) {  // by way of pages of the host; a copy of what is read mostly stays in them
+    if (!direct) {  // by way of pages of the host; a copy of what is read mostly stays in them
       if (!take_host_pages(block, from)) { return false; }
       if (duplicate) { blocks_.set_on_host(block, blocks_.on_host(block) | from); }
     }
-    timeline_.copy_between(peer, gpu, from.bytes(), from.runs(), config_.peers);
-    counters_.peer_bytes += from.bytes();
+    timeline_.copy_between(peer, gpu, from.bytes(), from.runs(), direct);
+    count(block, &model_counters::peer_bytes, from.bytes());
     rest -= from;
   }
   return true;
@@ -160,14 +168,14 @@ status uvm_model::to_device(std::uint32_t block,
                             migration_cause cause,
                             bool duplicate)
 {
-  ++counters_.block_operations;
+  count(block, &model_counters::block_operations);
   auto const& machine  = config_.machine;
   auto& chunks         = gpus_[gpu].chunks;
   auto const has_chunk = chunks.list_of(block) != chunk_list_id::none;
   if (!has_chunk) {
     auto const bytes = blocks_.chunk_bytes(block);
     if (auto const room = make_room(gpu, bytes); !room.ok()) { return room; }
-    set_resident_bytes(gpu, gpus_[gpu].levels.resident_bytes + bytes);
+    add_resident_bytes(block, gpu, bytes);
     chunks.move_to(block, chunk_list_id::used);
   }
   auto const called = cause == migration_cause::user;
@@ -177,7 +185,7 @@ status uvm_model::to_device(std::uint32_t block,
     auto const dead = blocks_.nothing_discarded(block) ? page_set{} : blocks_.discarded(block);
     auto rest       = missing - dead;
     // From where it is closest: another GPU comes before the host, if it can be reached.
-    if (has_peer_copies()) { static_cast<void>(copy_from_gpus(block, gpu, rest, duplicate)); }
+    if (config_.gpus > 1) { static_cast<void>(copy_from_gpus(block, gpu, rest, duplicate, true)); }
     auto const copied = rest & blocks_.on_host(block);
     if (copied.any()) {
       if (called) { timeline_.spend(part_of(machine.block_to_device_ns, copied)); }
@@ -187,12 +195,12 @@ status uvm_model::to_device(std::uint32_t block,
       report(direction::to_device, migration_cause::prefetch, block, copied.bytes() - wanted);
       rest -= copied;
     }
-    if (config_.gpus > 1 && !copy_from_gpus(block, gpu, rest, duplicate)) {
+    if (config_.gpus > 1 && !copy_from_gpus(block, gpu, rest, duplicate, false)) {
       return {status_code::out_of_memory, 0, "to_device"};
     }
     auto const filled = rest | (missing & dead);
     if (filled.any()) {
-      counters_.filled_bytes += filled.bytes();
+      count(block, &model_counters::filled_bytes, filled.bytes());
       if (called) {
         timeline_.spend(
           part_of(has_chunk ? machine.refill_block_ns : machine.populate_block_ns, filled));
@@ -211,7 +219,7 @@ status uvm_model::to_host(std::uint32_t block,
                           migration_cause cause,
                           bool duplicate)
 {
-  ++counters_.block_operations;
+  count(block, &model_counters::block_operations);
   auto const on_host = blocks_.on_host(block);
   auto const coming  = pages - on_host;
   if (!take_host_pages(block, coming)) { return {status_code::out_of_memory, 0, "to_host"}; }

@@ -79,7 +79,7 @@ def test_neighbour_that_fails_is_left_alone_and_counted() -> None:
     ("ordinal", "reason"),
     [
         (0, "device 0 is the device itself"),
-        (2, "device 2 does not exist: the simulated device was made with 1 neighbours"),
+        (2, "device 2 does not exist: the simulated device has 1 neighbours"),
     ],
 )
 def test_device_that_cannot_take_them_is_refused_before_anything_changes(
