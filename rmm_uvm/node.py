@@ -104,7 +104,7 @@ class SimulatedNode:
     ) -> None:
         gpus = checked_whole(gpus, "gpus", 1, _MOST_GPUS)
         capacity_bytes = parse_bytes(memory, name="memory")
-        if capacity_bytes == 0 or capacity_bytes % _BLOCK_BYTES:
+        if capacity_bytes % _BLOCK_BYTES:
             raise ConfigurationError(
                 f"memory is {capacity_bytes} bytes: a simulated GPU has a multiple of 2 MiB"
             )
@@ -154,7 +154,7 @@ class SimulatedNode:
         MemoryError
             If it has not as much.
         """
-        size_bytes = parse_bytes(nbytes, name="nbytes")
+        size_bytes = 0 if nbytes == 0 else parse_bytes(nbytes, name="nbytes")
         self._model.occupy(checked_whole(gpu, "gpu", 0, self.gpus - 1), size_bytes)
 
     def synchronize(self) -> float:
