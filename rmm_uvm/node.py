@@ -162,7 +162,7 @@ class SimulatedNode:
         return self._model.synchronize()
 
     def traffic(self) -> dict[tuple[int | str, int | str], LinkTraffic]:
-        """What was copied so far, by where it came from and where it went.
+        """Return what was copied so far, by where it came from and where it went.
 
         Returns
         -------
