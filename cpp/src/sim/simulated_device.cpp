@@ -25,7 +25,8 @@ constexpr std::size_t device_granularity_bytes = 512;
   result.gpus           = config.neighbors + 1;
   result.capacity_bytes = config.capacity_bytes;
   result.host_bytes     = config.host_bytes;
-  result.kernel_time    = false;  // time is the driver's alone
+  result.kernel_time    = false;  // time is the driver's alone,
+  result.beside         = false;  // one operation after the other
   result.machine        = config.machine;
   result.driver         = config.driver;
   return std::make_shared<simulated_node>(result);
@@ -113,11 +114,23 @@ void simulated_device::set_capture_state(stream_handle stream, capture_state sta
   capture_states_.insert_or_assign(stream, state);
 }
 
-status simulated_device::order(stream_handle, stream_handle) noexcept
+unsigned simulated_device::lane_of(stream_handle stream) const noexcept
 {
-  auto const model = enter();
-  // Everything happens in call order: what was issued is done.
-  return injected("order").value_or(status{});
+  if (!node_->config().beside) { return 0; }
+  auto const* const name = static_cast<char const*>(stream);
+  for (unsigned number = 0; number < own_stream_count; ++number) {
+    if (name == &own_streams_[number]) { return number + 1; }
+  }
+  return 0;
+}
+
+status simulated_device::order(stream_handle later, stream_handle earlier) noexcept
+{
+  auto const model = enter(later);
+  if (auto const failure = injected("order")) { return *failure; }
+  // Everything happens in call order: what was issued is done. Only its time may be later.
+  model->wait_for_lane(lane_of(earlier));
+  return {};
 }
 
 status simulated_device::mark(std::size_t, stream_handle) noexcept
@@ -244,10 +257,11 @@ std::optional<status> simulated_device::planned_answer(std::string_view call)
   return injected(call);
 }
 
-status simulated_device::synchronize(stream_handle /*stream*/) noexcept
+status simulated_device::synchronize(stream_handle stream) noexcept
 {
   auto const model = enter();
   if (auto const failure = injected("synchronize")) { return *failure; }
+  model->wait_for_lane(lane_of(stream));
   return {};
 }
 

@@ -63,6 +63,7 @@ void check(simulated_node_config const& config)
   result.links        = config.links;
   result.peer_groups  = groups_of(config);
   result.programs     = config.gpus;
+  result.lanes        = config.beside ? simulated_node::lanes : 1;
   return result;
 }
 
@@ -160,7 +161,7 @@ double simulated_node::synchronize() noexcept
   auto const latest = model_.latest_ns();
   for (unsigned program = 0; program < config_.gpus; ++program) {
     model_.run_as(program);
-    model_.wait_until(latest);
+    model_.wait_until(latest);  // its lanes begin no sooner
   }
   return latest;
 }

@@ -42,9 +42,9 @@ void simulated_device::wipe(simulated_node::turn const& model, memory_range rang
   });
 }
 
-status simulated_device::prefetch(memory_range range, location where, stream_handle) noexcept
+status simulated_device::prefetch(memory_range range, location where, stream_handle stream) noexcept
 try {
-  auto const model = enter();
+  auto const model = enter(stream);
   if (auto const failure = injected("prefetch")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "prefetch"); }
   return noted(finish(model, model->prefetch(range, place(where), only_stream)), range, where);
@@ -52,9 +52,10 @@ try {
   return failed(status_code::out_of_memory, "prefetch");
 }
 
-status simulated_device::discard(std::span<memory_range const> ranges, stream_handle) noexcept
+status simulated_device::discard(std::span<memory_range const> ranges,
+                                 stream_handle stream) noexcept
 try {
-  auto const model = enter();
+  auto const model = enter(stream);
   if (auto const failure = injected("discard")) { return *failure; }
   if (!config_.discard || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard");
@@ -70,9 +71,9 @@ try {
 
 status simulated_device::discard_and_prefetch(std::span<memory_range const> ranges,
                                               location where,
-                                              stream_handle) noexcept
+                                              stream_handle stream) noexcept
 try {
-  auto const model = enter();
+  auto const model = enter(stream);
   if (auto const failure = injected("discard_and_prefetch")) { return *failure; }
   if (!config_.discard || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard_and_prefetch");

@@ -88,6 +88,7 @@ status uvm_model::prepare(running_kernel& running) const
 void uvm_model::access_pages(running_kernel& running, faults& given)
 {
   auto const gpu = running.kernel.gpu;
+  if (!arrivals_.empty()) { running.now_ns = std::max(running.now_ns, arrival_ns(given.block)); }
   if (hits(given.block, gpu)) {
     count(given.block, &model_counters::block_operations);
     running.now_ns +=

@@ -10,6 +10,9 @@
 namespace rmm_uvm::sim {
 namespace {
 
+/** @brief Arrivals that are noted before those that are over are forgotten. */
+constexpr std::size_t most_arrivals = 16384;
+
 /** @brief The part of a block's time that so many of its pages take. */
 [[nodiscard]] double part_of(double block_ns, page_set const& pages) noexcept
 {
@@ -73,6 +76,34 @@ double uvm_model::to_host_ns(page_set const& pages, page_set const& discarded) c
          part_of(config_.machine.discarded_to_host_ns, dead);
 }
 
+void uvm_model::wait_for_room(std::uint32_t block, unsigned gpu)
+{
+  if (config_.lanes == 1) { return; }
+  // Room may have been made in another lane, and for this; so all of it is waited for.
+  timeline_.hold_next_copy(std::max(gpus_[gpu].left_ns, arrival_ns(block)));
+}
+
+void uvm_model::note_departure(unsigned gpu) noexcept
+{
+  gpus_[gpu].left_ns = std::max(gpus_[gpu].left_ns, timeline_.copied_ns());
+}
+
+void uvm_model::note_arrival(std::uint32_t block)
+{
+  if (config_.lanes == 1) { return; }
+  if (arrivals_.size() >= most_arrivals) {
+    auto const now_ns = clock_of(program_, 0).host_ns;
+    std::erase_if(arrivals_, [now_ns](auto const& one) { return one.second <= now_ns; });
+  }
+  arrivals_[block] = timeline_.copied_ns();
+}
+
+double uvm_model::arrival_ns(std::uint32_t block) const noexcept
+{
+  auto const it = arrivals_.find(block);
+  return it == arrivals_.end() ? 0 : it->second;
+}
+
 void uvm_model::leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages)
 {
   auto const here = blocks_.on_gpu(block, gpu);
@@ -122,6 +153,7 @@ status uvm_model::evict(std::uint32_t block, unsigned gpu)
     timeline_.spend(to_host_ns(leaving, discarded));
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
     timeline_.hold_next_copy();
+    note_departure(gpu);
     report(direction::to_host, migration_cause::eviction, block, copied.bytes());
     count(block, &model_counters::evicted_bytes, copied.bytes());
     count(block, &model_counters::dropped_bytes, (leaving & discarded).bytes());
@@ -154,7 +186,10 @@ bool uvm_model::copy_from_gpus(
       if (!take_host_pages(block, from)) { return false; }
       if (duplicate) { blocks_.set_on_host(block, blocks_.on_host(block) | from); }
     }
+    wait_for_room(block, gpu);
     timeline_.copy_between(peer, gpu, from.bytes(), from.runs(), direct);
+    note_departure(peer);
+    note_arrival(block);
     count(block, &model_counters::peer_bytes, from.bytes());
     rest -= from;
   }
@@ -189,7 +224,9 @@ status uvm_model::to_device(std::uint32_t block,
     auto const copied = rest & blocks_.on_host(block);
     if (copied.any()) {
       if (called) { timeline_.spend(part_of(machine.block_to_device_ns, copied)); }
+      wait_for_room(block, gpu);
       timeline_.copy(direction::to_device, gpu, copied.bytes(), copied.runs());
+      note_arrival(block);
       auto const wanted = (copied & asked).bytes();
       report(direction::to_device, cause, block, wanted);
       report(direction::to_device, migration_cause::prefetch, block, copied.bytes() - wanted);
@@ -228,7 +265,9 @@ status uvm_model::to_host(std::uint32_t block,
   auto rest = coming - discarded;
   for (unsigned gpu = 0; gpu < config_.gpus && rest.any(); ++gpu) {
     auto const copied = rest & blocks_.on_gpu(block, gpu);
+    if (copied.none()) { continue; }
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
+    note_departure(gpu);
     auto const wanted = (copied & asked).bytes();
     report(direction::to_host, cause, block, wanted);
     report(direction::to_host, migration_cause::prefetch, block, copied.bytes() - wanted);

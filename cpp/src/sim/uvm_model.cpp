@@ -25,21 +25,23 @@ namespace {
 
 uvm_model::uvm_model(model_config const& config)
   : config_{config},
-    timeline_{config.machine, links_of(config), config.programs},
+    timeline_{config.machine, links_of(config), config.programs * config.lanes},
     blocks_{config.gpus},
     gpus_(config.gpus),
     counted_(config.programs > 1 ? config.programs : 0),
-    clocks_(config.programs)
+    clocks_(std::size_t{config.programs} * config.lanes)
 {
   for (auto& gpu : gpus_) {
     gpu.of_programs.resize(counted_.size());
   }
 }
 
-void uvm_model::run_as(unsigned program) noexcept
+void uvm_model::run_as(unsigned program, unsigned lane) noexcept
 {
-  program_ = program;
-  timeline_.run_as(program);
+  program_      = program;
+  clock_number_ = std::size_t{program} * config_.lanes + lane;
+  timeline_.run_as(static_cast<unsigned>(clock_number_));
+  if (lane > 0) { wait_for_lane(0); }
 }
 
 double uvm_model::latest_ns() const noexcept
@@ -95,6 +97,7 @@ bool uvm_model::remove_range(std::uintptr_t address) noexcept
     for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
       release_chunk(block, gpu);
     }
+    arrivals_.erase(block);
     count(block, &model_counters::host_page_bytes, 0 - blocks_.host_pages(block).bytes());
   }
   blocks_.give_back(gone.first_block, gone.block_count);

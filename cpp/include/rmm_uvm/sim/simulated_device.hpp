@@ -203,6 +203,12 @@ class simulated_device final : public uvm_driver, public migration_counters {
   {
     return simulated_node::turn{*node_, gpu_};
   }
+  [[nodiscard]] simulated_node::turn enter(stream_handle stream) const noexcept
+  {
+    return simulated_node::turn{*node_, gpu_, lane_of(stream)};
+  }
+  // Which of the program's lanes a stream is; all of the program's are the first.
+  [[nodiscard]] unsigned lane_of(stream_handle stream) const noexcept;
   [[nodiscard]] simulated_node::account& account() const noexcept { return node_->of(gpu_); }
   status finish(simulated_node::turn const& model, status done) noexcept;
   void wipe(simulated_node::turn const& model, memory_range range);

@@ -5,6 +5,7 @@
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/driver/stream.hpp>
 #include <rmm_uvm/sim/driver_settings.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
@@ -34,6 +35,7 @@ struct simulated_node_config {
   std::size_t capacity_bytes{std::size_t{16} << 30U};  ///< of each GPU; a multiple of 2 MiB, > 0
   std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
   bool kernel_time{true};     ///< kernels are launched and read memory in time of their own
+  bool beside{true};          ///< what goes on a device's own streams does so beside the program
   machine_profile machine{};  ///< rates and times
   driver_settings driver{};   ///< parameters of the UVM kernel driver
 };
@@ -72,9 +74,10 @@ class simulated_node {
   /** @brief The model, locked, and told whose operations follow. */
   class turn {
    public:
-    turn(simulated_node& node, unsigned program) noexcept : lock_{node.mutex_}, model_{node.model_}
+    turn(simulated_node& node, unsigned program, unsigned lane = 0) noexcept
+      : lock_{node.mutex_}, model_{node.model_}
     {
-      model_.run_as(program);
+      model_.run_as(program, lane);
     }
     [[nodiscard]] uvm_model* operator->() const noexcept { return &model_; }
 
@@ -82,6 +85,9 @@ class simulated_node {
     std::lock_guard<std::mutex> lock_;
     uvm_model& model_;
   };
+
+  /** @brief Lanes of a program: its own, and one for each stream that its device has. */
+  static constexpr unsigned lanes = 1 + own_stream_count;
 
   [[nodiscard]] simulated_node_config const& config() const noexcept { return config_; }
   /** @brief What a program's counters show. @param program that of the GPU with this number */

@@ -5,6 +5,7 @@
 #include <rmm_uvm/sim/link_engine.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -58,6 +59,10 @@ class timeline {
   void hold_next_copy() noexcept { own().held_ns = own().copied_ns; }
   /** @brief Has the driver's thread wait until all copies of this operation are done. */
   void wait_for_copies() noexcept;
+  /** @brief The same, after a time. */
+  void hold_next_copy(double ns) noexcept { own().held_ns = std::max(own().held_ns, ns); }
+  /** @brief When the operation's copies so far are done. */
+  [[nodiscard]] double copied_ns() const noexcept { return lanes_[program_].copied_ns; }
   /** @brief When the driver's thread is done with its part. */
   [[nodiscard]] double worked_ns() const noexcept { return lanes_[program_].driver_ns; }
   /** @brief When this operation's work and copies are done. */

@@ -20,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace rmm_uvm::sim {
@@ -35,6 +36,7 @@ struct model_config {
   bool peers{true};                   ///< peer access is enabled, where the machine has it
   std::vector<unsigned> peer_groups;  ///< for each GPU its group, within which there is peer
                                       ///< access; empty: all are one
+  unsigned lanes{1};     ///< of each program: what it does in one goes beside the others
   unsigned programs{1};  ///< 1..most_programs, each with memory and a clock of its own
 };
 
@@ -131,8 +133,15 @@ class uvm_model {
 
   explicit uvm_model(model_config const& config);
 
-  /** @brief What follows is done by this program; the first one until then. @pre it exists */
-  void run_as(unsigned program) noexcept;
+  /**
+   * @brief What follows is done by this program; the first one until then.
+   *
+   * In lane 0 it runs; what it does in another goes on beside, from its time on.
+   * @pre there are such
+   */
+  void run_as(unsigned program, unsigned lane = 0) noexcept;
+  /** @brief The program's lane that runs now waits for another of it. */
+  void wait_for_lane(unsigned lane) noexcept { wait_until(clock_of(program_, lane).host_ns); }
 
   // Memory.
   /**
@@ -174,7 +183,7 @@ class uvm_model {
 
   // Observations.
   /** @brief The program's time on the host. */
-  [[nodiscard]] double now_ns() const noexcept { return clocks_[program_].host_ns; }
+  [[nodiscard]] double now_ns() const noexcept { return clocks_[clock_number_].host_ns; }
   /** @brief The time of the program that is furthest. */
   [[nodiscard]] double latest_ns() const noexcept;
   [[nodiscard]] model_counters const& counters() const noexcept { return counters_; }
@@ -235,6 +244,7 @@ class uvm_model {
     chunk_lists chunks;
     gpu_levels levels;
     std::vector<gpu_levels> of_programs;
+    double left_ns{0};  // when what left so far has left
   };
   struct clock {  // of a program
     double host_ns{0};
@@ -259,7 +269,11 @@ class uvm_model {
   {
     return where == host || (where >= 0 && static_cast<unsigned>(where) < config_.gpus);
   }
-  [[nodiscard]] clock& own() noexcept { return clocks_[program_]; }
+  [[nodiscard]] clock& own() noexcept { return clocks_[clock_number_]; }
+  [[nodiscard]] clock const& clock_of(unsigned program, unsigned lane) const noexcept
+  {
+    return clocks_[std::size_t{program} * config_.lanes + lane];
+  }
   // Enters into the sums: of all, and of a program, or of whose block it is.
   void add(unsigned program, std::uint64_t model_counters::* sum, std::uint64_t number) noexcept
   {
@@ -281,6 +295,11 @@ class uvm_model {
   [[nodiscard]] bool take_host_pages(std::uint32_t block, page_set const& pages);
   /** @brief What pages on their way to the host take of the driver's thread. */
   [[nodiscard]] double to_host_ns(page_set const& pages, page_set const& discarded) const noexcept;
+  // Where programs have lanes: what comes waits for what left, and who uses it for what comes.
+  void wait_for_room(std::uint32_t block, unsigned gpu);
+  void note_departure(unsigned gpu) noexcept;
+  void note_arrival(std::uint32_t block);
+  [[nodiscard]] double arrival_ns(std::uint32_t block) const noexcept;
   void leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages);
   void leave_others(std::uint32_t block, page_set const& pages, int stays);
   void leave_one_copy(std::uint32_t block);
@@ -348,9 +367,11 @@ class uvm_model {
   std::map<std::uintptr_t, managed_range> ranges_;
   std::vector<block_faults> served_;  // of the present batch
   model_counters counters_;
-  std::vector<model_counters> counted_;  // by program, where there are several
-  std::vector<clock> clocks_;            // by program
-  unsigned program_{0};                  // whose turn it is
+  std::vector<model_counters> counted_;                 // by program, where there are several
+  std::vector<clock> clocks_;                           // by program, then by lane
+  unsigned program_{0};                                 // whose turn it is
+  std::size_t clock_number_{0};                         // of its lane
+  std::unordered_map<std::uint32_t, double> arrivals_;  // of blocks, when they are not over
   migration_listener* listener_{nullptr};
 };
 
