@@ -55,6 +55,7 @@ PYTHON_LAYERS = (
     ("_current_device", "drivers"),
     ("neighbors",),
     ("simulator",),
+    ("node",),
     ("trace",),
     ("report",),
     ("watch",),

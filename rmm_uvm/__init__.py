@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rmm_uvm.install import current_installation, reinitialize, restore
     from rmm_uvm.installed_pools import residency_statistics
     from rmm_uvm.neighbors import topology
+    from rmm_uvm.node import SimulatedNode as simulated_node  # noqa: N813 - as monitor
     from rmm_uvm.planner import plan
     from rmm_uvm.pools import ipc_pool, managed_pool
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
@@ -48,6 +49,7 @@ __all__ = [
     "residency_statistics",
     "restore",
     "simulated_device",
+    "simulated_node",
     "stage",
     "topology",
     "touch",
@@ -68,12 +70,16 @@ _MODULE_OF = {
     "residency_statistics": "installed_pools",
     "restore": "install",
     "simulated_device": "drivers",
+    "simulated_node": "node",
     "stage": "watch.stages",
     "topology": "neighbors",
     "touch": "hints",
 }
 _MODULES = ("harvest", "ipc", "mr")
-_NAME_THERE = {"monitor": "Monitor"}  # a class that is used as a function is
+_NAME_THERE = {  # classes that are used as functions are
+    "monitor": "Monitor",
+    "simulated_node": "SimulatedNode",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -93,7 +93,7 @@ def simulated_device(
         Ordinal that it claims.
     neighbors : int
         Idle devices like it, with peer access, 0 to 7; their ordinals are 0 to `neighbors` without
-        its own. Memory may leave to them: `rmm_uvm.residency.Budget.evict_to`.
+        its own. Memory may leave to them: `rmm_uvm.residency.Budget.neighbors`.
 
     Returns
     -------

@@ -300,10 +300,13 @@ def _neighbors_rows(budget: Budget, prefetcher: Prefetcher) -> list[tuple[str, s
     if budget.neighbors is None:
         return []
     refused = "; ".join(prefetcher.refused_neighbors)
-    if not prefetcher.neighbors:
-        return [("neighbors", "none", refused or "there is no other device")]
-    names = ", ".join(map(str, prefetcher.neighbors))
-    return [("neighbors", names, refused or "their idle memory comes before the host's")]
+    names = ", ".join(map(str, prefetcher.neighbors)) or "none"
+    nobody = "there is no other device" if budget.neighbors else "as asked"
+    why = "their idle memory comes before the host's" if prefetcher.neighbors else nobody
+    rows = [("neighbors", names, refused or why)]
+    if prefetcher.board is not None:
+        return [*rows, ("board", "joined", "what the budget has left is offered to others")]
+    return [*rows, ("board", "none", f"{prefetcher.board_reason}: by free memory alone")]
 
 
 def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:

@@ -104,6 +104,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         status memory(device_memory&) noexcept
         int device_count() noexcept
         availability open_neighbor(int) except +
+        status neighbor_uuid(int, uuid_bytes&) noexcept
         status neighbor_memory(int, device_memory&) noexcept
         status read_neighbor_load(int, neighbor_load&) noexcept
         status prefetch(memory_range, location, stream_handle) noexcept

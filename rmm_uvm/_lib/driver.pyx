@@ -96,6 +96,21 @@ cdef class UvmDriver:
         """Devices that this process sees; their ordinals are below it."""
         return dereference(self.handle).device_count()
 
+    def neighbor_uuid(self, int device_id):
+        """What every process calls a device that `open_neighbor` opened, as nvidia-smi writes it.
+
+        Raises
+        ------
+        DriverError
+            If it was not opened.
+        """
+        cdef uuid_bytes raw
+        check(
+            dereference(self.handle).neighbor_uuid(device_id, raw),
+            f"asking for the UUID of device {device_id}",
+        )
+        return f"GPU-{uuid.UUID(bytes=(<char*>raw.data())[:16])}"
+
     def neighbor_memory(self, int device_id):
         """Free and total bytes of a device that `open_neighbor` opened.
 

@@ -8,6 +8,7 @@ from libcpp.optional cimport optional
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 
+from rmm_uvm._lib.harvest cimport neighbor_lender
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     device_info,
@@ -105,6 +106,8 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         bool ahead_adapts
         eviction_policy policy
         vector[neighbor] neighbors
+        shared_ptr[neighbor_lender] lender
+        bool lends
         bool discard_dead
         bool fetch
         bool ahead
@@ -141,6 +144,8 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t given_back_bytes
         uint64_t given_back_at_once_bytes
         uint64_t held_back
+        uint64_t reclaims
+        uint64_t reclaim_wait_ns
         uint64_t eviction_calls
         uint64_t waits
         uint64_t over_budget
@@ -201,3 +206,5 @@ cdef class Prefetcher:
     cdef public bint too_large_told
     cdef readonly tuple neighbors
     cdef readonly list refused_neighbors
+    cdef readonly object board
+    cdef readonly str board_reason

@@ -7,6 +7,7 @@ from typing import Protocol, TypedDict, type_check_only
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.harvest import HarvestBoard
 
 @type_check_only
 class PrefetchStatistics(TypedDict):
@@ -46,6 +47,8 @@ class ResidencyStatistics(TypedDict):
     given_back_bytes: int
     given_back_at_once_bytes: int
     held_back: int
+    reclaims: int
+    reclaim_wait_seconds: float
     eviction_calls: int
     waits: int
     over_budget: int
@@ -78,6 +81,8 @@ class _Budget(Protocol):
     @property
     def neighbors(self) -> object: ...
     def limit_on(self, device_id: int) -> int | None: ...
+    @property
+    def board(self) -> str | None: ...
     @property
     def discard_dead(self) -> bool: ...
     @property
@@ -115,6 +120,8 @@ class Prefetcher:
     too_large_told: bool
     neighbors: tuple[int, ...]
     refused_neighbors: list[str]
+    board: HarvestBoard | None
+    board_reason: str
     def __init__(self, driver: UvmDriver, budget: _Budget | None = None) -> None: ...
     @property
     def driver(self) -> UvmDriver: ...

@@ -9,7 +9,9 @@ from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, check, link_rates, status, status_text
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm._lib.harvest cimport NeighborLender
+from rmm_uvm._lib.harvest import HarvestBoard
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.units import format_bytes
 
 _MODES = {
@@ -87,6 +89,20 @@ def open_neighbors(UvmDriver driver not None, budget):
                 )
         opened.append((device_id, limit_bytes))
     return opened, refused
+
+
+def _join_board(UvmDriver driver, budget):
+    """Return a place on the board that a budget asks for, and why there is none."""
+    if budget.neighbors is None:
+        return None, ""
+    if budget.board is None:
+        return None, "as asked"
+    if budget.board == "auto" and driver.info.simulated:
+        return None, "a simulated device is its process' own"
+    try:
+        return HarvestBoard(None if budget.board == "auto" else budget.board), ""
+    except AvailabilityError as error:
+        return None, str(error)
 
 
 cdef class ManagedAccount:
@@ -180,13 +196,19 @@ cdef class Prefetcher:
         Devices whose idle memory the budget may use.
     refused_neighbors : list of str
         Why others that were asked for are not among them.
+    board : rmm_uvm.harvest.HarvestBoard or None
+        Where it agrees with other processes about idle memory.
+    board_reason : str
+        Why it agrees with nobody; empty where it does, and where there are no neighbours.
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
         cdef residency_settings settings
         cdef neighbor one
+        cdef NeighborLender lender
         self.driver = driver
         self.neighbors, self.refused_neighbors = (), []
+        self.board, self.board_reason = None, ""
         self.handle = make_shared[prefetcher](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
@@ -197,6 +219,12 @@ cdef class Prefetcher:
                 one.limit_bytes = _UNLIMITED if limit_bytes is None else limit_bytes
                 settings.neighbors.push_back(one)
             self.neighbors = tuple(device_id for device_id, _ in opened)
+            self.board, self.board_reason = _join_board(driver, budget)
+            if self.board is not None:
+                names = {each: driver.neighbor_uuid(each) for each in self.neighbors}
+                lender = self.board.lender({**names, driver.info.device_id: driver.info.uuid})
+                settings.lender = lender.handle
+                settings.lends = True
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
             settings.direct = budget.direct
@@ -412,6 +440,8 @@ cdef class Prefetcher:
             "given_back_bytes": s.given_back_bytes,
             "given_back_at_once_bytes": s.given_back_at_once_bytes,
             "held_back": s.held_back,
+            "reclaims": s.reclaims,
+            "reclaim_wait_seconds": s.reclaim_wait_ns / 1e9,
             "eviction_calls": s.eviction_calls,
             "waits": s.waits,
             "over_budget": s.over_budget,

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
 from libcpp cimport bool
 from libcpp.memory cimport shared_ptr
 from libcpp.string cimport string
+from libcpp.vector cimport vector
 
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
@@ -68,6 +69,40 @@ cdef extern from "rmm_uvm/sim/driver_settings.hpp" namespace "rmm_uvm::sim" nogi
         bool two_passes
 
 
+cdef extern from "rmm_uvm/sim/timeline.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef enum class direction(uint8_t):
+        to_device
+        to_host
+
+    cdef cppclass link_traffic:
+        uint64_t bytes
+        double busy_ns
+
+
+cdef extern from "rmm_uvm/sim/simulated_node.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef enum class node_topology(uint8_t):
+        nvswitch
+        pairs
+        pcie
+
+    cdef cppclass simulated_node_config:
+        unsigned gpus
+        node_topology topology
+        vector[unsigned] links
+        size_t capacity_bytes
+        size_t host_bytes
+        bool kernel_time
+        machine_profile machine
+        driver_settings driver
+
+    cdef cppclass simulated_node:
+        simulated_node(const simulated_node_config&) except +
+        status occupy(unsigned, size_t) noexcept
+        double synchronize() noexcept
+        link_traffic host_traffic(unsigned, direction) noexcept
+        link_traffic peer_traffic(unsigned, unsigned) noexcept
+
+
 cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nogil:
     cdef cppclass simulated_device_config:
         size_t capacity_bytes
@@ -101,11 +136,14 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         size_t peak_resident_bytes
         size_t host_page_bytes
         size_t neighbor_bytes
+        size_t lent_bytes
 
     cdef cppclass simulated_device(uvm_driver):
         simulated_device(const simulated_device_config&) except +
+        simulated_device(shared_ptr[simulated_node], unsigned, const simulated_device_config&) except +
         status touch(memory_range, bool) noexcept
         status cpu_touch(memory_range, bool) noexcept
+        status compute(double) noexcept
         void observe(shared_ptr[memory_observer]) except +
         observer_slot& observers() noexcept
         simulated_statistics statistics() noexcept
@@ -113,9 +151,17 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         size_t resident_bytes(memory_range, location) noexcept
         status occupy_neighbor(int, size_t) noexcept
         block_policy advised(uintptr_t) noexcept
+        unsigned gpu() noexcept
         void fail_call(string, status, unsigned) except +
         void set_capture_state(stream_handle, capture_state) except +
 
 
 cdef class SimulatedDevice(UvmDriver):
     cdef shared_ptr[simulated_device] model
+
+
+cdef class NodeModel:
+    cdef shared_ptr[simulated_node] node
+    cdef readonly tuple devices
+
+    cdef SimulatedDevice _device(self, unsigned, const simulated_device_config&)

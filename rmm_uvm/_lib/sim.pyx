@@ -25,11 +25,17 @@ from rmm_uvm._lib.driver cimport (
 )
 from rmm_uvm._lib.sim cimport (
     SimulatedDevice,
+    NodeModel,
     block_policy,
+    direction,
     driver_settings,
+    link_traffic,
     machine_profile,
+    node_topology,
     simulated_device,
     simulated_device_config,
+    simulated_node,
+    simulated_node_config,
     simulated_statistics,
 )
 
@@ -44,6 +50,13 @@ _CAPTURE_STATES = {
     "capturing": capture_state.capturing,
     "unknown": capture_state.unknown,
 }
+_TOPOLOGIES = {
+    "nvswitch": node_topology.nvswitch,
+    "pairs": node_topology.pairs,
+    "pcie": node_topology.pcie,
+}
+
+TOPOLOGIES = tuple(_TOPOLOGIES)
 
 
 cdef object _chosen(table, name, what):
@@ -131,6 +144,19 @@ cdef class SimulatedDevice(UvmDriver):
             result = dereference(self.model).cpu_touch(pages, write)
         check(result, f"the CPU touching {nbytes} bytes")
 
+    def compute(self, double seconds):
+        """Let a kernel compute for so long, with no memory to speak of; modelled seconds, >= 0.
+
+        Raises
+        ------
+        DriverError
+            If it is a negative time, or none.
+        """
+        cdef status result
+        with nogil:
+            result = dereference(self.model).compute(seconds * 1e9)
+        check(result, f"a simulated kernel of {seconds} seconds")
+
     def observe(self, MemoryObserver observer):
         """Tell an observer of every touch from now on.
 
@@ -207,7 +233,7 @@ cdef class SimulatedDevice(UvmDriver):
             Whether it is read mostly, and where it belongs: "device", "host" or "none".
         """
         cdef block_policy found = dereference(self.model).advised(address)
-        places = {0: "device", -1: "host"}
+        places = {dereference(self.model).gpu(): "device", -1: "host"}
         return found.read_mostly, places.get(found.preferred, "none")
 
     def statistics(self):
@@ -249,3 +275,66 @@ cdef class SimulatedDevice(UvmDriver):
         """Let a stream look as if it were capturing: "none", "capturing" or "unknown"."""
         cdef capture_state value = _chosen(_CAPTURE_STATES, state, "state")
         dereference(self.model).set_capture_state(<stream_handle>stream, value)
+
+
+cdef class NodeModel:
+    """Several simulated GPUs; `rmm_uvm.node.SimulatedNode` is its public face."""
+
+    def __init__(
+        self,
+        size_t capacity_bytes,
+        *,
+        unsigned gpus,
+        topology,
+        links,
+        host_bytes,
+        bool backing,
+        bool discard,
+        bool counters,
+        machine,
+        driver,
+    ):
+        cdef simulated_node_config config
+        cdef simulated_device_config features
+        config.capacity_bytes = capacity_bytes
+        config.gpus = gpus
+        config.topology = _TOPOLOGIES[topology]
+        config.links = links
+        if host_bytes is not None:
+            config.host_bytes = host_bytes
+        if machine is not None:
+            config.machine = machine
+        if driver is not None:
+            config.driver = driver
+        features.backing = backing
+        features.discard = discard
+        features.counters = counters
+        self.node = make_shared[simulated_node](config)
+        self.devices = tuple([self._device(gpu, features) for gpu in range(gpus)])
+
+    cdef SimulatedDevice _device(self, unsigned gpu, const simulated_device_config& features):
+        cdef SimulatedDevice device = SimulatedDevice.__new__(SimulatedDevice)
+        device.model = make_shared[simulated_device](self.node, gpu, features)
+        device.handle = static_pointer_cast[uvm_driver, simulated_device](device.model)
+        return device
+
+    def occupy(self, unsigned gpu, size_t nbytes):
+        cdef status result
+        with nogil:
+            result = dereference(self.node).occupy(gpu, nbytes)
+        check(result, f"occupying {nbytes} bytes of GPU {gpu}")
+
+    def synchronize(self):
+        cdef double now_ns
+        with nogil:
+            now_ns = dereference(self.node).synchronize()
+        return now_ns
+
+    def host_traffic(self, unsigned gpu, bool to_host):
+        cdef direction way = direction.to_host if to_host else direction.to_device
+        cdef link_traffic found = dereference(self.node).host_traffic(gpu, way)
+        return found.bytes, found.busy_ns
+
+    def peer_traffic(self, unsigned sender, unsigned receiver):
+        cdef link_traffic found = dereference(self.node).peer_traffic(sender, receiver)
+        return found.bytes, found.busy_ns

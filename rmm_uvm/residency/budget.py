@@ -68,6 +68,10 @@ class Budget:
         about (`rmm_uvm.advise`), leaves to the host.
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each neighbour, or by ordinal, each at least 2 MiB; by default no limit.
+    board : str or None
+        Where processes agree about idle memory, once there are `neighbors`: the folder of their
+        board, "auto" for ``/dev/shm`` on a GPU, or None to go by free memory alone. There it is
+        offered to others what the budget has left of this device; ``neighbors=[]`` only offers.
     low_bytes : int or None
         Down to which the thread evicts once a request was short of room, live blocks only as far
         as requests waited for some lately; by default 1/48 below the budget, at most 384 MiB.
@@ -107,6 +111,7 @@ class Budget:
     background: bool = True
     neighbors: str | Iterable[int] | None = None
     harvest_limit: int | str | Mapping[int, int | str] | None = None
+    board: str | None = "auto"
     low_bytes: int | None = None
     direct: bool = True
     piece_bytes: int | None = None

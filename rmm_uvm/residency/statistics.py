@@ -51,6 +51,10 @@ class ResidencyStatistics:
         Left another device because its owner needs the memory, and of these without a copy.
     held_back : int
         Times that blocks left to the host because the neighbours were busy.
+    reclaims : int
+        Times that other processes held what was needed here.
+    reclaim_wait_seconds : float
+        What was waited until they had left it.
     dropped_bytes : int
         Dead, and discarded in place of being copied.
     fetched_bytes : int
@@ -137,6 +141,8 @@ class ResidencyStatistics:
     given_back_bytes: int = 0
     given_back_at_once_bytes: int = 0
     held_back: int = 0
+    reclaims: int = 0
+    reclaim_wait_seconds: float = 0.0
 
     @property
     def hit_rate(self) -> float | None:

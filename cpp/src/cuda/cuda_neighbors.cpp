@@ -71,6 +71,15 @@ availability cuda_driver::open_neighbor(int device_id)
   return availability::yes();
 }
 
+status cuda_driver::neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept
+{
+  std::lock_guard const lock{neighbors_mutex_};
+  auto const found = neighbors_.find(device_id);
+  if (found == neighbors_.end()) { return {status_code::invalid_value, 0, "neighbor_uuid"}; }
+  uuid = found->second.uuid;
+  return {};
+}
+
 status cuda_driver::neighbor_memory(int device_id, device_memory& memory) noexcept
 {
   CUcontext context{};

@@ -8,7 +8,7 @@
 
 namespace rmm_uvm::sim {
 
-std::uint32_t block_table::take(std::uint64_t pages, std::uintptr_t address)
+std::uint32_t block_table::take(std::uint64_t pages, std::uintptr_t address, unsigned program)
 {
   auto const count64 = (pages + pages_per_block - 1) / pages_per_block;
   if (count64 + blocks_.size() >= 0xFFFF'FFFF) { throw std::bad_alloc{}; }
@@ -32,12 +32,13 @@ std::uint32_t block_table::take(std::uint64_t pages, std::uintptr_t address)
     blocks_.resize(blocks_.size() + count);
   }
   for (std::uint32_t index = 0; index < count; ++index) {
-    auto& fresh  = blocks_[first + index];
-    fresh        = {};
-    fresh.number = static_cast<std::uint32_t>((address >> 21U) + index);
+    auto& fresh   = blocks_[first + index];
+    fresh         = {};
+    fresh.number  = static_cast<std::uint32_t>((address >> 21U) + index);
+    fresh.program = static_cast<std::uint16_t>(program) & 0xFU;
   }
   if (auto const rest = pages % pages_per_block; rest != 0) {
-    blocks_[first + count - 1].page_count = static_cast<std::uint16_t>(rest) & 0x3FFFU;
+    blocks_[first + count - 1].page_count = static_cast<std::uint16_t>(rest) & 0x3FFU;
   }
   return first;
 }

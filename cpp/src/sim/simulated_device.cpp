@@ -19,80 +19,72 @@ constexpr std::size_t device_granularity_bytes = 512;
   return {code, 0, call};
 }
 
-[[nodiscard]] model_config model_of(simulated_device_config const& config)
+[[nodiscard]] std::shared_ptr<simulated_node> node_of(simulated_device_config const& config)
 {
-  model_config result;
-  result.machine = config.machine;
-  // Time is the driver's alone: kernels take none of their own here.
-  result.machine.launch_ns           = 0;
-  result.machine.memory_bytes_per_ns = std::numeric_limits<double>::infinity();
-  result.driver                      = config.driver;
-  result.device_bytes                = config.capacity_bytes;
-  result.host_bytes                  = config.host_bytes;
-  result.gpus                        = config.neighbors + 1;
-  return result;
+  simulated_node_config result;
+  result.gpus           = config.neighbors + 1;
+  result.capacity_bytes = config.capacity_bytes;
+  result.host_bytes     = config.host_bytes;
+  result.kernel_time    = false;  // time is the driver's alone,
+  result.beside         = false;  // one operation after the other
+  result.machine        = config.machine;
+  result.driver         = config.driver;
+  return std::make_shared<simulated_node>(result);
+}
+
+/** @brief Ordinals are numbers in the node; one that is too large has the last of them. */
+[[nodiscard]] unsigned number_of(simulated_device_config const& config) noexcept
+{
+  return std::min(static_cast<unsigned>(std::max(config.device_id, 0)), config.neighbors);
 }
 
 }  // namespace
 
-/** @brief Enters the model's migrations into the tallies that are attached. */
-class simulated_device::listener final : public migration_listener {
- public:
-  explicit listener(std::vector<migration_tally*> const& tallies) : tallies_{tallies} {}
-  void moved(direction way, migration_cause cause, memory_range pages) noexcept override
-  {
-    for (auto* const tally : tallies_) {
-      if (way == direction::to_device) {
-        tally->to_device(cause, pages);
-      } else {
-        tally->to_host(cause, pages);
-      }
-    }
-  }
-
- private:
-  std::vector<migration_tally*> const& tallies_;
-};
-
 simulated_device::simulated_device(simulated_device_config const& config)
-  : config_{config}, model_{model_of(config)}, listener_{std::make_unique<listener>(tallies_)}
+  : simulated_device{node_of(config), number_of(config), config}
 {
-  model_.listen(listener_.get());
-  info_.device_id      = config.device_id;
+  info_.device_id = config.device_id;
+}
+
+simulated_device::simulated_device(std::shared_ptr<simulated_node> node,
+                                   unsigned gpu,
+                                   simulated_device_config const& features)
+  : config_{features}, node_{std::move(node)}, gpu_{gpu}
+{
+  info_.device_id      = static_cast<int>(gpu);
   info_.name           = "simulated device";
-  info_.total_bytes    = config.capacity_bytes;
+  info_.uuid           = uuid_of(gpu);
+  info_.total_bytes    = node_->config().capacity_bytes;
   info_.driver_version = 13000;
   info_.simulated      = true;
-  if (!config.concurrent_managed_access) {
+  if (!features.concurrent_managed_access) {
     info_.concurrent_managed_access =
       availability::no("the simulated device was made without concurrent managed access");
   }
-  if (!config.discard) {
+  if (!features.discard) {
     info_.discard = availability::no("the simulated device was made without discard");
   }
 }
 
-simulated_device::~simulated_device() = default;
-
-status simulated_device::finish(status done) noexcept
+simulated_device::~simulated_device()
 {
-  // One operation after the other: each is over before the next begins.
-  model_.synchronize();
-  auto const& now = model_.counters();
-  host_to_device_bytes_.store(now.to_device_bytes, std::memory_order_relaxed);
-  device_to_host_bytes_.store(now.to_host_bytes, std::memory_order_relaxed);
-  resident_bytes_.store(model_.levels(0).resident_bytes, std::memory_order_relaxed);
-  auto const groups = now.fault_services - published_.fault_services;
-  auto const cpu    = now.cpu_faults - published_.cpu_faults;
-  if (faults_requested()) {
-    gpu_faults_.fetch_add(now.gpu_faults - published_.gpu_faults, std::memory_order_relaxed);
-    cpu_faults_.fetch_add(cpu, std::memory_order_relaxed);
+  if (node_.use_count() == 1) { return; }  // the node goes, too
+  auto const model = enter();
+  for (auto const& [address, addresses] : managed_) {
+    static_cast<void>(model->remove_range(address));
   }
-  for (auto* const tally : tallies_) {
-    tally->count(&cause_totals::gpu_fault_groups, groups);
-    tally->count(&cause_totals::cpu_faults, cpu);
+  for (auto const& [address, allocation] : device_) {
+    model->free_device(gpu_, allocation.bytes);
   }
-  published_ = now;
+  account().tallies.clear();
+  node_->publish();
+}
+
+status simulated_device::finish(simulated_node::turn const& model, status done) noexcept
+{
+  // One operation after the other: each is over before the program's next begins.
+  model->synchronize();
+  node_->publish();
   return done;
 }
 
@@ -112,26 +104,38 @@ std::optional<status> simulated_device::injected(std::string_view call)
 
 void simulated_device::fail_call(std::string_view call, status failure, unsigned skip)
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   failures_.push_back({std::string{call}, failure, skip});
 }
 
 void simulated_device::set_capture_state(stream_handle stream, capture_state state)
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   capture_states_.insert_or_assign(stream, state);
 }
 
-status simulated_device::order(stream_handle, stream_handle) noexcept
+unsigned simulated_device::lane_of(stream_handle stream) const noexcept
 {
-  std::lock_guard const lock{mutex_};
-  // Everything happens in call order: what was issued is done.
-  return injected("order").value_or(status{});
+  if (!node_->config().beside) { return 0; }
+  auto const* const name = static_cast<char const*>(stream);
+  for (unsigned number = 0; number < own_stream_count; ++number) {
+    if (name == &own_streams_[number]) { return number + 1; }
+  }
+  return 0;
+}
+
+status simulated_device::order(stream_handle later, stream_handle earlier) noexcept
+{
+  auto const model = enter(later);
+  if (auto const failure = injected("order")) { return *failure; }
+  // Everything happens in call order: what was issued is done. Only its time may be later.
+  model->wait_for_lane(lane_of(earlier));
+  return {};
 }
 
 status simulated_device::mark(std::size_t, stream_handle) noexcept
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   return injected("mark").value_or(status{});
 }
 
@@ -139,7 +143,7 @@ bool simulated_device::passed(std::size_t) noexcept { return true; }
 
 status simulated_device::own_stream(own_stream_use which, stream_handle& stream) noexcept
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("own_stream")) { return *failure; }
   // A name that no stream of a program has.
   stream = &own_streams_[static_cast<std::size_t>(which)];
@@ -148,22 +152,22 @@ status simulated_device::own_stream(own_stream_use which, stream_handle& stream)
 
 capture_state simulated_device::capturing(stream_handle stream) noexcept
 {
-  std::lock_guard const lock{mutex_};
-  auto const it = capture_states_.find(stream);
+  auto const model = enter();
+  auto const it    = capture_states_.find(stream);
   return it == capture_states_.end() ? capture_state::none : it->second;
 }
 
 status simulated_device::memory(device_memory& memory) noexcept
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("memory")) { return *failure; }
-  memory = {model_.free_bytes(0), config_.capacity_bytes};
+  memory = {model->free_bytes(gpu_), info_.total_bytes};
   return {};
 }
 
 status simulated_device::allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("allocate_managed")) { return *failure; }
   if (bytes == 0) { return failed(status_code::invalid_value, "allocate_managed"); }
   address_range addresses{bytes, config_.backing ? backing_kind::own : backing_kind::none};
@@ -171,35 +175,33 @@ try {
   if (taken == 0) { return failed(status_code::out_of_memory, "allocate_managed"); }
   auto const entered = managed_.emplace(taken, std::move(addresses)).first;
   try {
-    model_.add_range({taken, bytes});
+    model->add_range({taken, bytes});
   } catch (...) {
     managed_.erase(entered);
     throw;
   }
   address = taken;
-  return finish({});
+  return finish(model, {});
 } catch (...) {
   return failed(status_code::out_of_memory, "allocate_managed");
 }
 
 status simulated_device::free_managed(std::uintptr_t address) noexcept
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("free_managed")) { return *failure; }
-  if (!model_.remove_range(address)) { return failed(status_code::invalid_value, "free_managed"); }
+  if (!model->remove_range(address)) { return failed(status_code::invalid_value, "free_managed"); }
   managed_.erase(address);
-  return finish({});
+  return finish(model, {});
 }
 
 status simulated_device::allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("allocate_device")) { return *failure; }
   if (bytes == 0) { return failed(status_code::invalid_value, "allocate_device"); }
   // Before the rounding, which could overflow.
-  if (bytes > config_.capacity_bytes) {
-    return failed(status_code::out_of_memory, "allocate_device");
-  }
+  if (bytes > info_.total_bytes) { return failed(status_code::out_of_memory, "allocate_device"); }
   auto const rounded =
     (bytes + device_granularity_bytes - 1) / device_granularity_bytes * device_granularity_bytes;
   // Shared: as cudaMalloc memory, and as managed memory cannot, it can be opened by others.
@@ -208,31 +210,31 @@ try {
   auto const taken = allocation.addresses.address();
   if (taken == 0) { return failed(status_code::out_of_memory, "allocate_device"); }
   auto const entered = device_.emplace(taken, std::move(allocation)).first;
-  auto const made    = model_.allocate_device(0, rounded);
+  auto const made    = model->allocate_device(gpu_, rounded);
   if (!made.ok()) {
     device_.erase(entered);
-    return finish(made);
+    return finish(model, made);
   }
   address = taken;
-  return finish({});
+  return finish(model, {});
 } catch (...) {
   return failed(status_code::out_of_memory, "allocate_device");
 }
 
 status simulated_device::free_device(std::uintptr_t address) noexcept
 {
-  std::lock_guard const lock{mutex_};
-  auto const it = device_.find(address);
+  auto const model = enter();
+  auto const it    = device_.find(address);
   if (it == device_.end()) { return failed(status_code::invalid_value, "free_device"); }
-  model_.free_device(0, it->second.bytes);
+  model->free_device(gpu_, it->second.bytes);
   device_.erase(it);
-  return finish({});
+  return finish(model, {});
 }
 
 std::optional<memory_kind> simulated_device::find_memory(std::uintptr_t address) const noexcept
 {
-  std::lock_guard const lock{mutex_};
-  if (auto const found = model_.range_of(address)) {
+  auto const model = enter();
+  if (auto const found = model->range_of(address)) {
     return memory_kind{true, false, found->address, found->bytes, info_.device_id};
   }
   auto const after = device_.upper_bound(address);
@@ -244,21 +246,22 @@ std::optional<memory_kind> simulated_device::find_memory(std::uintptr_t address)
 
 int simulated_device::shared_descriptor(std::uintptr_t base) const noexcept
 {
-  std::lock_guard const lock{mutex_};
-  auto const it = device_.find(base);
+  auto const model = enter();
+  auto const it    = device_.find(base);
   return it == device_.end() ? -1 : it->second.addresses.descriptor();
 }
 
 std::optional<status> simulated_device::planned_answer(std::string_view call)
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   return injected(call);
 }
 
-status simulated_device::synchronize(stream_handle /*stream*/) noexcept
+status simulated_device::synchronize(stream_handle stream) noexcept
 {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("synchronize")) { return *failure; }
+  model->wait_for_lane(lane_of(stream));
   return {};
 }
 
@@ -271,46 +274,49 @@ availability simulated_device::available() const
 migration_totals simulated_device::read() const noexcept
 {
   if (!config_.counters) { return {}; }
-  return {host_to_device_bytes_.load(std::memory_order_relaxed),
-          device_to_host_bytes_.load(std::memory_order_relaxed),
-          cpu_faults_.load(std::memory_order_relaxed),
-          gpu_faults_.load(std::memory_order_relaxed)};
+  auto const& counted = account();
+  return {counted.host_to_device_bytes.load(std::memory_order_relaxed),
+          counted.device_to_host_bytes.load(std::memory_order_relaxed),
+          counted.cpu_faults.load(std::memory_order_relaxed),
+          counted.gpu_faults.load(std::memory_order_relaxed)};
 }
 
 availability simulated_device::request_faults() const
 {
   auto const counted = available();
-  if (counted.available) { fault_requests_.fetch_add(1, std::memory_order_relaxed); }
+  if (counted.available) { account().fault_requests.fetch_add(1, std::memory_order_relaxed); }
   return counted;
 }
 
 void simulated_device::release_faults() const noexcept
 {
-  fault_requests_.fetch_sub(1, std::memory_order_relaxed);
+  account().fault_requests.fetch_sub(1, std::memory_order_relaxed);
 }
 
 availability simulated_device::attach(migration_tally& tally)
 {
   if (!config_.counters) { return available(); }
   if (!config_.concurrent_managed_access) { return info_.concurrent_managed_access; }
-  std::lock_guard const lock{mutex_};
-  if (std::find(tallies_.begin(), tallies_.end(), &tally) == tallies_.end()) {
-    tallies_.push_back(&tally);
+  auto const model = enter();
+  auto& tallies    = account().tallies;
+  if (std::find(tallies.begin(), tallies.end(), &tally) == tallies.end()) {
+    tallies.push_back(&tally);
   }
   return availability::yes();
 }
 
 void simulated_device::detach(migration_tally& tally) noexcept
 {
-  std::lock_guard const lock{mutex_};
-  std::erase(tallies_, &tally);
+  auto const model = enter();
+  std::erase(account().tallies, &tally);
 }
 
 simulated_statistics simulated_device::statistics() const noexcept
 {
-  std::lock_guard const lock{mutex_};
-  auto const& counted = model_.counters();
-  auto const& levels  = model_.levels(0);
+  auto const model    = enter();
+  auto const& counted = model->counters(gpu_);
+  auto const& levels  = model->levels(gpu_, gpu_);
+  auto const& all     = model->levels(gpu_);
   return {.host_to_device_bytes = counted.to_device_bytes,
           .device_to_host_bytes = counted.to_host_bytes,
           .evicted_bytes        = counted.evicted_bytes,
@@ -319,13 +325,14 @@ simulated_statistics simulated_device::statistics() const noexcept
           .gpu_fault_groups     = counted.fault_services,
           .gpu_faults           = counted.gpu_faults,
           .cpu_faults           = counted.cpu_faults,
-          .modelled_ns          = static_cast<std::uint64_t>(model_.now_ns()),
+          .modelled_ns          = static_cast<std::uint64_t>(model->now_ns()),
           .managed_bytes        = counted.managed_bytes,
-          .device_bytes         = levels.device_bytes,
+          .device_bytes         = all.device_bytes,
           .resident_bytes       = levels.resident_bytes,
           .peak_resident_bytes  = levels.peak_resident_bytes,
           .host_page_bytes      = counted.host_page_bytes,
-          .neighbor_bytes      = counted.resident_bytes - levels.resident_bytes};
+          .neighbor_bytes       = counted.resident_bytes - levels.resident_bytes,
+          .lent_bytes           = all.resident_bytes - levels.resident_bytes};
 }
 
 }  // namespace rmm_uvm::sim

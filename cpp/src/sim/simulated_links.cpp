@@ -21,7 +21,7 @@ try {
   auto const where       = location{device_id};
   auto config            = config_;
   {
-    std::lock_guard const lock{mutex_};
+    auto const model = enter();
     if (auto const failure = injected("measure_links")) { return *failure; }
     if (place(where) == nowhere || device_id == info_.device_id) {
       return {status_code::invalid_value, 0, "measure_links"};
@@ -32,6 +32,8 @@ try {
   config.backing        = false;
   config.device_id      = alone;
   config.neighbors      = neighbor;
+  config.machine        = node_->config().machine;
+  config.driver         = node_->config().driver;
   simulated_device device{config};
   auto const modelled_ns = [&device] {
     return static_cast<std::int64_t>(device.statistics().modelled_ns);

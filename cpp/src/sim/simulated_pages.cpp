@@ -32,36 +32,37 @@ constexpr std::uint64_t only_stream = 0;
 
 }  // namespace
 
-void simulated_device::wipe(memory_range range)
+void simulated_device::wipe(simulated_node::turn const& model, memory_range range)
 {
   if (!config_.backing) { return; }
-  model_.for_each_block(range, true, [](std::uintptr_t address, page_set const& pages) {
+  model->for_each_block(range, true, [](std::uintptr_t address, page_set const& pages) {
     for (auto page = pages.next(0); page < pages_per_block; page = pages.next(page + 1)) {
       std::memset(reinterpret_cast<void*>(address + page * page_bytes), discarded_byte, page_bytes);
     }
   });
 }
 
-status simulated_device::prefetch(memory_range range, location where, stream_handle) noexcept
+status simulated_device::prefetch(memory_range range, location where, stream_handle stream) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter(stream);
   if (auto const failure = injected("prefetch")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "prefetch"); }
-  return noted(finish(model_.prefetch(range, place(where), only_stream)), range, where);
+  return noted(finish(model, model->prefetch(range, place(where), only_stream)), range, where);
 } catch (...) {
   return failed(status_code::out_of_memory, "prefetch");
 }
 
-status simulated_device::discard(std::span<memory_range const> ranges, stream_handle) noexcept
+status simulated_device::discard(std::span<memory_range const> ranges,
+                                 stream_handle stream) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter(stream);
   if (auto const failure = injected("discard")) { return *failure; }
   if (!config_.discard || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard");
   }
   for (auto const& range : ranges) {
-    if (auto const done = finish(model_.discard(range, true)); !done.ok()) { return done; }
-    wipe(range);
+    if (auto const done = finish(model, model->discard(range, true)); !done.ok()) { return done; }
+    wipe(model, range);
   }
   return noted({}, ranges);
 } catch (...) {
@@ -70,16 +71,16 @@ try {
 
 status simulated_device::discard_and_prefetch(std::span<memory_range const> ranges,
                                               location where,
-                                              stream_handle) noexcept
+                                              stream_handle stream) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter(stream);
   if (auto const failure = injected("discard_and_prefetch")) { return *failure; }
   if (!config_.discard || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard_and_prefetch");
   }
   for (auto const& range : ranges) {
-    auto const done = finish(model_.discard_and_prefetch(range, place(where), only_stream));
-    if (done.code != status_code::invalid_value) { wipe(range); }
+    auto const done = finish(model, model->discard_and_prefetch(range, place(where), only_stream));
+    if (done.code != status_code::invalid_value) { wipe(model, range); }
     if (!done.ok()) { return done; }
   }
   return noted({}, ranges);
@@ -89,25 +90,25 @@ try {
 
 status simulated_device::advise(memory_range range, memory_advice what, location where) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("advise")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "advise"); }
-  return finish(model_.advise(range, modelled(what), place(where)));
+  return finish(model, model->advise(range, modelled(what), place(where)));
 } catch (...) {
   return failed(status_code::out_of_memory, "advise");
 }
 
 block_policy simulated_device::advised(std::uintptr_t address) const noexcept
 {
-  std::lock_guard const lock{mutex_};
-  return model_.advised(address);
+  auto const model = enter();
+  return model->advised(address);
 }
 
 status simulated_device::touch(memory_range range, bool write) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("touch")) { return *failure; }
-  auto const inside = model_.range_of(range.address);
+  auto const inside = model->range_of(range.address);
   if (!inside || range.bytes == 0 || range.bytes > inside->end() - range.address) {
     return failed(status_code::invalid_value, "touch");
   }
@@ -115,23 +116,34 @@ try {
     observer->touched(info_.device_id, range, write, false);
   }
   kernel_access const access{range, {}, write};
-  return finish(model_.launch({.accesses = {&access, 1}, .stream = only_stream}));
+  return finish(model,
+                model->launch({.accesses = {&access, 1}, .gpu = gpu_, .stream = only_stream}));
 } catch (...) {
   return failed(status_code::out_of_memory, "touch");
 }
 
+status simulated_device::compute(double ns) noexcept
+try {
+  auto const model = enter();
+  if (auto const failure = injected("compute")) { return *failure; }
+  if (!(ns >= 0)) { return failed(status_code::invalid_value, "compute"); }
+  return finish(model, model->launch({.compute_ns = ns, .gpu = gpu_, .stream = only_stream}));
+} catch (...) {
+  return failed(status_code::out_of_memory, "compute");
+}
+
 status simulated_device::cpu_touch(memory_range range, bool write) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected("cpu_touch")) { return *failure; }
-  auto const inside = model_.range_of(range.address);
+  auto const inside = model->range_of(range.address);
   if (!inside || range.bytes == 0 || range.bytes > inside->end() - range.address) {
     return failed(status_code::invalid_value, "cpu_touch");
   }
   if (auto* const observer = observer_.get()) {
     observer->touched(info_.device_id, range, write, true);
   }
-  return finish(model_.cpu_touch(range, write));
+  return finish(model, model->cpu_touch(range, write));
 } catch (...) {
   return failed(status_code::out_of_memory, "cpu_touch");
 }

@@ -7,53 +7,60 @@
 
 namespace rmm_uvm::sim {
 
-timeline::timeline(machine_profile const& machine, std::vector<unsigned> links)
-  : machine_{machine}, links_{std::move(links)}, from_peer_(links_.size())
+timeline::timeline(machine_profile const& machine, std::vector<unsigned> links, unsigned programs)
+  : machine_{machine},
+    links_{std::move(links)},
+    to_peers_(links_.size(), link_engine{programs}),
+    from_peers_(links_.size(), link_engine{programs}),
+    pairs_(links_.size() * links_.size()),
+    lanes_(programs)
 {
   auto const count = links_.empty() ? 0 : *std::max_element(links_.begin(), links_.end()) + 1;
-  to_device_.resize(count);
-  to_host_.resize(count);
+  to_device_.resize(count, host_way{link_engine{programs}, {}});
+  to_host_.resize(count, host_way{link_engine{programs}, {}});
 }
 
 void timeline::begin(double ns) noexcept
 {
-  driver_ns_ = std::max(driver_ns_, ns);
-  copied_ns_ = driver_ns_;
+  own().driver_ns = std::max(own().driver_ns, ns);
+  own().copied_ns = own().driver_ns;
 }
 
-double timeline::run(engine& own, engine const* other, double begin_ns, double ns) const noexcept
-{
-  auto const begin = std::max(begin_ns, own.free_ns);
-  if (begin > own.free_ns) { own.begun_ns = begin; }
-  auto end = begin + ns;
-  if (other != nullptr && machine_.duplex_fraction < 1.0) {
-    // While the other direction is at work too, both are slower. It has begun before, so that only
-    // this copy is stretched, by as much as both would be: what it loses is paid here.
-    auto const shared = std::min(end, other->free_ns) - std::max(begin, other->begun_ns);
-    if (shared > 0) { end += 2 * shared * (1 / machine_.duplex_fraction - 1); }
-  }
-  own.free_ns = end;
-  return end;
-}
-
-void timeline::copy(direction way, unsigned gpu, std::size_t bytes, std::size_t runs) noexcept
+void timeline::copy(direction way, unsigned gpu, std::size_t bytes, std::size_t runs)
 {
   if (bytes == 0) { return; }
   auto const link    = links_[gpu];
   auto const outward = way == direction::to_host;
   auto const rate    = outward ? machine_.to_host_bytes_per_ns : machine_.to_device_bytes_per_ns;
   auto const ns = static_cast<double>(bytes) / rate + static_cast<double>(runs) * machine_.copy_ns;
-  auto& own     = outward ? to_host_[link] : to_device_[link];
-  auto& other   = outward ? to_device_[link] : to_host_[link];
-  auto const begin = outward ? driver_ns_ : std::max(driver_ns_, std::exchange(held_ns_, 0));
-  copied_ns_       = std::max(copied_ns_, run(own, &other, begin, ns));
+  auto& [engine, traffic] = (outward ? to_host_ : to_device_)[link];
+  auto const& other       = (outward ? to_device_ : to_host_)[link].engine;
+  auto const earliest =
+    outward ? own().driver_ns : std::max(own().driver_ns, std::exchange(own().held_ns, 0));
+  auto const end_of = [&](double begin) {
+    auto const end = begin + ns;
+    if (machine_.duplex_fraction >= 1.0) { return end; }
+    // While the other direction is at work too, both are slower. It has begun before, so that only
+    // this copy is stretched, by as much as both would be: what it loses is paid here.
+    return end + 2 * other.busy_ns(begin, end) * (1 / machine_.duplex_fraction - 1);
+  };
+  auto begin = engine.pause(program_, earliest, ns);
+  for (auto next = begin;; begin = next) {  // until what is stretched fits, too
+    next = engine.pause(program_, begin, end_of(begin) - begin);
+    if (next == begin) { break; }
+  }
+  auto const end = end_of(begin);
+  engine.work(program_, begin, end);
+  traffic.bytes += bytes;
+  traffic.busy_ns += end - begin;
+  own().copied_ns = std::max(own().copied_ns, end);
 }
 
 void timeline::copy_between(
-  unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool peers) noexcept
+  unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool peers)
 {
   if (bytes == 0) { return; }
-  if (!peers || machine_.peer_bytes_per_ns <= 0) {  // by way of the host
+  if (!peers) {  // by way of the host
     copy(direction::to_host, from, bytes, runs);
     hold_next_copy();
     copy(direction::to_device, to, bytes, runs);
@@ -61,12 +68,30 @@ void timeline::copy_between(
   }
   auto const ns = static_cast<double>(bytes) / machine_.peer_bytes_per_ns +
                   static_cast<double>(runs) * machine_.copy_ns;
-  auto const begin = std::max(driver_ns_, std::exchange(held_ns_, 0));
-  copied_ns_       = std::max(copied_ns_, run(from_peer_[to], nullptr, begin, ns));
+  auto& sends    = to_peers_[from];
+  auto& receives = from_peers_[to];
+  auto begin =
+    sends.pause(program_, std::max(own().driver_ns, std::exchange(own().held_ns, 0)), ns);
+  for (auto next = begin;; begin = next) {  // until both have time
+    next = sends.pause(program_, receives.pause(program_, begin, ns), ns);
+    if (next == begin) { break; }
+  }
+  sends.work(program_, begin, begin + ns);
+  receives.work(program_, begin, begin + ns);
+  auto& traffic = pairs_[std::size_t{from} * links_.size() + to];
+  traffic.bytes += bytes;
+  traffic.busy_ns += ns;
+  own().copied_ns = std::max(own().copied_ns, begin + ns);
 }
 
-void timeline::wait_for_copies() noexcept { driver_ns_ = std::max(driver_ns_, copied_ns_); }
+void timeline::wait_for_copies() noexcept
+{
+  own().driver_ns = std::max(own().driver_ns, own().copied_ns);
+}
 
-double timeline::finish() const noexcept { return std::max(driver_ns_, copied_ns_); }
+double timeline::finish() const noexcept
+{
+  return std::max(lanes_[program_].driver_ns, lanes_[program_].copied_ns);
+}
 
 }  // namespace rmm_uvm::sim

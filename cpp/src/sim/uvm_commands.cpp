@@ -13,21 +13,21 @@ namespace rmm_uvm::sim {
 
 bool uvm_model::begin_call(std::uint64_t stream)
 {
-  auto& ready         = streams_[stream];
-  auto const deferred = ready > host_ns_;
-  timeline_.begin(deferred ? ready : host_ns_);
+  auto& ready         = own().streams[stream];
+  auto const deferred = ready > own().host_ns;
+  timeline_.begin(deferred ? ready : own().host_ns);
   timeline_.spend(config_.machine.call_ns);
-  if (deferred) { host_ns_ += config_.machine.deferred_call_ns; }
+  if (deferred) { own().host_ns += config_.machine.deferred_call_ns; }
   return deferred;
 }
 
 void uvm_model::end_call(std::uint64_t stream, bool deferred)
 {
   // On an idle stream the call itself does the work; behind other work the driver does, later.
-  if (!deferred) { host_ns_ = std::max(host_ns_, timeline_.worked_ns()); }
-  auto& ready = streams_[stream];
-  ready       = std::max(ready, timeline_.finish());
-  last_ns_    = std::max({last_ns_, ready, host_ns_});
+  if (!deferred) { own().host_ns = std::max(own().host_ns, timeline_.worked_ns()); }
+  auto& ready   = own().streams[stream];
+  ready         = std::max(ready, timeline_.finish());
+  own().last_ns = std::max({own().last_ns, ready, own().host_ns});
 }
 
 status uvm_model::prefetch_block(std::uint32_t block, page_set pages, int where)
@@ -99,7 +99,7 @@ void uvm_model::discard_blocks(block_span const& span, bool unmap, bool with_pre
   // prefetch.
   auto const block_ns = with_prefetch ? 0.0 : config_.machine.discard_block_ns;
   static_cast<void>(each_block(span, [&](std::uint32_t block, page_set const& pages) {
-    ++counters_.block_operations;
+    count(block, &model_counters::block_operations);
     timeline_.spend(block_ns);
     if (with_prefetch && !blocks_.none_on_host(block)) {
       timeline_.spend(config_.machine.discarded_block_ns);
@@ -126,11 +126,11 @@ status uvm_model::discard(memory_range range, bool unmap)
 {
   auto const span = find(range, true);
   if (!span) { return {status_code::invalid_value, 0, "discard"}; }
-  timeline_.begin(host_ns_);
+  timeline_.begin(own().host_ns);
   timeline_.spend(config_.machine.call_ns);
   discard_blocks(*span, unmap, false);
-  host_ns_ = std::max(host_ns_, timeline_.worked_ns());
-  last_ns_ = std::max(last_ns_, host_ns_);
+  own().host_ns = std::max(own().host_ns, timeline_.worked_ns());
+  own().last_ns = std::max(own().last_ns, own().host_ns);
   return {};
 }
 
@@ -169,7 +169,7 @@ status uvm_model::advise(memory_range range, advice what, int where)
 {
   auto const span = find(range, false);
   if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "advise"}; }
-  host_ns_ += config_.machine.call_ns;
+  own().host_ns += config_.machine.call_ns;
   auto const bit = static_cast<std::uint8_t>(where < 0 ? 0U : 1U << static_cast<unsigned>(where));
   return each_block(*span, [&](std::uint32_t block, page_set const&) {
     auto policy = blocks_.policy(block);

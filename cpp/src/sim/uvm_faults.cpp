@@ -39,7 +39,7 @@ page_set uvm_model::missing_for(std::uint32_t block,
   };
   if (reach(host)) { remote |= missing & blocks_.on_host(block); }
   for (unsigned peer = 0; config_.peers && peer < config_.gpus; ++peer) {
-    if (peer != gpu && reach(static_cast<int>(peer)) && config_.machine.peer_bytes_per_ns > 0) {
+    if (peer != gpu && reach(static_cast<int>(peer)) && reaches(gpu, peer)) {
       remote |= missing & blocks_.on_gpu(block, peer);
     }
   }
@@ -118,21 +118,21 @@ status uvm_model::serve_block(block_faults const& asked, unsigned gpu)
   auto const here     = blocks_.on_gpu(block, gpu);
   // Discarded pages fault one by one, and the driver's prefetcher leaves them alone.
   auto const bare = faulted & dead;
-  ++counters_.fault_services;
+  count(block, &model_counters::fault_services);
   timeline_.spend(machine.fault_block_ns);
   if (bare.any()) {
-    counters_.fault_services += bare.count() - (bare == faulted ? 1 : 0);
+    count(block, &model_counters::fault_services, bare.count() - (bare == faulted ? 1 : 0));
     timeline_.spend(static_cast<double>(bare.count()) * machine.discarded_fault_ns);
   }
   auto const at_home = std::cmp_equal(policy.preferred, gpu);
   if (policy.preferred != block_policy::nowhere && !at_home && !policy.read_mostly) {
     // The page belongs elsewhere: it goes there, and this GPU reads it through a mapping.
     if (policy.preferred == host) {
-      counters_.remote_bytes += faulted.bytes();
+      count(block, &model_counters::remote_bytes, faulted.bytes());
       timeline_.spend(static_cast<double>(faulted.bytes()) / machine.remote_bytes_per_ns);
       return to_host(block, faulted, faulted, migration_cause::coherence, false);
     }
-    if (config_.peers && machine.peer_bytes_per_ns > 0) {
+    if (reaches(gpu, static_cast<unsigned>(policy.preferred))) {
       return to_device(block,
                        static_cast<unsigned>(policy.preferred),
                        faulted,
@@ -197,8 +197,8 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
     waiting.begin(), end, [](faults const& a, faults const& b) { return a.block < b.block; });
   auto const entries =
     std::lround(static_cast<double>(distinct) * (1 + machine.duplicate_fraction));
-  ++counters_.fault_batches;
-  counters_.gpu_faults += static_cast<std::uint64_t>(entries);
+  add(program_, &model_counters::fault_batches, 1);
+  add(program_, &model_counters::gpu_faults, static_cast<std::uint64_t>(entries));
   timeline_.spend(machine.batch_ns + static_cast<double>(entries) * machine.fault_ns);
   auto const evicted_before = counters_.evicted_blocks;
   served_.clear();
@@ -230,7 +230,7 @@ status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool wri
     auto const on_host = blocks_.on_host(block);
     auto const coming =
       fault | prefetched_with(on_host, fault, blocks_.page_count(block), config_.driver);
-    ++counters_.cpu_faults;
+    count(block, &model_counters::cpu_faults);
     timeline_.spend(machine.cpu_fault_ns);
     // What is read mostly is written page by page: see `share`.
     auto copied = page_set{};
@@ -253,12 +253,12 @@ status uvm_model::cpu_touch(memory_range range, bool write)
 {
   auto const span = find(range, false);
   if (!span) { return {status_code::invalid_value, 0, "cpu_touch"}; }
-  timeline_.begin(host_ns_);
+  timeline_.begin(own().host_ns);
   auto const done = each_block(*span, [&](std::uint32_t block, page_set const& pages) {
     return serve_cpu(block, pages, write);
   });
-  host_ns_        = std::max(host_ns_, timeline_.finish());
-  last_ns_        = std::max(last_ns_, host_ns_);
+  own().host_ns   = std::max(own().host_ns, timeline_.finish());
+  own().last_ns   = std::max(own().last_ns, own().host_ns);
   return done;
 }
 

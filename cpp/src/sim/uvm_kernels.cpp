@@ -88,8 +88,9 @@ status uvm_model::prepare(running_kernel& running) const
 void uvm_model::access_pages(running_kernel& running, faults& given)
 {
   auto const gpu = running.kernel.gpu;
+  if (!arrivals_.empty()) { running.now_ns = std::max(running.now_ns, arrival_ns(given.block)); }
   if (hits(given.block, gpu)) {
-    ++counters_.block_operations;
+    count(given.block, &model_counters::block_operations);
     running.now_ns +=
       static_cast<double>(given.pages.bytes()) / config_.machine.memory_bytes_per_ns;
     given.pages = {};
@@ -109,13 +110,13 @@ void uvm_model::access_pages(running_kernel& running, faults& given)
     auto const peer_rate = machine.peer_remote_bytes_per_ns;
     running.now_ns += static_cast<double>(on_host) / machine.remote_bytes_per_ns;
     if (peer_rate > 0) { running.now_ns += static_cast<double>(bytes - on_host) / peer_rate; }
-    counters_.remote_bytes += bytes;
+    count(given.block, &model_counters::remote_bytes, bytes);
   }
   if (asked.any()) {
     running.waiting.push_back({given.block, asked, given.write});
     running.pending += asked.count();
   } else {
-    ++counters_.block_operations;
+    count(given.block, &model_counters::block_operations);
   }
   given.pages = later;
 }
@@ -145,9 +146,9 @@ status uvm_model::launch(kernel_launch const& kernel)
 {
   running_kernel running{kernel};
   if (auto const ready = prepare(running); !ready.ok()) { return ready; }
-  auto& ready = streams_[kernel.stream];
-  host_ns_ += config_.machine.launch_ns;
-  running.now_ns = std::max(ready, host_ns_);
+  auto& ready = own().streams[kernel.stream];
+  own().host_ns += config_.machine.launch_ns;
+  running.now_ns = std::max(ready, own().host_ns);
   status result;
   while (result.ok()) {
     ask_for_pages(running);
@@ -161,8 +162,8 @@ status uvm_model::launch(kernel_launch const& kernel)
       running.pending += each.pages.count();
     }
   }
-  ready    = running.now_ns + kernel.compute_ns;
-  last_ns_ = std::max(last_ns_, ready);
+  ready         = running.now_ns + kernel.compute_ns;
+  own().last_ns = std::max(own().last_ns, ready);
   return result;
 }
 }  // namespace rmm_uvm::sim

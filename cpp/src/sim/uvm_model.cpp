@@ -25,10 +25,32 @@ namespace {
 
 uvm_model::uvm_model(model_config const& config)
   : config_{config},
-    timeline_{config.machine, links_of(config)},
+    timeline_{config.machine, links_of(config), config.programs * config.lanes},
     blocks_{config.gpus},
-    gpus_(config.gpus)
+    gpus_(config.gpus),
+    counted_(config.programs > 1 ? config.programs : 0),
+    clocks_(std::size_t{config.programs} * config.lanes)
 {
+  for (auto& gpu : gpus_) {
+    gpu.of_programs.resize(counted_.size());
+  }
+}
+
+void uvm_model::run_as(unsigned program, unsigned lane) noexcept
+{
+  program_      = program;
+  clock_number_ = std::size_t{program} * config_.lanes + lane;
+  timeline_.run_as(static_cast<unsigned>(clock_number_));
+  if (lane > 0) { wait_for_lane(0); }
+}
+
+double uvm_model::latest_ns() const noexcept
+{
+  double latest = 0;
+  for (auto const& each : clocks_) {
+    latest = std::max(latest, each.host_ns);
+  }
+  return latest;
 }
 
 bool uvm_model::is_free(memory_range range) const noexcept
@@ -50,37 +72,38 @@ void uvm_model::add_range(memory_range range)
 {
   if (!is_free(range)) { throw std::invalid_argument{"no free range of whole blocks"}; }
   auto const pages = (range.bytes + page_bytes - 1) / page_bytes;
-  auto const first = blocks_.take(pages, range.address);
+  auto const first = blocks_.take(pages, range.address, program_);
   auto const count = static_cast<std::uint32_t>((pages + pages_per_block - 1) / pages_per_block);
   try {
     for (auto& gpu : gpus_) {
       gpu.chunks.resize(blocks_.size());
     }
-    ranges_.emplace(range.address, managed_range{range.bytes, first, count});
+    ranges_.emplace(range.address, managed_range{range.bytes, first, count, program_});
   } catch (...) {
     blocks_.give_back(first, count);
     throw;
   }
-  counters_.managed_bytes += range.bytes;
-  host_ns_ += config_.machine.allocate_managed_ns;
+  add(program_, &model_counters::managed_bytes, range.bytes);
+  own().host_ns += config_.machine.allocate_managed_ns;
 }
 
 bool uvm_model::remove_range(std::uintptr_t address) noexcept
 {
   auto const it = ranges_.find(address);
-  if (it == ranges_.end()) { return false; }
+  if (it == ranges_.end() || it->second.program != program_) { return false; }
   synchronize();  // as cudaFree
   auto const& gone = it->second;
   for (auto block = gone.first_block; block < gone.first_block + gone.block_count; ++block) {
     for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
       release_chunk(block, gpu);
     }
-    counters_.host_page_bytes -= blocks_.host_pages(block).bytes();
+    arrivals_.erase(block);
+    count(block, &model_counters::host_page_bytes, 0 - blocks_.host_pages(block).bytes());
   }
   blocks_.give_back(gone.first_block, gone.block_count);
-  counters_.managed_bytes -= gone.bytes;
+  add(program_, &model_counters::managed_bytes, 0 - gone.bytes);
   ranges_.erase(it);
-  host_ns_ += config_.machine.free_managed_ns;
+  own().host_ns += config_.machine.free_managed_ns;
   return true;
 }
 
@@ -89,14 +112,14 @@ status uvm_model::allocate_device(unsigned gpu, std::size_t bytes)
   if (gpu >= config_.gpus) { return {status_code::invalid_value, 0, "allocate_device"}; }
   // Nothing is evicted for what cannot fit.
   if (bytes > config_.device_bytes) { return {status_code::out_of_memory, 0, "allocate_device"}; }
-  timeline_.begin(host_ns_);
+  timeline_.begin(own().host_ns);
   auto const room = make_room(gpu, bytes);
-  host_ns_        = std::max(host_ns_, timeline_.finish());
-  last_ns_        = std::max(last_ns_, host_ns_);
+  own().host_ns   = std::max(own().host_ns, timeline_.finish());
+  own().last_ns   = std::max(own().last_ns, own().host_ns);
   if (!room.ok()) { return {room.code, 0, "allocate_device"}; }
   gpus_[gpu].levels.device_bytes += bytes;
-  counters_.device_bytes += bytes;
-  host_ns_ += config_.machine.allocate_device_ns;
+  add(program_, &model_counters::device_bytes, bytes);
+  own().host_ns += config_.machine.allocate_device_ns;
   return {};
 }
 
@@ -104,24 +127,25 @@ void uvm_model::free_device(unsigned gpu, std::size_t bytes) noexcept
 {
   if (gpu >= config_.gpus || bytes > gpus_[gpu].levels.device_bytes) { return; }
   gpus_[gpu].levels.device_bytes -= bytes;
-  counters_.device_bytes -= bytes;
-  host_ns_ += config_.machine.free_device_ns;
+  add(program_, &model_counters::device_bytes, 0 - bytes);
+  own().host_ns += config_.machine.free_device_ns;
 }
 
 void uvm_model::synchronize(std::uint64_t stream) noexcept
 {
-  auto const it = streams_.find(stream);
-  if (it != streams_.end()) { host_ns_ = std::max(host_ns_, it->second); }
+  auto const it = own().streams.find(stream);
+  if (it != own().streams.end()) { own().host_ns = std::max(own().host_ns, it->second); }
 }
 
-void uvm_model::synchronize() noexcept { host_ns_ = std::max(host_ns_, last_ns_); }
+void uvm_model::synchronize() noexcept { own().host_ns = std::max(own().host_ns, own().last_ns); }
 
 std::optional<uvm_model::block_span> uvm_model::find(memory_range range, bool inward) const noexcept
 {
   auto it = ranges_.upper_bound(range.address);
   if (it == ranges_.begin()) { return std::nullopt; }
-  it                = std::prev(it);
-  auto const bytes  = it->second.bytes;
+  it               = std::prev(it);
+  auto const bytes = it->second.bytes;
+  if (it->second.program != program_) { return std::nullopt; }  // another process' memory
   auto const offset = range.address - it->first;
   // Not by `range.end()`, which an absurd length takes past the end of the address space.
   if (range.bytes == 0 || offset > bytes || range.bytes > bytes - offset) { return std::nullopt; }
@@ -148,6 +172,7 @@ std::optional<memory_range> uvm_model::range_of(std::uintptr_t address) const no
   auto it = ranges_.upper_bound(address);
   if (it == ranges_.begin()) { return std::nullopt; }
   it = std::prev(it);
+  if (it->second.program != program_) { return std::nullopt; }
   if (address - it->first >= it->second.bytes) { return std::nullopt; }
   return memory_range{it->first, it->second.bytes};
 }

@@ -21,7 +21,7 @@ class SimulatedNeighbours : public testing::Test {
     simulated_device_config config;
     config.capacity_bytes = blocks(device_blocks);
     config.device_id      = device_id;
-    config.neighbors     = 2;
+    config.neighbors      = 2;
     return config;
   }
   [[nodiscard]] static memory_range touched(simulated_device& device)
@@ -95,7 +95,7 @@ TEST_F(SimulatedNeighbours, PlacesThatAreNotThereAreRefused)
   }
   EXPECT_EQ(device.open_neighbor(1).reason, "device 1 is the device itself");
   EXPECT_EQ(device.open_neighbor(3).reason,
-            "device 3 does not exist: the simulated device was made with 2 neighbours");
+            "device 3 does not exist: the simulated device has 2 neighbours");
   EXPECT_EQ(device.prefetch(range, location::device(3), nullptr).code, status_code::invalid_value);
   EXPECT_EQ(device.resident_bytes(range, location::device(3)), 0U);
 }

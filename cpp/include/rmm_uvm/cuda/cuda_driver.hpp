@@ -52,6 +52,7 @@ class cuda_driver final : public uvm_driver {
   status memory(device_memory& memory) noexcept override;
   [[nodiscard]] int device_count() noexcept override;
   availability open_neighbor(int device_id) override;
+  status neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept override;
   status neighbor_memory(int device_id, device_memory& memory) noexcept override;
   status read_neighbor_load(int device_id, neighbor_load& load) noexcept override;
   status measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept override;

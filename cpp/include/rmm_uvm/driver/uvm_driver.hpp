@@ -75,6 +75,13 @@ class uvm_driver {
     return availability::no("device " + std::to_string(device_id) +
                             " cannot be reached: this driver knows one device");
   }
+  /** @brief What every process calls a neighbour. @pre `open_neighbor` succeeded */
+  virtual status neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept
+  {
+    static_cast<void>(device_id);
+    static_cast<void>(uuid);
+    return {status_code::not_supported, 0, "neighbor_uuid"};
+  }
   /** @brief Reads a neighbour's free and total memory. @pre `open_neighbor` succeeded */
   virtual status neighbor_memory(int device_id, device_memory& memory) noexcept
   {

@@ -30,12 +30,13 @@ struct block_policy {
  */
 class block_table {
  public:
-  static constexpr unsigned most_gpus = 8;
+  static constexpr unsigned most_gpus     = 8;
+  static constexpr unsigned most_programs = 8;
 
   explicit block_table(unsigned gpus) : gpus_{gpus} {}
 
   /** @brief Numbers for so many pages' blocks, side by side. @return the first @throws */
-  [[nodiscard]] std::uint32_t take(std::uint64_t pages, std::uintptr_t address);
+  [[nodiscard]] std::uint32_t take(std::uint64_t pages, std::uintptr_t address, unsigned program);
   /** @brief Gives `count` blocks back, whose pages are forgotten. */
   void give_back(std::uint32_t first, std::uint32_t count) noexcept;
   /** @brief One more than the largest number ever. */
@@ -57,6 +58,12 @@ class block_table {
   [[nodiscard]] std::uintptr_t address(std::uint32_t block) const noexcept
   {
     return std::uintptr_t{blocks_[block].number} << 21U;
+  }
+
+  /** @brief The program whose memory it is. */
+  [[nodiscard]] unsigned program(std::uint32_t block) const noexcept
+  {
+    return blocks_[block].program;
   }
 
   // Pages, by place.
@@ -153,7 +160,8 @@ class block_table {
     page_set_store::handle discarded{page_set_store::empty};
     page_set_store::handle read_only{page_set_store::empty};
     std::uint32_t number{0};  // of its 2 MiB in the address space
-    std::uint16_t page_count     : 14 {pages_per_block};
+    std::uint16_t page_count     : 10 {pages_per_block};
+    std::uint16_t program        : 4 {0};
     std::uint16_t read_mostly    : 1 {0};
     std::uint16_t keeps_mappings : 1 {0};
     std::int8_t preferred{block_policy::nowhere};

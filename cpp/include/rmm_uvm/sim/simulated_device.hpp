@@ -10,16 +10,15 @@
 #include <rmm_uvm/sim/address_space.hpp>
 #include <rmm_uvm/sim/driver_settings.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
+#include <rmm_uvm/sim/simulated_node.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +27,7 @@
 
 namespace rmm_uvm::sim {
 
-/** @brief How a simulated device is made. */
+/** @brief How a simulated device is made; of one of a node, the fields say whether they count. */
 struct simulated_device_config {
   std::size_t capacity_bytes{std::size_t{16} << 30U};  ///< device memory; a multiple of 2 MiB, > 0
   std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
@@ -61,6 +60,7 @@ struct simulated_statistics {
   std::size_t peak_resident_bytes{0};     ///< the most of it
   std::size_t host_page_bytes{0};         ///< host memory behind managed pages now
   std::size_t neighbor_bytes{0};          ///< memory of neighbours behind managed pages now
+  std::size_t lent_bytes{0};  ///< device memory behind managed pages of other programs now
 };
 
 /**
@@ -72,7 +72,19 @@ struct simulated_statistics {
  */
 class simulated_device final : public uvm_driver, public migration_counters {
  public:
+  /** @brief A device with idle neighbours, on a node of its own. */
   explicit simulated_device(simulated_device_config const& config);
+  /**
+   * @brief A GPU of a node, for one program; its ordinal is its number.
+   *
+   * Memory that is not given back leaves when the device does, as when a process ends.
+   * @param node not null
+   * @param gpu its number; no other device may be the same one
+   * @param features `backing`, `concurrent_managed_access`, `discard` and `counters` count
+   */
+  simulated_device(std::shared_ptr<simulated_node> node,
+                   unsigned gpu,
+                   simulated_device_config const& features);
   simulated_device(simulated_device const&)            = delete;
   simulated_device& operator=(simulated_device const&) = delete;
   simulated_device(simulated_device&&)                 = delete;
@@ -85,6 +97,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status memory(device_memory& memory) noexcept override;
   [[nodiscard]] int device_count() noexcept override;
   availability open_neighbor(int device_id) override;
+  status neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept override;
   status neighbor_memory(int device_id, device_memory& memory) noexcept override;
   status measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
@@ -107,7 +120,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] migration_totals read() const noexcept override;
   [[nodiscard]] std::optional<std::size_t> resident_managed_bytes() const noexcept override
   {
-    return resident_bytes_.load(std::memory_order_relaxed);
+    return account().resident_bytes.load(std::memory_order_relaxed);
   }
   [[nodiscard]] availability request_faults() const override;
   void release_faults() const noexcept override;
@@ -132,6 +145,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   void observe(std::shared_ptr<memory_observer> observer) { observer_.set(std::move(observer)); }
   /** @brief The observer of touches, to attach and detach one that must not replace another. */
   [[nodiscard]] observer_slot& observers() noexcept { return observer_; }
+  /** @brief A kernel computes for so long, and accesses no memory to speak of. */
+  status compute(double ns) noexcept;
   /** @brief cudaMalloc: never evicted, evicts managed memory, refuses when that is not enough. */
   status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
   /** @brief cudaFree of `allocate_device` memory. */
@@ -163,8 +178,10 @@ class simulated_device final : public uvm_driver, public migration_counters {
   }
   /** @brief Bytes of a managed range that reside in a place; none where there is no such place. */
   [[nodiscard]] std::size_t resident_bytes(memory_range range, location where) const noexcept;
-  /** @brief What was advised about the block that an address is in. */
+  /** @brief What was advised about the block that an address is in; GPUs have the node's number. */
   [[nodiscard]] block_policy advised(std::uintptr_t address) const noexcept;
+  /** @brief Its number in the node. */
+  [[nodiscard]] unsigned gpu() const noexcept { return gpu_; }
 
   /** @brief Lets the call after `skip` further ones of that name answer `failure`. For tests. */
   void fail_call(std::string_view call, status failure, unsigned skip);
@@ -181,39 +198,42 @@ class simulated_device final : public uvm_driver, public migration_counters {
     status failure;
     unsigned skip{0};
   };
-  class listener;  // of the model: keeps account by cause
-
-  // The model's name for a place: this device is its first. `nowhere` where there is none such.
+  // The model's name for a place; `nowhere` where there is none such.
   static constexpr int nowhere = -2;
+  /** @brief What a GPU of the node is called: no GPU's that there is. */
+  [[nodiscard]] static std::array<std::uint8_t, 16> uuid_of(unsigned gpu) noexcept
+  {
+    std::array<std::uint8_t, 16> uuid{'s', 'i', 'm'};
+    uuid.back() = static_cast<std::uint8_t>(gpu);
+    return uuid;
+  }
   [[nodiscard]] int place(location where) const noexcept;
   [[nodiscard]] std::optional<status> injected(std::string_view call);
-  status finish(status done) noexcept;
-  void wipe(memory_range range);
-  [[nodiscard]] bool faults_requested() const noexcept
+  [[nodiscard]] simulated_node::turn enter() const noexcept
   {
-    return fault_requests_.load(std::memory_order_relaxed) > 0;
+    return simulated_node::turn{*node_, gpu_};
   }
+  [[nodiscard]] simulated_node::turn enter(stream_handle stream) const noexcept
+  {
+    return simulated_node::turn{*node_, gpu_, lane_of(stream)};
+  }
+  // Which of the program's lanes a stream is; all of the program's are the first.
+  [[nodiscard]] unsigned lane_of(stream_handle stream) const noexcept;
+  [[nodiscard]] simulated_node::account& account() const noexcept { return node_->of(gpu_); }
+  status finish(simulated_node::turn const& model, status done) noexcept;
+  void wipe(simulated_node::turn const& model, memory_range range);
 
   simulated_device_config config_;
   observer_slot observer_;
   device_info info_;
-  mutable std::mutex mutex_;
-  uvm_model model_;
-  std::unique_ptr<listener> listener_;
-  model_counters published_;  // what the atomics and the tallies have been told
+  std::shared_ptr<simulated_node> node_;
+  unsigned gpu_;
+  // All of the following with the node's mutex.
   std::map<std::uintptr_t, address_range> managed_;
   std::map<std::uintptr_t, device_allocation> device_;
   std::vector<planned_failure> failures_;
-  std::vector<migration_tally*> tallies_;
   std::map<stream_handle, capture_state> capture_states_;
   std::array<char, own_stream_count> own_streams_{};  // their addresses are names
-  // Read without the mutex: counters are memory loads.
-  std::atomic<std::uint64_t> host_to_device_bytes_{0};
-  std::atomic<std::uint64_t> device_to_host_bytes_{0};
-  std::atomic<std::size_t> resident_bytes_{0};
-  std::atomic<std::uint64_t> cpu_faults_{0};  // faults only while somebody asks for them
-  std::atomic<std::uint64_t> gpu_faults_{0};
-  mutable std::atomic<int> fault_requests_{0};
 };
 
 }  // namespace rmm_uvm::sim

@@ -12,6 +12,7 @@
 #include <rmm_uvm/sim/page_set.hpp>
 #include <rmm_uvm/sim/timeline.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace rmm_uvm::sim {
@@ -30,8 +32,12 @@ struct model_config {
   std::size_t device_bytes{0};  ///< memory of each GPU; a multiple of 2 MiB, > 0
   std::size_t host_bytes{std::numeric_limits<std::size_t>::max()};  ///< host memory for pages
   unsigned gpus{1};                                                 ///< 1..max_gpus
-  std::vector<unsigned> links;  ///< for each GPU its link to the host; empty: each its own
-  bool peers{true};             ///< peer access is enabled, where the machine has it
+  std::vector<unsigned> links;        ///< for each GPU its link to the host; empty: each its own
+  bool peers{true};                   ///< peer access is enabled, where the machine has it
+  std::vector<unsigned> peer_groups;  ///< for each GPU its group, within which there is peer
+                                      ///< access; empty: all are one
+  unsigned lanes{1};     ///< of each program: what it does in one goes beside the others
+  unsigned programs{1};  ///< 1..most_programs, each with memory and a clock of its own
 };
 
 /** @brief Sums since the model was made, and levels now. */
@@ -73,8 +79,11 @@ class migration_listener {
   migration_listener(migration_listener&&)                 = delete;
   migration_listener& operator=(migration_listener&&)      = delete;
   virtual ~migration_listener()                            = default;
-  /** @brief So many bytes of a block moved over a GPU's link. */
-  virtual void moved(direction way, migration_cause cause, memory_range pages) noexcept = 0;
+  /** @brief So many bytes of a block of a program moved over a GPU's link to the host. */
+  virtual void moved(unsigned program,
+                     direction way,
+                     migration_cause cause,
+                     memory_range pages) noexcept = 0;
 };
 
 /** @brief Advice about where pages belong, as `cuMemAdvise`. */
@@ -110,17 +119,29 @@ struct kernel_launch {
  * @brief The UVM kernel driver and the links as a model: blocks, chunks, faults, copies and time.
  *
  * Deterministic: equal calls, equal results. Operations take effect in the order of the calls;
- * their times follow streams, the driver's one thread, and the copy engines. Rules are those of
- * open-gpu-kernel-modules 580.142; docs/simulator-model.md names them, and what is left out. Not
- * thread-safe. Calls that are not noexcept may throw std::bad_alloc; what they had moved stays
- * moved.
+ * their times follow streams, the driver's one thread, and the copy engines. Several programs share
+ * GPUs and engines; each has its own memory, streams, clock, and thread of the driver. Rules are
+ * those of open-gpu-kernel-modules 580.142; docs/simulator-model.md names them, and what is left
+ * out. Not thread-safe. Calls that are not noexcept may throw std::bad_alloc; what they had moved
+ * stays moved.
  */
 class uvm_model {
  public:
-  static constexpr int host           = -1;  ///< the host, as a place
-  static constexpr unsigned most_gpus = block_table::most_gpus;
+  static constexpr int host               = -1;  ///< the host, as a place
+  static constexpr unsigned most_gpus     = block_table::most_gpus;
+  static constexpr unsigned most_programs = block_table::most_programs;
 
   explicit uvm_model(model_config const& config);
+
+  /**
+   * @brief What follows is done by this program; the first one until then.
+   *
+   * In lane 0 it runs; what it does in another goes on beside, from its time on.
+   * @pre there are such
+   */
+  void run_as(unsigned program, unsigned lane = 0) noexcept;
+  /** @brief The program's lane that runs now waits for another of it. */
+  void wait_for_lane(unsigned lane) noexcept { wait_until(clock_of(program_, lane).host_ns); }
 
   // Memory.
   /**
@@ -152,16 +173,32 @@ class uvm_model {
   /** @brief The CPU reads, or reads and writes, every page of a range, upwards. */
   status cpu_touch(memory_range range, bool write);
   /** @brief The host does something else. */
-  void host_work(double ns) noexcept { host_ns_ += ns; }
+  void host_work(double ns) noexcept { own().host_ns += ns; }
+  /** @brief The host does nothing until then. */
+  void wait_until(double ns) noexcept { own().host_ns = std::max(own().host_ns, ns); }
   /** @brief The host waits for a stream. */
   void synchronize(std::uint64_t stream) noexcept;
   /** @brief The host waits for everything. */
   void synchronize() noexcept;
 
   // Observations.
-  /** @brief The host's time. */
-  [[nodiscard]] double now_ns() const noexcept { return host_ns_; }
+  /** @brief The program's time on the host. */
+  [[nodiscard]] double now_ns() const noexcept { return clocks_[clock_number_].host_ns; }
+  /** @brief The time of the program that is furthest. */
+  [[nodiscard]] double latest_ns() const noexcept;
   [[nodiscard]] model_counters const& counters() const noexcept { return counters_; }
+  /** @brief What a program's memory, its faults and its cudaMalloc memory have in `counters`. */
+  [[nodiscard]] model_counters const& counters(unsigned program) const noexcept
+  {
+    return config_.programs > 1 ? counted_[program] : counters_;
+  }
+  [[nodiscard]] timeline const& links() const noexcept { return timeline_; }
+  /** @brief Whether two GPUs copy from each other without the host between. */
+  [[nodiscard]] bool reaches(unsigned one, unsigned other) const noexcept
+  {
+    return config_.peers && config_.machine.peer_bytes_per_ns > 0 &&
+           (config_.peer_groups.empty() || config_.peer_groups[one] == config_.peer_groups[other]);
+  }
   [[nodiscard]] model_config const& config() const noexcept { return config_; }
   /** @brief Device memory that nobody holds. */
   [[nodiscard]] std::size_t free_bytes(unsigned gpu) const noexcept
@@ -171,6 +208,11 @@ class uvm_model {
   }
   /** @brief What is used of a GPU's memory. @pre there is such a GPU */
   [[nodiscard]] gpu_levels const& levels(unsigned gpu) const noexcept { return gpus_[gpu].levels; }
+  /** @brief Memory of a GPU behind a program's managed pages. @pre there are such */
+  [[nodiscard]] gpu_levels const& levels(unsigned gpu, unsigned program) const noexcept
+  {
+    return config_.programs > 1 ? gpus_[gpu].of_programs[program] : gpus_[gpu].levels;
+  }
   /** @brief Bytes of a range that reside on a GPU, or on the host. */
   [[nodiscard]] std::size_t resident_bytes(memory_range range, int where) const noexcept;
   /** @brief What was advised about the block that an address is in; nothing for other memory. */
@@ -196,10 +238,18 @@ class uvm_model {
     std::size_t bytes{0};
     std::uint32_t first_block{0};
     std::uint32_t block_count{0};
+    unsigned program{0};
   };
   struct gpu_state {
     chunk_lists chunks;
     gpu_levels levels;
+    std::vector<gpu_levels> of_programs;
+    double left_ns{0};  // when what left so far has left
+  };
+  struct clock {  // of a program
+    double host_ns{0};
+    double last_ns{0};                        // when everything is done
+    std::map<std::uint64_t, double> streams;  // when what was issued there is done
   };
   struct faults {  // of one access, on one block
     std::uint32_t block{0};
@@ -219,10 +269,22 @@ class uvm_model {
   {
     return where == host || (where >= 0 && static_cast<unsigned>(where) < config_.gpus);
   }
-  // Whether GPUs copy from each other without the host between.
-  [[nodiscard]] bool has_peer_copies() const noexcept
+  [[nodiscard]] clock& own() noexcept { return clocks_[clock_number_]; }
+  [[nodiscard]] clock const& clock_of(unsigned program, unsigned lane) const noexcept
   {
-    return config_.gpus > 1 && config_.peers && config_.machine.peer_bytes_per_ns > 0;
+    return clocks_[std::size_t{program} * config_.lanes + lane];
+  }
+  // Enters into the sums: of all, and of a program, or of whose block it is.
+  void add(unsigned program, std::uint64_t model_counters::* sum, std::uint64_t number) noexcept
+  {
+    counters_.*sum += number;
+    if (config_.programs > 1) { counted_[program].*sum += number; }
+  }
+  void count(std::uint32_t block,
+             std::uint64_t model_counters::* sum,
+             std::uint64_t number = 1) noexcept
+  {
+    add(blocks_.program(block), sum, number);
   }
   [[nodiscard]] std::optional<block_span> find(memory_range range, bool inward) const noexcept;
 
@@ -233,14 +295,17 @@ class uvm_model {
   [[nodiscard]] bool take_host_pages(std::uint32_t block, page_set const& pages);
   /** @brief What pages on their way to the host take of the driver's thread. */
   [[nodiscard]] double to_host_ns(page_set const& pages, page_set const& discarded) const noexcept;
+  // Where programs have lanes: what comes waits for what left, and who uses it for what comes.
+  void wait_for_room(std::uint32_t block, unsigned gpu);
+  void note_departure(unsigned gpu) noexcept;
+  void note_arrival(std::uint32_t block);
+  [[nodiscard]] double arrival_ns(std::uint32_t block) const noexcept;
   void leave_gpu(std::uint32_t block, unsigned gpu, page_set const& pages);
   void leave_others(std::uint32_t block, page_set const& pages, int stays);
   void leave_one_copy(std::uint32_t block);
   [[nodiscard]] page_set resident_anywhere(std::uint32_t block) const noexcept;
-  [[nodiscard]] bool copy_from_gpus(std::uint32_t block,
-                                    unsigned gpu,
-                                    page_set& rest,
-                                    bool duplicate);
+  [[nodiscard]] bool copy_from_gpus(
+    std::uint32_t block, unsigned gpu, page_set& rest, bool duplicate, bool direct);
   status to_device(std::uint32_t block,
                    unsigned gpu,
                    page_set const& pages,
@@ -256,7 +321,8 @@ class uvm_model {
               migration_cause cause,
               std::uint32_t block,
               std::size_t bytes) noexcept;
-  void set_resident_bytes(unsigned gpu, std::size_t bytes) noexcept;
+  /** @brief Device memory comes behind a block, or goes: then `bytes` is what wraps around. */
+  void add_resident_bytes(std::uint32_t block, unsigned gpu, std::size_t bytes) noexcept;
 
   // Commands; uvm_commands.cpp.
   status prefetch_blocks(block_span const& span, int where, bool deferred);
@@ -299,11 +365,13 @@ class uvm_model {
   block_table blocks_;
   std::vector<gpu_state> gpus_;
   std::map<std::uintptr_t, managed_range> ranges_;
-  std::map<std::uint64_t, double> streams_;  // when what was issued there is done
-  std::vector<block_faults> served_;         // of the present batch
+  std::vector<block_faults> served_;  // of the present batch
   model_counters counters_;
-  double host_ns_{0};
-  double last_ns_{0};  // when everything is done
+  std::vector<model_counters> counted_;                 // by program, where there are several
+  std::vector<clock> clocks_;                           // by program, then by lane
+  unsigned program_{0};                                 // whose turn it is
+  std::size_t clock_number_{0};                         // of its lane
+  std::unordered_map<std::uint32_t, double> arrivals_;  // of blocks, when they are not over
   migration_listener* listener_{nullptr};
 };
 
