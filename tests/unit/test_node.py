@@ -238,3 +238,16 @@ def test_negative_time_of_a_kernel_is_refused() -> None:
 
 def test_topologies_are_listed() -> None:
     assert set(TOPOLOGIES) == {"nvswitch", "pairs", "pcie"}
+
+
+def test_memory_that_came_back_leaves_its_chunk_which_costs_nothing_to_take() -> None:
+    node = rmm_uvm.simulated_node(2, DEVICE, backing=True)
+    guest, owner = Program(node, 0, **evicting(1)), node.devices[1]
+    guest.use(guest.parts[0])
+    lent_bytes, there_bytes = owner.statistics()["lent_bytes"], guest.resident_bytes(1)
+    assert lent_bytes >= there_bytes + PART
+    assert owner.memory()[0] == DEVICE - lent_bytes  # free memory does not show it
+    before = guest.device.migrated_bytes()
+    node.occupy(1, DEVICE - there_bytes)
+    assert guest.device.migrated_bytes() == before
+    assert guest.resident_bytes(1) == there_bytes

@@ -7,10 +7,9 @@
 
 namespace rmm_uvm::sim {
 
-double link_engine::pause(unsigned program, double begin_ns, double ns) const noexcept
+double link_engine::pause_between(double begin, double ns) const noexcept
 {
-  auto begin = std::max({begin_ns, free_ns_[program], forgotten_ns_});
-  auto it    = std::upper_bound(
+  auto it = std::upper_bound(
     stretches_.begin(), stretches_.end(), begin, [](double at, stretch const& one) {
       return at < one.end_ns;
     });
@@ -29,10 +28,9 @@ double link_engine::busy_ns(double begin_ns, double end_ns) const noexcept
   return sum;
 }
 
-void link_engine::work(unsigned program, double begin_ns, double end_ns)
+void link_engine::insert(double begin_ns, double end_ns)
 {
-  free_ns_[program] = end_ns;
-  auto const after  = std::lower_bound(
+  auto const after = std::lower_bound(
     stretches_.begin(), stretches_.end(), begin_ns, [](stretch const& one, double at) {
       return one.end_ns < at;
     });

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -23,11 +24,24 @@ class link_engine {
   }
 
   /** @brief Begin of the first pause that takes so much work of a program. */
-  [[nodiscard]] double pause(unsigned program, double begin_ns, double ns) const noexcept;
+  [[nodiscard]] double pause(unsigned program, double begin_ns, double ns) const noexcept
+  {
+    auto const begin = std::max({begin_ns, free_ns_[program], forgotten_ns_});
+    if (stretches_.empty() || begin >= stretches_.back().end_ns) { return begin; }  // usually
+    return pause_between(begin, ns);
+  }
   /** @brief How much of a time it works. */
   [[nodiscard]] double busy_ns(double begin_ns, double end_ns) const noexcept;
   /** @brief Works for a program. @pre `pause` found this time @throws std::bad_alloc */
-  void work(unsigned program, double begin_ns, double end_ns);
+  void work(unsigned program, double begin_ns, double end_ns)
+  {
+    free_ns_[program] = end_ns;
+    if (!stretches_.empty() && begin_ns == stretches_.back().end_ns) {  // usually
+      stretches_.back().end_ns = end_ns;
+    } else {
+      insert(begin_ns, end_ns);
+    }
+  }
 
  private:
   static constexpr std::size_t most_stretches = 4096;  // seconds of 2 MiB copies with pauses
@@ -36,6 +50,9 @@ class link_engine {
     double begin_ns{0};
     double end_ns{0};
   };
+
+  [[nodiscard]] double pause_between(double begin, double ns) const noexcept;
+  void insert(double begin_ns, double end_ns);
 
   std::size_t most_;
   std::vector<double> free_ns_;     // by program: the end of its latest work
