@@ -99,7 +99,9 @@ board_file::opened board_file::map(int descriptor, std::string const& path, int 
   }
   // A mapping keeps the open file, and with it the locks: a child must have neither.
   static_cast<void>(::madvise(memory, sizeof(board_layout), MADV_DONTFORK));
-  return {std::unique_ptr<board_file>{new board_file{descriptor, memory}}, {}, false};
+  opened made;
+  made.file.reset(new board_file{descriptor, memory});
+  return made;
 }
 
 board_file::opened board_file::join(std::string const& directory)

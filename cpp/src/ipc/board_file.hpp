@@ -23,7 +23,7 @@ static_assert(std::atomic_ref<board_word>::is_always_lock_free);
 
 /** @brief What is in a board file. By device first: who sums over processes reads few lines. */
 struct board_layout {
-  static constexpr board_word right_magic   = 0x4452414f42564d55;  // "UMVBOARD" in the file
+  static constexpr board_word right_magic   = 0x4452414f424d5655;  // "UVMBOARD" in the file
   static constexpr board_word right_version = 1;
 
   template <typename T>

@@ -128,7 +128,9 @@ opened_harvest_board harvest_board::open(std::string const& directory)
             board_file::path_in(directory) + " is full: " + std::to_string(most_processes) +
               " processes have joined it; this one goes on without"};
   }
-  return {std::unique_ptr<harvest_board>{new harvest_board{std::move(opened.file), *place}}, {}};
+  opened_harvest_board joined;
+  joined.board.reset(new harvest_board{std::move(opened.file), *place});
+  return joined;
 }
 
 availability harvest_board::usable() const

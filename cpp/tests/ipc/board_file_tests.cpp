@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are no board: refused with a reason, and not written to.
 #include "../support/board_directory.hpp"
+#include "../support/other_process.hpp"
 
 #include <rmm_uvm/ipc/harvest_board.hpp>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -162,6 +165,18 @@ TEST_F(BoardFile, DirectoryThatDoesNotExistIsAReason)
   auto const opened = harvest_board::open(directory.path() + "/none");
   EXPECT_EQ(opened.board, nullptr);
   EXPECT_NE(opened.reason.find("No such file"), std::string::npos) << opened.reason;
+}
+
+TEST_F(BoardFile, NoRoomIsAReasonAndTheNextOneWithRoomMakesIt)
+{
+  tests::other_process const without_room{[&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit const most{4096, 4096};
+    return ::setrlimit(RLIMIT_FSIZE, &most) == 0 &&
+           harvest_board::open(directory.path()).reason.starts_with("no room for ");
+  }};
+  EXPECT_TRUE(without_room.succeeded());
+  EXPECT_NE(directory.join(), nullptr);
 }
 
 TEST_F(BoardFile, OneThatStaysLockedIsAReasonAndNothingIsGranted)
