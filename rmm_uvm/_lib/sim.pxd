@@ -15,6 +15,7 @@ from rmm_uvm._lib.driver cimport (
     memory_observer,
     observer_slot,
     memory_range,
+    neighbor_load,
     status,
     stream_handle,
     uvm_driver,
@@ -150,6 +151,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool backing() noexcept
         size_t resident_bytes(memory_range, location) noexcept
         status occupy_neighbor(int, size_t) noexcept
+        status set_neighbor_load(int, const neighbor_load&) noexcept
         block_policy advised(uintptr_t) noexcept
         unsigned gpu() noexcept
         void fail_call(string, status, unsigned) except +

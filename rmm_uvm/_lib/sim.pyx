@@ -17,6 +17,7 @@ from rmm_uvm._lib.driver cimport (
     memory_observer,
     check,
     memory_range,
+    neighbor_load,
     range_of,
     status,
     status_code,
@@ -223,6 +224,28 @@ cdef class SimulatedDevice(UvmDriver):
         with nogil:
             result = dereference(self.model).occupy_neighbor(device_id, nbytes)
         check(result, f"occupying {nbytes} bytes of device {device_id}")
+
+    def set_neighbor_load(
+        self, int device_id, *, kernel_fraction=None, memory_fraction=None, link_fraction=None
+    ):
+        """Let a neighbour be so busy from now on; see `neighbor_load`. Fractions, 0 to 1.
+
+        Raises
+        ------
+        DriverError
+            If there is no such neighbour.
+        """
+        cdef neighbor_load load
+        if kernel_fraction is not None:
+            load.kernel_fraction = <double>kernel_fraction
+        if memory_fraction is not None:
+            load.memory_fraction = <double>memory_fraction
+        if link_fraction is not None:
+            load.link_fraction = <double>link_fraction
+        check(
+            dereference(self.model).set_neighbor_load(device_id, load),
+            f"setting how busy device {device_id} is",
+        )
 
     def advised(self, uintptr_t address):
         """What was advised about the block that an address is in.

@@ -174,3 +174,14 @@ def test_measure_links_refusals_name_what_was_asked() -> None:
         measure_links(driver, ManagedAccount(), 1)
     with pytest.raises(DriverError):
         driver.neighbor_load(1)
+
+
+def test_neighbor_load_is_what_was_set_and_none_where_nothing_was() -> None:
+    driver = rmm_uvm.simulated_device("64MiB", neighbors=2)
+    driver.set_neighbor_load(1, kernel_fraction=0.5, link_fraction=0.25)
+    expected = {"kernel_fraction": 0.5, "memory_fraction": None, "link_fraction": 0.25}
+    assert driver.neighbor_load(1) == expected
+    with pytest.raises(DriverError, match="not supported"):
+        driver.neighbor_load(2)
+    with pytest.raises(DriverError, match="device 3"):
+        driver.set_neighbor_load(3, kernel_fraction=0.5)

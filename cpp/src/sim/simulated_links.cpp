@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// What the links of the simulated device carry.
+// What the links of the simulated device carry, and how busy its neighbours are.
 #include <rmm_uvm/driver/link_measurement.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
@@ -42,6 +42,32 @@ try {
   return measurement.measure(where.is_host() ? location::host_id : neighbor, bytes, rates);
 } catch (...) {
   return {status_code::out_of_memory, 0, "measure_links"};
+}
+
+status simulated_device::set_neighbor_load(int device_id, neighbor_load const& load) noexcept
+try {
+  std::lock_guard const lock{mutex_};
+  if (place(location::device(device_id)) <= 0) {
+    return {status_code::invalid_value, 0, "set_neighbor_load"};
+  }
+  neighbor_loads_[device_id] = load;
+  return {};
+} catch (...) {
+  return {status_code::out_of_memory, 0, "set_neighbor_load"};
+}
+
+status simulated_device::read_neighbor_load(int device_id, neighbor_load& load) noexcept
+try {
+  constexpr char const* call = "read_neighbor_load";
+  std::lock_guard const lock{mutex_};
+  if (auto const failure = injected(call)) { return *failure; }
+  if (place(location::device(device_id)) <= 0) { return {status_code::invalid_value, 0, call}; }
+  auto const found = neighbor_loads_.find(device_id);
+  if (found == neighbor_loads_.end()) { return {status_code::not_supported, 0, call}; }
+  load = found->second;
+  return {};
+} catch (...) {
+  return {status_code::out_of_memory, 0, "read_neighbor_load"};
 }
 
 }  // namespace rmm_uvm::sim

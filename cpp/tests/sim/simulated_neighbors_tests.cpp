@@ -100,5 +100,27 @@ TEST_F(SimulatedNeighbours, PlacesThatAreNotThereAreRefused)
   EXPECT_EQ(device.resident_bytes(range, location::device(3)), 0U);
 }
 
+TEST_F(SimulatedNeighbours, LoadIsWhatWasSet)
+{
+  simulated_device device{among_three(0)};
+  neighbor_load load;
+  EXPECT_EQ(device.read_neighbor_load(1, load).code, status_code::not_supported);
+  ASSERT_TRUE(device.set_neighbor_load(1, {0.75, 0.5, std::nullopt}).ok());
+  ASSERT_TRUE(device.read_neighbor_load(1, load).ok());
+  EXPECT_EQ(load.kernel_fraction, 0.75);
+  EXPECT_EQ(load.link_fraction, std::nullopt);
+  EXPECT_EQ(device.read_neighbor_load(2, load).code, status_code::not_supported);
+}
+
+TEST_F(SimulatedNeighbours, LoadOfItselfAndOfDevicesThatAreNotThereIsRefused)
+{
+  simulated_device device{among_three(0)};
+  neighbor_load load;
+  for (auto const id : {-1, 0, 3}) {
+    EXPECT_EQ(device.set_neighbor_load(id, load).code, status_code::invalid_value);
+    EXPECT_EQ(device.read_neighbor_load(id, load).code, status_code::invalid_value);
+  }
+}
+
 }  // namespace
 }  // namespace rmm_uvm::sim

@@ -99,6 +99,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   availability open_neighbor(int device_id) override;
   status neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept override;
   status neighbor_memory(int device_id, device_memory& memory) noexcept override;
+  status read_neighbor_load(int device_id, neighbor_load& load) noexcept override;
   status measure_links(int device_id, std::size_t bytes, link_rates& rates) noexcept override;
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
@@ -154,6 +155,12 @@ class simulated_device final : public uvm_driver, public migration_counters {
 
   /** @brief Programs on a neighbour hold so much cudaMalloc memory there from now on. */
   status occupy_neighbor(int device_id, std::size_t bytes) noexcept;
+
+  /**
+   * @brief A neighbour is so busy from now on; before, nothing tells.
+   * @return invalid value: no such neighbour
+   */
+  status set_neighbor_load(int device_id, neighbor_load const& load) noexcept;
 
   // What `simulated_transfers` needs.
   /** @brief Whether there are real bytes behind the addresses. */
@@ -231,6 +238,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   // All of the following with the node's mutex.
   std::map<std::uintptr_t, address_range> managed_;
   std::map<std::uintptr_t, device_allocation> device_;
+  std::map<int, neighbor_load> neighbor_loads_;  // those that were set
   std::vector<planned_failure> failures_;
   std::map<stream_handle, capture_state> capture_states_;
   std::array<char, own_stream_count> own_streams_{};  // their addresses are names
