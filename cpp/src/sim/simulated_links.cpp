@@ -46,7 +46,7 @@ try {
 
 status simulated_device::set_neighbor_load(int device_id, neighbor_load const& load) noexcept
 try {
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (place(location::device(device_id)) <= 0) {
     return {status_code::invalid_value, 0, "set_neighbor_load"};
   }
@@ -59,7 +59,7 @@ try {
 status simulated_device::read_neighbor_load(int device_id, neighbor_load& load) noexcept
 try {
   constexpr char const* call = "read_neighbor_load";
-  std::lock_guard const lock{mutex_};
+  auto const model = enter();
   if (auto const failure = injected(call)) { return *failure; }
   if (place(location::device(device_id)) <= 0) { return {status_code::invalid_value, 0, call}; }
   auto const found = neighbor_loads_.find(device_id);
