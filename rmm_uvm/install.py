@@ -22,7 +22,7 @@ from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_
 from rmm_uvm._install_device import install_one
 from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.residency import open_neighbors
+from rmm_uvm._lib.neighbors import open_neighbors
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,

@@ -12,7 +12,6 @@ from rmm_uvm._lib.harvest cimport neighbor_lender
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     device_info,
-    link_rates,
     location,
     memory_range,
     status,
@@ -26,11 +25,6 @@ cdef extern from "rmm_uvm/residency/managed_account.hpp" namespace "rmm_uvm" nog
         void set_limit_bytes(size_t) noexcept
         size_t limit_bytes() noexcept
         size_t used_bytes() noexcept
-
-cdef extern from "rmm_uvm/residency/link_measuring.hpp" namespace "rmm_uvm" nogil:
-    size_t least_link_measuring_bytes
-    status measure_links_under "rmm_uvm::measure_links"(
-        uvm_driver&, managed_account&, int, link_rates&) noexcept
 
 cdef extern from "rmm_uvm/residency/epoch_source.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass epoch_source:
@@ -90,7 +84,6 @@ cdef extern from "rmm_uvm/residency/eviction_policy.hpp" namespace "rmm_uvm" nog
         correlation
 
 cdef extern from "rmm_uvm/residency/neighbor_places.hpp" namespace "rmm_uvm" nogil:
-    const size_t most_neighbors
     cdef cppclass neighbor:
         int device_id
         size_t limit_bytes

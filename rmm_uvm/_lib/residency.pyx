@@ -8,11 +8,15 @@ from libcpp.memory cimport make_shared
 from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
+<<<<<<< HEAD
 from rmm_uvm._lib.driver cimport UvmDriver, check, link_rates, status, status_text
 from rmm_uvm._lib.harvest cimport NeighborLender
 from rmm_uvm._lib.harvest import HarvestBoard
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.units import format_bytes
+=======
+from rmm_uvm._lib.driver cimport UvmDriver, status_text
+from rmm_uvm.errors import ConfigurationError
+>>>>>>> aa71c84 (Measuring links has a binding of its own: that of residency was longer than a file may be)
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -44,67 +48,6 @@ cdef prefetch_mode as_mode(name) except *:
     return _MODES[name]
 
 
-def open_neighbors(UvmDriver driver not None, budget):
-    """Open the devices whose idle memory a budget may use, for the process.
-
-    Returns
-    -------
-    tuple of (list of tuple of (int, int or None), list of str)
-        Ordinal and limit in bytes of those that were opened; why others were not.
-
-    Raises
-    ------
-    ConfigurationError
-        If one that was named is the driver's own or does not exist, or if a limit is more than its
-        device has.
-    """
-    own, count = driver.info.device_id, driver.device_count
-    named = () if budget.neighbors in (None, "auto") else budget.neighbors
-    for device_id in named:
-        if device_id == own:
-            raise ConfigurationError(
-                f"neighbors={list(named)}: device {own} is the device itself; name others"
-            )
-        if device_id >= count:
-            raise ConfigurationError(
-                f"neighbors={list(named)}: there is no device {device_id}, this process sees "
-                f"{count}; name others, or use 'auto'"
-            )
-    asked = range(count) if budget.neighbors == "auto" else named
-    opened, refused = [], []
-    for device_id in asked:
-        if device_id == own or len(opened) == most_neighbors:
-            continue
-        answer = driver.open_neighbor(device_id)
-        if not answer:
-            refused.append(answer.reason)
-            continue
-        limit_bytes = budget.limit_on(device_id)
-        if limit_bytes is not None:
-            total_bytes = driver.neighbor_memory(device_id)[1]
-            if limit_bytes > total_bytes:
-                raise ConfigurationError(
-                    f"harvest_limit is {format_bytes(limit_bytes)} on device {device_id}, which "
-                    f"has {format_bytes(total_bytes)}: give less"
-                )
-        opened.append((device_id, limit_bytes))
-    return opened, refused
-
-
-def _join_board(UvmDriver driver, budget):
-    """Return a place on the board that a budget asks for, and why there is none."""
-    if budget.neighbors is None:
-        return None, ""
-    if budget.board is None:
-        return None, "as asked"
-    if budget.board == "auto" and driver.info.simulated:
-        return None, "a simulated device is its process' own"
-    try:
-        return HarvestBoard(None if budget.board == "auto" else budget.board), ""
-    except AvailabilityError as error:
-        return None, str(error)
-
-
 cdef class ManagedAccount:
     """A hard cap on managed bytes, shared by the resources that are given it. Thread-safe.
 
@@ -133,49 +76,6 @@ cdef class ManagedAccount:
     def used_bytes(self):
         """Managed bytes taken now."""
         return dereference(self.handle).used_bytes()
-
-
-def measure_links(UvmDriver driver not None, ManagedAccount account not None, neighbor=None):
-    """Measure what managed memory migrates at between a device, the host and a neighbour.
-
-    Moves 64 MiB of its own there and back, less where less is left, and takes tens of milliseconds
-    on a GPU.
-
-    Parameters
-    ----------
-    driver : UvmDriver
-    account : ManagedAccount
-        The cap that the memory counts under meanwhile.
-    neighbor : int, optional
-        Ordinal of a neighbour that `driver.open_neighbor` opened; by default only the host's link.
-
-    Returns
-    -------
-    dict of str to int
-        ``to_device_bytes_per_second``, ``to_host_bytes_per_second``,
-        ``from_neighbor_bytes_per_second``, ``to_neighbor_bytes_per_second``; 0 without neighbour.
-
-    Raises
-    ------
-    MemoryError
-        If less than 8 MiB are left under the cap, on the device or on the neighbour.
-    DriverError
-        If the neighbour was not opened, or memory cannot be moved here.
-    """
-    cdef int to = -1 if neighbor is None else neighbor
-    cdef link_rates rates
-    cdef status result
-    with nogil:
-        result = measure_links_under(
-            dereference(driver.handle), dereference(account.handle), to, rates
-        )
-    where = "the host" if neighbor is None else f"device {neighbor}"
-    check(
-        result,
-        f"measuring links to {where} with {least_link_measuring_bytes >> 20} MiB or more, for which "
-        "there must be room on the device, where they go, and under RMM_UVM_MANAGED_LIMIT"
-    )
-    return rates
 
 
 cdef class Prefetcher:
@@ -219,7 +119,7 @@ cdef class Prefetcher:
                 one.limit_bytes = _UNLIMITED if limit_bytes is None else limit_bytes
                 settings.neighbors.push_back(one)
             self.neighbors = tuple(device_id for device_id, _ in opened)
-            self.board, self.board_reason = _join_board(driver, budget)
+            self.board, self.board_reason = join_board(driver, budget)
             if self.board is not None:
                 names = {each: driver.neighbor_uuid(each) for each in self.neighbors}
                 lender = self.board.lender({**names, driver.info.device_id: driver.info.uuid})

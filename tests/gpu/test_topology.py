@@ -14,7 +14,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm._lib.cuda import Nvml
-from rmm_uvm._lib.residency import measure_links
+from rmm_uvm._lib.links import measure_links
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.limits import process_account

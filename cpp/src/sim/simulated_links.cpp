@@ -5,6 +5,7 @@
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <limits>
+#include <utility>
 
 namespace rmm_uvm::sim {
 
@@ -47,7 +48,8 @@ try {
 status simulated_device::set_neighbor_load(int device_id, neighbor_load const& load) noexcept
 try {
   auto const model = enter();
-  if (place(location::device(device_id)) <= 0) {
+  auto const there = place(location::device(device_id));
+  if (there < 0 || std::cmp_equal(there, gpu_)) {
     return {status_code::invalid_value, 0, "set_neighbor_load"};
   }
   neighbor_loads_[device_id] = load;
@@ -61,7 +63,8 @@ try {
   constexpr char const* call = "read_neighbor_load";
   auto const model = enter();
   if (auto const failure = injected(call)) { return *failure; }
-  if (place(location::device(device_id)) <= 0) { return {status_code::invalid_value, 0, call}; }
+  auto const there = place(location::device(device_id));
+  if (there < 0 || std::cmp_equal(there, gpu_)) { return {status_code::invalid_value, 0, call}; }
   auto const found = neighbor_loads_.find(device_id);
   if (found == neighbor_loads_.end()) { return {status_code::not_supported, 0, call}; }
   load = found->second;

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Opening the neighbours that a budget asks for, and the board on which processes agree."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.harvest import HarvestBoard
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.units import format_bytes
+
+MOST_NEIGHBORS: Final = 16
+"""As in C++: a block's record has four bits for which of them it lies on."""
+
+
+class Asked(Protocol):
+    """What is read of a `rmm_uvm.residency.Budget`."""
+
+    @property
+    def neighbors(self) -> str | tuple[int, ...] | None:
+        """Ordinals, "auto" or None."""
+
+    @property
+    def board(self) -> str | None:
+        """A folder, "auto" or None."""
+
+    def limit_on(self, device_id: int) -> int | None:
+        """Return the most bytes on a neighbour."""
+
+
+def open_neighbors(
+    driver: UvmDriver, budget: Asked
+) -> tuple[list[tuple[int, int | None]], list[str]]:
+    """Open the devices whose idle memory a budget may use, for the process.
+
+    Returns
+    -------
+    tuple of (list of tuple of (int, int or None), list of str)
+        Ordinal and limit in bytes of those that were opened; why others were not.
+
+    Raises
+    ------
+    ConfigurationError
+        If one that was named is the driver's own or does not exist, or if a limit is more than its
+        device has.
+    """
+    own, count = driver.info.device_id, driver.device_count
+    named = () if budget.neighbors in (None, "auto") else budget.neighbors
+    for device_id in named:
+        if device_id == own:
+            raise ConfigurationError(
+                f"neighbors={list(named)}: device {own} is the device itself; name others"
+            )
+        if device_id >= count:
+            raise ConfigurationError(
+                f"neighbors={list(named)}: there is no device {device_id}, this process sees "
+                f"{count}; name others, or use 'auto'"
+            )
+    asked = range(count) if budget.neighbors == "auto" else named
+    opened, refused = [], []
+    for device_id in asked:
+        if device_id == own or len(opened) == MOST_NEIGHBORS:
+            continue
+        answer = driver.open_neighbor(device_id)
+        if not answer:
+            refused.append(answer.reason)
+            continue
+        limit_bytes = budget.limit_on(device_id)
+        if limit_bytes is not None:
+            total_bytes = driver.neighbor_memory(device_id)[1]
+            if limit_bytes > total_bytes:
+                raise ConfigurationError(
+                    f"harvest_limit is {format_bytes(limit_bytes)} on device {device_id}, which "
+                    f"has {format_bytes(total_bytes)}: give less"
+                )
+        opened.append((device_id, limit_bytes))
+    return opened, refused
+
+
+def join_board(driver: UvmDriver, budget: Asked) -> tuple[HarvestBoard | None, str]:
+    """Return a place on the board that a budget asks for, and why there is none."""
+    if budget.neighbors is None:
+        return None, ""
+    if budget.board is None:
+        return None, "as asked"
+    if budget.board == "auto" and driver.info.simulated:
+        return None, "a simulated device is its process' own"
+    try:
+        return HarvestBoard(None if budget.board == "auto" else budget.board), ""
+    except AvailabilityError as error:
+        return None, str(error)
