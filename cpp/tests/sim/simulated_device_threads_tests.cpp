@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace rmm_uvm::sim {
 namespace {
@@ -40,6 +41,39 @@ TEST(ConcurrentSimulatedDevice, BooksBalanceAfterThreadsThatEvictEachOther)
   EXPECT_EQ(after.host_page_bytes, 0U);
   EXPECT_LE(after.peak_resident_bytes, blocks(16));
   EXPECT_EQ(after.device_to_host_bytes, device.read().device_to_host_bytes);
+}
+
+TEST(ConcurrentSimulatedDevice, ProgramsOfANodeThatTakeEachOthersGpuBalanceTheirBooks)
+{
+  simulated_node_config config;
+  config.gpus           = 4;
+  config.capacity_bytes = blocks(8);
+  auto const node       = std::make_shared<simulated_node>(config);
+  std::atomic<int> failures{0};
+  tests::on_threads(4, [&](std::size_t index) {
+    simulated_device device{node, static_cast<unsigned>(index), {}};
+    auto const other = location::device(static_cast<int>((index + 1) % 4));
+    memory_range range{0, blocks(6)};
+    failures += device.allocate_managed(range.bytes, range.address).ok() ? 0 : 1;
+    for (int round = 0; round < 40; ++round) {
+      failures += device.touch(range, true).ok() ? 0 : 1;
+      failures += device.prefetch(range, other, nullptr).ok() ? 0 : 1;
+      failures += node->occupy(static_cast<unsigned>(index), blocks(round % 3)).ok() ? 0 : 1;
+      static_cast<void>(device.read());
+      static_cast<void>(device.resident_managed_bytes());
+      static_cast<void>(node->peer_traffic(0, 1));
+      static_cast<void>(node->synchronize());
+    }
+    failures += node->occupy(static_cast<unsigned>(index), 0).ok() ? 0 : 1;
+  });  // the devices go, and their memory with them
+  EXPECT_EQ(failures, 0);
+  for (unsigned gpu = 0; gpu < 4; ++gpu) {
+    simulated_device const device{node, gpu, {}};
+    EXPECT_EQ(device.statistics().managed_bytes, 0U);
+    EXPECT_EQ(device.statistics().host_page_bytes, 0U);
+    EXPECT_EQ(device.statistics().device_bytes, 0U);
+    EXPECT_EQ(device.statistics().lent_bytes, 0U);
+  }
 }
 
 }  // namespace
