@@ -24,22 +24,22 @@ GPU = "GPU-00000000-0000-0000-0000-000000000001"
 
 # Each says in shared memory what it was granted, and looks at what the other was.
 RACER = """
-def race(directory, witness_path, mine, rounds):
+def race(directory, witness_path, mine, rounds, free_bytes):
     import mmap
     board = rmm_uvm.harvest.HarvestBoard(directory)
     with open(witness_path, "r+b") as file:
         words = memoryview(mmap.mmap(file.fileno(), 0)).cast("Q")
     words[2 + mine] = 1
     while not words[3 - mine]:
-        pass
+        os.sched_yield()
     wrong = granted_bytes = 0
     for _ in range(rounds):
-        granted = board.claim(GPU, 4 << 20, free_bytes=0, reserve_bytes=0)
+        granted = board.claim(GPU, 4 << 20, free_bytes=free_bytes, reserve_bytes=0)
         words[mine] = granted
+        os.sched_yield()  # the other one is to run meanwhile, also on one processor
         wrong += granted + words[1 - mine] > 6 << 20
-        board.placed(GPU, granted)
         words[mine] = 0
-        board.release(GPU, granted)
+        board.cancel(GPU, granted)
         granted_bytes += granted
     return wrong, granted_bytes, board.held(GPU)
 """
@@ -59,21 +59,27 @@ def join(process: OtherProcess, directory: Path) -> None:
 
 
 def race(
-    pair: tuple[OtherProcess, OtherProcess], directories: tuple[Path, Path], witness: Path
+    pair: tuple[OtherProcess, OtherProcess],
+    directories: tuple[Path, Path],
+    witness: Path,
+    free_bytes: int = 0,
 ) -> list[tuple[int, int, int]]:
     """Let both claim 10 000 times at once; return what each saw wrong, was granted, and kept."""
     witness.write_bytes(bytes(mmap.PAGESIZE))
     for number, (racer, directory) in enumerate(zip(pair, directories, strict=True)):
-        racer.tell(f"race({str(directory)!r}, {str(witness)!r}, {number}, 10000)")
+        racer.tell(f"race({str(directory)!r}, {str(witness)!r}, {number}, 10000, {free_bytes})")
     return [tuple(racer.answer()) for racer in pair]
 
 
-def test_claimants_that_race_ten_thousand_times_never_exceed_the_offer(
-    tmp_path: Path, pair: tuple[OtherProcess, OtherProcess]
+@pytest.mark.parametrize("offered", [True, False])
+def test_claimants_that_race_ten_thousand_times_never_exceed_what_there_is(
+    tmp_path: Path, pair: tuple[OtherProcess, OtherProcess], offered: bool
 ) -> None:
-    owner = HarvestBoard(tmp_path)
-    assert owner.offer(GPU, 6 * MIB)  # both together want 8
-    answers = race(pair, (tmp_path, tmp_path), tmp_path / "witness")
+    owner = HarvestBoard(tmp_path)  # there are 6 MiB, of which both together want 8
+    if offered:
+        assert owner.offer(GPU, 6 * MIB)
+    free_bytes = 0 if offered else 6 * MIB
+    answers = race(pair, (tmp_path, tmp_path), tmp_path / "witness", free_bytes)
     assert [wrong for wrong, _, _ in answers] == [0, 0]
     assert all(granted_bytes > 0 for _, granted_bytes, _ in answers)
     assert sum(granted_bytes for _, granted_bytes, _ in answers) < 2 * 10_000 * 4 * MIB
@@ -135,7 +141,16 @@ def test_forked_child_that_outlives_its_parent_keeps_no_claim(tmp_path: Path) ->
         join(parent, tmp_path)
         asked = "board.claim(GPU, 8 << 20, free_bytes=0, reserve_bytes=0)"
         assert parent.ask(asked) == 8 * MIB
-        child = parent.ask("os.fork() or __import__('time').sleep(600)")
+        parent.ask(
+            "started, says_so = os.pipe()\n"
+            "child = os.fork()\n"
+            "if not child:\n"
+            "    os.write(says_so, b'.')\n"
+            "    while True:\n"
+            "        __import__('time').sleep(600)\n"
+            "os.read(started, 1)"
+        )
+        child = parent.ask("child")
         try:
             parent.kill()
             assert owner.claimed_by_others(GPU) == 0
@@ -160,7 +175,7 @@ def test_claimants_killed_at_any_instant_leave_a_board_that_works(tmp_path: Path
             os._exit(1)
         until = time.perf_counter() + moments.uniform(0.0005, 0.003)
         while time.perf_counter() < until:
-            assert owner.claimed_by_others(GPU) <= 8 * MIB
+            assert owner.claimed_by_others(GPU) <= 8 * MIB  # of one process at a time
         os.kill(child, 9)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
         assert owner.claimed_by_others(GPU) == 0

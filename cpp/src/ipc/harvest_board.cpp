@@ -257,7 +257,12 @@ std::size_t harvest_board::claim(device_uuid const& device,
   auto const now     = agreed(file_->content(), *row, everybody);
   auto const granted = granted_bytes(std::min(bytes, most), now, free_bytes, reserve_bytes);
   update(mine, [&](board_word before) { return word_of(holding_of(before).claimed(granted)); });
-  return granted;
+  // An owner lowers its offer and then looks at claims; here the claim stands, and the offer is
+  // looked at again: one of the two sees the other.
+  auto const too_much =
+    std::min(granted, excess_bytes(agreed(file_->content(), *row, everybody), 0));
+  update(mine, [&](board_word before) { return word_of(holding_of(before).cancelled(too_much)); });
+  return granted - too_much;
 }
 
 template <typename Change>

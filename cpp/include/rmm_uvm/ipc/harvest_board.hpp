@@ -87,7 +87,12 @@ class harvest_board {
   bool offer(device_uuid const& device, std::size_t bytes) noexcept;
   /** @brief Ends the offer: others go by free memory again. */
   void withdraw(device_uuid const& device) noexcept;
-  /** @brief Bytes that others hold there. */
+  /**
+   * @brief Bytes that others hold there.
+   *
+   * While others claim and give back it is of no single moment. Once it is down to a lowered offer
+   * it stays there: a claim that was under way got no more.
+   */
   [[nodiscard]] std::size_t claimed_by_others(device_uuid const& device) const noexcept;
   /** @brief Says whether the device's links are busy. @return whether it stands there */
   bool set_busy(device_uuid const& device, bool busy_now) noexcept;
