@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
@@ -19,7 +20,7 @@ class Asked(Protocol):
     """What is read of a `rmm_uvm.residency.Budget`."""
 
     @property
-    def neighbors(self) -> str | tuple[int, ...] | None:
+    def neighbors(self) -> str | Iterable[int] | None:
         """Ordinals, "auto" or None."""
 
     @property
@@ -47,7 +48,9 @@ def open_neighbors(
         device has.
     """
     own, count = driver.info.device_id, driver.device_count
-    named = () if budget.neighbors in (None, "auto") else budget.neighbors
+    named: tuple[int, ...] = ()
+    if budget.neighbors is not None and not isinstance(budget.neighbors, str):
+        named = tuple(budget.neighbors)
     for device_id in named:
         if device_id == own:
             raise ConfigurationError(
@@ -59,7 +62,8 @@ def open_neighbors(
                 f"{count}; name others, or use 'auto'"
             )
     asked = range(count) if budget.neighbors == "auto" else named
-    opened, refused = [], []
+    opened: list[tuple[int, int | None]] = []
+    refused: list[str] = []
     for device_id in asked:
         if device_id == own or len(opened) == MOST_NEIGHBORS:
             continue

@@ -8,15 +8,9 @@ from libcpp.memory cimport make_shared
 from libcpp.optional cimport optional
 from libcpp.utility cimport move
 
-<<<<<<< HEAD
-from rmm_uvm._lib.driver cimport UvmDriver, check, link_rates, status, status_text
-from rmm_uvm._lib.harvest cimport NeighborLender
-from rmm_uvm._lib.harvest import HarvestBoard
-from rmm_uvm.errors import AvailabilityError, ConfigurationError
-=======
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
-from rmm_uvm.errors import ConfigurationError
->>>>>>> aa71c84 (Measuring links has a binding of its own: that of residency was longer than a file may be)
+from rmm_uvm._lib.harvest cimport NeighborLender
+from rmm_uvm._lib.neighbors import join_board, open_neighbors
 
 _MODES = {
     "auto": prefetch_mode.automatic,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lies on other devices: who takes it, and how it goes back when its owner needs the memory.
 #include <rmm_uvm/residency/free_memory_lender.hpp>
+#include <rmm_uvm/residency/neighbor_busy.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
@@ -17,6 +18,9 @@ constexpr std::size_t pieces_given_back = 4;  // that leave together: nobody's l
 constexpr std::size_t offer_reserve     = 16;  // a 16th of the budget is never offered: a program
                                                // that grows by little waits for nobody
 constexpr std::chrono::microseconds reclaim_period{100};
+constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such times
+// Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
+constexpr busy_thresholds links_busy{0.5, 0.25};
 constexpr std::chrono::milliseconds longest_reclaim{500};
 
 [[nodiscard]] std::size_t reserve_of(device_memory const& memory) noexcept
@@ -35,6 +39,7 @@ void residency_manager::begin_with_neighbors()
   if (settings_.lender == nullptr) { settings_.lender = std::make_shared<free_memory_lender>(); }
   for (auto const& each : settings_.neighbors) {
     neighbors_.push_back({each});
+    watches_.emplace_back();
   }
   offer_idle();
 }
@@ -52,60 +57,97 @@ std::optional<device_memory> residency_manager::ask_neighbor(ledger_view& view, 
 }
 
 /**
- * @brief Where so many blocks leave to now, and how many of them; gives up the lock to ask.
+ * @brief Where blocks leave to now, and how many of them; gives up the lock to ask.
  *
- * The blocks are held there from now on, and on their way: `arrived_beside` ends that.
+ * The first so many are held there from now on, and on their way: `arrived_beside` ends that.
+ * @param[in,out] blocks put in order: those that the neighbour has memory for come first
  */
-residency_manager::refuge residency_manager::refuge_for(ledger_view& view, std::size_t blocks)
+residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victims& blocks)
 {
   unsigned passed_over = 0;
   look_who_is_busy();
-  while (auto const number = choose_neighbor(neighbors_, passed_over)) {
+  auto seen = neighbors_;
+  for (auto const& each : blocks) {  // what is kept for these is room for these
+    if (each.record->chunk_beside) { seen[each.record->neighbor].kept_bytes -= va_block_bytes; }
+  }
+  while (auto const number = choose_neighbor(seen, passed_over)) {
     passed_over |= 1U << *number;
-    auto const device_id = neighbors_[*number].which.device_id;
-    auto const wanted = std::min(whole(blocks), va_block_floor(neighbors_[*number].room_bytes()));
-    neighbors_[*number].held_bytes += wanted;  // nobody else takes the same room meanwhile
-    neighbors_[*number].moving_bytes += wanted;
-    auto const there    = ask_neighbor(view, device_id);
+    auto& state          = neighbors_[*number];
+    auto const has_chunk = [&number](viewed_block const& each) {
+      return each.record->chunk_beside && each.record->neighbor == *number;
+    };
+    auto const rest   = std::stable_partition(blocks.begin(), blocks.end(), has_chunk);
+    auto const kept   = whole(static_cast<std::size_t>(rest - blocks.begin()));
+    auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
+    state.held_bytes += wanted;  // nobody else takes the same room meanwhile
+    state.moving_bytes += wanted;
+    auto const there    = ask_neighbor(view, state.which.device_id);
     std::size_t granted = 0;
     if (there) {
       view.lock().unlock();
-      granted = settings_.lender->claim(device_id, wanted, there->free_bytes, reserve_of(*there));
+      granted = settings_.lender->claim(
+        state.which.device_id, wanted, there->free_bytes + kept, reserve_of(*there));
       view.lock().lock();
     }
-    neighbors_[*number].held_bytes -= wanted - granted;
-    neighbors_[*number].moving_bytes -= wanted - granted;
-    if (granted > 0) { return {location::device(device_id), *number, granted / va_block_bytes}; }
+    state.held_bytes -= wanted - granted;
+    state.moving_bytes -= wanted - granted;
+    if (granted > 0) {
+      return {location::device(state.which.device_id), *number, granted / va_block_bytes};
+    }
   }
   auto const is_busy = [](neighbor_state const& each) { return each.busy; };
   if (std::any_of(neighbors_.begin(), neighbors_.end(), is_busy)) { ++counts_.held_back; }
-  return {location::host(), 0, blocks};
+  return {location::host(), 0, blocks.size()};
 }
 
+/** @brief Asks owners, and now and then the driver, which neighbours are better left alone. */
 void residency_manager::look_who_is_busy() noexcept
 {
-  for (auto& each : neighbors_) {
-    each.busy = settings_.lender->busy(each.which.device_id);
+  auto const now         = std::chrono::steady_clock::now();
+  auto const moved_bytes = counts_.neighbor_bytes + counts_.from_neighbor_bytes;
+  for (std::size_t number = 0; number < neighbors_.size(); ++number) {
+    auto const device_id = neighbors_[number].which.device_id;
+    auto& watch          = watches_[number];
+    if (now - watch.looked >= loads_period) {
+      watch.looked = now;
+      neighbor_load load;
+      bool const ours = moved_bytes != std::exchange(watch.moved_bytes, moved_bytes);
+      if (driver_->read_neighbor_load(device_id, load).ok() && !ours) {
+        load.kernel_fraction.reset();  // what computes leaves its links and memory to others
+        watch.loads[watch.count++ % watch.loads.size()] = load;
+        if (watch.count >= watch.loads.size()) {
+          watch.busy = is_busy(watch.loads, links_busy, watch.busy);
+        }
+      }
+    }
+    neighbors_[number].busy = watch.busy || settings_.lender->busy(device_id);
   }
 }
 
 /** @brief Blocks that were on their way to a neighbour are there, or did not come. */
 void residency_manager::arrived_beside(std::size_t number,
-                                       std::size_t blocks,
+                                       victims const& blocks,
                                        status moved) noexcept
 {
-  auto& state = neighbors_[number];
-  state.moving_bytes -= whole(blocks);
-  if (moved.ok()) {
-    settings_.lender->placed(state.which.device_id, whole(blocks));
-    counts_.harvested_bytes += whole(blocks);
-    counts_.peak_harvested_bytes = std::max(counts_.peak_harvested_bytes, counts_.harvested_bytes);
+  auto& state      = neighbors_[number];
+  auto const bytes = whole(blocks.size());
+  state.moving_bytes -= bytes;
+  if (!moved.ok()) {
+    state.held_bytes -= bytes;
+    settings_.lender->cancel(state.which.device_id, bytes);
+    // A device that fails is not asked again; one that is full may have room another time.
+    if (moved.code != status_code::out_of_memory) { state.given_up = true; }
     return;
   }
-  state.held_bytes -= whole(blocks);
-  settings_.lender->cancel(state.which.device_id, whole(blocks));
-  // A device that fails is not asked again; one that is full may have room another time.
-  if (moved.code != status_code::out_of_memory) { state.given_up = true; }
+  for (auto const& each : blocks) {
+    auto& block = *each.record;
+    if (block.chunk_beside) { neighbors_[block.neighbor].kept_bytes -= va_block_bytes; }
+    block.neighbor     = static_cast<std::uint8_t>(number) & 0xFU;
+    block.chunk_beside = true;
+  }
+  settings_.lender->placed(state.which.device_id, bytes);
+  counts_.harvested_bytes += bytes;
+  counts_.peak_harvested_bytes = std::max(counts_.peak_harvested_bytes, counts_.harvested_bytes);
 }
 
 /** @brief Blocks that lay on a neighbour do not any more. */
@@ -113,6 +155,7 @@ void residency_manager::left_beside(std::size_t number, std::size_t blocks) noex
 {
   auto& state = neighbors_[number];
   state.held_bytes -= std::min(state.held_bytes, whole(blocks));
+  state.kept_bytes += whole(blocks);  // until somebody needs it
   counts_.harvested_bytes -= std::min(counts_.harvested_bytes, whole(blocks));
   settings_.lender->release(state.which.device_id, whole(blocks));
 }
@@ -223,13 +266,15 @@ bool residency_manager::go_back(ledger_view& view,
   for (auto const& each : blocks) {
     each.record->busy = false;
     if (!result.ok()) { continue; }
-    each.record->place = drops ? block_place::nowhere : block_place::host;
+    each.record->place        = drops ? block_place::nowhere : block_place::host;
+    each.record->chunk_beside = false;  // its owner has it
     if (!drops) { faulted_in_.to_host(each.range.bytes); }
     counts_.given_back_bytes += each.range.bytes;
     if (drops) { counts_.given_back_at_once_bytes += each.range.bytes; }
   }
   if (result.ok()) {
     left_beside(number, blocks.size());
+    neighbors_[number].kept_bytes -= whole(blocks.size());
     auto& answered = neighbors_[number].answered_bytes;
     answered -= std::min(answered, whole(blocks.size()));
   } else {

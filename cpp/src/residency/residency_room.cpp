@@ -244,7 +244,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   leaving_bytes_ += bytes_of(blocks);
   bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
   refuge to{location::host(), 0, blocks.size()};
-  if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks.size()); }
+  if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks); }
   while (blocks.size() > to.blocks) {
     blocks.back().record->busy = false;
     leaving_bytes_ -= blocks.back().range.bytes;
@@ -278,12 +278,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
     if (!where.is_host()) { ++epoch_; }
   }
   settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
-  if (!where.is_host()) {
-    for (auto const& each : blocks) {
-      each.record->neighbor = static_cast<std::uint8_t>(to.number) & 0xFU;
-    }
-    arrived_beside(to.number, blocks.size(), result);
-  }
+  if (!where.is_host()) { arrived_beside(to.number, blocks, result); }
   counts_.eviction_calls += ranges.size();
   if (!result.ok()) { return 0; }
   counts_.evicted_bytes += bytes_of(blocks);

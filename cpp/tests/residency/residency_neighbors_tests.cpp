@@ -4,8 +4,11 @@
 #include "residency_manager_fixture.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
+#include <thread>
 
 namespace rmm_uvm {
 namespace {
@@ -223,6 +226,46 @@ TEST_F(ResidencyNeighbors, PinnedBlocksStayOnTheNeighbour)
   static_cast<void>(moves());
   manager->run_pending();
   EXPECT_TRUE(moves().empty());
+}
+
+TEST_F(ResidencyNeighbors, MemoryThatIsKeptForABlockIsRoomForThatBlockOnly)
+{
+  neighbors = {{1, blocks(2)}};
+  evict_first(2);
+  touch(0, 2);  // back, but the kernel driver keeps their memory there
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict(at(2)), blocks(1));
+  EXPECT_EQ(moves(), calls{to_host(2, 1)});
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  EXPECT_EQ(moves(), calls{to(1, 0, 2)});
+}
+
+TEST_F(ResidencyNeighbors, MemoryThatIsKeptForABlockNeedNotBeFree)
+{
+  lender = nullptr;  // by free memory alone
+  evict_first(1);
+  touch(0, 1);
+  static_cast<void>(moves());
+  driver->neighbor_level.free_bytes = driver->neighbor_level.total_bytes / 16;
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  EXPECT_EQ(moves(), (calls{to(1, 0, 1), to_host(1, 1)}));
+}
+
+TEST_F(ResidencyNeighbors, NeighboursWhoseLinksAreBusyAreLeftAlone)
+{
+  for (double const link : {0.1, 0.9}) {
+    lends->lends.clear();  // nothing moves: what the links carry is not ours
+    driver->loads = {{1, {1.0, 1.0, link}}, {2, {std::nullopt, std::nullopt, link}}};
+    make();
+    allocate(0, 8);
+    for (std::size_t block = 0; block < 4; ++block) {
+      EXPECT_EQ(manager->evict(at(block)), blocks(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds{21});
+    }
+    EXPECT_EQ(manager->statistics().held_back, link > 0.5 ? 2U : 0U);  // three looks decide
+    manager.reset();
+    ledger.remove_slab(slab.address);
+  }
 }
 
 TEST_F(ResidencyNeighbors, WhatTheBudgetHasLeftIsOfferedLessAReserve)

@@ -37,17 +37,17 @@ TEST_F(ResidencyPlaces, WhatTheNeighbourHasNoRoomForLeavesToTheHost)
   make();
   auto& there            = driver->neighbor_level;
   auto const reserve     = there.total_bytes / 16;
-  auto const leaves_when = [&](std::size_t free_bytes) {
+  auto const leaves_when = [&](std::size_t first, std::size_t free_bytes) {
     there.free_bytes = free_bytes;
-    allocate(0, 8);
+    allocate(first, 8);
     static_cast<void>(moves());
-    allocate(8, 1);
+    allocate(first + 8, 1);
     auto const made = moves();
-    free(0, 9);
+    free(first, 9);
     return made.at(0);
   };
-  EXPECT_EQ(leaves_when(reserve + blocks(1)), to_neighbour(0, 1));
-  EXPECT_EQ(leaves_when(reserve + blocks(1) - 1), to_host(0, 1));
+  EXPECT_EQ(leaves_when(0, reserve + blocks(1)), to_neighbour(0, 1));
+  EXPECT_EQ(leaves_when(10, reserve + blocks(1) - 1), to_host(10, 1));
 }
 
 TEST_F(ResidencyPlaces, NeighbourThatCannotBeAskedGetsNothing)

@@ -76,6 +76,7 @@ class recording_driver final : public uvm_driver {
   fake_counters counted;                       ///< what `counters` answers
   device_memory level{};                       ///< what `memory` answers
   device_memory neighbor_level{};              ///< what `neighbor_memory` answers
+  std::map<int, neighbor_load> loads{};        ///< what `read_neighbor_load` answers; none: nothing
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool marks_passed{true};                     ///< what `passed` answers
@@ -107,6 +108,13 @@ class recording_driver final : public uvm_driver {
   {
     memory = neighbor_level;
     return record({"neighbor_memory", {}, nullptr, device_id});
+  }
+  status read_neighbor_load(int device_id, neighbor_load& load) noexcept override
+  {
+    auto const found = loads.find(device_id);
+    if (found == loads.end()) { return {status_code::not_supported, 0, "read_neighbor_load"}; }
+    load = found->second;
+    return {};
   }
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override
   {

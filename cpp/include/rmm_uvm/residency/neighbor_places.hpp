@@ -3,9 +3,13 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/driver/neighbor_load.hpp>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
@@ -29,6 +33,11 @@ struct neighbor_state {
   std::size_t held_bytes{0};    ///< lie there, or are on their way
   std::size_t moving_bytes{0};  ///< of those, on their way there
   /**
+   * Memory there behind blocks that came back: the kernel driver keeps it for them until somebody
+   * needs it. To their owner it looks taken, and it counts under the limit.
+   */
+  std::size_t kept_bytes{0};
+  /**
    * Free memory for which the owner was answered: what leaves a device stays its driver's until
    * somebody needs it, so that free memory does not rise at once.
    */
@@ -39,8 +48,17 @@ struct neighbor_state {
   /** @brief How much more may lie there. */
   [[nodiscard]] std::size_t room_bytes() const noexcept
   {
-    return which.limit_bytes - std::min(which.limit_bytes, held_bytes);
+    return which.limit_bytes - std::min(which.limit_bytes, held_bytes + kept_bytes);
   }
+};
+
+/** @brief What was seen of a neighbour's load lately. */
+struct neighbor_watch {
+  std::array<neighbor_load, 3> loads{};  ///< the latest, in any order
+  std::size_t count{0};                  ///< how many there were
+  std::chrono::steady_clock::time_point looked{};
+  std::uint64_t moved_bytes{0};  ///< by us, until then: what the links carry is theirs and ours
+  bool busy{false};
 };
 
 /**

@@ -242,9 +242,9 @@ class residency_manager {
   // residency_neighbors.cpp
   void begin_with_neighbors();
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
-  [[nodiscard]] refuge refuge_for(ledger_view& view, std::size_t blocks);
+  [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
   void look_who_is_busy() noexcept;
-  void arrived_beside(std::size_t number, std::size_t blocks, status moved) noexcept;
+  void arrived_beside(std::size_t number, victims const& blocks, status moved) noexcept;
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
   void left_beside(claims const& blocks) noexcept;
   void offer_idle() noexcept;
@@ -297,6 +297,7 @@ class residency_manager {
   std::size_t unmarked_bytes_{0};          // freed since the last one
   std::size_t leaving_bytes_{0};
   std::vector<neighbor_state> neighbors_;
+  std::vector<neighbor_watch> watches_;         // of the same neighbours
   std::size_t offered_bytes_{~std::size_t{0}};  // to others, at last
   epoch_number epoch_{1};                       // ends when bytes leave that were not asked to
   std::uint64_t asked_bytes_{0};                // asked to the host by this object
