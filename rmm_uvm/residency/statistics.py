@@ -47,6 +47,10 @@ class ResidencyStatistics:
         On other devices now, and at most, in blocks of 2 MiB.
     from_neighbor_bytes : int
         Fetched from other devices.
+    in_place_bytes : int
+        Of announced uses, on other devices, through mappings.
+    copied_beside_bytes : int
+        Of what lies there, copied to the host beforehand.
     given_back_bytes, given_back_at_once_bytes : int
         Left another device because its owner needs the memory, and of these without a copy.
     held_back : int
@@ -138,6 +142,8 @@ class ResidencyStatistics:
     harvested_bytes: int = 0
     peak_harvested_bytes: int = 0
     from_neighbor_bytes: int = 0
+    in_place_bytes: int = 0
+    copied_beside_bytes: int = 0
     given_back_bytes: int = 0
     given_back_at_once_bytes: int = 0
     held_back: int = 0
@@ -231,6 +237,8 @@ def _beside(s: ResidencyStatistics) -> list[tuple[str, str]]:
         f"{size(s.harvested_bytes)} now, at most {size(s.peak_harvested_bytes)}; "
         f"{size(s.from_neighbor_bytes)} came back"
     )
+    if s.in_place_bytes:
+        text += f", {size(s.in_place_bytes)} used there"
     if s.given_back_bytes:
         text += f", {size(s.given_back_bytes)} went to the host for their owners"
     return [("on neighbours", text)]

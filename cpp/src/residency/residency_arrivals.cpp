@@ -80,6 +80,7 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
     view.each(range, [&](block_record& block, memory_range whole) {
       if (is_there(block, as_of)) { return; }
       bool const there = block.place == block_place::device;
+      if (block.in_place && (why == reason::use || why == reason::ahead)) { return; }
       if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
       // What belongs to the host is read through a mapping: it comes only when asked for.
       bool const called = why == reason::asked || why == reason::allocation;
@@ -89,7 +90,16 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       bool const away  = block.place == block_place::host;
       bool const first = view.slab_begins(whole.address);
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
-      missing.push_back({&block, whole, keeps, block.discarded, there, away, first, from});
+      missing.push_back({&block,
+                         whole,
+                         keeps,
+                         block.discarded,
+                         there,
+                         away,
+                         first,
+                         from,
+                         block.in_place,
+                         block.copied});
     });
   }
   if (wanted.size() > 1) {  // neighbours share blocks
@@ -157,6 +167,8 @@ void residency_manager::admit(
     each.record->place           = block_place::device;
     each.record->on_device_as_of = epoch_;
     each.record->prefetched      = now_;
+    each.record->in_place        = false;
+    each.record->copied          = false;
     if (!each.counted) {
       each.record->arrived       = now_;
       each.record->fetched_ahead = why == reason::ahead;
@@ -286,6 +298,7 @@ try {
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
+  end_advice(blocks);
   std::size_t fetched_bytes = 0;
   std::size_t renewed_bytes = 0;
   status failure;

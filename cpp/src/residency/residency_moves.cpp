@@ -52,9 +52,7 @@ try {
 
 bool residency_manager::moves_directly(location where) const noexcept
 {
-  auto const& info = driver_->info();
-  bool const known = where.is_host() || where.device_id == info.device_id;
-  return settings_.direct && info.direct_migration.available && known;
+  return settings_.direct && driver_->migrates_to(where);
 }
 
 /** @brief Moves a range, past libcuda where that works; else in the order of `stream`. */

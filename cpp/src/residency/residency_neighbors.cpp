@@ -142,7 +142,7 @@ void residency_manager::arrived_beside(std::size_t number,
   for (auto const& each : blocks) {
     auto& block = *each.record;
     if (block.chunk_beside) { neighbors_[block.neighbor].kept_bytes -= va_block_bytes; }
-    block.neighbor     = static_cast<std::uint8_t>(number) & 0xFU;
+    block.neighbor     = static_cast<std::uint8_t>(number) & 0x7U;
     block.chunk_beside = true;
   }
   settings_.lender->placed(state.which.device_id, bytes);
@@ -197,7 +197,8 @@ residency_manager::outcome residency_manager::give_back(ledger_view& view)
 }
 
 /**
- * @brief Has blocks leave a neighbour: dead ones, which need no copy, before others.
+ * @brief Has blocks leave a neighbour: dead ones, then copied ones, which need no copy, then
+ * others.
  *
  * They go to the host, in long pieces. What is used last goes first.
  * @return whether any left
@@ -208,69 +209,77 @@ bool residency_manager::leave_neighbor(ledger_view& view, std::size_t number, st
     std::uint64_t key;
     viewed_block block;
   };
-  std::vector<candidate> dead;
-  std::vector<candidate> live;
+  std::array<std::vector<candidate>, 3> found;  // by `departure_kind`
   bool const foresees = prediction_.on();
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::beside || block.neighbor != number || !block.movable()) {
       return;
     }
-    bool const drops =
-      block.dead() && !block.unfenced && settings_.drops() && driver_->info().discard.available;
+    auto kind = block.copied ? departure_kind::has_copy : departure_kind::copied_now;
+    if (block.dead() && !block.unfenced && settings_.drops() && driver_->info().discard.available) {
+      kind = departure_kind::dropped;
+    }
     auto const key = leaving_key(settings_.policy, block, now_, foresees);
-    (drops ? dead : live).push_back({key, {&block, range}});
+    found[static_cast<std::size_t>(kind)].push_back({key, {&block, range}});
   });
-  bool const drops = !dead.empty();
-  auto& from       = drops ? dead : live;
+  auto const first =
+    std::find_if(found.begin(), found.end(), [](auto const& these) { return !these.empty(); });
+  if (first == found.end()) { return false; }
   auto const most  = std::min(bytes, pieces_given_back * settings_.piece_bytes);
-  auto const count = std::min(from.size(), (most + va_block_bytes - 1) / va_block_bytes);
-  std::partial_sort(from.begin(),
-                    from.begin() + static_cast<std::ptrdiff_t>(count),
-                    from.end(),
+  auto const count = std::min(first->size(), (most + va_block_bytes - 1) / va_block_bytes);
+  std::partial_sort(first->begin(),
+                    first->begin() + static_cast<std::ptrdiff_t>(count),
+                    first->end(),
                     [](candidate const& a, candidate const& b) { return a.key > b.key; });
   victims going;
   for (std::size_t each = 0; each < count; ++each) {
-    going.push_back(from[each].block);
+    going.push_back((*first)[each].block);
   }
-  return !going.empty() && go_back(view, number, going, drops);
+  return go_back(view, number, going, static_cast<departure_kind>(first - found.begin()));
 }
 
-/** @brief Moves blocks of a neighbour to the host, or drops them. @return whether they left */
+/** @brief Has blocks of a neighbour go. @return whether they went */
 bool residency_manager::go_back(ledger_view& view,
                                 std::size_t number,
                                 victims const& blocks,
-                                bool drops)
+                                departure_kind kind)
 {
+  auto const drops  = kind == departure_kind::dropped;
   auto const ranges = joined(view, blocks, settings_.fetch_bytes);
   bool done         = true;
+  victims mapped;
+  victims doubled;
   for (auto const& each : blocks) {
     each.record->busy      = true;
     each.record->discarded = each.record->discarded || drops;
     done                   = done && free_is_done(*each.record);
+    if (each.record->in_place) { mapped.push_back(each); }
+    if (each.record->copied) { doubled.push_back(each); }
   }
+  auto const mapped_ranges  = joined(view, mapped, ~std::size_t{0});
+  auto const doubled_ranges = joined(view, doubled, ~std::size_t{0});
   sent_away_.store(true, std::memory_order_release);
   view.lock().unlock();
-  stream_handle evictions = nullptr;
   status result;
-  if (drops) {
-    result = discard_now(ranges, done);
-  } else if (result = driver_->own_stream(own_stream_use::evictions, evictions); result.ok()) {
-    std::atomic<std::size_t> moved_bytes{0};
-    bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
-    result = advised ? adviser_->to_host(ranges, evictions, moves_directly(location::host())).moved
-                     : move_all(ranges, location::host(), evictions, moved_bytes);
-    // A prefetch returns before it is done, and only then the owner has its memory.
-    if (result.ok()) { result = driver_->synchronize(evictions); }
-  }
+  if (drops) { result = discard_now(ranges, done); }
+  // What has a copy on the host is there then; of what was dropped the advice ends.
+  if (result.ok()) { result = leave_one_copy(doubled_ranges, location::host()); }
+  if (result.ok() && kind == departure_kind::copied_now) { result = to_host_now(ranges); }
+  auto const unmapped = end_in_place(mapped_ranges);
   view.lock().lock();
+  if (!unmapped.ok()) { count_failure(unmapped); }
   for (auto const& each : blocks) {
     each.record->busy = false;
     if (!result.ok()) { continue; }
     each.record->place        = drops ? block_place::nowhere : block_place::host;
     each.record->chunk_beside = false;  // its owner has it
+    each.record->in_place     = false;
+    each.record->copied       = false;
     if (!drops) { faulted_in_.to_host(each.range.bytes); }
     counts_.given_back_bytes += each.range.bytes;
-    if (drops) { counts_.given_back_at_once_bytes += each.range.bytes; }
+    if (kind != departure_kind::copied_now) {
+      counts_.given_back_at_once_bytes += each.range.bytes;
+    }
   }
   if (result.ok()) {
     left_beside(number, blocks.size());
@@ -282,6 +291,22 @@ bool residency_manager::go_back(ledger_view& view,
   }
   changed_.notify_all();
   return result.ok();
+}
+
+/** @brief Moves ranges to the host, and returns when they have arrived. */
+status residency_manager::to_host_now(range_list ranges) noexcept
+{
+  stream_handle evictions = nullptr;
+  auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
+  if (!result.ok()) { return result; }
+  if (adviser_ != nullptr && adviser_->advised_bytes() > 0) {
+    result = adviser_->to_host(ranges, evictions, moves_directly(location::host())).moved;
+  } else {
+    std::atomic<std::size_t> moved_bytes{0};
+    result = move_all(ranges, location::host(), evictions, moved_bytes);
+  }
+  // A prefetch returns before it is done, and only then the owner has its memory.
+  return result.ok() ? driver_->synchronize(evictions) : result;
 }
 
 /** @brief Tells others how much of this device they may hold: what the budget has left. */
