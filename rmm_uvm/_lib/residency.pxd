@@ -104,6 +104,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         bool lends
         bool in_place
         bool copy_beside
+        bool multipath
         link_rates rates
         bool discard_dead
         bool fetch
@@ -140,6 +141,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t from_neighbor_bytes
         uint64_t in_place_bytes
         uint64_t copied_beside_bytes
+        uint64_t staged_bytes
         uint64_t given_back_bytes
         uint64_t given_back_at_once_bytes
         uint64_t held_back

@@ -46,6 +46,7 @@ class ResidencyStatistics(TypedDict):
     from_neighbor_bytes: int
     in_place_bytes: int
     copied_beside_bytes: int
+    staged_bytes: int
     given_back_bytes: int
     given_back_at_once_bytes: int
     held_back: int
@@ -87,6 +88,8 @@ class _Budget(Protocol):
     def in_place(self) -> bool: ...
     @property
     def copy_beside(self) -> bool: ...
+    @property
+    def multipath(self) -> bool: ...
     @property
     def board(self) -> str | None: ...
     @property

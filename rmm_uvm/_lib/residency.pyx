@@ -121,7 +121,8 @@ cdef class Prefetcher:
                 settings.lends = True
             settings.copy_beside = budget.copy_beside
             settings.in_place = budget.in_place
-            if budget.in_place and self.neighbors:
+            settings.multipath = budget.multipath
+            if (budget.in_place or budget.multipath) and self.neighbors:
                 settings.rates = slowest_rates(driver, self.neighbors)
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
@@ -337,6 +338,7 @@ cdef class Prefetcher:
             "from_neighbor_bytes": s.from_neighbor_bytes,
             "in_place_bytes": s.in_place_bytes,
             "copied_beside_bytes": s.copied_beside_bytes,
+            "staged_bytes": s.staged_bytes,
             "given_back_bytes": s.given_back_bytes,
             "given_back_at_once_bytes": s.given_back_at_once_bytes,
             "held_back": s.held_back,

@@ -74,6 +74,9 @@ class Budget:
     copy_beside : bool
         Copy what lies unused on neighbours to the host, when there is nothing else to do: then its
         owner has the memory at once.
+    multipath : bool
+        Let some of a burst from the host come over a neighbour's own link to the host, as much as
+        the measured rates say, where migrations are direct.
     board : str or None
         Where processes agree about idle memory, once there are `neighbors`: the folder of their
         board, "auto" for ``/dev/shm`` on a GPU, or None to go by free memory alone. There it is
@@ -119,6 +122,7 @@ class Budget:
     harvest_limit: int | str | Mapping[int, int | str] | None = None
     in_place: bool = False
     copy_beside: bool = False
+    multipath: bool = False
     board: str | None = "auto"
     low_bytes: int | None = None
     direct: bool = True

@@ -51,6 +51,8 @@ class ResidencyStatistics:
         Of announced uses, on other devices, through mappings.
     copied_beside_bytes : int
         Of what lies there, copied to the host beforehand.
+    staged_bytes : int
+        Fetched from the host by way of another device.
     given_back_bytes, given_back_at_once_bytes : int
         Left another device because its owner needs the memory, and of these without a copy.
     held_back : int
@@ -144,6 +146,7 @@ class ResidencyStatistics:
     from_neighbor_bytes: int = 0
     in_place_bytes: int = 0
     copied_beside_bytes: int = 0
+    staged_bytes: int = 0
     given_back_bytes: int = 0
     given_back_at_once_bytes: int = 0
     held_back: int = 0

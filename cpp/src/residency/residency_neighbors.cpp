@@ -23,16 +23,17 @@ constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are
 constexpr busy_thresholds links_busy{0.5, 0.25};
 constexpr std::chrono::milliseconds longest_reclaim{500};
 
-[[nodiscard]] std::size_t reserve_of(device_memory const& memory) noexcept
-{
-  return static_cast<std::size_t>(static_cast<double>(memory.total_bytes) *
-                                  residency_settings::reserve_fraction);
-}
-
 /** @brief So many blocks, in bytes: neighbours are held block by block. */
 [[nodiscard]] std::size_t whole(std::size_t blocks) noexcept { return blocks * va_block_bytes; }
 
 }  // namespace
+
+/** @brief What stays free of a neighbour's memory. */
+std::size_t residency_manager::reserve_of(device_memory const& memory) noexcept
+{
+  return static_cast<std::size_t>(static_cast<double>(memory.total_bytes) *
+                                  residency_settings::reserve_fraction);
+}
 
 void residency_manager::begin_with_neighbors()
 {

@@ -24,7 +24,7 @@ class ResidencyManager : public testing::Test {
 
   void make(eviction_policy policy = eviction_policy::lru)
   {
-    auto settings         = residency_settings::of(blocks(budget_blocks));
+    auto settings         = residency_settings::of(budget);
     settings.policy       = policy;
     settings.ahead        = fetches_ahead;
     settings.ahead_adapts = ahead_adapts;
@@ -38,6 +38,7 @@ class ResidencyManager : public testing::Test {
     settings.in_place     = in_place;
     settings.copy_beside  = copy_beside;
     settings.rates        = rates;
+    settings.multipath    = multipath;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -99,6 +100,8 @@ class ResidencyManager : public testing::Test {
   bool offers_memory{false};
   bool in_place{false};
   bool copy_beside{false};
+  bool multipath{false};
+  std::size_t budget{blocks(budget_blocks)};
   link_rates rates{};
   bool fetches_ahead{true};
   memory_range slab{slab_address, blocks(32)};

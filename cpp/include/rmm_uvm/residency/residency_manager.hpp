@@ -141,6 +141,7 @@ class residency_manager {
     bool copied;   // and had a copy on the host
   };
   static constexpr int no_neighbor = -1;
+  [[nodiscard]] static std::size_t reserve_of(device_memory const& memory) noexcept;
 
   enum class outcome : std::uint8_t { nothing, again, later };
   /** @brief How a block leaves a neighbour; in this order. */
@@ -236,6 +237,7 @@ class residency_manager {
   // residency_moves.cpp
   using places = std::vector<std::vector<memory_range>>;
   [[nodiscard]] bool moves_directly(location where) const noexcept;
+  [[nodiscard]] std::optional<refuge> begin_staging(places const& from);
   status fetch_all(places const& from,
                    stream_handle stream,
                    std::atomic<std::size_t>& moved_bytes) noexcept;

@@ -49,7 +49,8 @@ struct residency_settings {
                          ///< as that is foreseen; see `cheaper_in_place`
   bool copy_beside{false};  ///< copy what lies on neighbours and is not used to the host, when
                             ///< there is nothing else to do: then it is given back at once
-  link_rates rates{};  ///< to the neighbours, measured; for `in_place`
+  bool multipath{false};  ///< let some of a burst from the host come over a neighbour's link to it
+  link_rates rates{};     ///< to the neighbours, measured; for `in_place` and `multipath`
   static constexpr double reserve_fraction{1.0 / 16};  ///< of a neighbour's memory, left to it
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
