@@ -293,7 +293,9 @@ try {
     if (!each.keeps && drops) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      auto& these = each.ordered ? discarded : kept[static_cast<std::size_t>(each.from + 1)];
+      auto& these =
+        each.ordered ? discarded
+                     : kept[each.from == no_neighbor ? 0 : static_cast<std::size_t>(each.from) + 1];
       add_block(these, each.range, each.first, most);
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }

@@ -46,9 +46,11 @@ void residency_manager::choose_in_place(range_list wanted)
     }
     return cheaper_in_place(use, settings_.rates);
   };
-  auto const rest = std::stable_partition(beside.begin(), beside.end(), stays);
-  victims const used_there{beside.begin(), rest};
-  victims const coming{rest, beside.end()};
+  victims used_there;
+  victims coming;
+  for (auto const& each : beside) {
+    (stays(each) ? used_there : coming).push_back(each);
+  }
   map_in_place(view, used_there, true);
   map_in_place(view, coming, false);
   for (auto const& each : used_there) {

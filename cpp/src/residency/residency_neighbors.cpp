@@ -73,12 +73,16 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
   }
   while (auto const number = choose_neighbor(seen, passed_over)) {
     passed_over |= 1U << *number;
-    auto& state          = neighbors_[*number];
-    auto const has_chunk = [&number](viewed_block const& each) {
-      return each.record->chunk_beside && each.record->neighbor == *number;
-    };
-    auto const rest   = std::stable_partition(blocks.begin(), blocks.end(), has_chunk);
-    auto const kept   = whole(static_cast<std::size_t>(rest - blocks.begin()));
+    auto& state = neighbors_[*number];
+    victims ordered;
+    victims others;
+    for (auto const& each : blocks) {
+      bool const has_chunk = each.record->chunk_beside && each.record->neighbor == *number;
+      (has_chunk ? ordered : others).push_back(each);
+    }
+    auto const kept = whole(ordered.size());
+    ordered.insert(ordered.end(), others.begin(), others.end());
+    blocks            = std::move(ordered);
     auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
     state.held_bytes += wanted;  // nobody else takes the same room meanwhile
     state.moving_bytes += wanted;
@@ -223,20 +227,23 @@ bool residency_manager::leave_neighbor(ledger_view& view, std::size_t number, st
     auto const key = leaving_key(settings_.policy, block, now_, foresees);
     found[static_cast<std::size_t>(kind)].push_back({key, {&block, range}});
   });
-  auto const first =
-    std::find_if(found.begin(), found.end(), [](auto const& these) { return !these.empty(); });
-  if (first == found.end()) { return false; }
+  std::size_t kind = 0;
+  while (kind < found.size() && found.at(kind).empty()) {
+    ++kind;
+  }
+  if (kind == found.size()) { return false; }
+  auto& these      = found.at(kind);
   auto const most  = std::min(bytes, pieces_given_back * settings_.piece_bytes);
-  auto const count = std::min(first->size(), (most + va_block_bytes - 1) / va_block_bytes);
-  std::partial_sort(first->begin(),
-                    first->begin() + static_cast<std::ptrdiff_t>(count),
-                    first->end(),
+  auto const count = std::min(these.size(), (most + va_block_bytes - 1) / va_block_bytes);
+  std::partial_sort(these.begin(),
+                    these.begin() + static_cast<std::ptrdiff_t>(count),
+                    these.end(),
                     [](candidate const& a, candidate const& b) { return a.key > b.key; });
   victims going;
   for (std::size_t each = 0; each < count; ++each) {
-    going.push_back((*first)[each].block);
+    going.push_back(these[each].block);
   }
-  return go_back(view, number, going, static_cast<departure_kind>(first - found.begin()));
+  return go_back(view, number, going, static_cast<departure_kind>(kind));
 }
 
 /** @brief Has blocks of a neighbour go. @return whether they went */

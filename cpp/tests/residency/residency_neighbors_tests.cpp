@@ -57,7 +57,10 @@ class noting_lender final : public neighbor_lender {
   void withdraw(int) noexcept override { offers.clear(); }
   std::size_t claimed_by_others(int) noexcept override
   {
-    if (others_leave_after > 0 && --others_leave_after == 0) { others_hold = 0; }
+    if (others_leave_after > 0) {
+      --others_leave_after;
+      if (others_leave_after == 0) { others_hold = 0; }
+    }
     return others_hold;
   }
   bool busy(int device_id) noexcept override { return at_work[device_id]; }
