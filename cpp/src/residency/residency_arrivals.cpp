@@ -280,6 +280,20 @@ void residency_manager::await_discards(memory_range range) noexcept
   changed_.notify_all();
 }
 
+/** @brief Has a stream wait for the discards of blocks that come in it. */
+status residency_manager::after_discards(claims const& blocks, stream_handle stream) noexcept
+{
+  if (std::none_of(blocks.begin(), blocks.end(), [](auto const& each) { return each.ordered; })) {
+    return {};
+  }
+  stream_handle discards = nullptr;
+  auto result            = driver_->own_stream(own_stream_use::discards, discards);
+  if (result.ok()) { result = driver_->order(stream, discards); }
+  // Late is right, early is not: without an order between streams, the thread waits itself.
+  if (!result.ok()) { static_cast<void>(driver_->synchronize(discards)); }
+  return result;
+}
+
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
   auto const device = location::device(driver_->info().device_id);
@@ -308,14 +322,7 @@ try {
     if (!result.ok()) { failure = result; }
     return result.ok();
   };
-  if (std::any_of(blocks.begin(), blocks.end(), [](auto const& each) { return each.ordered; })) {
-    stream_handle discards = nullptr;
-    if (!noted(driver_->own_stream(own_stream_use::discards, discards)) ||
-        !noted(driver_->order(stream, discards))) {
-      // Late is right, early is not: without an order between streams, the thread waits itself.
-      static_cast<void>(driver_->synchronize(discards));
-    }
-  }
+  static_cast<void>(noted(after_discards(blocks, stream)));
   if (!fresh.empty()) {
     if (noted(driver_->discard_and_prefetch(fresh, device, stream))) {
       renewed_bytes = bytes_of(fresh);

@@ -198,6 +198,7 @@ class residency_manager {
                      stream_handle stream,
                      reason why);
   static void hold(ledger_view& view, range_list wanted, int by);
+  status after_discards(claims const& blocks, stream_handle stream) noexcept;
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
   void await_discards(memory_range range) noexcept;
 
