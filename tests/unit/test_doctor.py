@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from rmm_uvm.doctor import (
+    BoardFacts,
     Capability,
     CudaFacts,
     DeviceFacts,
     DoctorReport,
+    HarvestFacts,
     KernelDriverFacts,
     PoolPlan,
     examine,
@@ -51,6 +53,9 @@ def cuda(*devices: DeviceFacts, **changes: Any) -> CudaFacts:
     return replace(usual, **changes)
 
 
+NOBODY_JOINED = BoardFacts("/dev/shm/rmm_uvm-board-0 does not exist: no process has joined a board")
+
+
 class FakeProbe:
     """A machine described by values; by default one H200 where everything is in order."""
 
@@ -65,6 +70,7 @@ class FakeProbe:
             "nvml": Capability.yes(),
             "cupti": Capability.yes("/opt/libcupti.so.13"),
             "host_memory": HostMemory(256 * GIB, 100 * GIB),
+            "harvest_board": NOBODY_JOINED,
         }
         assert changes.keys() <= self.facts.keys()
         self.facts.update(changes)
@@ -92,6 +98,9 @@ class FakeProbe:
 
     def cupti(self) -> Any:
         return self.facts["cupti"]
+
+    def harvest_board(self) -> Any:
+        return self.facts["harvest_board"]
 
     def host_memory(self) -> Any:
         if isinstance(self.facts["host_memory"], Exception):
@@ -383,3 +392,17 @@ def test_plan_pools_impossible_limit_is_a_reason(
     (found,) = plan_pools([device()], HostMemory(512 * GIB, 400 * GIB))
     assert found.sizes == {}
     assert "RMM_UVM_MANAGED_LIMIT" in found.reason
+
+
+def test_examine_takes_what_the_harvest_board_says_and_json_has_it() -> None:
+    assert examined().harvest_board == NOBODY_JOINED
+    agreed = HarvestFacts("GPU-1", 4 * GIB, GIB, busy=True)
+    plain = examined(harvest_board=BoardFacts("", "/dev/shm/board", (7,), (agreed,))).to_dict()
+    assert json.loads(json.dumps(plain))["harvest_board"] == {
+        "reason": "",
+        "path": "/dev/shm/board",
+        "processes": [7],
+        "devices": [
+            {"uuid": "GPU-1", "offered_bytes": 4 * GIB, "claimed_bytes": GIB, "busy": True}
+        ],
+    }
