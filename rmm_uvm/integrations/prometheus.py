@@ -53,6 +53,8 @@ _BUDGET_TOTALS = {
     "too_large": "Requests larger than the budget, left to page faults",
     "neighbor_bytes": "Of the bytes that left, those that went to neighbours",
     "from_neighbor_bytes": "Bytes that came back from neighbours",
+    "in_place_bytes": "Bytes of announced uses on neighbours, through mappings",
+    "copied_beside_bytes": "Bytes on neighbours that were copied to the host beforehand",
     "given_back_bytes": "Bytes that left a neighbour because its owner needs the memory",
     "given_back_at_once_bytes": "Of those, bytes that left without a copy",
     "held_back": "Times that blocks left to the host because the neighbours were busy",

@@ -48,6 +48,11 @@ def neighbor_lines(budget: ResidencyStatistics) -> list[str]:
             f"went {words.size(budget.neighbor_bytes)}, "
             f"came back {words.size(budget.from_neighbor_bytes)}"
         )
+    if budget.in_place_bytes or budget.copied_beside_bytes:
+        found.append(
+            f"used there {words.size(budget.in_place_bytes)}, "
+            f"copied beforehand {words.size(budget.copied_beside_bytes)}"
+        )
     if budget.given_back_bytes:
         found.append(
             f"given back {words.size(budget.given_back_bytes)} to owners, "
@@ -111,6 +116,12 @@ def _neighbor_cells(budget: ResidencyStatistics) -> list[tuple[str, str, str]]:
             ("Evicted to neighbours", size(budget.neighbor_bytes), "and so not to the host"),
             ("Back from neighbours", size(budget.from_neighbor_bytes), "fetched for its use"),
         ]
+    if budget.in_place_bytes:
+        used = size(budget.in_place_bytes)
+        found.append(("Used on neighbours", used, "through mappings, not fetched"))
+    if budget.copied_beside_bytes:
+        copied = size(budget.copied_beside_bytes)
+        found.append(("Copied beforehand", copied, "to the host, of what lies on neighbours"))
     if budget.given_back_bytes:
         given = size(budget.given_back_bytes)
         found.append(("Given back to owners", given, f"{at_once} of it without a copy"))

@@ -83,6 +83,8 @@ HARVEST = {
     "peak_harvested_bytes": 48 * MIB,
     "harvested_bytes": 8 * MIB,
     "from_neighbor_bytes": 70 * MIB,
+    "in_place_bytes": 5 * MIB,
+    "copied_beside_bytes": 3 * MIB,
     "given_back_bytes": 6 * MIB,
     "given_back_at_once_bytes": 2 * MIB,
     "held_back": 1,
@@ -105,6 +107,7 @@ def neighbor_lines(**changes: Any) -> list[str]:
 def test_summary_tells_what_lay_on_neighbours_and_what_went_back() -> None:
     assert neighbor_lines(**HARVEST) == [
         "at most 48.00 MiB; went 80.00 MiB, came back 70.00 MiB",
+        "used there 5.00 MiB, copied beforehand 3.00 MiB",
         "given back 6.00 MiB to owners, 2.00 MiB without a copy",
         "busy once: blocks left to the host",
         "waited 0.250 s for memory that others held here",
@@ -128,6 +131,8 @@ def test_page_and_json_tell_each_figure_of_neighbours() -> None:
     assert found["On neighbours"] == ("48.00 MiB", "at most; 8.00 MiB at the end")
     assert found["Evicted to neighbours"][0] == "80.00 MiB"
     assert found["Back from neighbours"][0] == "70.00 MiB"
+    assert found["Used on neighbours"][0] == "5.00 MiB"
+    assert found["Copied beforehand"][0] == "3.00 MiB"
     assert found["Given back to owners"] == ("6.00 MiB", "2.00 MiB of it without a copy")
     assert found["Neighbours busy"][0] == "once"
     assert found["Reclaimed"] == ("12 times", "waited 0.250 s in all")
