@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of ``rmm-uvm doctor`` about neighbours, and its flag ``--links``."""
+"""The parts of ``rmm-uvm doctor`` about neighbours and their board, and its flag ``--links``."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import combinations
 
@@ -198,3 +199,17 @@ def test_board_that_is_not_there_is_one_line_with_its_reason() -> None:
     what = replace(report(switched(2)), harvest_board=BoardFacts("no room for it"))
     assert page(what) == "none: no room for it"
     assert page(report(switched(2))) == "none: not looked for"
+
+
+def test_json_has_the_board_with_what_is_agreed_about_each_device() -> None:
+    agreed = HarvestFacts("GPU-1", 4 * GIB, GIB, busy=True)
+    board = BoardFacts("", "/dev/shm/board", (7,), (agreed,))
+    plain = replace(report(switched(2)), harvest_board=board).to_dict()
+    assert json.loads(json.dumps(plain))["harvest_board"] == {
+        "reason": "",
+        "path": "/dev/shm/board",
+        "processes": [7],
+        "devices": [
+            {"uuid": "GPU-1", "offered_bytes": 4 * GIB, "claimed_bytes": GIB, "busy": True}
+        ],
+    }

@@ -15,7 +15,6 @@ from rmm_uvm.doctor import (
     CudaFacts,
     DeviceFacts,
     DoctorReport,
-    HarvestFacts,
     KernelDriverFacts,
     PoolPlan,
     examine,
@@ -131,6 +130,7 @@ def test_examine_healthy_machine_has_all_but_pageable_access_and_peers() -> None
     assert report.versions["NVIDIA driver"] == "580.159.04 (open kernel modules)"
     assert report.versions["CUDA driver API"] == "13.0"
     assert report.plans == (PoolPlan(0, {"maximum_bytes": 239 * GIB}),)
+    assert report.harvest_board == NOBODY_JOINED
 
 
 def test_examine_any_machine_gives_a_reason_for_each_missing_feature_only() -> None:
@@ -392,17 +392,3 @@ def test_plan_pools_impossible_limit_is_a_reason(
     (found,) = plan_pools([device()], HostMemory(512 * GIB, 400 * GIB))
     assert found.sizes == {}
     assert "RMM_UVM_MANAGED_LIMIT" in found.reason
-
-
-def test_examine_takes_what_the_harvest_board_says_and_json_has_it() -> None:
-    assert examined().harvest_board == NOBODY_JOINED
-    agreed = HarvestFacts("GPU-1", 4 * GIB, GIB, busy=True)
-    plain = examined(harvest_board=BoardFacts("", "/dev/shm/board", (7,), (agreed,))).to_dict()
-    assert json.loads(json.dumps(plain))["harvest_board"] == {
-        "reason": "",
-        "path": "/dev/shm/board",
-        "processes": [7],
-        "devices": [
-            {"uuid": "GPU-1", "offered_bytes": 4 * GIB, "claimed_bytes": GIB, "busy": True}
-        ],
-    }
