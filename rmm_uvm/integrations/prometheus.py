@@ -55,6 +55,7 @@ _BUDGET_TOTALS = {
     "from_neighbor_bytes": "Bytes that came back from neighbours",
     "in_place_bytes": "Bytes of announced uses on neighbours, through mappings",
     "copied_beside_bytes": "Bytes on neighbours that were copied to the host beforehand",
+    "staged_bytes": "Bytes fetched from the host by way of a neighbour",
     "given_back_bytes": "Bytes that left a neighbour because its owner needs the memory",
     "given_back_at_once_bytes": "Of those, bytes that left without a copy",
     "held_back": "Times that blocks left to the host because the neighbours were busy",

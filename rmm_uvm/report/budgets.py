@@ -53,6 +53,8 @@ def neighbor_lines(budget: ResidencyStatistics) -> list[str]:
             f"used there {words.size(budget.in_place_bytes)}, "
             f"copied beforehand {words.size(budget.copied_beside_bytes)}"
         )
+    if budget.staged_bytes:
+        found.append(f"from the host by way of them {words.size(budget.staged_bytes)}")
     if budget.given_back_bytes:
         found.append(
             f"given back {words.size(budget.given_back_bytes)} to owners, "
@@ -122,6 +124,9 @@ def _neighbor_cells(budget: ResidencyStatistics) -> list[tuple[str, str, str]]:
     if budget.copied_beside_bytes:
         copied = size(budget.copied_beside_bytes)
         found.append(("Copied beforehand", copied, "to the host, of what lies on neighbours"))
+    if budget.staged_bytes:
+        staged = size(budget.staged_bytes)
+        found.append(("By way of neighbours", staged, "fetched from the host"))
     if budget.given_back_bytes:
         given = size(budget.given_back_bytes)
         found.append(("Given back to owners", given, f"{at_once} of it without a copy"))

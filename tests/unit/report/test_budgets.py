@@ -15,6 +15,7 @@ from rich.console import Console
 
 import rmm_uvm
 from rmm_uvm.report import Report
+from rmm_uvm.report.advice import verdict
 from rmm_uvm.report.budgets import cells
 from rmm_uvm.residency import ResidencyStatistics
 from rmm_uvm.top.gather import _row
@@ -85,6 +86,7 @@ HARVEST = {
     "from_neighbor_bytes": 70 * MIB,
     "in_place_bytes": 5 * MIB,
     "copied_beside_bytes": 3 * MIB,
+    "staged_bytes": 2 * MIB,
     "given_back_bytes": 6 * MIB,
     "given_back_at_once_bytes": 2 * MIB,
     "held_back": 1,
@@ -108,6 +110,7 @@ def test_summary_tells_what_lay_on_neighbours_and_what_went_back() -> None:
     assert neighbor_lines(**HARVEST) == [
         "at most 48.00 MiB; went 80.00 MiB, came back 70.00 MiB",
         "used there 5.00 MiB, copied beforehand 3.00 MiB",
+        "from the host by way of them 2.00 MiB",
         "given back 6.00 MiB to owners, 2.00 MiB without a copy",
         "busy once: blocks left to the host",
         "waited 0.250 s for memory that others held here",
@@ -115,6 +118,12 @@ def test_summary_tells_what_lay_on_neighbours_and_what_went_back() -> None:
     assert neighbor_lines(held_back=3) == ["busy 3 times: blocks left to the host"]
     several = with_budget(recordings.two_devices(), **HARVEST)
     assert "neighbours 0: at most 48.00 MiB; went" in str(Report(several))
+
+
+def test_what_left_for_a_budget_is_not_said_to_have_fitted() -> None:
+    fitting = recordings.fitting()
+    assert verdict(with_budget(fitting, evicted_bytes=0)) == "nothing to do: everything fitted"
+    assert verdict(with_budget(fitting)) == "nothing to do: no threshold was passed"
 
 
 def test_summary_and_page_without_neighbours_do_not_name_them() -> None:
@@ -133,6 +142,7 @@ def test_page_and_json_tell_each_figure_of_neighbours() -> None:
     assert found["Back from neighbours"][0] == "70.00 MiB"
     assert found["Used on neighbours"][0] == "5.00 MiB"
     assert found["Copied beforehand"][0] == "3.00 MiB"
+    assert found["By way of neighbours"][0] == "2.00 MiB"
     assert found["Given back to owners"] == ("6.00 MiB", "2.00 MiB of it without a copy")
     assert found["Neighbours busy"][0] == "once"
     assert found["Reclaimed"] == ("12 times", "waited 0.250 s in all")
