@@ -233,18 +233,27 @@ def _moved(s: ResidencyStatistics) -> str:
 
 
 def _beside(s: ResidencyStatistics) -> list[tuple[str, str]]:
-    if not s.neighbor_bytes:
-        return []
-    size = format_bytes
-    text = (
-        f"{size(s.harvested_bytes)} now, at most {size(s.peak_harvested_bytes)}; "
-        f"{size(s.from_neighbor_bytes)} came back"
-    )
-    if s.in_place_bytes:
-        text += f", {size(s.in_place_bytes)} used there"
-    if s.given_back_bytes:
-        text += f", {size(s.given_back_bytes)} went to the host for their owners"
-    return [("on neighbours", text)]
+    size, rows = format_bytes, []
+    if s.neighbor_bytes:
+        text = (
+            f"{size(s.harvested_bytes)} now, at most {size(s.peak_harvested_bytes)}; "
+            f"{size(s.from_neighbor_bytes)} came back"
+        )
+        if s.in_place_bytes:
+            text += f", {size(s.in_place_bytes)} used there"
+        if s.given_back_bytes:
+            text += f", {size(s.given_back_bytes)} went to the host for their owners"
+        if s.given_back_at_once_bytes:
+            text += f" ({size(s.given_back_at_once_bytes)} without a copy)"
+        rows.append(("on neighbours", text))
+    if s.held_back:
+        times = _counted(s.held_back, "time")
+        rows.append(("held back", f"{times}, to the host: the neighbours were busy"))
+    if s.reclaims:
+        times = _counted(s.reclaims, "time")
+        waited = f"{s.reclaim_wait_seconds:.3g} s were waited for them to leave"
+        rows.append(("reclaimed", f"{times} what others held here; {waited}"))
+    return rows
 
 
 def _used_ahead(s: ResidencyStatistics) -> str:

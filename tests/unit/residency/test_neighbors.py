@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rmm_uvm
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import ConfigurationError, NeighborWarning
 from rmm_uvm.residency import Budget
 from rmm_uvm.units import format_bytes
 
@@ -193,12 +193,16 @@ def test_neighbours_that_make_no_sense_are_refused(arguments: dict[str, Any], me
 
 def test_no_other_device_at_all_is_said_once_and_the_host_takes_everything() -> None:
     device = rmm_uvm.simulated_device(DEVICE)
-    mr, parts = loop(device, keeping(neighbors="auto"))
+    with pytest.warns(NeighborWarning, match="there is no other device"):
+        mr, parts = loop(device, keeping(neighbors="auto"))
     assert mr.managed_mr.prefetcher.neighbors == ()
     assert device.resident_bytes(parts[0], HALF, "host") == HALF
-    with rmm_uvm.reinitialize(
-        driver=device, device_budget=BUDGET, neighbors="auto", libraries=()
-    ) as installed:
+    with (
+        pytest.warns(NeighborWarning, match="there is no other device"),
+        rmm_uvm.reinitialize(
+            driver=device, device_budget=BUDGET, neighbors="auto", libraries=()
+        ) as installed,
+    ):
         assert "there is no other device" in str(installed)
 
 
