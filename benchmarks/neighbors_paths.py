@@ -10,7 +10,8 @@ and past libcuda, while the neighbour idles and beside kernels of another proces
 curve the size of a piece is chosen. Then what a budget reaches at that size; half from the
 neighbour and half from the host, one after the other and at once; the host's by way of the
 neighbour; and what the neighbour has free before, while and after it holds memory. Two GPUs with
-peer access; two minutes at most. The file is written after each part. `--simulated` tests the script.
+peer access; two minutes at most. The file is written after each part. `--simulated` tests the
+script.
 """
 
 from __future__ import annotations
