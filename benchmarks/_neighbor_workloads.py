@@ -14,6 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from _consolidation_programs import PIECE_BYTES, Harvester, memory_bytes
+from _neighbor_graphs import Graph
+
 import rmm_uvm
 from rmm_uvm.residency import Budget
 
@@ -83,8 +86,6 @@ class GraphProgram:
 
     def run(self, budget: Budget | None) -> dict[str, Any]:
         """Run it five times over the same graph; the first two are left out."""
-        from _neighbor_graphs import Graph
-
         mr = rmm_uvm.managed_pool(
             driver=self._driver,
             initial_pool_size=POOL_BYTES if budget is None else None,
@@ -145,15 +146,11 @@ class SimulatedProgram:
     """A program of `_consolidation_programs` beside an owner who idles, in modelled time."""
 
     def __init__(self, kind: str, memory: str = "256MiB") -> None:
-        from _consolidation_programs import PIECE_BYTES, memory_bytes
-
         self._kind, self._gpu_bytes = kind, memory_bytes(memory)
         self.peak_bytes = int(self._gpu_bytes * 1.5) // PIECE_BYTES * PIECE_BYTES
 
     def run(self, budget: Budget | None) -> dict[str, Any]:
         """Run five iterations; the first two are left out."""
-        from _consolidation_programs import Harvester
-
         gpu_bytes = self._gpu_bytes if budget is not None else 2 * self.peak_bytes
         node = rmm_uvm.simulated_node(2, gpu_bytes)
         asked = {} if budget is None else {"neighbors": budget.neighbors, "board": None}
