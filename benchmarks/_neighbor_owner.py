@@ -39,7 +39,7 @@ def _work(kind: str) -> Callable[[], object]:
     return etl
 
 
-def _run(kind: str, device: int, done: Any, stopped: Any) -> None:
+def _run(kind: str, device: int, told: Any, stopped: Any) -> None:
     import cupy
 
     cupy.cuda.Device(device).use()
@@ -53,7 +53,9 @@ def _run(kind: str, device: int, done: Any, stopped: Any) -> None:
         events[-1].record()
         if len(events) > 4:  # a few ahead, so that the GPU never waits for Python
             events.pop(0).synchronize()
-            done.value += 1
+            with told.get_lock():
+                told[0] += 1
+                told[1] = time.monotonic()
 
 
 class OwnerJob:
@@ -69,16 +71,16 @@ class OwnerJob:
 
     def __init__(self, kind: str, device: int = 1) -> None:
         context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-        self._done = context.Value("Q", 0, lock=False)
+        self._told = context.Array("d", 2)  # steps done, and when the last of them was
         self._stopped = context.Event()
         self._process = context.Process(
-            target=_run, args=(kind, device, self._done, self._stopped), daemon=True
+            target=_run, args=(kind, device, self._told, self._stopped), daemon=True
         )
 
     def __enter__(self) -> OwnerJob:
         self._process.start()
         deadline = time.monotonic() + _LONGEST_START_SECONDS
-        while self._done.value < 8:
+        while self._last()[0] < 8:
             if not self._process.is_alive() or time.monotonic() > deadline:
                 raise SystemExit("the neighbour's own program did not start: see what it printed")
             time.sleep(0.05)
@@ -91,11 +93,25 @@ class OwnerJob:
             self._process.kill()
 
     def step_seconds(self, during: Callable[[], object]) -> float:
-        """Return the mean time of a step while something is done."""
-        before, begin = self._done.value, time.perf_counter()
+        """Return the mean time of the steps that end while something is done."""
+        before, begin = self._next()
         during()
-        return (time.perf_counter() - begin) / max(self._done.value - before, 1)
+        after, end = self._last()
+        return (end - begin) / (after - before) if after > before else float("nan")
 
     def alone(self, seconds: float) -> float:
         """Return the mean time of a step while nothing else is done."""
         return self.step_seconds(lambda: time.sleep(seconds))
+
+    def _last(self) -> tuple[float, float]:
+        with self._told.get_lock():
+            return self._told[0], self._told[1]
+
+    def _next(self) -> tuple[float, float]:
+        """Return the same as soon as another step is done: only whole steps count."""
+        before, deadline = self._last(), time.monotonic() + _LONGEST_START_SECONDS
+        while (found := self._last()) == before:
+            if not self._process.is_alive() or time.monotonic() > deadline:
+                raise SystemExit("the neighbour's own program ended: see what it printed")
+            time.sleep(0.0002)
+        return found

@@ -60,6 +60,12 @@ class GpuPair:
         self._regions[address] = (mr, words, nbytes)
         return address
 
+    def write(self, address: int, nbytes: int) -> None:
+        """Write memory of a pool: pages that nobody wrote move without a copy."""
+        import cupy
+
+        cupy.cuda.runtime.memset(address, 0x5A, nbytes)
+
     def is_intact(self, address: int) -> bool:
         """Tell whether a region has its contents."""
         import cupy
@@ -116,6 +122,10 @@ class SimulatedPair:
         self.device.touch(address, nbytes, write=True)
         self._pools[address] = (mr, nbytes)
         return address
+
+    def write(self, address: int, nbytes: int) -> None:
+        """Write memory of a pool."""
+        self.device.touch(address, nbytes, write=True)
 
     def is_intact(self, _address: int) -> bool:
         """Tell that contents are as they were: the simulated pair has none."""

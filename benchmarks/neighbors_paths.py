@@ -142,6 +142,7 @@ def ours(pair: Any, nbytes: int, piece: int, place: str, rounds: int) -> dict[st
     budget = Budget(2 * nbytes, neighbors=beside, board=None, background=False, **sizes)
     mr = pool(pair.device, budget, nbytes)
     address = int(mr.allocate(nbytes))
+    pair.write(address, nbytes)
     prefetcher = mr.managed_mr.prefetcher
     out, into = [], []
     for _ in range(rounds + 1):
@@ -178,6 +179,7 @@ def parallel(
     budget = Budget(2 * nbytes, neighbors=[1], board=None, background=False, **limit)
     mr = pool(pair.device, budget, nbytes)
     address = int(mr.allocate(nbytes))
+    pair.write(address, nbytes)
     prefetcher = mr.managed_mr.prefetcher
     for _ in range(rounds + 1):
         for name, fetch in both.items():
