@@ -33,7 +33,7 @@ def test_simulated_owner_has_its_memory_back_and_is_not_slowed_down(
 ) -> None:
     assert [row["job"] for row in result["interference"]] == list(interference.JOBS)
     assert result["reclaim"]["reclaims"] >= 1
-    assert result["reclaim"]["given_back_bytes"] == result["reclaim"]["left_bytes"]
+    assert result["reclaim"]["given_back_bytes"] >= result["reclaim"]["left_bytes"] > 0
 
 
 def test_rate_of_a_simulated_reclaim_is_not_judged(result: dict[str, Any]) -> None:
