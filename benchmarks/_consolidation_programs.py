@@ -27,14 +27,23 @@ GRAPH_BYTES_PER_SECOND = 400e9
 TRAINING_BYTES_PER_SECOND = 100e9
 
 
+def bytes_per_second(kind: str) -> float:
+    """Return how fast a program's kernels go over data that are there."""
+    return TRAINING_BYTES_PER_SECOND if kind == "training" else GRAPH_BYTES_PER_SECOND
+
+
 @dataclass
 class Harvester:
-    """A program over its GPU's memory, under a budget that is all of it."""
+    """A program over its GPU's memory, under a budget that is all of it.
+
+    With `evicts_ahead` what the budget's thread would do is done beside each kernel.
+    """
 
     device: SimulatedDevice
     kind: str
     data_bytes: int
     budget: dict[str, Any]
+    evicts_ahead: bool = True
     iteration_ns: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -48,8 +57,12 @@ class Harvester:
         )
         self.prefetcher = self.mr.managed_mr.prefetcher
         self.pieces = [self.mr.allocate(PIECE_BYTES) for _ in range(self.data_bytes // PIECE_BYTES)]
+
+    def begin(self) -> Iterator[None]:
+        """Write all data, a step of one kernel at a time."""
         for address in self.pieces:
             self.use(address, write=True)
+            yield
 
     @property
     def now_ns(self) -> float:
@@ -58,10 +71,10 @@ class Harvester:
     def use(self, address: int, *, write: bool = False) -> None:
         """Announce a use, and let a kernel do it."""
         self.prefetcher.touch(address, PIECE_BYTES, address)
-        self.prefetcher.run_pending()  # what the thread would do beside the kernel
+        if self.evicts_ahead:
+            self.prefetcher.run_pending()
         self.device.touch(address, PIECE_BYTES, write=write)
-        rate = TRAINING_BYTES_PER_SECOND if self.kind == "training" else GRAPH_BYTES_PER_SECOND
-        self.device.compute(PIECE_BYTES / rate)
+        self.device.compute(PIECE_BYTES / bytes_per_second(self.kind))
 
     def steps(self, iterations: int) -> Iterator[None]:
         """Go on, a step of one kernel at a time."""
@@ -139,7 +152,7 @@ ORDERS = {
 class Owner:
     """A program that fits, in cudaMalloc memory, and reads its input from the host."""
 
-    def __init__(self, device: SimulatedDevice, spare: float) -> None:
+    def __init__(self, device: SimulatedDevice, spare: float, kind: str = "training") -> None:
         self.device = device
         total_bytes = device.memory()[1]
         self._cuda = SimulatedCudaMemoryResource(device)
@@ -147,7 +160,7 @@ class Owner:
         self.batch = self._input.allocate(PIECE_BYTES)
         held_bytes = int(total_bytes * (1 - spare)) - PIECE_BYTES
         self._held = self._cuda.allocate(held_bytes)
-        self.batch_seconds = held_bytes / TRAINING_BYTES_PER_SECOND
+        self.batch_seconds = held_bytes / bytes_per_second(kind)
         self.steps_done = 0
         self.begun_ns = 0.0
 

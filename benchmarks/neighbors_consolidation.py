@@ -2,93 +2,155 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs consolidated on one machine, after HUVM (USENIX ATC 2022); simulated, needs no GPU.
 
-    python benchmarks/neighbors_consolidation.py --json results/neighbors_consolidation.json
+    python benchmarks/neighbors_consolidation.py [--json FILE] [--write]
 
-Four GPUs joined by NVSwitch. Some run a graph program whose data are 1.4 times its GPU's memory,
-others a program that fits and leaves a share of its GPU idle. The paper names programs and data,
-and gives no sizes: shapes are its, sizes and computing are ours (`_consolidation_programs.py`), and
-so is who is over memory where it does not say. Ways to keep memory are rows, spare memory a sweep.
-Modelled time of an iteration, equal at every run; a neighbour's slowdown is its step beside them
-over the same step with the harvesters' memory going to the host.
+Four and eight GPUs joined by NVSwitch. Half of them run programs whose data are 1.4 times their
+GPU's memory, the others programs that fit and leave a share of their GPU idle. The paper names
+programs and data, and gives no sizes: shapes are its, sizes and computing are ours
+(`_consolidation_programs.py`), and so is who is over memory where it does not say. Techniques are
+added one after the other, as in the paper's ablation; spare memory and look-ahead are sweeps.
+Figures are modelled time of an iteration and equal at every run; a neighbour's slowdown is its step
+beside them over the same step with the harvesters' memory going to the host. About two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
+
 import _harness
+from _consolidation_document import DOCUMENT, document_with
 from _consolidation_programs import MIB, PIECE_BYTES, Harvester, Owner, memory_bytes
 
 import rmm_uvm
+from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
 
 OVER = 1.4
 SPARES = (0.05, 0.1, 0.2, 0.4, 0.6)
+GPUS = (4, 8)
+LOOK_AHEAD_SPARE = 0.4
+LOOK_AHEADS = (0, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB)
 ITERATIONS = 6
 WARM_UP = 2
+MEMORY = "1GiB"
+MACHINE = "h200-pcie5"
+RESULT = Path(__file__).parent / "results" / "neighbors_consolidation.json"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Programs over memory by GPU, and GPUs whose programs fit: first harvests from first."""
+    """Programs over memory by GPU, and what the other half of the GPUs runs, which fits."""
 
     name: str
-    harvesters: tuple[str, ...]
-    owners: int = 2
+    harvesters: tuple[str, str]
+    owners: str
 
 
 SCENARIOS = (
-    Scenario("1: page rank, components; training on 2", ("page rank", "components")),
-    Scenario("2: breadth first on 2; two trainings", ("breadth first", "breadth first")),
-    Scenario("3: components, breadth first; page rank on 2", ("components", "breadth first")),
-    Scenario("4: components, louvain; training on 2", ("components", "louvain")),
-    Scenario("ours: training, breadth first; training on 2", ("training", "breadth first")),
+    Scenario("1", ("page rank", "components"), "training"),
+    Scenario("2", ("breadth first", "breadth first"), "training"),
+    Scenario("3", ("components", "breadth first"), "page rank"),
+    Scenario("4", ("components", "louvain"), "training"),
+    Scenario("ours", ("training", "breadth first"), "training"),
 )
 
 
 @dataclass(frozen=True)
 class Way:
-    """Arguments of `Budget`, beside where memory leaves to."""
+    """Arguments of `Budget`, and whether its thread's work is done.
+
+    `skipped` says why a way cannot be had; then it has no figures.
+    """
 
     name: str
-    to_neighbor: bool = True
     budget: Mapping[str, Any] = field(default_factory=dict)
+    evicts_ahead: bool = True
+    skipped: str = ""
 
 
+SMALL = {"piece_bytes": 2 * MIB, "fetch_bytes": 2 * MIB}
+LARGE = {"piece_bytes": 8 * MIB, "fetch_bytes": 32 * MIB}
+AHEAD = {"ahead": True, "ahead_bytes": 32 * MIB}
+OWN = "own"  # each harvester one owner's GPU, the first the first's
+BESIDE = {"neighbors": OWN}
+BASE = "host only"
+HOST_BEST = "host only, with all that needs no neighbour"
+LOCAL = "+ look-ahead"
+SHARED = "the same, every owner's GPU to all"
+_HAS_PATHS = "paths" in Budget.__dataclass_fields__
 WAYS = (
-    Way("host only", to_neighbor=False),
-    Way("+ victim cache"),
+    Way(BASE, SMALL, evicts_ahead=False),
+    Way("+ victim cache", {**SMALL, **BESIDE}, evicts_ahead=False),
+    Way("+ pre-eviction", {**SMALL, **BESIDE}),
+    Way("+ large pieces", {**LARGE, **BESIDE}),
+    Way(
+        "+ parallel fetch",
+        skipped="no setting turns it off, and a simulated program's fetches follow one another: "
+        "measured on GPUs by neighbors_paths.py",
+    ),
+    Way(LOCAL, {**LARGE, **BESIDE, **AHEAD}),
+    Way(
+        "+ multi-path look-ahead",
+        {**LARGE, **BESIDE, **AHEAD, **({"paths": "auto"} if _HAS_PATHS else {})},
+        skipped="" if _HAS_PATHS else "budgets have no setting for it",
+    ),
+    Way(SHARED, {**LARGE, **AHEAD, "neighbors": "auto"}),
+    Way(HOST_BEST, {**LARGE, **AHEAD}),
 )
+WAYS_BY_NAME = {way.name: way for way in WAYS}
 
 
-def run(scenario: Scenario, way: Way, spare: float, memory: str, machine: str) -> dict[str, Any]:
+def run(
+    scenario: Scenario, way: Way, spare: float, gpus: int = 4, memory: str = MEMORY
+) -> dict[str, Any]:
     """Run a scenario; return seconds of each harvester's iteration, and what went where."""
-    count = len(scenario.harvesters)
+    half = gpus // 2
     gpu_bytes = memory_bytes(memory)
-    node = rmm_uvm.simulated_node(
-        count + scenario.owners, gpu_bytes, "nvswitch", machine=load_machine(machine)
-    )
-    owners = [Owner(node.devices[gpu], spare) for gpu in range(count, count + scenario.owners)]
+    node = rmm_uvm.simulated_node(gpus, gpu_bytes, "nvswitch", machine=load_machine(MACHINE))
+    owners = [Owner(device, spare, scenario.owners) for device in node.devices[half:]]
+    for owner in owners:
+        owner.begin()  # they run already, and have what they need
     data_bytes = int(gpu_bytes * OVER) // PIECE_BYTES * PIECE_BYTES
     harvesters = [
         Harvester(
             node.devices[gpu],
-            kind,
+            scenario.harvesters[gpu % 2],
             data_bytes,
-            {**way.budget, "evict_to": count + gpu if way.to_neighbor else "host"},
+            {"board": None, **way.budget, "neighbors": neighbors_of(way, gpu, half)},
+            evicts_ahead=way.evicts_ahead,
         )
-        for gpu, kind in enumerate(scenario.harvesters)
+        for gpu in range(half)
     ]
+    in_turn(harvesters, [one.begin() for one in harvesters], owners)
     node.synchronize()
     for owner in owners:
         owner.begin()
-    going = {number: one.steps(ITERATIONS) for number, one in enumerate(harvesters)}
+    in_turn(harvesters, [one.steps(ITERATIONS) for one in harvesters], owners)
+    kept = [one.prefetcher.residency() or {} for one in harvesters]
+    return {
+        "seconds": [one.seconds(WARM_UP) for one in harvesters],
+        "owner_step_seconds": [owner.step_seconds() for owner in owners],
+        "evicted_bytes": sum(one["evicted_bytes"] for one in kept),
+        "neighbor_bytes": sum(one["neighbor_bytes"] for one in kept),
+        "from_neighbor_bytes": sum(one["from_neighbor_bytes"] for one in kept),
+        "given_back_bytes": sum(one["given_back_bytes"] for one in kept),
+    }
+
+
+def in_turn(
+    harvesters: Sequence[Harvester], steps: Sequence[Iterator[None]], owners: Sequence[Owner]
+) -> None:
+    """Let programs go on, whose clock is behind first: links are shared at the same time."""
+    going = dict(enumerate(steps))
     while going:
-        # Whose clock is behind goes on: so that links are shared at the same modelled time.
         behind = min(going, key=lambda number: harvesters[number].now_ns)
         if next(going[behind], ...) is ...:
             del going[behind]
@@ -96,17 +158,12 @@ def run(scenario: Scenario, way: Way, spare: float, memory: str, machine: str) -
         for owner in owners:
             while owner.now_ns < harvesters[behind].now_ns:
                 owner.step()
-    traffic = node.traffic()
-    return {
-        "seconds": [one.seconds(WARM_UP) for one in harvesters],
-        "owner_step_seconds": [owner.step_seconds() for owner in owners],
-        "peer_bytes": sum(
-            found.nbytes for (one, other), found in traffic.items() if "host" not in (one, other)
-        ),
-        "host_bytes": sum(
-            found.nbytes for (one, other), found in traffic.items() if "host" in (one, other)
-        ),
-    }
+
+
+def neighbors_of(way: Way, gpu: int, half: int) -> str | list[int] | None:
+    """Return whose memory a harvester may use."""
+    asked: str | None = way.budget.get("neighbors")
+    return [half + gpu] if asked == OWN else asked
 
 
 def compared(found: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,8 +177,10 @@ def compared(found: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any
         "seconds": [round(value, 6) for value in found["seconds"]],
         "speedup": round(geometric_mean(ups), 3),
         "owner_slowdown": round(max(downs), 4),
-        "peer_mib": found["peer_bytes"] // MIB,
-        "host_mib": found["host_bytes"] // MIB,
+        "evicted_mib": found["evicted_bytes"] // MIB,
+        "to_neighbor_mib": found["neighbor_bytes"] // MIB,
+        "from_neighbor_mib": found["from_neighbor_bytes"] // MIB,
+        "given_back_mib": found["given_back_bytes"] // MIB,
     }
 
 
@@ -129,35 +188,112 @@ def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
-def table(memory: str, machine: str) -> list[dict[str, Any]]:
-    """Return a row for each scenario, share of spare memory, and way."""
-    rows = []
-    for scenario in SCENARIOS:
-        for spare in SPARES:
-            results = {way.name: run(scenario, way, spare, memory, machine) for way in WAYS}
-            for way in WAYS:
-                row = {"scenario": scenario.name, "spare_fraction": spare, "way": way.name}
-                row |= compared(results[way.name], results[WAYS[0].name])
-                rows.append(row)
-                print(
-                    f"{scenario.name:48} {spare:4.0%} {way.name:16} {row['speedup']:6.2f}x "
-                    f"neighbour {row['owner_slowdown']:.3f}x, {row['peer_mib']:>6} MiB by peers, "
-                    f"{row['host_mib']:>6} MiB by host"
-                )
+def rows_of(
+    scenario: Scenario, spare: float, gpus: int, ways: Iterable[Way], memory: str = MEMORY
+) -> list[dict[str, Any]]:
+    """Return a row for each way; `ways` begins with what the others are compared with."""
+    rows: list[dict[str, Any]] = []
+    base: dict[str, Any] | None = None
+    for way in ways:
+        row: dict[str, Any] = {
+            "scenario": scenario.name,
+            "gpus": gpus,
+            "spare_fraction": spare,
+            "way": way.name,
+        }
+        if way.skipped:
+            rows.append({**row, "skipped": way.skipped})
+            continue
+        found = run(scenario, way, spare, gpus, memory)
+        base = base or found
+        rows.append(row | compared(found, base))
+        print(_told(rows[-1]), flush=True)
     return rows
 
 
-def main() -> None:
+def _told(row: Mapping[str, Any]) -> str:
+    return (
+        f"{row['scenario']:5} {row['gpus']} GPUs {row['spare_fraction']:4.0%} {row['way']:44} "
+        f"{row['speedup']:6.2f}x, neighbour {row['owner_slowdown']:.3f}x, of "
+        f"{row['evicted_mib']:>6} MiB {row['to_neighbor_mib']:>6} to neighbours"
+    )
+
+
+def look_ahead_way(ahead_bytes: int) -> Way:
+    """Return the way with every technique that there is, at one look-ahead."""
+    ahead = {"ahead": ahead_bytes > 0, "ahead_bytes": ahead_bytes}
+    return Way(f"look-ahead of {ahead_bytes // MIB} MiB", {**LARGE, **BESIDE, **ahead})
+
+
+def look_ahead_rows(scenario: Scenario, memory: str = MEMORY) -> list[dict[str, Any]]:
+    """Return a row for each look-ahead, against none."""
+    ways = [look_ahead_way(ahead_bytes) for ahead_bytes in LOOK_AHEADS]
+    rows = rows_of(scenario, LOOK_AHEAD_SPARE, 4, ways, memory)
+    return [
+        {**row, "ahead_bytes": ahead_bytes}
+        for row, ahead_bytes in zip(rows, LOOK_AHEADS, strict=True)
+    ]
+
+
+def against_host(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what a neighbour's memory is worth where all else is as good without it."""
+    at = {
+        (row["scenario"], row["gpus"], row["spare_fraction"], row["way"]): row
+        for row in rows
+        if "skipped" not in row
+    }
+    found = []
+    for (scenario, gpus, spare, way), row in at.items():
+        if way == LOCAL:
+            host = at[scenario, gpus, spare, HOST_BEST]
+            ups = [a / b for a, b in zip(host["seconds"], row["seconds"], strict=True)]
+            found.append(
+                {
+                    "scenario": scenario,
+                    "gpus": gpus,
+                    "spare_fraction": spare,
+                    "speedup": round(geometric_mean(ups), 3),
+                }
+            )
+    return found
+
+
+def verdicts(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what has to hold: nobody is slower for it."""
+    ups = [row["speedup"] for row in against_host(rows)]
+    downs = [row["owner_slowdown"] for row in rows if "skipped" not in row]
+    return {
+        "speed-up over host only, the least": _harness.judged_at_least(min(ups), 1.0),
+        "slowdown of owners, the worst": _harness.judged(max(downs), 1.03),
+    }
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", type=_harness.Path, help="where results go")
-    parser.add_argument("--memory", default="1GiB", help="of each GPU")
-    parser.add_argument("--machine", default="h200-pcie5", help="a machine profile")
+    parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
+    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     asked = parser.parse_args()
-    rows = table(asked.memory, asked.machine)
-    if asked.json:
-        results = {"memory": asked.memory, "machine": asked.machine, "over": OVER, "rows": rows}
-        _harness.write_json(asked.json, "neighbors_consolidation", results)
+    rows = [
+        row
+        for gpus in GPUS
+        for scenario in SCENARIOS
+        for spare in SPARES
+        for row in rows_of(scenario, spare, gpus, WAYS)
+    ]
+    result = {
+        **{"memory": MEMORY, "machine": MACHINE, "over": OVER},
+        **{"iterations": ITERATIONS, "warm_up": WARM_UP},
+        "rows": rows,
+        "look_aheads": [row for scenario in SCENARIOS for row in look_ahead_rows(scenario)],
+        "against_host": (ups := against_host(rows)),
+        "best_against_host": max(row["speedup"] for row in ups),
+        "verdicts": verdicts(rows),
+    }
+    _harness.write_json(asked.json, "neighbors_consolidation", result)
+    if asked.write:
+        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), result))
+    return _harness.exit_status(result["verdicts"])
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
-#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh [tests|benchmarks|residency|training|cluster|all]
+#   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
+#     [tests|benchmarks|residency|training|cluster|neighbors|all]
 # By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
 # and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` and
-# `training` (torch) are what runs with a budget, and not part of `all`. Nor is `cluster`: it needs two GPUs of one host and
-# dask-cudf, and runs several workers at once, among which each script divides the cap.
+# `training` (torch) are what runs with a budget, and not part of `all`. Nor are `neighbors` and
+# `cluster`: they need two GPUs of one host, and run several processes at once, among which each
+# script divides the cap; `cluster` needs dask-cudf too.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
@@ -25,8 +27,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | residency | training | cluster | all) ;;
-  *) refuse "unknown argument '$what': tests, benchmarks, residency, training, cluster or all" ;;
+  tests | benchmarks | residency | training | cluster | neighbors | all) ;;
+  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, cluster, neighbors, all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -118,10 +120,22 @@ run_cluster() {
   return "$failed"
 }
 
+# Two GPUs with peer access: about ten minutes.
+run_neighbors() {
+  local failed=0
+  "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
+    -m gpu "$repository"/tests/gpu/test_{topology,neighbors}.py || failed=1
+  for script in neighbors_paths neighbors_interference neighbors_loops; do
+    benchmark "$script.py" --json "$results/$script.json" || failed=1
+  done
+  return "$failed"
+}
+
 case $what in
   tests) run_tests ;;
   benchmarks) run_benchmarks ;;
   cluster) run_cluster ;;
+  neighbors) run_neighbors ;;
   residency) run_residency ;;
   training) run_training ;;
   all)

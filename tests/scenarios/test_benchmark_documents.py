@@ -12,8 +12,12 @@ import pytest
 
 from .residency_scripts import committed, script
 
-PLACEMENT, POLICY, ADVICE, TRAINING = map(
-    script, ("_placement_document", "_policy_document", "_advice_document", "_training_document")
+PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION = map(
+    script,
+    (
+        *("_placement_document", "_policy_document", "_advice_document", "_training_document"),
+        "_consolidation_document",
+    ),
 )
 WRITTEN = {
     "pool_placement": (PLACEMENT, committed("pool_placement")),
@@ -23,6 +27,7 @@ WRITTEN = {
         json.loads(ADVICE.RESULT.read_text()) if ADVICE.RESULT.exists() else None,
     ),
     "torch_training": (TRAINING, committed("torch_training")),
+    "neighbors_consolidation": (CONSOLIDATION, committed("neighbors_consolidation")),
 }
 WITH_DOCUMENTS = pytest.mark.parametrize(
     ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
@@ -48,6 +53,10 @@ def test_document_says_what_the_committed_result_says(
         (
             "torch_training",
             lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
+        ),
+        (
+            "neighbors_consolidation",
+            lambda kept: {"rows": [{**row, "speedup": 9.0} for row in kept["rows"]]},
         ),
         (
             "torch_training",

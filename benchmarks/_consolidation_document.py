@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The part of docs/neighbours.md that is computed from neighbors_consolidation.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from _document import around_part
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "neighbours.md"
+BEGIN = "<!-- begin: written by benchmarks/neighbors_consolidation.py --write -->"
+END = "<!-- end -->"
+_MIB = 1 << 20
+_SHOWN_SPARE = 0.4  # of the table of techniques; the others are in the result file
+
+
+def document_with(text: str, result: Mapping[str, Any]) -> str:
+    """Return the document with the computed part anew; errors as `around_part`."""
+    head, tail = around_part(text, DOCUMENT, BEGIN, END)
+    return f"{head}{computed_part(result)}{tail}"
+
+
+def computed_part(result: Mapping[str, Any]) -> str:
+    """Return the tables: techniques, spare memory, look-ahead."""
+    return "\n\n".join((_techniques(result), _spare(result), _look_ahead(result)))
+
+
+def _in_order(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    return list(dict.fromkeys(row[name] for row in rows))
+
+
+def _table(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---", *("--:" for _ in head[1:])], *lines]
+    return "\n".join([f"{title}:", "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _techniques(result: Mapping[str, Any]) -> str:
+    rows = [row for row in result["rows"] if row["spare_fraction"] == _SHOWN_SPARE]
+    cases = [
+        (gpus, scenario)
+        for gpus in _in_order(rows, "gpus")
+        for scenario in _in_order(rows, "scenario")
+    ]
+    at = {(row["gpus"], row["scenario"], row["way"]): row for row in rows}
+    lines = []
+    for way in _in_order(rows, "way"):
+        cells = [at[*case, way] for case in cases]
+        lines.append([way, *("" if "skipped" in row else f"{row['speedup']:.2f}" for row in cells)])
+    slow = "owner_slowdown"
+    worst = [
+        max(row[slow] for row in rows if (row["gpus"], row["scenario"]) == case and slow in row)
+        for case in cases
+    ]
+    lines.append(["slowdown of owners, the worst", *(f"{value:.3f}" for value in worst)])
+    title = f"Times as fast as the first row, with {_SHOWN_SPARE:.0%} of each owner's GPU idle"
+    told = _table(title, ["", *(f"{name}, {gpus} GPUs" for gpus, name in cases)], lines)
+    reasons = {row["way"]: row["skipped"] for row in rows if "skipped" in row}
+    notes = [f'No figures for "{way}": {reason}.' for way, reason in reasons.items()]
+    return "\n".join([told, "", *notes]).rstrip()
+
+
+def _spare(result: Mapping[str, Any]) -> str:
+    rows = result["against_host"]
+    spares = _in_order(rows, "spare_fraction")
+    at = {(row["gpus"], row["scenario"], row["spare_fraction"]): row["speedup"] for row in rows}
+    lines = [
+        [f"{scenario}, {gpus} GPUs", *(f"{at[gpus, scenario, spare]:.2f}" for spare in spares)]
+        for gpus in _in_order(rows, "gpus")
+        for scenario in _in_order(rows, "scenario")
+    ]
+    title = "Look-ahead with neighbours against look-ahead with the host only, by idle memory"
+    told = _table(title, ["scenario", *(f"{spare:.0%}" for spare in spares)], lines)
+    return f"{told}\n\nThe best is {result['best_against_host']:.2f}; the paper's is 2.71."
+
+
+def _look_ahead(result: Mapping[str, Any]) -> str:
+    rows = result["look_aheads"]
+    far = _in_order(rows, "ahead_bytes")
+    at = {(row["scenario"], row["ahead_bytes"]): row["speedup"] for row in rows}
+    lines = [
+        [scenario, *(f"{at[scenario, nbytes]:.2f}" for nbytes in far)]
+        for scenario in _in_order(rows, "scenario")
+    ]
+    spare = rows[0]["spare_fraction"]
+    title = f"Times as fast as without look-ahead, with neighbours, {spare:.0%} idle, 4 GPUs"
+    return _table(title, ["scenario", *(f"{nbytes // _MIB} MiB" for nbytes in far)], lines)

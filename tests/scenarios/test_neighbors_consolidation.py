@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The committed consolidation of simulated programs is what the code does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .residency_scripts import BENCHMARKS, committed, script
+
+consolidation = script("neighbors_consolidation")
+KEPT = committed("neighbors_consolidation")
+BY_NAME = {scenario.name: scenario for scenario in consolidation.SCENARIOS}
+
+
+def kept_rows(scenario: str, gpus: int, spare: float) -> list[dict[str, Any]]:
+    """Return the committed rows of a case, in their order."""
+    case = (scenario, gpus, spare)
+    return [r for r in KEPT["rows"] if (r["scenario"], r["gpus"], r["spare_fraction"]) == case]
+
+
+@pytest.mark.parametrize(("scenario", "gpus", "spare"), [("1", 4, 0.6), ("3", 4, 0.05)])
+def test_rows_computed_again_are_the_committed_ones(scenario: str, gpus: int, spare: float) -> None:
+    again = consolidation.rows_of(BY_NAME[scenario], spare, gpus, consolidation.WAYS)
+    assert again == kept_rows(scenario, gpus, spare)
+
+
+def test_rows_of_other_data_are_others() -> None:
+    again = consolidation.rows_of(BY_NAME["2"], 0.6, 4, consolidation.WAYS[:2], memory="256MiB")
+    assert again != kept_rows("2", 4, 0.6)[:2]
+
+
+def test_table_has_every_case_once() -> None:
+    names = ("scenario", "gpus", "spare_fraction", "way")
+    cases = [tuple(row[name] for name in names) for row in KEPT["rows"]]
+    assert sorted(cases) == sorted(
+        (scenario, gpus, spare, way.name)
+        for scenario in BY_NAME
+        for gpus in consolidation.GPUS
+        for spare in consolidation.SPARES
+        for way in consolidation.WAYS
+    )
+    swept = {(row["scenario"], row["ahead_bytes"]) for row in KEPT["look_aheads"]}
+    assert swept == {(name, ahead) for name in BY_NAME for ahead in consolidation.LOOK_AHEADS}
+
+
+def test_verdicts_are_those_of_the_rows_and_none_is_missed() -> None:
+    assert KEPT["verdicts"] == consolidation.verdicts(KEPT["rows"])
+    assert KEPT["against_host"] == consolidation.against_host(KEPT["rows"])
+    assert all(verdict["reached"] for verdict in KEPT["verdicts"].values())
+
+
+@pytest.mark.parametrize("change", [{"speedup": 0.5, "seconds": [9.0, 9.0]}, {"owner_slowdown": 2}])
+def test_worse_row_misses_a_verdict(change: dict[str, Any]) -> None:
+    rows = [
+        {**row, **change} if row["way"] == consolidation.LOCAL and row["gpus"] == 4 else row
+        for row in KEPT["rows"]
+    ]
+    assert not all(verdict["reached"] for verdict in consolidation.verdicts(rows).values())
+
+
+def test_skipped_techniques_say_why_and_have_no_figures() -> None:
+    skipped = [row for row in KEPT["rows"] if "skipped" in row]
+    assert skipped
+    for row in skipped:
+        assert row["skipped"]
+        assert "speedup" not in row
+
+
+def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
+    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
+    assert "of 5 % idle nothing is lent" in document
+    own = [way.name for way in consolidation.WAYS if way.name != consolidation.SHARED]
+    for row in KEPT["rows"]:
+        if row["spare_fraction"] == 0.05 and row["way"] in own and "skipped" not in row:
+            assert row["to_neighbor_mib"] == 0
+
+
+def test_half_of_what_leaves_goes_to_neighbours_at_best() -> None:
+    shares = [
+        row["to_neighbor_mib"] / row["evicted_mib"] for row in KEPT["rows"] if "skipped" not in row
+    ]
+    assert 0.4 < max(shares) < 0.6
