@@ -30,6 +30,7 @@ __all__ = [
     "HostMemoryWarning",
     "IpcPoolWarning",
     "MonitorWarning",
+    "NeighborWarning",
     "OversubscriptionWarning",
     "PredictionWarning",
     "PrefetchEvictionWarning",

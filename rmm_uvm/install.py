@@ -22,7 +22,6 @@ from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_
 from rmm_uvm._install_device import install_one
 from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.neighbors import open_neighbors
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,
@@ -36,7 +35,7 @@ from rmm_uvm.integrations.cudf_accesses import wire_accesses
 from rmm_uvm.pools import PrefetchMode, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
-from rmm_uvm.residency.troubles import warn_of_budget
+from rmm_uvm.residency.troubles import open_neighbors_or_warn, warn_of_budget
 from rmm_uvm.sizing import PoolRequest
 
 __all__ = ["current_installation", "reinitialize", "restore"]
@@ -140,6 +139,8 @@ def reinitialize(
         If a resource that somebody else had installed is replaced.
     CapacityWarning
         If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
+    NeighborWarning
+        If a device that `neighbors` names cannot be reached, or "auto" finds none.
     FindingWarning
         Later, while the program runs; see `rmm_uvm.monitor`.
 
@@ -170,8 +171,7 @@ def reinitialize(
         for each in drivers
     ]
     for each, budget in zip(drivers, budgets, strict=True):
-        if budget is not None:
-            open_neighbors(each, budget)
+        open_neighbors_or_warn(each, budget, stacklevel=3)  # a warning may be an error
     requests = [
         PoolRequest(
             initial_pool_size,

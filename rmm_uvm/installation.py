@@ -299,14 +299,31 @@ def _budget_rows(
 def _neighbors_rows(budget: Budget, prefetcher: Prefetcher) -> list[tuple[str, str, str]]:
     if budget.neighbors is None:
         return []
-    refused = "; ".join(prefetcher.refused_neighbors)
-    names = ", ".join(map(str, prefetcher.neighbors)) or "none"
+    used = prefetcher.neighbors
+    words = []
+    if used:
+        words.append(f"their idle memory comes before the host's{_limits(budget, used)}")
+    if prefetcher.refused_neighbors:
+        words.append(f"not used: {'; '.join(prefetcher.refused_neighbors)}")
     nobody = "there is no other device" if budget.neighbors else "as asked"
-    why = "their idle memory comes before the host's" if prefetcher.neighbors else nobody
-    rows = [("neighbors", names, refused or why)]
+    names = ", ".join(map(str, used)) or "none"
+    return [("neighbors", names, "; ".join(words) or nobody), _board_row(prefetcher)]
+
+
+def _limits(budget: Budget, used: Sequence[int]) -> str:
+    limits = {device_id: budget.limit_on(device_id) for device_id in used}
+    known = {each: format_bytes(size) for each, size in limits.items() if size is not None}
+    if not isinstance(budget.harvest_limit, Mapping) and known:
+        return f", at most {known[used[0]]} on each"
+    return "".join(f", at most {size} on {device_id}" for device_id, size in known.items())
+
+
+def _board_row(prefetcher: Prefetcher) -> tuple[str, str, str]:
     if prefetcher.board is not None:
-        return [*rows, ("board", "joined", "what the budget has left is offered to others")]
-    return [*rows, ("board", "none", f"{prefetcher.board_reason}: by free memory alone")]
+        offered = "what the budget has left of this device is offered to others"
+        return "harvest board", "joined", offered
+    then = "goes by what is free there" if prefetcher.neighbors else "nothing is offered"
+    return "harvest board", "not joined", f"{prefetcher.board_reason}; {then}"
 
 
 def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:

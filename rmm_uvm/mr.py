@@ -58,6 +58,11 @@ class ManagedPool(UvmResourceAdaptor):
     ConfigurationError, DriverError, MemoryError
         As `rmm_uvm.managed_pool`.
 
+    Warns
+    -----
+    NeighborWarning
+        As `rmm_uvm.managed_pool`.
+
     Examples
     --------
     >>> import rmm_uvm

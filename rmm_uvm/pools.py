@@ -21,6 +21,7 @@ from rmm_uvm.ipc.pool import IpcPool, collect_dropped
 from rmm_uvm.limits import process_account
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.residency.troubles import open_neighbors_or_warn
 from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.units import format_bytes, parse_bytes
 
@@ -126,6 +127,11 @@ def managed_pool(
     MemoryError
         If the initial slab cannot be had.
 
+    Warns
+    -----
+    NeighborWarning
+        If a device that `neighbors` names cannot be reached, or "auto" finds none.
+
     Examples
     --------
     >>> import rmm_uvm
@@ -163,6 +169,7 @@ def build_pool(
     driver = choose_driver(device, driver)
     total_bytes = driver.info.total_bytes
     budget = budget_for(device_budget, eviction, total_bytes, neighbors, harvest_limit)
+    open_neighbors_or_warn(driver, budget, stacklevel=4)  # at the line that called our caller
     budget_bytes = None if budget is None else budget.budget_bytes
     request = PoolRequest(initial_pool_size, maximum_pool_size, budget_bytes=budget_bytes)
     return _pool_of(driver, plan_for(driver, request), prefetch, budget)

@@ -97,13 +97,7 @@ cdef class UvmDriver:
         return dereference(self.handle).device_count()
 
     def neighbor_uuid(self, int device_id):
-        """What every process calls a device that `open_neighbor` opened, as nvidia-smi writes it.
-
-        Raises
-        ------
-        DriverError
-            If it was not opened.
-        """
+        """UUID of a device that `open_neighbor` opened; else a `DriverError`."""
         cdef uuid_bytes raw
         check(
             dereference(self.handle).neighbor_uuid(device_id, raw),
@@ -112,13 +106,7 @@ cdef class UvmDriver:
         return f"GPU-{uuid.UUID(bytes=(<char*>raw.data())[:16])}"
 
     def neighbor_memory(self, int device_id):
-        """Free and total bytes of a device that `open_neighbor` opened.
-
-        Raises
-        ------
-        DriverError
-            If it was not opened, or the driver refuses.
-        """
+        """Free and total bytes of a device that `open_neighbor` opened; else a `DriverError`."""
         cdef device_memory memory
         check(
             dereference(self.handle).neighbor_memory(device_id, memory),

@@ -9,11 +9,20 @@ from typing import Final, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.harvest import HarvestBoard
-from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
 from rmm_uvm.units import format_bytes
 
-MOST_NEIGHBORS: Final = 16
-"""As in C++: a block's record has four bits for which of them it lies on."""
+MOST_NEIGHBORS: Final = 8
+"""As in C++: a block's record has three bits for which of them it lies on."""
+
+
+RATES: Final = (
+    "to_device_bytes_per_second",
+    "to_host_bytes_per_second",
+    "from_neighbor_bytes_per_second",
+    "to_neighbor_bytes_per_second",
+)
+"""Fields of `link_rates`, in C++."""
 
 
 class Asked(Protocol):
@@ -81,6 +90,23 @@ def open_neighbors(
                 )
         opened.append((device_id, limit_bytes))
     return opened, refused
+
+
+def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> dict[str, int]:
+    """Return what the links to neighbours carry, the slowest of them; 0 where it is not known.
+
+    Measures with memory that counts under the process' cap: tens of milliseconds a neighbour.
+    """
+    from rmm_uvm._lib.links import measure_links
+    from rmm_uvm.limits import process_account
+
+    found: list[dict[str, int]] = []
+    for device_id in neighbors:
+        try:
+            found.append(measure_links(driver, process_account(), device_id))
+        except (MemoryError, DriverError):  # then nothing is used in place
+            return dict.fromkeys(RATES, 0)
+    return {name: min(rates[name] for rates in found) for name in RATES}
 
 
 def join_board(driver: UvmDriver, budget: Asked) -> tuple[HarvestBoard | None, str]:

@@ -12,6 +12,7 @@ from rmm_uvm._lib.harvest cimport neighbor_lender
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     device_info,
+    link_rates,
     location,
     memory_range,
     status,
@@ -101,6 +102,10 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         vector[neighbor] neighbors
         shared_ptr[neighbor_lender] lender
         bool lends
+        bool in_place
+        bool copy_beside
+        bool multipath
+        link_rates rates
         bool discard_dead
         bool fetch
         bool ahead
@@ -134,6 +139,9 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         size_t harvested_bytes
         size_t peak_harvested_bytes
         uint64_t from_neighbor_bytes
+        uint64_t in_place_bytes
+        uint64_t copied_beside_bytes
+        uint64_t staged_bytes
         uint64_t given_back_bytes
         uint64_t given_back_at_once_bytes
         uint64_t held_back

@@ -44,6 +44,9 @@ class ResidencyStatistics(TypedDict):
     harvested_bytes: int
     peak_harvested_bytes: int
     from_neighbor_bytes: int
+    in_place_bytes: int
+    copied_beside_bytes: int
+    staged_bytes: int
     given_back_bytes: int
     given_back_at_once_bytes: int
     held_back: int
@@ -81,6 +84,12 @@ class _Budget(Protocol):
     @property
     def neighbors(self) -> str | Iterable[int] | None: ...
     def limit_on(self, device_id: int) -> int | None: ...
+    @property
+    def in_place(self) -> bool: ...
+    @property
+    def copy_beside(self) -> bool: ...
+    @property
+    def multipath(self) -> bool: ...
     @property
     def board(self) -> str | None: ...
     @property

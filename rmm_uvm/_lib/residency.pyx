@@ -10,7 +10,7 @@ from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
 from rmm_uvm._lib.harvest cimport NeighborLender
-from rmm_uvm._lib.neighbors import join_board, open_neighbors
+from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -119,6 +119,11 @@ cdef class Prefetcher:
                 lender = self.board.lender({**names, driver.info.device_id: driver.info.uuid})
                 settings.lender = lender.handle
                 settings.lends = True
+            settings.copy_beside = budget.copy_beside
+            settings.in_place = budget.in_place
+            settings.multipath = budget.multipath
+            if (budget.in_place or budget.multipath) and self.neighbors:
+                settings.rates = slowest_rates(driver, self.neighbors)
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
             settings.direct = budget.direct
@@ -331,6 +336,9 @@ cdef class Prefetcher:
             "harvested_bytes": s.harvested_bytes,
             "peak_harvested_bytes": s.peak_harvested_bytes,
             "from_neighbor_bytes": s.from_neighbor_bytes,
+            "in_place_bytes": s.in_place_bytes,
+            "copied_beside_bytes": s.copied_beside_bytes,
+            "staged_bytes": s.staged_bytes,
             "given_back_bytes": s.given_back_bytes,
             "given_back_at_once_bytes": s.given_back_at_once_bytes,
             "held_back": s.held_back,

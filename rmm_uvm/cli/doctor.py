@@ -110,6 +110,7 @@ def render(report: DoctorReport, *, with_links: bool = False) -> RenderableType:
         _section("Versions", _pairs(report.versions.items())),
         _section("Devices", _devices(report)),
         *_neighbors(report, with_links=with_links),
+        _section("Harvest board", _harvest_board(report)),
         _section("Features", _features(report.features)),
         _section("Host memory", _host_memory(report)),
         _section("What rmm_uvm.reinitialize() would install", _plans(report)),
@@ -150,6 +151,25 @@ def _neighbors(report: DoctorReport, *, with_links: bool) -> Iterable[Renderable
     if report.devices:
         shown = render_neighbors(report.topology, is_measured=with_links)
         yield _section("Neighbours", shown)
+
+
+def _harvest_board(report: DoctorReport) -> RenderableType:
+    """Return one line: where processes agree about idle device memory, and about what."""
+    board = report.harvest_board
+    if board.reason:
+        return Text(f"none: {board.reason}")
+    # CUDA writes UUIDs without the kind that nvidia-smi puts before them.
+    names = {device.uuid: f"device {device.index}" for device in report.topology.devices}
+    parts = []
+    for each in board.devices:
+        said = [f"{format_bytes(each.claimed_bytes)} claimed"]
+        if each.offered_bytes is not None:
+            said.insert(0, f"{format_bytes(each.offered_bytes)} offered")
+        said += ["links busy"] * each.busy
+        parts.append(f"{names.get(each.uuid.removeprefix('GPU-'), each.uuid)} {', '.join(said)}")
+    joined = len(board.processes)
+    processes = "1 process has joined" if joined == 1 else f"{joined} processes have joined"
+    return Text(f"{board.path}: {processes}; {'; '.join(parts) or 'nothing is offered or claimed'}")
 
 
 def _features(features: Iterable[Feature]) -> RenderableType:

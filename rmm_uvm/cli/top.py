@@ -46,7 +46,8 @@ def command(
     Processes that run rmm-uvm publish their figures; to the others this command attaches, as far
     as it may (root, or CAP_SYS_PTRACE in a container), and lets go when they end. They need not
     know of it. IN is to the device, OUT to the host; EVICTED is an estimate, counted since the
-    process was watched first. `q` or Ctrl-C leaves.
+    process was watched first. HARVEST is what lies on other devices; below a device stands who
+    holds how much of its idle memory, and what is offered. `q` or Ctrl-C leaves.
     """
     sys.exit(
         watch(real_seams(), pids, interval=interval, faults=faults, once=once, as_json=as_json)

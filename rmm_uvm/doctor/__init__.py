@@ -16,9 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rmm_uvm.doctor.facts import (
+    BoardFacts,
     Capability,
     CudaFacts,
     DeviceFacts,
+    HarvestFacts,
     KernelDriverFacts,
     PairFacts,
     Probe,
@@ -33,11 +35,13 @@ from rmm_uvm.host_memory import HostMemory
 from rmm_uvm.requirements import rmm_problem
 
 __all__ = [
+    "BoardFacts",
     "Capability",
     "CudaFacts",
     "DeviceFacts",
     "DoctorReport",
     "Feature",
+    "HarvestFacts",
     "KernelDriverFacts",
     "PairFacts",
     "Planner",
@@ -90,6 +94,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         host_memory_reason=memory_reason,
         plans=tuple(planner(cuda.devices, memory)) if is_installable and memory else (),
         topology=describe(cuda),
+        harvest_board=probe.harvest_board(),
     )
 
 

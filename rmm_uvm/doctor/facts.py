@@ -162,6 +162,50 @@ class KernelDriverFacts:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class HarvestFacts:
+    """What processes have agreed about the idle memory of one device.
+
+    Attributes
+    ----------
+    uuid : str
+        In the notation of nvidia-smi.
+    offered_bytes : int or None
+        What all others may hold there together; None if nobody offers.
+    claimed_bytes : int
+        What they hold.
+    busy : bool
+        Whether a process there wants the links for itself.
+    """
+
+    uuid: str
+    offered_bytes: int | None
+    claimed_bytes: int
+    busy: bool = False
+
+
+@dataclass(frozen=True)
+class BoardFacts:
+    """The harvest board of this user.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is none; empty if there is one.
+    path : str
+        Its file.
+    processes : tuple of int
+        Those that have joined, as they see themselves.
+    devices : tuple of HarvestFacts
+        Those that anything is said of.
+    """
+
+    reason: str = ""
+    path: str = ""
+    processes: tuple[int, ...] = ()
+    devices: tuple[HarvestFacts, ...] = ()
+
+
 class Probe(Protocol):
     """Source of facts about a machine. No method creates a CUDA context."""
 
@@ -188,6 +232,9 @@ class Probe(Protocol):
 
     def cupti(self) -> Capability:
         """Return whether CUPTI can be loaded."""
+
+    def harvest_board(self) -> BoardFacts:
+        """Return what processes of this user have agreed about idle device memory."""
 
     def host_memory(self) -> HostMemory:
         """Return the host memory that is left.

@@ -17,7 +17,13 @@ from pathlib import Path
 
 from rmm_uvm.cupti_library import find_cupti
 from rmm_uvm.doctor.cuda_library import read_cuda
-from rmm_uvm.doctor.facts import Capability, CudaFacts, KernelDriverFacts
+from rmm_uvm.doctor.facts import (
+    BoardFacts,
+    Capability,
+    CudaFacts,
+    HarvestFacts,
+    KernelDriverFacts,
+)
 from rmm_uvm.host_memory import HostMemory, host_memory
 from rmm_uvm.requirements import installed_packages, parse_version
 
@@ -121,6 +127,19 @@ class SystemProbe:
         """Return whether CUPTI can be loaded: from a wheel, the loader's path or a CUDA toolkit."""
         path, found = find_cupti(self._root / "usr/local/cuda")
         return Capability.no(found.reason) if path is None else Capability.yes(path)
+
+    def harvest_board(self) -> BoardFacts:
+        """Return what processes of this user have agreed about idle device memory."""
+        try:
+            from rmm_uvm.harvest import USUAL_DIRECTORY, read_board
+        except (ImportError, OSError) as error:
+            return BoardFacts(f"the compiled part of rmm-uvm cannot be loaded: {error}")
+        board = read_board(self._root / USUAL_DIRECTORY.lstrip("/"))
+        devices = (
+            HarvestFacts(each.uuid, each.offered_bytes, each.claimed_bytes, each.busy)
+            for each in board.devices
+        )
+        return BoardFacts(board.reason, board.path, board.processes, tuple(devices))
 
     def host_memory(self) -> HostMemory:
         """Return the host memory that is left."""

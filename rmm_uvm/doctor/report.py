@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rmm_uvm.doctor.facts import DeviceFacts
+from rmm_uvm.doctor.facts import BoardFacts, DeviceFacts
 from rmm_uvm.doctor.topology import Topology
 from rmm_uvm.host_memory import HostMemory
 
@@ -79,6 +79,8 @@ class DoctorReport:
         One for each device.
     topology : Topology
         Which devices are neighbours.
+    harvest_board : BoardFacts
+        Who offers and who holds idle memory of which device.
     """
 
     versions: Mapping[str, str]
@@ -89,6 +91,7 @@ class DoctorReport:
     host_memory_reason: str = ""
     plans: tuple[PoolPlan, ...] = ()
     topology: Topology = field(default_factory=Topology)
+    harvest_board: BoardFacts = field(default_factory=lambda: BoardFacts("not looked for"))
 
     @property
     def is_installable(self) -> bool:

@@ -46,16 +46,28 @@ _LEVELS = {
     "oversubscription_factor": "Footprint over capacity: 1 is full",
 }
 _BUDGET_TOTALS = {
-    "evicted_bytes": "Bytes copied to the host to keep the budget",
+    "evicted_bytes": "Bytes that left to keep the budget, to the host or to neighbours",
     "dropped_bytes": "Dead bytes that were dropped to keep the budget, and not copied",
     "fetched_bytes": "Bytes brought in for uses that waited",
     "faulted_bytes": "Bytes that kernels faulted in: at least",
     "too_large": "Requests larger than the budget, left to page faults",
+    "neighbor_bytes": "Of the bytes that left, those that went to neighbours",
+    "from_neighbor_bytes": "Bytes that came back from neighbours",
+    "in_place_bytes": "Bytes of announced uses on neighbours, through mappings",
+    "copied_beside_bytes": "Bytes on neighbours that were copied to the host beforehand",
+    "staged_bytes": "Bytes fetched from the host by way of a neighbour",
+    "given_back_bytes": "Bytes that left a neighbour because its owner needs the memory",
+    "given_back_at_once_bytes": "Of those, bytes that left without a copy",
+    "held_back": "Times that blocks left to the host because the neighbours were busy",
+    "reclaims": "Times that other processes held what was needed here",
+    "reclaim_wait_seconds": "What was waited until they had left it",
 }
 _BUDGET_LEVELS = {
     "budget_bytes": "Device memory that managed memory may take",
     "resident_bytes": "Of the budget, what is taken",
     "overshoot_bytes": "Bytes faulted in beside the budget, an estimate",
+    "harvested_bytes": "Bytes on neighbours",
+    "peak_harvested_bytes": "Bytes on neighbours, at most, since the pool was made",
     "foresees": "Whether the predictor of the eviction policy is believed",
 }
 

@@ -73,7 +73,8 @@ def verdict(recording: Recording) -> str:
     unseen = recording.settings.get("peak_live_bytes", "0") == "0"  # between two samples
     if unseen and all(one.peak_footprint_bytes == 0 and not _moved(one) for one in figures):
         return "nothing to do: nothing was allocated"
-    if all(
+    left = any(budget.get("evicted_bytes") for budget in recording.budgets.values())
+    if not left and all(
         _fitted(one, d.capacity_bytes) for one, d in zip(figures, recording.devices, strict=True)
     ):
         return "nothing to do: everything fitted"

@@ -13,7 +13,7 @@ from rmm_uvm.report import words
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 
-__all__ = ["as_dict", "cells", "lines", "of_device"]
+__all__ = ["as_dict", "cells", "lines", "neighbor_lines", "of_device"]
 
 
 def of_device(recording: Recording, device: DeviceFacts) -> ResidencyStatistics | None:
@@ -39,6 +39,34 @@ def lines(budget: ResidencyStatistics) -> list[str]:
     return found
 
 
+def neighbor_lines(budget: ResidencyStatistics) -> list[str]:
+    """Return what a summary says of neighbours: lines of at most 65 columns; none if all is 0."""
+    found = []
+    if budget.neighbor_bytes:
+        found.append(
+            f"at most {words.size(budget.peak_harvested_bytes)}; "
+            f"went {words.size(budget.neighbor_bytes)}, "
+            f"came back {words.size(budget.from_neighbor_bytes)}"
+        )
+    if budget.in_place_bytes or budget.copied_beside_bytes:
+        found.append(
+            f"used there {words.size(budget.in_place_bytes)}, "
+            f"copied beforehand {words.size(budget.copied_beside_bytes)}"
+        )
+    if budget.staged_bytes:
+        found.append(f"from the host by way of them {words.size(budget.staged_bytes)}")
+    if budget.given_back_bytes:
+        found.append(
+            f"given back {words.size(budget.given_back_bytes)} to owners, "
+            f"{words.size(budget.given_back_at_once_bytes)} without a copy"
+        )
+    if budget.held_back:
+        found.append(f"busy {_times(budget.held_back)}: blocks left to the host")
+    if budget.reclaims:
+        found.append(f"{_waited(budget)} for memory that others held here")
+    return found
+
+
 def cells(budget: ResidencyStatistics | None) -> list[tuple[str, str, str]]:
     """Return name, figure and note of each figure on a page; none without a budget."""
     if budget is None:
@@ -48,7 +76,13 @@ def cells(budget: ResidencyStatistics | None) -> list[tuple[str, str, str]]:
     return [
         ("Budget", words.size(budget.budget_bytes), "of device memory"),
         ("Budget taken", words.size(budget.peak_resident_bytes), "at most"),
-        ("Evicted for the budget", words.size(budget.evicted_bytes), "copied to the host"),
+        (
+            "Evicted for the budget",
+            words.size(budget.evicted_bytes),
+            "copied to the host or to neighbours"
+            if budget.neighbor_bytes
+            else "copied to the host",
+        ),
         ("Dropped for the budget", words.size(budget.dropped_bytes), "dead, and so not copied"),
         ("Fetched back", words.size(_fetched_bytes(budget)), "asked for, or ahead of use"),
         (
@@ -57,6 +91,7 @@ def cells(budget: ResidencyStatistics | None) -> list[tuple[str, str, str]]:
             share or words.plain_name(budget.faults_unknown or "not counted", 100),
         ),
         ("Eviction policy", budget.policy or words.UNKNOWN, _prediction(budget)),
+        *_neighbor_cells(budget),
     ]
 
 
@@ -71,6 +106,43 @@ def as_dict(budget: ResidencyStatistics | None) -> dict[str, Any] | None:
         "present_rate": budget.present_rate,
         "overshoot_fraction": budget.overshoot_fraction,
     }
+
+
+def _neighbor_cells(budget: ResidencyStatistics) -> list[tuple[str, str, str]]:
+    size = words.size
+    held, at_once = size(budget.harvested_bytes), size(budget.given_back_at_once_bytes)
+    found = []
+    if budget.neighbor_bytes:
+        found += [
+            ("On neighbours", size(budget.peak_harvested_bytes), f"at most; {held} at the end"),
+            ("Evicted to neighbours", size(budget.neighbor_bytes), "and so not to the host"),
+            ("Back from neighbours", size(budget.from_neighbor_bytes), "fetched for its use"),
+        ]
+    if budget.in_place_bytes:
+        used = size(budget.in_place_bytes)
+        found.append(("Used on neighbours", used, "through mappings, not fetched"))
+    if budget.copied_beside_bytes:
+        copied = size(budget.copied_beside_bytes)
+        found.append(("Copied beforehand", copied, "to the host, of what lies on neighbours"))
+    if budget.staged_bytes:
+        staged = size(budget.staged_bytes)
+        found.append(("By way of neighbours", staged, "fetched from the host"))
+    if budget.given_back_bytes:
+        given = size(budget.given_back_bytes)
+        found.append(("Given back to owners", given, f"{at_once} of it without a copy"))
+    if budget.held_back:
+        found.append(("Neighbours busy", _times(budget.held_back), "blocks left to the host"))
+    if budget.reclaims:
+        found.append(("Reclaimed", _times(budget.reclaims), f"{_waited(budget)} in all"))
+    return found
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{words.count(number)} times"
+
+
+def _waited(budget: ResidencyStatistics) -> str:
+    return f"waited {words.clock_text(budget.reclaim_wait_seconds)}"
 
 
 def _fetched_bytes(budget: ResidencyStatistics) -> int:

@@ -193,6 +193,11 @@ def _notes(recording: Recording) -> list[str]:
             "A budget binds what rmm_uvm moves. What kernels faulted in beside it is estimated "
             "from bytes. Its figures count since the pool was made."
         )
+    if any(budget.get("neighbor_bytes") for budget in recording.budgets.values()):
+        notes.append(
+            "Neighbours are other devices: their idle memory takes what leaves before the host "
+            "does. Bytes between two devices are in no chart."
+        )
     if recording.stages:
         notes.append(
             "A stage's bytes are those that the whole process moved while it ran; stages that "

@@ -106,6 +106,8 @@ def _devices(recording: Recording) -> list[str]:
     for device in recording.devices[:_MOST_DEVICES]:
         if (budget := budgets.of_device(recording, device)) is not None:
             lines.append(f"budget {device.device_id}: {budgets.lines(budget)[0]}")
+            told = budgets.neighbor_lines(budget)[:1]
+            lines += [f"neighbours {device.device_id}: {line}" for line in told]
     return lines
 
 
@@ -148,7 +150,11 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
             )
         )
     if (budget := budgets.of_device(recording, device)) is not None:
-        rows += zip(("budget", "", ""), budgets.lines(budget), strict=True)
+        for name, lines in (
+            ("budget", budgets.lines(budget)),
+            ("neighbours", budgets.neighbor_lines(budget)),
+        ):
+            rows += [(name if n == 0 else "", line) for n, line in enumerate(lines)]
     return rows
 
 

@@ -68,6 +68,15 @@ class Budget:
         about (`rmm_uvm.advise`), leaves to the host.
     harvest_limit : int, str, mapping of int to int or str, or None
         Most bytes on each neighbour, or by ordinal, each at least 2 MiB; by default no limit.
+    in_place : bool
+        Let kernels use on a neighbour, through a mapping, what is streamed through once, as far as
+        that is foreseen and cheaper by the links' rates, which are measured first.
+    copy_beside : bool
+        Copy what lies unused on neighbours to the host, when there is nothing else to do: then its
+        owner has the memory at once.
+    multipath : bool
+        Let some of a burst from the host come over a neighbour's own link to the host, as much as
+        the measured rates say, where migrations are direct.
     board : str or None
         Where processes agree about idle memory, once there are `neighbors`: the folder of their
         board, "auto" for ``/dev/shm`` on a GPU, or None to go by free memory alone. There it is
@@ -111,6 +120,9 @@ class Budget:
     background: bool = True
     neighbors: str | Iterable[int] | None = None
     harvest_limit: int | str | Mapping[int, int | str] | None = None
+    in_place: bool = False
+    copy_beside: bool = False
+    multipath: bool = False
     board: str | None = "auto"
     low_bytes: int | None = None
     direct: bool = True

@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from rmm_uvm.errors import ConfigurationError, NeighborWarning
+from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 from rmm_uvm.units import parse_bytes
 
@@ -23,7 +22,6 @@ __all__ = [
     "checked_neighbors",
     "neighbors_for",
     "neighbors_in",
-    "warn_of_refused",
 ]
 
 NEIGHBORS_VARIABLE: Final = "RMM_UVM_NEIGHBORS"
@@ -111,20 +109,6 @@ def neighbors_for(
             "CUDA ordinals"
         )
     return chosen, checked_limit(limit)
-
-
-def warn_of_refused(
-    neighbors: object, opened: Iterable[int], refused: Iterable[str], stacklevel: int = 2
-) -> None:
-    """Warn of devices that were asked for and cannot take memory, and of none where any could."""
-    reasons = list(refused)
-    if not reasons or (neighbors == "auto" and list(opened)):
-        return
-    warnings.warn(
-        f"{'; '.join(reasons)}: memory past the budget goes to the host in their place",
-        NeighborWarning,
-        stacklevel=stacklevel + 1,
-    )
 
 
 def neighbors_in(text: str) -> object:

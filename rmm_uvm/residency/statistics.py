@@ -47,6 +47,12 @@ class ResidencyStatistics:
         On other devices now, and at most, in blocks of 2 MiB.
     from_neighbor_bytes : int
         Fetched from other devices.
+    in_place_bytes : int
+        Of announced uses, on other devices, through mappings.
+    copied_beside_bytes : int
+        Of what lies there, copied to the host beforehand.
+    staged_bytes : int
+        Fetched from the host by way of another device.
     given_back_bytes, given_back_at_once_bytes : int
         Left another device because its owner needs the memory, and of these without a copy.
     held_back : int
@@ -138,6 +144,9 @@ class ResidencyStatistics:
     harvested_bytes: int = 0
     peak_harvested_bytes: int = 0
     from_neighbor_bytes: int = 0
+    in_place_bytes: int = 0
+    copied_beside_bytes: int = 0
+    staged_bytes: int = 0
     given_back_bytes: int = 0
     given_back_at_once_bytes: int = 0
     held_back: int = 0
@@ -224,16 +233,27 @@ def _moved(s: ResidencyStatistics) -> str:
 
 
 def _beside(s: ResidencyStatistics) -> list[tuple[str, str]]:
-    if not s.neighbor_bytes:
-        return []
-    size = format_bytes
-    text = (
-        f"{size(s.harvested_bytes)} now, at most {size(s.peak_harvested_bytes)}; "
-        f"{size(s.from_neighbor_bytes)} came back"
-    )
-    if s.given_back_bytes:
-        text += f", {size(s.given_back_bytes)} went to the host for their owners"
-    return [("on neighbours", text)]
+    size, rows = format_bytes, []
+    if s.neighbor_bytes:
+        text = (
+            f"{size(s.harvested_bytes)} now, at most {size(s.peak_harvested_bytes)}; "
+            f"{size(s.from_neighbor_bytes)} came back"
+        )
+        if s.in_place_bytes:
+            text += f", {size(s.in_place_bytes)} used there"
+        if s.given_back_bytes:
+            text += f", {size(s.given_back_bytes)} went to the host for their owners"
+        if s.given_back_at_once_bytes:
+            text += f" ({size(s.given_back_at_once_bytes)} without a copy)"
+        rows.append(("on neighbours", text))
+    if s.held_back:
+        times = _counted(s.held_back, "time")
+        rows.append(("held back", f"{times}, to the host: the neighbours were busy"))
+    if s.reclaims:
+        times = _counted(s.reclaims, "time")
+        waited = f"{s.reclaim_wait_seconds:.3g} s were waited for them to leave"
+        rows.append(("reclaimed", f"{times} what others held here; {waited}"))
+    return rows
 
 
 def _used_ahead(s: ResidencyStatistics) -> str:

@@ -2,20 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a budget, in words: what is the case, and the one thing to do about it.
 
-The monitor makes findings of it; without one, the next look at the pool warns.
+The monitor makes findings of it; without one, the next look at the pool warns. Neighbours that a
+budget asks for and that take nothing are told before its pool is made.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.neighbors import open_neighbors
 from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm.errors import BudgetWarning
+from rmm_uvm.errors import BudgetWarning, NeighborWarning
+from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.statistics import SCORE_WINDOW, ResidencyStatistics
 from rmm_uvm.units import format_bytes
 
-__all__ = ["Trouble", "prediction_off", "too_large", "warn_of_budget"]
+__all__ = [
+    "Trouble",
+    "lacking_neighbors",
+    "open_neighbors_or_warn",
+    "prediction_off",
+    "too_large",
+    "warn_of_budget",
+]
 
 
 class Trouble(NamedTuple):
@@ -77,3 +89,74 @@ def warn_of_budget(pool: Prefetcher, *, stacklevel: int) -> None:
         BudgetWarning,
         stacklevel=stacklevel,
     )
+
+
+def lacking_neighbors(
+    neighbors: str | Iterable[int] | None, opened: Iterable[int], refused: Iterable[str]
+) -> str:
+    """Return in words which neighbours a budget asks for and does not get.
+
+    Parameters
+    ----------
+    neighbors : "auto", iterable of int, or None
+        What is asked for. "auto" takes what there is: it lacks something only without any.
+    opened : iterable of int
+        Ordinals of those that can be used.
+    refused : iterable of str
+        Why others cannot.
+
+    Returns
+    -------
+    str
+        Empty if nothing lacks.
+
+    Examples
+    --------
+    >>> lacking_neighbors("auto", [], [])
+    "neighbors='auto' finds none: there is no other device"
+    >>> lacking_neighbors((1, 2), [1], ["no peer access between device 0 and device 2"])
+    'not all of neighbors=[1, 2] can be used: no peer access between device 0 and device 2'
+    """
+    reasons, used = "; ".join(refused), list(opened)
+    if neighbors == "auto":
+        nobody = f"neighbors='auto' finds none: {reasons or 'there is no other device'}"
+        return "" if used else nobody
+    if not reasons or neighbors is None:
+        return ""
+    which = "not all of" if used else "none of"
+    return f"{which} neighbors={list(neighbors)} can be used: {reasons}"
+
+
+def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklevel: int) -> None:
+    """Open the devices whose idle memory a budget asks for, and warn of those that take nothing.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        Of the device that keeps the budget.
+    budget : Budget or None
+        What it asks for; nothing without one.
+    stacklevel : int
+        As in `warnings.warn`, from here.
+
+    Raises
+    ------
+    ConfigurationError
+        If one that was named is the device itself or does not exist, or has less than its limit.
+
+    Warns
+    -----
+    NeighborWarning
+        If one that was named cannot be reached, or "auto" finds none.
+    """
+    if budget is None:
+        return
+    opened, refused = open_neighbors(driver, budget)
+    ordinals = (device_id for device_id, _ in opened)
+    if lacking := lacking_neighbors(budget.neighbors, ordinals, refused):
+        warnings.warn(
+            f"device {driver.info.device_id}: {lacking}; what would lie there goes to the host. "
+            "See `rmm-uvm doctor` for who can be whose neighbour",
+            NeighborWarning,
+            stacklevel=stacklevel,
+        )

@@ -45,6 +45,7 @@ def choose(
     devices: bool = False,
     faults: bool = False,
     budgets: bool = False,
+    harvests: bool = False,
 ) -> list[Column]:
     """Return the columns that fit, in order.
 
@@ -62,6 +63,8 @@ def choose(
         Faults are counted.
     budgets : bool
         Processes keep a budget.
+    harvests : bool
+        Processes hold, or held, memory of other devices.
 
     Examples
     --------
@@ -91,6 +94,8 @@ def choose(
         wanted.insert(1, Column("faults", "FLT/s" if narrow else "FAULTS/s", size))
     if budgets:
         wanted.insert(wanted.index(resident) + 1, Column("budget", "BUDGET", size))
+    if harvests:
+        wanted.insert(1, Column("harvested", "HARV" if narrow else "HARVEST", size))
     if devices:
         wanted.insert(0, Column("device", "DEV", 3))
     for column in wanted:
@@ -115,6 +120,7 @@ _ORDER = (
     "footprint",
     "resident",
     "budget",
+    "harvested",
     "capacity",
     "in",
     "out",

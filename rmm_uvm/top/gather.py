@@ -21,6 +21,13 @@ __all__ = ["Gatherer"]
 
 # A process that publishes once a second is held up when it has not for so long.
 _STALE_SECONDS = 5.0
+_BUDGET_NAMES = (
+    "budget_bytes",
+    "overshoot_bytes",
+    "harvested_bytes",
+    "peak_harvested_bytes",
+    "given_back_bytes",
+)
 
 
 @dataclass
@@ -118,6 +125,7 @@ class Gatherer:
             devices_reason,
             datetime.now().astimezone().isoformat(timespec="seconds"),
             self._interval_seconds,
+            self._seams.harvest(),
         )
 
     def poll(self) -> None:
@@ -262,7 +270,7 @@ def _row(track: Track, now_seconds: float, **known: Any) -> ProcessRow:
     known.update((name, track.figures.get(name)) for name in names)
     budget = track.figures.get("budget")
     if isinstance(budget, dict):  # who publishes may be another version
-        known.update((name, budget.get(name)) for name in ("budget_bytes", "overshoot_bytes"))
+        known.update((name, budget.get(name)) for name in _BUDGET_NAMES)
     row = ProcessRow(
         **known,
         in_bytes_per_second=track.in_bytes_per_second,

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The seams of this machine: the board, other processes' counters, and NVML."""
+"""The seams of this machine: the board, other processes' counters, NVML, the harvest board."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rmm_uvm import harvest
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import UvmError
 from rmm_uvm.process_facts import name_of, user_of
@@ -31,6 +32,7 @@ def real_seams() -> Seams:
         attach=lambda pid, faults: attach(pid, faults=faults),
         published=_published,
         devices=lambda: _devices(nvml()),
+        harvest=harvest.read_board,
     )
 
 

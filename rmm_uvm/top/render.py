@@ -10,11 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from rmm_uvm.top.columns import NARROW, Column, choose, cut, label, printable, short_bytes
+from rmm_uvm.top.harvested import harvest_line
 from rmm_uvm.top.seams import DeviceMemory
 from rmm_uvm.top.sparkline import sparkline
 from rmm_uvm.top.view import ProcessRow, View
 
 __all__ = ["render"]
+
+_NAME_CHARACTERS = 12  # of a UUID: as many tell GPUs of a machine apart
 
 _NOTHING = (
     "No CUDA process is to be seen, and none publishes. What runs in another container, or belongs "
@@ -47,7 +50,15 @@ def render(
     """
     narrow = width < NARROW
     head: list[RenderableType] = [_title(view, width, live=live)]
-    head += [_device(device, width, narrow=narrow) for device in view.devices]
+    harvests = {} if view.harvest is None else {each.uuid: each for each in view.harvest.devices}
+    for device in view.devices:
+        head.append(_device(device, width, narrow=narrow))
+        if (agreed := harvests.pop(device.uuid, None)) is not None:
+            head.append(harvest_line(agreed, narrow=narrow))
+    head += [
+        harvest_line(each, name=uuid[:_NAME_CHARACTERS], narrow=narrow)
+        for uuid, each in harvests.items()
+    ]
     if view.devices_reason:
         head.append(Text(f"device memory: {view.devices_reason}", style="dim"))
     if modelled := sorted({row.pid for row in view.processes if row.simulated}):
@@ -108,6 +119,7 @@ def _table(rows: list[ProcessRow], width: int, pid_digits: int, *, plain_ascii: 
         name_characters=max(len(label(row)) for row in rows),
         devices=any(row.device_id for row in rows),
         budgets=any(row.budget_bytes is not None for row in rows),
+        harvests=any(row.peak_harvested_bytes for row in rows),
         faults=any(row.faults_per_second is not None or row.gpu_faults is not None for row in rows),
     )
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", width=None)
@@ -145,6 +157,8 @@ def _cell(row: ProcessRow, column: Column, narrow: bool, plain_ascii: bool) -> T
             return Text(size(row.resident_bytes))
         case "budget":
             return Text(size(row.budget_bytes), style="yellow" if row.overshoot_bytes else "")
+        case "harvested":
+            return Text(size(row.harvested_bytes), style="yellow" if row.given_back_bytes else "")
         case "capacity":
             return Text(size(row.capacity_bytes))
         case "in":

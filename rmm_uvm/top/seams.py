@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from rmm_uvm.harvest import BoardView
+
 __all__ = [
     "FULL_FRACTION",
     "Candidate",
@@ -131,7 +133,7 @@ class DeviceMemory:
 
 @dataclass(frozen=True)
 class Seams:
-    """The four ways to see something.
+    """The five ways to see something.
 
     Parameters
     ----------
@@ -143,9 +145,12 @@ class Seams:
         () -> what processes publish.
     devices : callable
         () -> (memory of all devices, why there is none).
+    harvest : callable
+        () -> who offers and who holds idle memory of which device.
     """
 
     processes: Callable[[], Sequence[Candidate]]
     attach: Callable[[int, bool], Counters]
     published: Callable[[], Sequence[Published]]
     devices: Callable[[], tuple[Sequence[DeviceMemory], str]]
+    harvest: Callable[[], BoardView]

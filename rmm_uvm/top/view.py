@@ -8,6 +8,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rmm_uvm.harvest import BoardView
 from rmm_uvm.top.seams import DeviceMemory
 
 __all__ = ["SCHEMA_VERSION", "ProcessRow", "View"]
@@ -40,6 +41,8 @@ class ProcessRow:
         Totals since it was watched first: by itself, or by this command.
     budget_bytes, overshoot_bytes : int or None
         Most device memory that the process gave its managed memory, and what faulted in beside it.
+    harvested_bytes, peak_harvested_bytes, given_back_bytes : int or None
+        Of its blocks, on other devices now and at most, and what left those for their owners.
     cpu_faults, gpu_faults : int or None
         Totals.
     in_bytes_per_second, out_bytes_per_second, faults_per_second : float or None
@@ -65,6 +68,9 @@ class ProcessRow:
     evicted_bytes_estimate: int | None = None
     budget_bytes: int | None = None
     overshoot_bytes: int | None = None
+    harvested_bytes: int | None = None
+    peak_harvested_bytes: int | None = None
+    given_back_bytes: int | None = None
     cpu_faults: int | None = None
     gpu_faults: int | None = None
     in_bytes_per_second: float | None = None
@@ -95,6 +101,8 @@ class View:
         When, ISO 8601, local.
     interval_seconds : float
         Between two looks.
+    harvest : BoardView or None
+        Who offers and who holds idle memory of which device; None if nobody looked.
     """
 
     processes: tuple[ProcessRow, ...] = ()
@@ -102,6 +110,7 @@ class View:
     devices_reason: str = ""
     time: str = ""
     interval_seconds: float = 1.0
+    harvest: BoardView | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``rmm-uvm top --json`` prints.
@@ -118,4 +127,19 @@ class View:
             "processes": [row.to_dict() for row in self.processes],
             "devices": [dataclasses.asdict(device) for device in self.devices],
             "devices_reason": self.devices_reason,
+            "harvest": None if self.harvest is None else _plain(self.harvest),
         }
+
+
+def _plain(board: BoardView) -> dict[str, Any]:
+    """Return a board by name, with what follows for each device."""
+    devices = [
+        {
+            **dataclasses.asdict(device),
+            "offered_bytes": device.offered_bytes,
+            "claimed_bytes": device.claimed_bytes,
+            "busy": device.busy,
+        }
+        for device in board.devices
+    ]
+    return {**dataclasses.asdict(board), "devices": devices}

@@ -58,8 +58,15 @@ def budget_rows(budget: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     names = ("resident", "budget", "overshoot", "evicted", "dropped")
     size = {name: known_bytes(budget[f"{name}_bytes"]) for name in names}
     beside = size["overshoot"]
-    return [
+    rows = [
         ("budget", f"{size['resident']} of {size['budget']}"),
         ("beside it", f"{beside} (estimate)" if beside != "unknown" else beside),
         ("for it", f"{size['evicted']} evicted, {size['dropped']} dropped"),
     ]
+    if budget.get("neighbor_bytes"):
+        now, back, given = (
+            known_bytes(budget.get(f"{name}_bytes"))
+            for name in ("harvested", "from_neighbor", "given_back")
+        )
+        rows.append(("on neighbours", f"{now}; {back} came back, {given} given back"))
+    return rows

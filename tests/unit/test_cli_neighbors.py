@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of ``rmm-uvm doctor`` about neighbours, and its flag ``--links``."""
+"""The parts of ``rmm-uvm doctor`` about neighbours and their board, and its flag ``--links``."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import combinations
 
@@ -15,7 +16,7 @@ import rmm_uvm
 from rmm_uvm.cli import doctor
 from rmm_uvm.cli.neighbors import render_neighbors
 from rmm_uvm.device_info import Availability
-from rmm_uvm.doctor import DeviceFacts, DoctorReport, Feature
+from rmm_uvm.doctor import BoardFacts, DeviceFacts, DoctorReport, Feature, HarvestFacts
 from rmm_uvm.doctor.topology import (
     DevicePair,
     HostRates,
@@ -167,3 +168,48 @@ def test_doctor_links_and_measure_together_are_refused() -> None:
     result = CliRunner().invoke(doctor.command, ["--links", "--measure"])
     assert result.exit_code == 2
     assert "choose one" in result.output
+
+
+def board_line(*agreed: HarvestFacts, count: int = 2, processes: tuple[int, ...] = (7, 8)) -> str:
+    board = BoardFacts("", "/dev/shm/rmm_uvm-board-0", processes, agreed)
+    return page(replace(report(switched(count)), harvest_board=board))
+
+
+def page(what: DoctorReport) -> str:
+    console = Console(width=200, force_terminal=False)
+    with console.capture() as capture:
+        console.print(doctor.render(what))
+    lines = capture.get().splitlines()
+    return lines[lines.index("Harvest board") + 1].strip()
+
+
+def test_board_is_one_line_with_path_processes_offers_and_claims() -> None:
+    assert board_line(
+        HarvestFacts("GPU-1", 4 * GIB, GIB), HarvestFacts("GPU-9", None, 0, busy=True)
+    ) == (
+        "/dev/shm/rmm_uvm-board-0: 2 processes have joined; device 1 4.00 GiB offered, 1.00 GiB "
+        "claimed; GPU-9 0 B claimed, links busy"
+    )
+    assert board_line(processes=(7,)) == (
+        "/dev/shm/rmm_uvm-board-0: 1 process has joined; nothing is offered or claimed"
+    )
+
+
+def test_board_that_is_not_there_is_one_line_with_its_reason() -> None:
+    what = replace(report(switched(2)), harvest_board=BoardFacts("no room for it"))
+    assert page(what) == "none: no room for it"
+    assert page(report(switched(2))) == "none: not looked for"
+
+
+def test_json_has_the_board_with_what_is_agreed_about_each_device() -> None:
+    agreed = HarvestFacts("GPU-1", 4 * GIB, GIB, busy=True)
+    board = BoardFacts("", "/dev/shm/board", (7,), (agreed,))
+    plain = replace(report(switched(2)), harvest_board=board).to_dict()
+    assert json.loads(json.dumps(plain))["harvest_board"] == {
+        "reason": "",
+        "path": "/dev/shm/board",
+        "processes": [7],
+        "devices": [
+            {"uuid": "GPU-1", "offered_bytes": 4 * GIB, "claimed_bytes": GIB, "busy": True}
+        ],
+    }

@@ -21,7 +21,7 @@ def test_simulated_info_is_complete() -> None:
     info = rmm_uvm.simulated_device("64MiB", device=3).info
     assert info.device_id == 3
     assert info.name == "simulated device"
-    assert info.uuid == "GPU-00000000-0000-0000-0000-000000000000"
+    assert info.uuid.startswith("GPU-73696d00-")  # no GPU has it
     assert info.total_bytes == 64 << 20
     assert info.driver_version == 13000
     assert info.simulated

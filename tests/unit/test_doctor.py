@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.doctor import (
+    BoardFacts,
     Capability,
     CudaFacts,
     DeviceFacts,
@@ -51,6 +52,9 @@ def cuda(*devices: DeviceFacts, **changes: Any) -> CudaFacts:
     return replace(usual, **changes)
 
 
+NOBODY_JOINED = BoardFacts("/dev/shm/rmm_uvm-board-0 does not exist: no process has joined a board")
+
+
 class FakeProbe:
     """A machine described by values; by default one H200 where everything is in order."""
 
@@ -65,6 +69,7 @@ class FakeProbe:
             "nvml": Capability.yes(),
             "cupti": Capability.yes("/opt/libcupti.so.13"),
             "host_memory": HostMemory(256 * GIB, 100 * GIB),
+            "harvest_board": NOBODY_JOINED,
         }
         assert changes.keys() <= self.facts.keys()
         self.facts.update(changes)
@@ -92,6 +97,9 @@ class FakeProbe:
 
     def cupti(self) -> Any:
         return self.facts["cupti"]
+
+    def harvest_board(self) -> Any:
+        return self.facts["harvest_board"]
 
     def host_memory(self) -> Any:
         if isinstance(self.facts["host_memory"], Exception):
@@ -122,6 +130,7 @@ def test_examine_healthy_machine_has_all_but_pageable_access_and_peers() -> None
     assert report.versions["NVIDIA driver"] == "580.159.04 (open kernel modules)"
     assert report.versions["CUDA driver API"] == "13.0"
     assert report.plans == (PoolPlan(0, {"maximum_bytes": 239 * GIB}),)
+    assert report.harvest_board == NOBODY_JOINED
 
 
 def test_examine_any_machine_gives_a_reason_for_each_missing_feature_only() -> None:

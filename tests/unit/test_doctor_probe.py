@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The doctor's probe, over file trees of machines of every kind."""
 
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.doctor.facts import Capability
+from rmm_uvm.doctor.facts import Capability, HarvestFacts
 from rmm_uvm.doctor.probe import SystemProbe
+from rmm_uvm.harvest import USUAL_DIRECTORY, HarvestBoard
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -145,3 +147,24 @@ def test_probe_nvml_works_or_says_why_not() -> None:
 def test_probe_nvml_without_the_compiled_part_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rmm_uvm._lib.cuda", None)
     assert "cannot be loaded" in SystemProbe().nvml().reason
+
+
+def test_probe_harvest_board_is_read_and_none_is_made(tmp_path: Path) -> None:
+    directory = tmp_path / USUAL_DIRECTORY.lstrip("/")
+    directory.mkdir(parents=True)
+    found = SystemProbe(tmp_path).harvest_board()
+    assert "no process has joined a board" in found.reason
+    assert list(directory.iterdir()) == []
+    uuid = "GPU-00000000-0000-0000-0000-000000000001"
+    owner = HarvestBoard(directory)
+    assert owner.offer(uuid, 64 << 20)
+    found = SystemProbe(tmp_path).harvest_board()
+    assert (found.reason, found.processes) == ("", (os.getpid(),))
+    assert found.devices == (HarvestFacts(uuid, 64 << 20, 0),)
+
+
+def test_probe_harvest_board_without_the_compiled_part_has_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "rmm_uvm.harvest", None)
+    assert "the compiled part of rmm-uvm cannot be loaded" in SystemProbe().harvest_board().reason

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rmm_uvm
-from rmm_uvm.errors import ConfigurationError, DriverError
+from rmm_uvm.errors import ConfigurationError, DriverError, NeighborWarning
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
 from rmm_uvm.node import HOST, TOPOLOGIES, SimulatedNode
 from rmm_uvm.residency import Budget
@@ -150,7 +150,8 @@ def test_storm_of_owners_beside_running_programs_loses_nothing() -> None:
 
 def test_gpu_that_cannot_be_reached_takes_nothing_and_one_that_is_not_there_is_refused() -> None:
     node = rmm_uvm.simulated_node(4, DEVICE, "pairs", backing=True)
-    alone = Program(node, 1, **evicting(2)).mr.managed_mr.prefetcher
+    with pytest.warns(NeighborWarning, match="GPUs 1 and 2 have no peer access"):
+        alone = Program(node, 1, **evicting(2)).mr.managed_mr.prefetcher
     assert (alone.neighbors, alone.refused_neighbors) == (
         (),
         [node.devices[1].open_neighbor(2).reason],

@@ -28,6 +28,8 @@ namespace {
     case memory_advice::read_mostly: return CU_MEM_ADVISE_SET_READ_MOSTLY;
     case memory_advice::unset_read_mostly: return CU_MEM_ADVISE_UNSET_READ_MOSTLY;
     case memory_advice::preferred_location: return CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
+    case memory_advice::accessed_by: return CU_MEM_ADVISE_SET_ACCESSED_BY;
+    case memory_advice::unset_accessed_by: return CU_MEM_ADVISE_UNSET_ACCESSED_BY;
     case memory_advice::unset_preferred_location: break;
   }
   return CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;

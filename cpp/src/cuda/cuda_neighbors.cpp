@@ -67,7 +67,10 @@ availability cuda_driver::open_neighbor(int device_id)
     }
     if (result != CUDA_SUCCESS) { return refused(api_, result, "no peer access with " + name); }
   }
-  neighbors_.emplace(device_id, neighbor{context, uuid_of(api_, device), nullptr});
+  auto const uuid = uuid_of(api_, device);
+  neighbors_.emplace(device_id, neighbor{context, uuid, nullptr});
+  // Where that does not work, libcuda moves pages there.
+  if (direct_ != nullptr) { static_cast<void>(direct_->add(*this, device_id, uuid)); }
   return availability::yes();
 }
 

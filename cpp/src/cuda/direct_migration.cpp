@@ -64,6 +64,45 @@ constexpr int self_test_rounds               = 3;  // a round may meet traffic o
   return failure;
 }
 
+/** @return what went wrong on the way to a neighbour and back; nothing when all is well */
+[[nodiscard]] std::optional<std::string> neighbor_test(uvm_driver& driver,
+                                                       direct_migration& migration,
+                                                       int device_id)
+{
+  std::uintptr_t address = 0;
+  if (!driver.allocate_managed(va_block_bytes, address).ok()) {
+    return "the self-test found no managed memory";
+  }
+  memory_range const block{address, va_block_bytes};
+  auto const here = location::device(driver.info().device_id);
+  std::optional<std::string> failure;
+  for (int round = 0; round < self_test_rounds; ++round) {
+    std::memset(reinterpret_cast<void*>(address), pattern, va_block_bytes);  // now on the host
+    auto const there  = migration.migrate(block, location::device(device_id));
+    auto const before = driver.counters().read();
+    auto const back   = migration.migrate(block, here);
+    auto const after  = driver.counters().read();
+    if (!there.ok() || !back.ok()) {
+      failure = "the UVM kernel driver refused it (status " +
+                std::to_string(there.ok() ? back.native_error : there.native_error) + ")";
+      break;
+    }
+    bool const from_host =
+      after.host_to_device_bytes - before.host_to_device_bytes >= va_block_bytes;
+    if (!kept_its_contents(address)) {
+      failure = "the self-test lost contents";
+      break;
+    }
+    if (!from_host) {
+      failure.reset();
+      break;
+    }
+    failure = "pages did not get to device " + std::to_string(device_id);
+  }
+  static_cast<void>(driver.free_managed(address));
+  return failure;
+}
+
 }  // namespace
 
 opened_direct_migration direct_migration::open(uvm_driver& driver,
@@ -82,12 +121,34 @@ opened_direct_migration direct_migration::open(uvm_driver& driver,
   for (auto const& file : files) {
     if (file.target != uvm_tools::device_path) { continue; }
     std::unique_ptr<direct_migration> migration{
-      new direct_migration{system, file.number, driver.info().uuid}};
+      new direct_migration{system, file.number, driver.info()}};
     auto const failure = self_test(driver, *migration);
     if (!failure) { return {std::move(migration), availability::yes()}; }
     reason = *failure;
   }
   return {nullptr, availability::no(reason)};
+}
+
+bool direct_migration::reaches(location where) const noexcept
+{
+  if (where.is_host() || where.device_id == device_id_) { return true; }
+  std::lock_guard const lock{mutex_};
+  return others_.contains(where.device_id);
+}
+
+availability direct_migration::add(uvm_driver& driver,
+                                   int device_id,
+                                   std::array<std::uint8_t, 16> const& uuid)
+{
+  {
+    std::lock_guard const lock{mutex_};
+    others_.insert_or_assign(device_id, uuid);
+  }
+  auto const failure = neighbor_test(driver, *this, device_id);
+  if (!failure) { return availability::yes(); }
+  std::lock_guard const lock{mutex_};
+  others_.erase(device_id);
+  return availability::no(*failure);
 }
 
 status direct_migration::migrate(memory_range range, location where) noexcept
@@ -98,6 +159,12 @@ status direct_migration::migrate(memory_range range, location where) noexcept
   auto const end         = (range.end() + page_bytes - 1) / page_bytes * page_bytes;
   parameters.length      = end - parameters.base;
   parameters.destination = where.is_host() ? uvm_migrate::host : device_;
+  if (!where.is_host() && where.device_id != device_id_) {
+    std::lock_guard const lock{mutex_};
+    auto const found = others_.find(where.device_id);
+    if (found == others_.end()) { return {status_code::invalid_value, 0, call}; }
+    parameters.destination = found->second;
+  }
   if (auto const error = system_->ioctl(descriptor_, uvm_migrate::request, &parameters);
       error != 0) {
     return {status_code::driver_error, -error, call};

@@ -186,7 +186,12 @@ residency_manager::outcome residency_manager::work_once()
       short_of_room_ = false;
     }
   }
-  return settings_.ahead && settings_.fetch ? fetch_ahead() : outcome::nothing;
+  if (settings_.ahead && settings_.fetch) {
+    if (auto const fetched = fetch_ahead(); fetched != outcome::nothing) { return fetched; }
+  }
+  if (!settings_.copy_beside || !holds_beside()) { return outcome::nothing; }
+  ledger_view view{ledger_};
+  return copy_beside(view);
 }
 
 /**
@@ -240,7 +245,7 @@ expected_use residency_manager::expected_next(ledger_view& view) const
       auto const expected_at = now_ + expected.ahead;
       if (block.next_use < now_ || block.next_use > expected_at) { block.next_use = expected_at; }
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
-      if (block.used_on_host()) { return; }
+      if (block.used_on_host() || block.in_place) { return; }
       if (next.range.bytes == 0) {
         next = {whole, expected.ahead};
       } else if (next.range.end() == whole.address &&

@@ -3,6 +3,7 @@
 #include <rmm_uvm/residency/neighbor_places.hpp>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace rmm_uvm {
@@ -47,8 +48,9 @@ std::vector<memory_range> interleaved(std::span<std::vector<memory_range> const>
       slots.push_back({step * static_cast<double>(number + 1), place, places[place][number]});
     }
   }
-  std::stable_sort(
-    slots.begin(), slots.end(), [](slot const& a, slot const& b) { return a.when < b.when; });
+  std::sort(slots.begin(), slots.end(), [](slot const& a, slot const& b) {
+    return std::tie(a.when, a.place) < std::tie(b.when, b.place);
+  });
   std::vector<memory_range> found;
   found.reserve(slots.size());
   for (auto const& each : slots) {

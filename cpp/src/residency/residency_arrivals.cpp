@@ -80,6 +80,7 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
     view.each(range, [&](block_record& block, memory_range whole) {
       if (is_there(block, as_of)) { return; }
       bool const there = block.place == block_place::device;
+      if (block.in_place && (why == reason::use || why == reason::ahead)) { return; }
       if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
       // What belongs to the host is read through a mapping: it comes only when asked for.
       bool const called = why == reason::asked || why == reason::allocation;
@@ -89,7 +90,16 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       bool const away  = block.place == block_place::host;
       bool const first = view.slab_begins(whole.address);
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
-      missing.push_back({&block, whole, keeps, block.discarded, there, away, first, from});
+      missing.push_back({&block,
+                         whole,
+                         keeps,
+                         block.discarded,
+                         there,
+                         away,
+                         first,
+                         from,
+                         block.in_place,
+                         block.copied});
     });
   }
   if (wanted.size() > 1) {  // neighbours share blocks
@@ -157,6 +167,8 @@ void residency_manager::admit(
     each.record->place           = block_place::device;
     each.record->on_device_as_of = epoch_;
     each.record->prefetched      = now_;
+    each.record->in_place        = false;
+    each.record->copied          = false;
     if (!each.counted) {
       each.record->arrived       = now_;
       each.record->fetched_ahead = why == reason::ahead;
@@ -268,6 +280,20 @@ void residency_manager::await_discards(memory_range range) noexcept
   changed_.notify_all();
 }
 
+/** @brief Has a stream wait for the discards of blocks that come in it. */
+status residency_manager::after_discards(claims const& blocks, stream_handle stream) noexcept
+{
+  if (std::none_of(blocks.begin(), blocks.end(), [](auto const& each) { return each.ordered; })) {
+    return {};
+  }
+  stream_handle discards = nullptr;
+  auto result            = driver_->own_stream(own_stream_use::discards, discards);
+  if (result.ok()) { result = driver_->order(stream, discards); }
+  // Late is right, early is not: without an order between streams, the thread waits itself.
+  if (!result.ok()) { static_cast<void>(driver_->synchronize(discards)); }
+  return result;
+}
+
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
   auto const device = location::device(driver_->info().device_id);
@@ -281,11 +307,14 @@ try {
     if (!each.keeps && drops) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      auto& these = each.ordered ? discarded : kept[static_cast<std::size_t>(each.from + 1)];
+      auto& these =
+        each.ordered ? discarded
+                     : kept[each.from == no_neighbor ? 0 : static_cast<std::size_t>(each.from) + 1];
       add_block(these, each.range, each.first, most);
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
+  end_advice(blocks);
   std::size_t fetched_bytes = 0;
   std::size_t renewed_bytes = 0;
   status failure;
@@ -293,14 +322,7 @@ try {
     if (!result.ok()) { failure = result; }
     return result.ok();
   };
-  if (std::any_of(blocks.begin(), blocks.end(), [](auto const& each) { return each.ordered; })) {
-    stream_handle discards = nullptr;
-    if (!noted(driver_->own_stream(own_stream_use::discards, discards)) ||
-        !noted(driver_->order(stream, discards))) {
-      // Late is right, early is not: without an order between streams, the thread waits itself.
-      static_cast<void>(driver_->synchronize(discards));
-    }
-  }
+  static_cast<void>(noted(after_discards(blocks, stream)));
   if (!fresh.empty()) {
     if (noted(driver_->discard_and_prefetch(fresh, device, stream))) {
       renewed_bytes = bytes_of(fresh);

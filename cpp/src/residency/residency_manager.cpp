@@ -306,6 +306,7 @@ try {
     return;
   }
   mark(first, used_bytes, stream);
+  choose_in_place(wanted);
   bring(wanted, {}, stream, reason::use);
   note_uses(uses);
   wake();

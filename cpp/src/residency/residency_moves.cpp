@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // How ranges are moved: in pieces, by several threads, past libcuda where that works.
+#include <rmm_uvm/residency/neighbor_paths.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
@@ -52,9 +53,7 @@ try {
 
 bool residency_manager::moves_directly(location where) const noexcept
 {
-  auto const& info = driver_->info();
-  bool const known = where.is_host() || where.device_id == info.device_id;
-  return settings_.direct && info.direct_migration.available && known;
+  return settings_.direct && driver_->migrates_to(where);
 }
 
 /** @brief Moves a range, past libcuda where that works; else in the order of `stream`. */
@@ -71,12 +70,37 @@ status residency_manager::move_now(memory_range range,
   return driver_->prefetch(range, where, stream);
 }
 
+/** @brief A neighbour over whose link to the host some of a burst may come; room there is claimed.
+ */
+std::optional<residency_manager::refuge> residency_manager::begin_staging(places const& from)
+{
+  auto const wanted = evicting_movers * settings_.piece_bytes;
+  if (!settings_.multipath || bytes_of(from.front()) < 2 * wanted) { return std::nullopt; }
+  ledger_view view{ledger_};
+  auto const number = choose_neighbor(neighbors_);
+  if (!number) { return std::nullopt; }
+  auto const device_id = neighbors_[*number].which.device_id;
+  auto const where     = location::device(device_id);
+  if (!moves_directly(where) || staged_fraction(settings_.rates) <= 0) { return std::nullopt; }
+  auto const there = ask_neighbor(view, device_id);
+  if (!there) { return std::nullopt; }
+  view.lock().unlock();
+  auto const granted =
+    settings_.lender->claim(device_id, wanted, there->free_bytes, reserve_of(*there));
+  if (granted < wanted) {
+    settings_.lender->cancel(device_id, granted);
+    return std::nullopt;
+  }
+  return refuge{where, *number, granted / va_block_bytes};
+}
+
 /**
  * @brief Fetches ranges that come from several places, all places at once.
  *
- * Each has a link of its own: what comes from one does not wait for what comes from another. By
- * libcuda they come one after the other, as all in a stream does.
- * @param places ranges by where they come from: the host, then each neighbour
+ * Each has a link of its own: what comes from one does not wait for what comes from another. Of a
+ * burst from the host some may come by way of a neighbour, over its link to the host. By libcuda
+ * they come one after the other, as all in a stream does.
+ * @param from ranges by where they come from: the host, then each neighbour
  * @return the first failure, after which nothing was begun
  */
 status residency_manager::fetch_all(places const& from,
@@ -86,7 +110,9 @@ try {
   auto const here = location::device(driver_->info().device_id);
   auto const used = static_cast<std::size_t>(
     std::count_if(from.begin(), from.end(), [](auto const& one) { return !one.empty(); }));
-  if (used <= 1 || !settings_.fetch || !moves_directly(here)) {
+  bool const direct  = settings_.fetch && moves_directly(here);
+  auto const staging = direct ? begin_staging(from) : std::nullopt;
+  if (!direct || (used <= 1 && !staging)) {
     status first;
     for (auto const& one : from) {
       auto const result = move_all(one, here, stream, moved_bytes);
@@ -101,13 +127,35 @@ try {
       cut(cut_up[place], range, std::min(va_block_ceil(share), settings_.piece_bytes));
     }
   }
-  return movers_.move_all(interleaved(cut_up),
-                          std::min(used * fetching_movers, evicting_movers),
-                          [&](memory_range piece) {
-                            auto const result = move_now(piece, here, stream);
-                            if (result.ok()) { moved_bytes += piece.bytes; }
-                            return result;
-                          });
+  std::vector<std::uintptr_t> by_the_way;  // begins of pieces, ascending
+  if (staging) {
+    for (std::size_t piece = 0; piece < cut_up.front().size(); ++piece) {
+      if (is_staged(piece, settings_.rates)) {
+        by_the_way.push_back(cut_up.front()[piece].address);
+      }
+    }
+    std::sort(by_the_way.begin(), by_the_way.end());
+  }
+  std::atomic<std::size_t> staged_bytes{0};
+  auto const ways   = used + (staging ? 1 : 0);
+  auto const result = movers_.move_all(
+    interleaved(cut_up),
+    std::min(ways * fetching_movers, evicting_movers),
+    [&](memory_range piece) {
+      if (std::binary_search(by_the_way.begin(), by_the_way.end(), piece.address) &&
+          driver_->migrate(piece, staging->where).ok()) {
+        staged_bytes += piece.bytes;
+      }
+      auto const moved = move_now(piece, here, stream);
+      if (moved.ok()) { moved_bytes += piece.bytes; }
+      return moved;
+    });
+  if (staging) {
+    settings_.lender->cancel(staging->where.device_id, staging->blocks * va_block_bytes);
+    ledger_view const view{ledger_};
+    counts_.staged_bytes += staged_bytes;
+  }
+  return result;
 } catch (std::exception const&) {  // no memory for a list of pieces
   return {status_code::out_of_memory, 0, "fetch_all"};
 }

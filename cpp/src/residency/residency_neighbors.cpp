@@ -23,16 +23,17 @@ constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are
 constexpr busy_thresholds links_busy{0.5, 0.25};
 constexpr std::chrono::milliseconds longest_reclaim{500};
 
-[[nodiscard]] std::size_t reserve_of(device_memory const& memory) noexcept
-{
-  return static_cast<std::size_t>(static_cast<double>(memory.total_bytes) *
-                                  residency_settings::reserve_fraction);
-}
-
 /** @brief So many blocks, in bytes: neighbours are held block by block. */
 [[nodiscard]] std::size_t whole(std::size_t blocks) noexcept { return blocks * va_block_bytes; }
 
 }  // namespace
+
+/** @brief What stays free of a neighbour's memory. */
+std::size_t residency_manager::reserve_of(device_memory const& memory) noexcept
+{
+  return static_cast<std::size_t>(static_cast<double>(memory.total_bytes) *
+                                  residency_settings::reserve_fraction);
+}
 
 void residency_manager::begin_with_neighbors()
 {
@@ -72,12 +73,16 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
   }
   while (auto const number = choose_neighbor(seen, passed_over)) {
     passed_over |= 1U << *number;
-    auto& state          = neighbors_[*number];
-    auto const has_chunk = [&number](viewed_block const& each) {
-      return each.record->chunk_beside && each.record->neighbor == *number;
-    };
-    auto const rest   = std::stable_partition(blocks.begin(), blocks.end(), has_chunk);
-    auto const kept   = whole(static_cast<std::size_t>(rest - blocks.begin()));
+    auto& state = neighbors_[*number];
+    victims ordered;
+    victims others;
+    for (auto const& each : blocks) {
+      bool const has_chunk = each.record->chunk_beside && each.record->neighbor == *number;
+      (has_chunk ? ordered : others).push_back(each);
+    }
+    auto const kept = whole(ordered.size());
+    ordered.insert(ordered.end(), others.begin(), others.end());
+    blocks            = std::move(ordered);
     auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
     state.held_bytes += wanted;  // nobody else takes the same room meanwhile
     state.moving_bytes += wanted;
@@ -142,7 +147,7 @@ void residency_manager::arrived_beside(std::size_t number,
   for (auto const& each : blocks) {
     auto& block = *each.record;
     if (block.chunk_beside) { neighbors_[block.neighbor].kept_bytes -= va_block_bytes; }
-    block.neighbor     = static_cast<std::uint8_t>(number) & 0xFU;
+    block.neighbor     = static_cast<std::uint8_t>(number) & 0x7U;
     block.chunk_beside = true;
   }
   settings_.lender->placed(state.which.device_id, bytes);
@@ -197,7 +202,8 @@ residency_manager::outcome residency_manager::give_back(ledger_view& view)
 }
 
 /**
- * @brief Has blocks leave a neighbour: dead ones, which need no copy, before others.
+ * @brief Has blocks leave a neighbour: dead ones, then copied ones, which need no copy, then
+ * others.
  *
  * They go to the host, in long pieces. What is used last goes first.
  * @return whether any left
@@ -208,69 +214,80 @@ bool residency_manager::leave_neighbor(ledger_view& view, std::size_t number, st
     std::uint64_t key;
     viewed_block block;
   };
-  std::vector<candidate> dead;
-  std::vector<candidate> live;
+  std::array<std::vector<candidate>, 3> found;  // by `departure_kind`
   bool const foresees = prediction_.on();
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::beside || block.neighbor != number || !block.movable()) {
       return;
     }
-    bool const drops =
-      block.dead() && !block.unfenced && settings_.drops() && driver_->info().discard.available;
+    auto kind = block.copied ? departure_kind::has_copy : departure_kind::copied_now;
+    if (block.dead() && !block.unfenced && settings_.drops() && driver_->info().discard.available) {
+      kind = departure_kind::dropped;
+    }
     auto const key = leaving_key(settings_.policy, block, now_, foresees);
-    (drops ? dead : live).push_back({key, {&block, range}});
+    found[static_cast<std::size_t>(kind)].push_back({key, {&block, range}});
   });
-  bool const drops = !dead.empty();
-  auto& from       = drops ? dead : live;
+  std::size_t kind = 0;
+  while (kind < found.size() && found.at(kind).empty()) {
+    ++kind;
+  }
+  if (kind == found.size()) { return false; }
+  auto& these      = found.at(kind);
   auto const most  = std::min(bytes, pieces_given_back * settings_.piece_bytes);
-  auto const count = std::min(from.size(), (most + va_block_bytes - 1) / va_block_bytes);
-  std::partial_sort(from.begin(),
-                    from.begin() + static_cast<std::ptrdiff_t>(count),
-                    from.end(),
+  auto const count = std::min(these.size(), (most + va_block_bytes - 1) / va_block_bytes);
+  std::partial_sort(these.begin(),
+                    these.begin() + static_cast<std::ptrdiff_t>(count),
+                    these.end(),
                     [](candidate const& a, candidate const& b) { return a.key > b.key; });
   victims going;
   for (std::size_t each = 0; each < count; ++each) {
-    going.push_back(from[each].block);
+    going.push_back(these[each].block);
   }
-  return !going.empty() && go_back(view, number, going, drops);
+  return go_back(view, number, going, static_cast<departure_kind>(kind));
 }
 
-/** @brief Moves blocks of a neighbour to the host, or drops them. @return whether they left */
+/** @brief Has blocks of a neighbour go. @return whether they went */
 bool residency_manager::go_back(ledger_view& view,
                                 std::size_t number,
                                 victims const& blocks,
-                                bool drops)
+                                departure_kind kind)
 {
+  auto const drops  = kind == departure_kind::dropped;
   auto const ranges = joined(view, blocks, settings_.fetch_bytes);
   bool done         = true;
+  victims mapped;
+  victims doubled;
   for (auto const& each : blocks) {
     each.record->busy      = true;
     each.record->discarded = each.record->discarded || drops;
     done                   = done && free_is_done(*each.record);
+    if (each.record->in_place) { mapped.push_back(each); }
+    if (each.record->copied) { doubled.push_back(each); }
   }
+  auto const mapped_ranges  = joined(view, mapped, ~std::size_t{0});
+  auto const doubled_ranges = joined(view, doubled, ~std::size_t{0});
   sent_away_.store(true, std::memory_order_release);
   view.lock().unlock();
-  stream_handle evictions = nullptr;
   status result;
-  if (drops) {
-    result = discard_now(ranges, done);
-  } else if (result = driver_->own_stream(own_stream_use::evictions, evictions); result.ok()) {
-    std::atomic<std::size_t> moved_bytes{0};
-    bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
-    result = advised ? adviser_->to_host(ranges, evictions, moves_directly(location::host())).moved
-                     : move_all(ranges, location::host(), evictions, moved_bytes);
-    // A prefetch returns before it is done, and only then the owner has its memory.
-    if (result.ok()) { result = driver_->synchronize(evictions); }
-  }
+  if (drops) { result = discard_now(ranges, done); }
+  // What has a copy on the host is there then; of what was dropped the advice ends.
+  if (result.ok()) { result = leave_one_copy(doubled_ranges, location::host()); }
+  if (result.ok() && kind == departure_kind::copied_now) { result = to_host_now(ranges); }
+  auto const unmapped = end_in_place(mapped_ranges);
   view.lock().lock();
+  if (!unmapped.ok()) { count_failure(unmapped); }
   for (auto const& each : blocks) {
     each.record->busy = false;
     if (!result.ok()) { continue; }
     each.record->place        = drops ? block_place::nowhere : block_place::host;
     each.record->chunk_beside = false;  // its owner has it
+    each.record->in_place     = false;
+    each.record->copied       = false;
     if (!drops) { faulted_in_.to_host(each.range.bytes); }
     counts_.given_back_bytes += each.range.bytes;
-    if (drops) { counts_.given_back_at_once_bytes += each.range.bytes; }
+    if (kind != departure_kind::copied_now) {
+      counts_.given_back_at_once_bytes += each.range.bytes;
+    }
   }
   if (result.ok()) {
     left_beside(number, blocks.size());
@@ -282,6 +299,22 @@ bool residency_manager::go_back(ledger_view& view,
   }
   changed_.notify_all();
   return result.ok();
+}
+
+/** @brief Moves ranges to the host, and returns when they have arrived. */
+status residency_manager::to_host_now(range_list ranges) noexcept
+{
+  stream_handle evictions = nullptr;
+  auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
+  if (!result.ok()) { return result; }
+  if (adviser_ != nullptr && adviser_->advised_bytes() > 0) {
+    result = adviser_->to_host(ranges, evictions, moves_directly(location::host())).moved;
+  } else {
+    std::atomic<std::size_t> moved_bytes{0};
+    result = move_all(ranges, location::host(), evictions, moved_bytes);
+  }
+  // A prefetch returns before it is done, and only then the owner has its memory.
+  return result.ok() ? driver_->synchronize(evictions) : result;
 }
 
 /** @brief Tells others how much of this device they may hold: what the budget has left. */

@@ -266,6 +266,9 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   } else if (result.ok()) {
     std::atomic<std::size_t> moved_bytes{0};
     result = move_all(ranges, where, evictions, moved_bytes);
+    // What goes there by libcuda must have gone before anything brings it back past libcuda.
+    bool const both = !moves_directly(where) && moves_directly(location::host());
+    if (result.ok() && both) { result = driver_->synchronize(evictions); }
   }
   view.lock().lock();
   for (auto const& also : others) {

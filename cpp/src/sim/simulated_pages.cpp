@@ -25,6 +25,8 @@ constexpr std::uint64_t only_stream = 0;
     case memory_advice::read_mostly: return advice::read_mostly;
     case memory_advice::unset_read_mostly: return advice::unset_read_mostly;
     case memory_advice::preferred_location: return advice::preferred_location;
+    case memory_advice::accessed_by: return advice::accessed_by;
+    case memory_advice::unset_accessed_by: return advice::unset_accessed_by;
     case memory_advice::unset_preferred_location: break;
   }
   return advice::unset_preferred_location;

@@ -61,6 +61,46 @@ TEST_F(DirectMigration, AsksForWholePagesAndNamesTheirDestination)
   EXPECT_EQ(asked[1].destination, counters_machine::gpu);
 }
 
+TEST_F(DirectMigration, GoesToANeighbourThatPassedItsSelfTest)
+{
+  fake_system::uuid const other{7};
+  auto const opened = open();
+  ASSERT_NE(opened.migration, nullptr);
+  EXPECT_FALSE(opened.migration->reaches(location::device(1)));
+  EXPECT_EQ(opened.migration->migrate({0x10000, 0x1000}, location::device(1)).code,
+            status_code::invalid_value);
+  ASSERT_TRUE(opened.migration->add(machine.driver, 1, other).available);
+  EXPECT_TRUE(opened.migration->reaches(location::device(1)));
+  machine.system->migrations.clear();
+  EXPECT_TRUE(opened.migration->migrate({0x10000, 0x1000}, location::device(1)).ok());
+  EXPECT_EQ(machine.system->migrations.at(0).destination, other);
+  EXPECT_EQ(machine.driver.allocations, 0U);
+}
+
+TEST_F(DirectMigration, DoesNotGoToANeighbourThatPagesDoNotReach)
+{
+  auto const opened = open();
+  ASSERT_NE(opened.migration, nullptr);
+  machine.system->neighbors_reached = false;
+  auto const added                  = opened.migration->add(machine.driver, 1, {7});
+  EXPECT_EQ(added.reason, "pages did not get to device 1");
+  EXPECT_FALSE(opened.migration->reaches(location::device(1)));
+  EXPECT_TRUE(opened.migration->reaches(location::host()));
+  EXPECT_EQ(machine.driver.allocations, 0U);
+}
+
+TEST_F(DirectMigration, DoesNotGoToANeighbourOnTheWayToWhichContentsAreLost)
+{
+  auto const opened = open();
+  ASSERT_NE(opened.migration, nullptr);
+  machine.system->migrations_lose = true;
+  EXPECT_EQ(opened.migration->add(machine.driver, 1, {7}).reason, "the self-test lost contents");
+  machine.system->migrations_lose = false;
+  machine.system->migrate_status  = 0x56;
+  EXPECT_NE(opened.migration->add(machine.driver, 1, {7}).reason.find("refused"),
+            std::string::npos);
+}
+
 TEST_F(DirectMigration, ThatTheKernelDriverRefusesIsAStatusWithItsNumber)
 {
   auto const opened = open();

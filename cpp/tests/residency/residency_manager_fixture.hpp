@@ -24,9 +24,9 @@ class ResidencyManager : public testing::Test {
 
   void make(eviction_policy policy = eviction_policy::lru)
   {
-    auto settings         = residency_settings::of(blocks(budget_blocks));
+    auto settings         = residency_settings::of(budget);
     settings.policy       = policy;
-    settings.ahead        = true;
+    settings.ahead        = fetches_ahead;
     settings.ahead_adapts = ahead_adapts;
     settings.background   = false;
     settings.fetch_bytes  = blocks(32);
@@ -35,6 +35,10 @@ class ResidencyManager : public testing::Test {
     settings.neighbors    = neighbors;
     settings.lender       = lender;
     settings.lends        = offers_memory;
+    settings.in_place     = in_place;
+    settings.copy_beside  = copy_beside;
+    settings.rates        = rates;
+    settings.multipath    = multipath;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -94,6 +98,12 @@ class ResidencyManager : public testing::Test {
   std::vector<neighbor> neighbors;
   std::shared_ptr<neighbor_lender> lender;
   bool offers_memory{false};
+  bool in_place{false};
+  bool copy_beside{false};
+  bool multipath{false};
+  std::size_t budget{blocks(budget_blocks)};
+  link_rates rates{};
+  bool fetches_ahead{true};
   memory_range slab{slab_address, blocks(32)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
   stream_handle const evictions{recording_driver::own(own_stream_use::evictions)};

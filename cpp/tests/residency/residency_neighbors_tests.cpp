@@ -57,7 +57,10 @@ class noting_lender final : public neighbor_lender {
   void withdraw(int) noexcept override { offers.clear(); }
   std::size_t claimed_by_others(int) noexcept override
   {
-    if (others_leave_after > 0 && --others_leave_after == 0) { others_hold = 0; }
+    if (others_leave_after > 0) {
+      --others_leave_after;
+      if (others_leave_after == 0) { others_hold = 0; }
+    }
     return others_hold;
   }
   bool busy(int device_id) noexcept override { return at_work[device_id]; }
@@ -129,6 +132,55 @@ TEST_F(ResidencyNeighbors, WhatComesFromSeveralPlacesComesInCallsOfEach)
   static_cast<void>(moves());
   touch(0, 3);
   EXPECT_EQ(moves(), (calls{fetched(2, 1), fetched(0, 1), fetched(1, 1)}));
+}
+
+TEST_F(ResidencyNeighbors, BurstFromTheHostComesInPartByWayOfANeighbour)
+{
+  driver->facts.direct_migration = availability::yes();
+  driver->direct_neighbors       = true;
+  rates     = {50'000'000'000, 25'000'000'000, 200'000'000'000, 200'000'000'000};
+  multipath = true;
+  slab      = {tests::slab_address, blocks(128)};
+  budget    = blocks(96);
+  neighbors = {{1}};
+  lends->lends.clear();
+  make();
+  allocate(0, 64);
+  EXPECT_EQ(manager->evict(at(0, 64)), blocks(64));  // to the host: nobody lends
+  lends->lends = {{1, blocks(16)}};
+  static_cast<void>(moves());
+  touch(0, 64);
+  std::size_t here   = 0;
+  std::size_t beside = 0;
+  for (auto const& call : moves()) {
+    EXPECT_EQ(call.name, "migrate");
+    (call.device_id == 1 ? beside : here) += call.ranges.front().bytes;
+  }
+  EXPECT_EQ(here, blocks(64));
+  EXPECT_NEAR(static_cast<double>(beside),
+              static_cast<double>(blocks(64)) * 4 / 9,
+              static_cast<double>(blocks(4)));
+  EXPECT_EQ(manager->statistics().staged_bytes, beside);
+  EXPECT_EQ(lends->claimed[1], 0U);
+}
+
+TEST_F(ResidencyNeighbors, BurstComesFromTheHostAloneWhereTheNeighbourHasNoRoom)
+{
+  driver->facts.direct_migration = availability::yes();
+  driver->direct_neighbors       = true;
+  rates     = {50'000'000'000, 25'000'000'000, 200'000'000'000, 200'000'000'000};
+  multipath = true;
+  slab      = {tests::slab_address, blocks(128)};
+  budget    = blocks(96);
+  lends->lends.clear();
+  make();
+  allocate(0, 64);
+  EXPECT_EQ(manager->evict(at(0, 64)), blocks(64));
+  lends->lends = {{1, blocks(15)}};
+  touch(0, 64);
+  EXPECT_EQ(manager->statistics().staged_bytes, 0U);
+  EXPECT_EQ(manager->statistics().fetched_bytes, blocks(64));
+  EXPECT_EQ(lends->claimed[1], 0U);
 }
 
 TEST_F(ResidencyNeighbors, SlabThatGoesReleasesWhatLiesOnNeighbours)

@@ -47,6 +47,8 @@ class fake_system final : public cuda::system_calls {
   std::uint32_t migrate_status{0};     ///< what the kernel driver's migration answers
   bool migrations_move{true};          ///< false: they answer and do nothing
   bool migrations_lose{false};         ///< they destroy what they move
+  bool neighbors_reached{true};        ///< false: migrations to other GPUs do nothing
+  std::set<std::uint64_t> beside;      ///< begins of what is on other GPUs
   std::vector<cuda::uvm_migrate::parameters> migrations;  ///< asked for, all that arrived
   std::vector<std::string> given_back;  ///< targets of descriptors, and "page", in order
 
@@ -222,6 +224,12 @@ class fake_system final : public cuda::system_calls {
     bool const to_host = asked.destination == cuda::uvm_migrate::host;
     auto const bytes   = migrations_move ? asked.length : 0;
     if (migrations_lose) { std::memset(reinterpret_cast<void*>(asked.base), 0, asked.length); }
+    if (!to_host && asked.destination != uuid{1}) {  // between GPUs nothing is counted
+      if (neighbors_reached) { beside.insert(asked.base); }
+      return 0;
+    }
+    bool const from_beside = beside.erase(asked.base) > 0;
+    if (from_beside && !to_host) { return 0; }
     migrate(space, uuid{1}, to_host ? 0 : bytes, to_host ? bytes : 0);
     return 0;
   }

@@ -79,6 +79,7 @@ class recording_driver final : public uvm_driver {
   std::map<int, neighbor_load> loads{};        ///< what `read_neighbor_load` answers; none: nothing
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
+  bool direct_neighbors{false};                ///< whether `migrate` goes to neighbours
   bool marks_passed{true};                     ///< what `passed` answers
   std::vector<std::pair<std::size_t, stream_handle>> marks;     ///< every `mark`: number, stream
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
@@ -133,6 +134,10 @@ class recording_driver final : public uvm_driver {
   status migrate(memory_range range, location where) noexcept override
   {
     return noted(record({"migrate", {range}, nullptr, where.device_id}), range, where);
+  }
+  [[nodiscard]] bool migrates_to(location where) noexcept override
+  {
+    return uvm_driver::migrates_to(where) || (facts.direct_migration.available && direct_neighbors);
   }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override
   {

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.harvest import BoardView
 from rmm_uvm.top.seams import Candidate, DeviceMemory, Published, Seams
 
 GIB = 2**30
+NOBODY_JOINED = BoardView(False, "no process has joined a board", "/dev/shm/board", (), ())
 
 
 class FakeClock:
@@ -55,6 +57,7 @@ class FakeMachine:
     board: list[Published] = field(default_factory=list)
     memory: list[DeviceMemory] = field(default_factory=list)
     no_devices: str = ""
+    harvest: BoardView = NOBODY_JOINED
     counters: dict[int, FakeCounters] = field(default_factory=dict)
     attached: list[tuple[int, bool]] = field(default_factory=list)
 
@@ -76,6 +79,7 @@ class FakeMachine:
             attach=attach,
             published=lambda: list(self.board),
             devices=lambda: (list(self.memory), self.no_devices),
+            harvest=lambda: self.harvest,
         )
 
     def _ended(self, pid: int) -> bool:

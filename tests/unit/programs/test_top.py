@@ -48,6 +48,7 @@ def test_json_has_a_stable_schema(capsys: pytest.CaptureFixture[str]) -> None:
         "processes",
         "devices",
         "devices_reason",
+        "harvest",
     ]
     [row] = plain["processes"]
     assert row == {
@@ -68,6 +69,9 @@ def test_json_has_a_stable_schema(capsys: pytest.CaptureFixture[str]) -> None:
         "evicted_bytes_estimate": 0,
         "budget_bytes": None,
         "overshoot_bytes": None,
+        "harvested_bytes": None,
+        "peak_harvested_bytes": None,
+        "given_back_bytes": None,
         "cpu_faults": None,
         "gpu_faults": None,
         "in_bytes_per_second": 0.0,

@@ -15,6 +15,7 @@ from rich.console import Console
 
 import rmm_uvm
 from rmm_uvm.report import Report
+from rmm_uvm.report.advice import verdict
 from rmm_uvm.report.budgets import cells
 from rmm_uvm.residency import ResidencyStatistics
 from rmm_uvm.top.gather import _row
@@ -22,6 +23,7 @@ from rmm_uvm.top.render import render
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import View
 from rmm_uvm.watch.recording import Recording
+from rmm_uvm.watch.shown import budget_rows
 
 from . import recordings
 
@@ -77,6 +79,83 @@ def test_summary_says_what_is_on_unknown_or_not_there() -> None:
     assert budget_lines(peak_overshoot_bytes=None)[0].endswith("; faults unknown")
 
 
+HARVEST = {
+    "neighbor_bytes": 80 * MIB,
+    "peak_harvested_bytes": 48 * MIB,
+    "harvested_bytes": 8 * MIB,
+    "from_neighbor_bytes": 70 * MIB,
+    "in_place_bytes": 5 * MIB,
+    "copied_beside_bytes": 3 * MIB,
+    "staged_bytes": 2 * MIB,
+    "given_back_bytes": 6 * MIB,
+    "given_back_at_once_bytes": 2 * MIB,
+    "held_back": 1,
+    "reclaims": 12,
+    "reclaim_wait_seconds": 0.25,
+}
+
+
+def neighbor_lines(**changes: Any) -> list[str]:
+    lines = text_lines(with_budget(**changes))
+    first = next(n for n, line in enumerate(lines) if line.startswith("  neighbours "))
+    there = [lines[first].removeprefix("  neighbours").strip()]
+    for line in lines[first + 1 :]:
+        if not line.startswith("       "):
+            break
+        there.append(line.strip())
+    return there
+
+
+def test_summary_tells_what_lay_on_neighbours_and_what_went_back() -> None:
+    assert neighbor_lines(**HARVEST) == [
+        "at most 48.00 MiB; went 80.00 MiB, came back 70.00 MiB",
+        "used there 5.00 MiB, copied beforehand 3.00 MiB",
+        "from the host by way of them 2.00 MiB",
+        "given back 6.00 MiB to owners, 2.00 MiB without a copy",
+        "busy once: blocks left to the host",
+        "waited 0.250 s for memory that others held here",
+    ]
+    assert neighbor_lines(held_back=3) == ["busy 3 times: blocks left to the host"]
+    several = with_budget(recordings.two_devices(), **HARVEST)
+    assert "neighbours 0: at most 48.00 MiB; went" in str(Report(several))
+
+
+def test_what_left_for_a_budget_is_not_said_to_have_fitted() -> None:
+    fitting = recordings.fitting()
+    assert verdict(with_budget(fitting, evicted_bytes=0)) == "nothing to do: everything fitted"
+    assert verdict(with_budget(fitting)) == "nothing to do: no threshold was passed"
+
+
+def test_summary_and_page_without_neighbours_do_not_name_them() -> None:
+    assert "neighbours" not in str(Report(with_budget()))
+    assert not [row for row in cells(ResidencyStatistics(**COUNTS)) if "eighbour" in "".join(row)]
+
+
+def test_page_and_json_tell_each_figure_of_neighbours() -> None:
+    recording = with_budget(**HARVEST)
+    found = {
+        name: (value, note) for name, value, note in cells(ResidencyStatistics(**COUNTS | HARVEST))
+    }
+    assert found["Evicted for the budget"][1] == "copied to the host or to neighbours"
+    assert found["On neighbours"] == ("48.00 MiB", "at most; 8.00 MiB at the end")
+    assert found["Evicted to neighbours"][0] == "80.00 MiB"
+    assert found["Back from neighbours"][0] == "70.00 MiB"
+    assert found["Used on neighbours"][0] == "5.00 MiB"
+    assert found["Copied beforehand"][0] == "3.00 MiB"
+    assert found["By way of neighbours"][0] == "2.00 MiB"
+    assert found["Given back to owners"] == ("6.00 MiB", "2.00 MiB of it without a copy")
+    assert found["Neighbours busy"][0] == "once"
+    assert found["Reclaimed"] == ("12 times", "waited 0.250 s in all")
+    (device,) = Report(recording).to_dict()["devices"]
+    assert device["budget"].items() >= HARVEST.items()
+
+
+def test_snapshot_has_a_row_of_neighbours_once_something_lies_there() -> None:
+    rows = dict(budget_rows(COUNTS | HARVEST))
+    assert rows["on neighbours"] == "8.00 MiB; 70.00 MiB came back, 6.00 MiB given back"
+    assert "on neighbours" not in dict(budget_rows(COUNTS))
+
+
 def test_summary_without_a_budget_has_no_line_of_it() -> None:
     assert "budget" not in str(Report(recordings.oversubscribed()))
 
@@ -85,6 +164,7 @@ def test_summary_without_a_budget_has_no_line_of_it() -> None:
 def test_summary_with_the_largest_figures_is_narrow(*, foresees: bool) -> None:
     most = {name: LARGEST for name in COUNTS if name.endswith("_bytes")}
     more = {"foresees": foresees, "policy": "correlation"}
+    more |= {"held_back": 10**9, "reclaims": 10**9, "reclaim_wait_seconds": 1e6}
     recording = with_budget(recordings.two_devices(), **most, **more)
     one = dataclasses.replace(recording, devices=recording.devices[:1])
     for lines in (text_lines(recording), text_lines(one)):

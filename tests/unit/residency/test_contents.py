@@ -167,6 +167,45 @@ def test_random_program_beside_a_neighbour_with_some_room_keeps_its_data(
     assert room_bytes or not found.neighbor_bytes
 
 
+class ProgramBesideOwners(Program):
+    """Owners of its neighbours take and give memory while it works."""
+
+    def step(self, step: str, which: int, nbytes: int) -> None:
+        super().step(step, which, nbytes)
+        if step == "work":
+            taken = (0, 128, 240, 250, 256)[which % 5]
+            self.device.occupy_neighbor(1 + which // 5 % 2, taken * MIB)
+
+
+BESIDE = {"in_place": True, "copy_beside": True, "multipath": True}
+
+
+@pytest.mark.parametrize("background", [False, True])
+@settings(max_examples=30)
+@given(program=steps)
+def test_random_program_beside_owners_that_take_their_memory_back_keeps_its_data(
+    background: bool, program: list[tuple[str, int, int]]
+) -> None:
+    budget = Budget(12 * MIB, neighbors="auto", background=background, **BESIDE)
+    played = ProgramBesideOwners(budget, neighbors=2)
+    played.run(program)
+    found = rmm_uvm.residency_statistics(played.mr)
+    assert found.given_back_at_once_bytes <= found.given_back_bytes <= found.neighbor_bytes
+
+
+def test_program_that_repeats_beside_owners_uses_every_way_and_keeps_its_data() -> None:
+    budget = Budget(12 * MIB, neighbors="auto", background=False, **BESIDE)
+    program = ProgramBesideOwners(budget, neighbors=2)
+    steps = [("allocate", 0, 3 * MIB)] * 8
+    round_of = [("read", which, 0) for which in range(8)]
+    steps += round_of * 12 + [("read", 7, 0)] * 70 + [("work", 0, 0)]
+    steps += [("work", 3, 0), ("work", 8, 0), *round_of, ("work", 0, 0), ("work", 5, 0)]
+    program.run(steps + round_of * 4)
+    found = rmm_uvm.residency_statistics(program.mr)
+    assert min(found.in_place_bytes, found.copied_beside_bytes, found.given_back_bytes) > 0
+    assert found.failed_calls == 0
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_program_that_repeats_over_its_budget_keeps_its_data(policy: str) -> None:
     program = Program(Budget(12 * MIB, policy, background=False))

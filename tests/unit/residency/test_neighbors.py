@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from typing import Any
 
 import pytest
 
 import rmm_uvm
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import ConfigurationError, NeighborWarning
 from rmm_uvm.residency import Budget
 from rmm_uvm.units import format_bytes
 
@@ -192,10 +193,82 @@ def test_neighbours_that_make_no_sense_are_refused(arguments: dict[str, Any], me
 
 def test_no_other_device_at_all_is_said_once_and_the_host_takes_everything() -> None:
     device = rmm_uvm.simulated_device(DEVICE)
-    mr, parts = loop(device, keeping(neighbors="auto"))
+    with pytest.warns(NeighborWarning, match="there is no other device"):
+        mr, parts = loop(device, keeping(neighbors="auto"))
     assert mr.managed_mr.prefetcher.neighbors == ()
     assert device.resident_bytes(parts[0], HALF, "host") == HALF
-    with rmm_uvm.reinitialize(
-        driver=device, device_budget=BUDGET, neighbors="auto", libraries=()
-    ) as installed:
+    with (
+        pytest.warns(NeighborWarning, match="there is no other device"),
+        rmm_uvm.reinitialize(
+            driver=device, device_budget=BUDGET, neighbors="auto", libraries=()
+        ) as installed,
+    ):
         assert "there is no other device" in str(installed)
+
+
+def rounds(mr: Any, device: Any, parts: list[int], count: int) -> None:
+    """Go over all parts, again and again."""
+    for _ in range(count):
+        for address in parts:
+            rmm_uvm.touch((address, 2 * MIB), mr=mr)
+            device.touch(address, 2 * MIB, write=False)
+
+
+def streaming(**settings: Any) -> tuple[Any, Any, list[int]]:
+    """Make a program whose rounds need 1.5 times the budget, with contents."""
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1, backing=True)
+    mr = rmm_uvm.managed_pool(
+        driver=device,
+        device_budget=Budget(BUDGET, neighbors=[1], background=False, **settings),
+        initial_pool_size=DEVICE,
+    )
+    parts = [mr.allocate(2 * MIB) for _ in range(12)]
+    for number, address in enumerate(parts):
+        device.touch(address, 2 * MIB, write=True)
+        ctypes.memset(address, number + 1, 2 * MIB)
+        rmm_uvm.touch((address, 2 * MIB), mr=mr)
+    return device, mr, parts
+
+
+def first_and_last_bytes(parts: list[int]) -> list[tuple[int, int]]:
+    byte = ctypes.c_ubyte.from_address
+    return [(byte(one).value, byte(one + 2 * MIB - 1).value) for one in parts]
+
+
+def test_what_is_streamed_through_is_used_where_it_lies_and_nothing_moves() -> None:
+    device, mr, parts = streaming(in_place=True)
+    rounds(mr, device, parts, 8)
+    before = rmm_uvm.residency_statistics(mr)
+    rounds(mr, device, parts, 1)
+    after = rmm_uvm.residency_statistics(mr)
+    assert after.in_place_bytes - before.in_place_bytes == 8 * MIB
+    assert after.fetched_bytes == before.fetched_bytes
+    assert sum(device.resident_bytes(one, 2 * MIB, 1) for one in parts) == 8 * MIB
+    assert first_and_last_bytes(parts) == [(n + 1, n + 1) for n in range(12)]
+    assert "used there" in str(after)
+
+
+def test_what_is_streamed_through_moves_unless_asked() -> None:
+    device, mr, parts = streaming()
+    rounds(mr, device, parts, 8)
+    before = rmm_uvm.residency_statistics(mr)
+    rounds(mr, device, parts, 1)
+    after = rmm_uvm.residency_statistics(mr)
+    assert after.in_place_bytes == 0
+    assert after.from_neighbor_bytes > before.from_neighbor_bytes
+
+
+def test_memory_with_a_copy_is_given_back_without_a_move() -> None:
+    device, mr, parts = streaming(copy_beside=True, policy="lru")
+    for _ in range(70):  # of two that are on the device
+        rounds(mr, device, parts[-2:], 1)
+    mr.managed_mr.prefetcher.run_pending()
+    copied = rmm_uvm.residency_statistics(mr)
+    assert copied.copied_beside_bytes == copied.harvested_bytes >= 8 * MIB
+    moved_bytes = sum(device.migrated_bytes())
+    device.occupy_neighbor(1, DEVICE - 8 * MIB)
+    mr.managed_mr.prefetcher.run_pending()
+    found = rmm_uvm.residency_statistics(mr)
+    assert found.given_back_at_once_bytes == found.given_back_bytes > 0
+    assert sum(device.migrated_bytes()) == moved_bytes
+    assert first_and_last_bytes(parts) == [(n + 1, n + 1) for n in range(12)]

@@ -199,3 +199,25 @@ def test_overshoot_on_a_device_that_counts_nothing_is_unknown() -> None:
     assert found.overshoot_bytes is found.peak_overshoot_bytes is found.faulted_bytes is None
     assert found.faults_unknown
     assert f"unknown: {found.faults_unknown}" in str(found)
+
+
+def test_neighbours_are_told_only_where_there_is_something_to_tell() -> None:
+    text = str(statistics())
+    assert not [word for word in ("neighbour", "held back", "reclaimed") if word in text]
+    text = str(
+        statistics(
+            evicted_bytes=8 * MIB,
+            neighbor_bytes=6 * MIB,
+            peak_harvested_bytes=6 * MIB,
+            from_neighbor_bytes=2 * MIB,
+            given_back_bytes=4 * MIB,
+            given_back_at_once_bytes=1 * MIB,
+            held_back=1,
+            reclaims=3,
+            reclaim_wait_seconds=0.25,
+        )
+    )
+    assert "on neighbours  0 B now, at most 6.00 MiB; 2.00 MiB came back, 4.00 MiB went" in text
+    assert "to the host for their owners (1.00 MiB without a copy)" in text
+    assert "held back      1 time, to the host: the neighbours were busy" in text
+    assert "reclaimed      3 times what others held here; 0.25 s were waited" in text

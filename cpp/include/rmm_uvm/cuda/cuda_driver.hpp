@@ -60,6 +60,10 @@ class cuda_driver final : public uvm_driver {
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
   status migrate(memory_range range, location where) noexcept override;
+  [[nodiscard]] bool migrates_to(location where) noexcept override
+  {
+    return direct_ != nullptr && direct_->reaches(where);
+  }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,

@@ -8,7 +8,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 
 namespace rmm_uvm::cuda {
 
@@ -70,20 +72,36 @@ class direct_migration {
   [[nodiscard]] static opened_direct_migration open(uvm_driver& driver,
                                                     std::shared_ptr<system_calls> const& system);
 
+  /**
+   * @brief Lets `migrate` go to another device as well, if a self-test says that it gets there.
+   *
+   * 2 MiB with known contents go there and come back: no byte may come from the host then.
+   * @param driver that of this device; has opened the neighbour
+   */
+  [[nodiscard]] availability add(uvm_driver& driver,
+                                 int device_id,
+                                 std::array<std::uint8_t, 16> const& uuid);
+  /** @brief Whether pages can go there. */
+  [[nodiscard]] bool reaches(location where) const noexcept;
+
   /** @brief Moves whole pages that `range` touches, and returns when they have arrived. */
   status migrate(memory_range range, location where) noexcept;
 
  private:
-  direct_migration(std::shared_ptr<system_calls> system,
-                   int descriptor,
-                   std::array<std::uint8_t, 16> const& device)
-    : system_{std::move(system)}, descriptor_{descriptor}, device_{device}
+  direct_migration(std::shared_ptr<system_calls> system, int descriptor, device_info const& device)
+    : system_{std::move(system)},
+      descriptor_{descriptor},
+      device_{device.uuid},
+      device_id_{device.device_id}
   {
   }
 
   std::shared_ptr<system_calls> system_;
   int descriptor_;  // CUDA's, open for as long as the process uses CUDA
   std::array<std::uint8_t, 16> device_;
+  int device_id_{0};
+  mutable std::mutex mutex_;
+  std::map<int, std::array<std::uint8_t, 16>> others_;  // by ordinal
 };
 
 }  // namespace rmm_uvm::cuda

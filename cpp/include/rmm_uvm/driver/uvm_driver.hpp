@@ -144,6 +144,12 @@ class uvm_driver {
     static_cast<void>(where);
     return {status_code::not_supported, 0, "migrate"};
   }
+  /** @brief Whether `migrate` goes to a place: this device, the host, or an opened neighbour. */
+  [[nodiscard]] virtual bool migrates_to(location where) noexcept
+  {
+    bool const known = where.is_host() || where.device_id == info().device_id;
+    return known && info().direct_migration.available;
+  }
 
   /**
    * @brief Drops the contents of whole pages inside `ranges`, in the order of `stream`.

@@ -51,8 +51,10 @@ struct block_record {
 
   bool fetched_ahead    : 1 {false};  ///< brought in before its use, and not used since
   bool read_mostly      : 1 {false};  ///< advised: readers get copies, and so does a prefetch
-  std::uint8_t neighbor : 4 {0};      ///< which one it is on, while it is `beside`
+  std::uint8_t neighbor : 3 {0};      ///< which one it is on, while it is `beside`
   bool chunk_beside     : 1 {false};  ///< that one has memory for it, also when it is not there
+  bool in_place         : 1 {false};  ///< it is used there, through a mapping
+  bool copied           : 1 {false};  ///< the host has a copy of what lies there
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /** @brief True when a user advised the driver about it. */

@@ -24,8 +24,8 @@ struct neighbor {
   friend bool operator==(neighbor const&, neighbor const&) = default;
 };
 
-/** @brief The most neighbours: a block's record has four bits for which of them it lies on. */
-inline constexpr std::size_t most_neighbors = 16;
+/** @brief The most neighbours: a block's record has three bits for which of them it lies on. */
+inline constexpr std::size_t most_neighbors = 8;
 
 /** @brief How a neighbour is used now; bytes are whole blocks of 2 MiB. */
 struct neighbor_state {

@@ -137,8 +137,15 @@ class residency_manager {
     bool away;     // was evicted to the host
     bool first;    // of its slab
     int from;      // the neighbour that it lay on, or `no_neighbor`
+    bool mapped;   // and was used there
+    bool copied;   // and had a copy on the host
   };
   static constexpr int no_neighbor = -1;
+  [[nodiscard]] static std::size_t reserve_of(device_memory const& memory) noexcept;
+
+  enum class outcome : std::uint8_t { nothing, again, later };
+  /** @brief How a block leaves a neighbour; in this order. */
+  enum class departure_kind : std::uint8_t { dropped, has_copy, copied_now };
 
   /** @brief Where blocks leave to, and how many of them. */
   struct refuge {
@@ -191,6 +198,7 @@ class residency_manager {
                      stream_handle stream,
                      reason why);
   static void hold(ledger_view& view, range_list wanted, int by);
+  status after_discards(claims const& blocks, stream_handle stream) noexcept;
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
   void await_discards(memory_range range) noexcept;
 
@@ -230,6 +238,7 @@ class residency_manager {
   // residency_moves.cpp
   using places = std::vector<std::vector<memory_range>>;
   [[nodiscard]] bool moves_directly(location where) const noexcept;
+  [[nodiscard]] std::optional<refuge> begin_staging(places const& from);
   status fetch_all(places const& from,
                    stream_handle stream,
                    std::atomic<std::size_t>& moved_bytes) noexcept;
@@ -248,6 +257,13 @@ class residency_manager {
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
   void left_beside(claims const& blocks) noexcept;
   void offer_idle() noexcept;
+  void choose_in_place(range_list wanted);
+  [[nodiscard]] std::optional<use_tick> first_to_leave(ledger_view& view, std::size_t bytes) const;
+  void map_in_place(ledger_view& view, victims const& blocks, bool mapped);
+  status end_in_place(std::span<memory_range const> blocks) noexcept;
+  status leave_one_copy(std::span<memory_range const> blocks, location where) noexcept;
+  void end_advice(claims const& blocks) noexcept;
+  [[nodiscard]] outcome copy_beside(ledger_view& view);
   void await_others(ledger_view& view) noexcept;
   [[nodiscard]] bool holds_beside() const noexcept { return counts_.harvested_bytes > 0; }
   [[nodiscard]] std::size_t wanted_back(ledger_view& view, std::size_t number);
@@ -255,11 +271,11 @@ class residency_manager {
   [[nodiscard]] bool go_back(ledger_view& view,
                              std::size_t number,
                              victims const& blocks,
-                             bool drops);
+                             departure_kind kind);
+  status to_host_now(range_list ranges) noexcept;
 
   // migration_thread.cpp
   void run();
-  enum class outcome : std::uint8_t { nothing, again, later };
   [[nodiscard]] outcome give_back(ledger_view& view);  // residency_neighbors.cpp
   [[nodiscard]] outcome work_once();
   [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);

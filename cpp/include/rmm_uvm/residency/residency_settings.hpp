@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/driver/link_rates.hpp>
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/neighbor_lender.hpp>
@@ -44,6 +45,12 @@ struct residency_settings {
   std::shared_ptr<neighbor_lender> lender{};  ///< says how much of them; null: as much as is free
   bool lends{false};  ///< tell the lender what others may hold of this device: what the budget has
                       ///< left, as on a card of that size
+  bool in_place{false};  ///< let kernels use on a neighbour what is streamed through once, as far
+                         ///< as that is foreseen; see `cheaper_in_place`
+  bool copy_beside{false};  ///< copy what lies on neighbours and is not used to the host, when
+                            ///< there is nothing else to do: then it is given back at once
+  bool multipath{false};  ///< let some of a burst from the host come over a neighbour's link to it
+  link_rates rates{};     ///< to the neighbours, measured; for `in_place` and `multipath`
   static constexpr double reserve_fraction{1.0 / 16};  ///< of a neighbour's memory, left to it
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in

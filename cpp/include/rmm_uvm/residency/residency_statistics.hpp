@@ -32,6 +32,9 @@ struct residency_statistics {
   std::size_t harvested_bytes{0};        ///< lie on other devices now, as far as the ledger knows
   std::size_t peak_harvested_bytes{0};   ///< the most of it
   std::uint64_t from_neighbor_bytes{0};  ///< fetched from other devices
+  std::uint64_t in_place_bytes{0};       ///< of announced uses, on other devices, through mappings
+  std::uint64_t copied_beside_bytes{0};  ///< of what lies there, copied to the host beforehand
+  std::uint64_t staged_bytes{0};         ///< fetched from the host by way of another device
   std::uint64_t given_back_bytes{0};     ///< left another device since its owner needs its memory
   std::uint64_t given_back_at_once_bytes{0};  ///< of those, without a copy
   std::uint64_t held_back{0};  ///< times that blocks left to the host: all neighbours were busy

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What is used on a neighbour, and what has a copy on the host.
+#include "residency_manager_fixture.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::blocks;
+using tests::driver_call;
+using tests::ResidencyManager;
+
+class ResidencyBeside : public ResidencyManager {
+ protected:
+  static constexpr int other = 1;
+
+  void SetUp() override
+  {
+    neighbors     = {{other}};
+    rates         = {51'000'000'000, 24'000'000'000, 205'000'000'000, 205'000'000'000};
+    fetches_ahead = false;
+  }
+  /** @brief What was advised since the last time, in short. */
+  [[nodiscard]] std::vector<memory_advice> advice()
+  {
+    std::vector<memory_advice> found;
+    for (auto const& call : driver->take_calls("advise")) {
+      found.push_back(*call.advice);
+    }
+    return found;
+  }
+  [[nodiscard]] calls advised_and_moved()
+  {
+    auto found = driver->take_calls();
+    std::erase_if(found, [](driver_call const& call) {
+      return call.name != "advise" && call.name != "prefetch";
+    });
+    return found;
+  }
+  /** @brief Goes over twelve blocks, of which eight fit, until the order is known. */
+  void go_round(int rounds)
+  {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t block = 0; block < 12; ++block) {
+        touch(block, 1);
+      }
+    }
+  }
+  void fill()
+  {
+    for (std::size_t block = 0; block < 12; ++block) {
+      allocate(block, 1);
+    }
+  }
+  /** @brief So many uses of others. */
+  void use_others(std::size_t uses)
+  {
+    for (std::size_t use = 0; use < uses; ++use) {
+      touch(6 + use % 2, 1);
+    }
+  }
+};
+
+TEST_F(ResidencyBeside, WhatIsStreamedThroughIsUsedWhereItLies)
+{
+  in_place = true;
+  make(eviction_policy::repeat);
+  fill();
+  go_round(6);
+  auto const before = manager->statistics();
+  static_cast<void>(driver->take_calls());
+  go_round(1);
+  auto const after = manager->statistics();
+  EXPECT_GT(after.in_place_bytes, before.in_place_bytes);
+  // What stays on the device is used there, what stays beside is used there: nothing moves.
+  EXPECT_TRUE(moves().empty());
+  EXPECT_EQ(after.harvested_bytes, blocks(4));
+}
+
+TEST_F(ResidencyBeside, WhatIsUsedWhereItLiesIsMappedOnceAndUnmappedWhenItComes)
+{
+  in_place = true;
+  make(eviction_policy::repeat);
+  fill();
+  go_round(7);
+  auto const made = advice();
+  ASSERT_FALSE(made.empty());
+  EXPECT_EQ(std::count(made.begin(), made.end(), memory_advice::accessed_by) -
+              std::count(made.begin(), made.end(), memory_advice::unset_accessed_by),
+            4);
+  for (std::size_t block = 0; block < 12; ++block) {
+    manager->prefetch(at(block), stream);  // it is wanted here after all
+  }
+  auto const ended = advice();
+  EXPECT_GE(std::count(ended.begin(), ended.end(), memory_advice::unset_accessed_by), 4);
+}
+
+TEST_F(ResidencyBeside, NothingIsUsedWhereItLiesUnlessAsked)
+{
+  make(eviction_policy::repeat);
+  fill();
+  go_round(7);
+  EXPECT_TRUE(advice().empty());
+  EXPECT_EQ(manager->statistics().in_place_bytes, 0U);
+}
+
+TEST_F(ResidencyBeside, MappingThatFailsLeavesTheBlockToBeFetched)
+{
+  in_place = true;
+  make(eviction_policy::repeat);
+  fill();
+  driver->answers["advise"] = {status_code::driver_error, 1, "cuMemAdvise"};
+  go_round(7);
+  auto const found = manager->statistics();
+  EXPECT_EQ(found.in_place_bytes, 0U);
+  EXPECT_GT(found.failed_calls, 0U);
+  EXPECT_GT(found.from_neighbor_bytes, 0U);
+}
+
+TEST_F(ResidencyBeside, WhatLiesUnusedIsCopiedAndThenGivenBackAtOnce)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  static_cast<void>(driver->take_calls());
+  manager->run_pending();
+  EXPECT_TRUE(moves().empty());  // used a moment ago
+  use_others(64);
+  manager->run_pending();
+  EXPECT_EQ(manager->statistics().copied_beside_bytes, blocks(2));
+  static_cast<void>(driver->take_calls());
+  driver->neighbor_level.free_bytes = driver->neighbor_level.total_bytes / 16 - blocks(2);
+  manager->run_pending();
+  EXPECT_TRUE(moves().empty());
+  auto const found = manager->statistics();
+  EXPECT_EQ(found.given_back_bytes, blocks(2));
+  EXPECT_EQ(found.given_back_at_once_bytes, blocks(2));
+}
+
+TEST_F(ResidencyBeside, WhatHasACopyComesFromTheNeighbourAndLosesTheCopy)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  use_others(64);
+  manager->run_pending();
+  static_cast<void>(driver->take_calls());
+  touch(0, 1);
+  driver_call const belongs{"advise", {at(0)}, nullptr, other, memory_advice::preferred_location};
+  auto unshared   = belongs;
+  unshared.advice = memory_advice::unset_read_mostly;
+  auto anywhere   = belongs;
+  anywhere.advice = memory_advice::unset_preferred_location;
+  EXPECT_EQ(advised_and_moved(), (calls{belongs, unshared, anywhere, fetched(0, 1)}));
+}
+
+}  // namespace
+}  // namespace rmm_uvm
