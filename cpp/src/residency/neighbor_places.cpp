@@ -8,13 +8,14 @@
 
 namespace rmm_uvm {
 
-std::size_t free_or_kept(neighbor_state& state, device_memory const& there) noexcept
+std::size_t missing_reserve(neighbor_state& state,
+                            std::size_t free_bytes,
+                            std::size_t reserve_bytes) noexcept
 {
-  // Free memory goes first, then what is kept: with some of it left, nothing of that has gone.
-  constexpr std::size_t part_that_is_none = 1024;  // a card that is full shows a little free
-  auto const none = std::max(va_block_bytes, there.total_bytes / part_that_is_none);
-  if (there.free_bytes < none) { state.kept_bytes = 0; }
-  return there.free_bytes + state.kept_bytes;
+  auto const level = std::min(state.answered_bytes, reserve_bytes);
+  // Above what was answered, free memory has risen after all: from there on it counts again.
+  state.answered_bytes = free_bytes < level ? level : std::min(free_bytes, reserve_bytes);
+  return state.answered_bytes - std::min(state.answered_bytes, free_bytes);
 }
 
 std::optional<std::size_t> choose_neighbor(std::span<neighbor_state const> states,

@@ -261,7 +261,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     if (block.place == block_place::device) { counts_.resident_bytes -= whole.bytes; }
     if (block.place == block_place::host) { faulted_in_.forget(whole.bytes); }
     if (block.place == block_place::beside) { left_beside(block.neighbor, 1); }
-    if (block.chunk_beside) { no_longer_kept(block.neighbor); }
+    if (block.chunk_beside) { neighbors_[block.neighbor].kept_bytes -= va_block_bytes; }
     if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
     live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
     block = {};

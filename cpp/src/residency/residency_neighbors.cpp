@@ -58,26 +58,40 @@ std::optional<device_memory> residency_manager::ask_neighbor(ledger_view& view, 
 }
 
 /**
- * @brief Where so many blocks leave to now, and how many of them; gives up the lock to ask.
+ * @brief Where blocks leave to now, and how many of them; gives up the lock to ask.
  *
  * The first so many are held there from now on, and on their way: `arrived_beside` ends that.
+ * @param[in,out] blocks put in order: those that the neighbour has memory for come first
  */
-residency_manager::refuge residency_manager::refuge_for(ledger_view& view, std::size_t blocks)
+residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victims& blocks)
 {
   unsigned passed_over = 0;
   look_who_is_busy();
-  while (auto const number = choose_neighbor(neighbors_, passed_over)) {
+  auto seen = neighbors_;
+  for (auto const& each : blocks) {  // what is kept for these is room for these
+    if (each.record->chunk_beside) { seen[each.record->neighbor].kept_bytes -= va_block_bytes; }
+  }
+  while (auto const number = choose_neighbor(seen, passed_over)) {
     passed_over |= 1U << *number;
-    auto& state       = neighbors_[*number];
-    auto const wanted = std::min(whole(blocks), va_block_floor(state.room_bytes()));
+    auto& state = neighbors_[*number];
+    victims ordered;
+    victims others;
+    for (auto const& each : blocks) {
+      bool const has_chunk = each.record->chunk_beside && each.record->neighbor == *number;
+      (has_chunk ? ordered : others).push_back(each);
+    }
+    auto const kept = whole(ordered.size());
+    ordered.insert(ordered.end(), others.begin(), others.end());
+    blocks            = std::move(ordered);
+    auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
     state.held_bytes += wanted;  // nobody else takes the same room meanwhile
     state.moving_bytes += wanted;
     auto const there    = ask_neighbor(view, state.which.device_id);
     std::size_t granted = 0;
     if (there) {
-      auto const spare = free_or_kept(state, *there);
-      view.lock().unlock();  // a claim may wait for others who claim
-      granted = settings_.lender->claim(state.which.device_id, wanted, spare, reserve_of(*there));
+      view.lock().unlock();
+      granted = settings_.lender->claim(
+        state.which.device_id, wanted, there->free_bytes + kept, reserve_of(*there));
       view.lock().lock();
     }
     state.held_bytes -= wanted - granted;
@@ -88,7 +102,7 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, std::
   }
   auto const is_busy = [](neighbor_state const& each) { return each.busy; };
   if (std::any_of(neighbors_.begin(), neighbors_.end(), is_busy)) { ++counts_.held_back; }
-  return {location::host(), 0, blocks};
+  return {location::host(), 0, blocks.size()};
 }
 
 /** @brief Asks owners, and now and then the driver, which neighbours are better left alone. */
@@ -132,20 +146,13 @@ void residency_manager::arrived_beside(std::size_t number,
   }
   for (auto const& each : blocks) {
     auto& block = *each.record;
-    if (block.chunk_beside) { no_longer_kept(block.neighbor); }
+    if (block.chunk_beside) { neighbors_[block.neighbor].kept_bytes -= va_block_bytes; }
     block.neighbor     = static_cast<std::uint8_t>(number) & 0x7U;
     block.chunk_beside = true;
   }
   settings_.lender->placed(state.which.device_id, bytes);
   counts_.harvested_bytes += bytes;
   counts_.peak_harvested_bytes = std::max(counts_.peak_harvested_bytes, counts_.harvested_bytes);
-}
-
-/** @brief Of what is kept on a neighbour for blocks that came back, one block is not any more. */
-void residency_manager::no_longer_kept(std::size_t number) noexcept
-{
-  auto& kept = neighbors_[number].kept_bytes;
-  kept -= std::min(kept, va_block_bytes);  // it may be forgotten
 }
 
 /** @brief Blocks that lay on a neighbour do not any more. */
@@ -179,8 +186,7 @@ std::size_t residency_manager::wanted_back(ledger_view& view, std::size_t number
   // Owners that lend say how much; of others the driver tells what they have left.
   std::size_t shortage_bytes = 0;
   if (auto const there = ask_neighbor(view, device_id)) {
-    auto const spare = free_or_kept(neighbors_[number], *there);
-    shortage_bytes   = reserve_of(*there) - std::min(reserve_of(*there), spare);
+    shortage_bytes = missing_reserve(neighbors_[number], there->free_bytes, reserve_of(*there));
   }
   return std::min(settings_.lender->excess(device_id, shortage_bytes), held_bytes);
 }
@@ -273,9 +279,10 @@ bool residency_manager::go_back(ledger_view& view,
   for (auto const& each : blocks) {
     each.record->busy = false;
     if (!result.ok()) { continue; }
-    each.record->place    = drops ? block_place::nowhere : block_place::host;
-    each.record->in_place = false;
-    each.record->copied   = false;
+    each.record->place        = drops ? block_place::nowhere : block_place::host;
+    each.record->chunk_beside = false;  // its owner has it
+    each.record->in_place     = false;
+    each.record->copied       = false;
     if (!drops) { faulted_in_.to_host(each.range.bytes); }
     counts_.given_back_bytes += each.range.bytes;
     if (kind != departure_kind::copied_now) {
@@ -284,6 +291,9 @@ bool residency_manager::go_back(ledger_view& view,
   }
   if (result.ok()) {
     left_beside(number, blocks.size());
+    neighbors_[number].kept_bytes -= whole(blocks.size());
+    auto& answered = neighbors_[number].answered_bytes;
+    answered -= std::min(answered, whole(blocks.size()));
   } else {
     count_failure(result);
   }

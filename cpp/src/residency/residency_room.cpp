@@ -244,7 +244,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   leaving_bytes_ += bytes_of(blocks);
   bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
   refuge to{location::host(), 0, blocks.size()};
-  if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks.size()); }
+  if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks); }
   while (blocks.size() > to.blocks) {
     blocks.back().record->busy = false;
     leaving_bytes_ -= blocks.back().range.bytes;

@@ -61,23 +61,21 @@ TEST(NeighborPlaces, HeldOverALimitThatWasLoweredLeavesNoRoom)
   EXPECT_EQ(state_of(2, 5).room_bytes(), 0U);
 }
 
-TEST(NeighborPlaces, WhatIsKeptIsAsGoodAsFreeWhileThereIsFreeMemory)
+TEST(NeighborPlaces, WhatIsMissingOfTheReserveIsAskedForOnce)
 {
-  auto state       = state_of(9, 8);
-  state.kept_bytes = blocks(3);
-  EXPECT_EQ(free_or_kept(state, {blocks(2), blocks(16)}), blocks(5));
-  EXPECT_EQ(free_or_kept(state, {blocks(1), blocks(16)}), blocks(4));
-  EXPECT_EQ(state.kept_bytes, blocks(3));
-  EXPECT_EQ(free_or_kept(state, {blocks(1) - 1, blocks(16)}), blocks(1) - 1);
-  EXPECT_EQ(state.kept_bytes, 0U);  // its owner may have taken it
-}
-
-TEST(NeighborPlaces, LargeCardThatIsFullShowsALittleFree)
-{
-  auto state       = state_of(9, 8);
-  state.kept_bytes = blocks(3);
-  auto const total = std::size_t{64} << 30U;
-  EXPECT_EQ(free_or_kept(state, {total / 1024 - 1, total}), total / 1024 - 1);
+  auto state         = state_of(9, 8);
+  auto const missing = [&state](std::size_t free_blocks) {
+    return missing_reserve(state, blocks(free_blocks), blocks(6)) / va_block_bytes;
+  };
+  EXPECT_EQ(missing(7), 0U);
+  EXPECT_EQ(missing(4), 2U);
+  EXPECT_EQ(missing(4), 2U);  // until it has left
+  state.answered_bytes -= blocks(2);
+  EXPECT_EQ(missing(4), 0U);
+  EXPECT_EQ(missing(3), 1U);  // its owner took more
+  state.answered_bytes -= blocks(1);
+  EXPECT_EQ(missing(6), 0U);  // free memory rose after all
+  EXPECT_EQ(missing(5), 1U);
 }
 
 TEST(Interleaved, EachPlaceIsAtWorkFromTheFirstToTheLastRange)

@@ -280,33 +280,27 @@ TEST_F(ResidencyNeighbors, PinnedBlocksStayOnTheNeighbour)
   EXPECT_TRUE(moves().empty());
 }
 
-TEST_F(ResidencyNeighbors, MemoryThatIsKeptForABlockIsRoomForOthersToo)
+TEST_F(ResidencyNeighbors, MemoryThatIsKeptForABlockIsRoomForThatBlockOnly)
 {
-  lender    = nullptr;  // by free memory alone
-  neighbors = {{1}};
+  neighbors = {{1, blocks(2)}};
   evict_first(2);
   touch(0, 2);  // back, but the kernel driver keeps their memory there
   static_cast<void>(moves());
-  auto& free_bytes = driver->neighbor_level.free_bytes;
-  free_bytes       = driver->neighbor_level.total_bytes / 16;
-  driver->on_call  = [&free_bytes](driver_call const& call) {
-    if (call.name == "prefetch" && call.device_id == 1) {
-      free_bytes -= call.ranges.front().bytes;  // which goes before what is kept
-    }
-  };
-  EXPECT_EQ(manager->evict(at(4, 3)), blocks(3));
-  EXPECT_EQ(moves(), (calls{to(1, 4, 2), to_host(6, 1)}));
+  EXPECT_EQ(manager->evict(at(2)), blocks(1));
+  EXPECT_EQ(moves(), calls{to_host(2, 1)});
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  EXPECT_EQ(moves(), calls{to(1, 0, 2)});
 }
 
-TEST_F(ResidencyNeighbors, MemoryThatWasKeptIsForgottenWhereNoneIsFree)
+TEST_F(ResidencyNeighbors, MemoryThatIsKeptForABlockNeedNotBeFree)
 {
-  lender = nullptr;
-  evict_first(2);
-  touch(0, 2);
+  lender = nullptr;  // by free memory alone
+  evict_first(1);
+  touch(0, 1);
   static_cast<void>(moves());
-  driver->neighbor_level.free_bytes = 0;  // its owner may have taken what was kept
-  EXPECT_EQ(manager->evict(at(4)), blocks(1));
-  EXPECT_EQ(moves(), calls{to_host(4, 1)});
+  driver->neighbor_level.free_bytes = driver->neighbor_level.total_bytes / 16;
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  EXPECT_EQ(moves(), (calls{to(1, 0, 1), to_host(1, 1)}));
 }
 
 TEST_F(ResidencyNeighbors, NeighboursWhoseLinksAreBusyAreLeftAlone)

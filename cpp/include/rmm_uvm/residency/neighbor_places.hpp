@@ -34,17 +34,21 @@ struct neighbor_state {
   std::size_t moving_bytes{0};  ///< of those, on their way there
   /**
    * Memory there behind blocks that came back: the kernel driver keeps it for them until somebody
-   * needs memory, and takes it first, without a copy. So it is as good as free, while there is free
-   * memory: as long as there is, nobody has taken any of it.
+   * needs it. To their owner it looks taken, and it counts under the limit.
    */
   std::size_t kept_bytes{0};
+  /**
+   * Free memory for which the owner was answered: what leaves a device stays its driver's until
+   * somebody needs it, so that free memory does not rise at once.
+   */
+  std::size_t answered_bytes{std::numeric_limits<std::size_t>::max()};
   bool given_up{false};  ///< a call about it failed: it is not asked again
   bool busy{false};      ///< its owner wanted no traffic when it was looked at last
 
   /** @brief How much more may lie there. */
   [[nodiscard]] std::size_t room_bytes() const noexcept
   {
-    return which.limit_bytes - std::min(which.limit_bytes, held_bytes);
+    return which.limit_bytes - std::min(which.limit_bytes, held_bytes + kept_bytes);
   }
 };
 
@@ -58,10 +62,14 @@ struct neighbor_watch {
 };
 
 /**
- * @brief What is free on a neighbour, or kept there for blocks of ours; forgets what is kept where
- * its owner may have taken it.
+ * @brief How much must leave a neighbour whose owner does not lend: what is missing of the reserve.
+ *
+ * What was missing before, and left since, is not asked for again.
+ * @param free_bytes that its driver tells now
  */
-[[nodiscard]] std::size_t free_or_kept(neighbor_state& state, device_memory const& there) noexcept;
+[[nodiscard]] std::size_t missing_reserve(neighbor_state& state,
+                                          std::size_t free_bytes,
+                                          std::size_t reserve_bytes) noexcept;
 
 /**
  * @brief Which neighbour takes the next blocks: that with the least on its way there.

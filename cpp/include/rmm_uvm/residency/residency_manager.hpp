@@ -251,8 +251,7 @@ class residency_manager {
   // residency_neighbors.cpp
   void begin_with_neighbors();
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
-  [[nodiscard]] refuge refuge_for(ledger_view& view, std::size_t blocks);
-  void no_longer_kept(std::size_t number) noexcept;
+  [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
   void look_who_is_busy() noexcept;
   void arrived_beside(std::size_t number, victims const& blocks, status moved) noexcept;
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
