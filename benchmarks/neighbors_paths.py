@@ -24,6 +24,7 @@ import queue
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,7 @@ def multipath(pair: Any, nbytes: int, piece: int, rounds: int) -> dict[str, Any]
         seconds = []
         for _ in range(rounds + 1):
             prefetcher.evict(address, nbytes)
-            seconds.append(timed(pair, lambda fetch=prefetcher.bring: fetch(address, nbytes)))
+            seconds.append(timed(pair, partial(prefetcher.bring, address, nbytes)))
         found[name] = statistics.median(seconds[1:])
         found["staged_bytes"] = prefetcher.residency()["staged_bytes"]
         mr.deallocate(address, nbytes)
