@@ -22,6 +22,8 @@ from rmm_uvm.residency import Budget
 
 MIB = 1 << 20
 POOL_BYTES = 12 << 30
+# Of a budget, for a simulated program.
+_ASKED = ("ahead", "neighbors", "board", "in_place", "copy_beside", "multipath")
 
 
 class Workload(Protocol):
@@ -153,7 +155,7 @@ class SimulatedProgram:
         """Run five iterations; the first two are left out."""
         gpu_bytes = self._gpu_bytes if budget is not None else 2 * self.peak_bytes
         node = rmm_uvm.simulated_node(2, gpu_bytes)
-        asked = {} if budget is None else {"neighbors": budget.neighbors, "board": None}
+        asked = {name: getattr(budget, name) for name in _ASKED if budget is not None}
         program = Harvester(node.devices[0], self._kind, self.peak_bytes, asked)
         for _ in program.begin():
             pass

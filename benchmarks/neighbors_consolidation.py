@@ -30,7 +30,6 @@ from _consolidation_document import DOCUMENT, document_with
 from _consolidation_programs import MIB, PIECE_BYTES, Harvester, Owner, memory_bytes
 
 import rmm_uvm
-from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
 
 OVER = 1.4
@@ -84,8 +83,7 @@ BESIDE = {"neighbors": OWN}
 BASE = "host only"
 HOST_BEST = "host only, with all that needs no neighbour"
 LOCAL = "+ look-ahead"
-SHARED = "the same, every owner's GPU to all"
-_HAS_PATHS = "paths" in Budget.__dataclass_fields__
+SHARED = "look-ahead, every owner's GPU to all"
 WAYS = (
     Way(BASE, SMALL, evicts_ahead=False),
     Way("+ victim cache", {**SMALL, **BESIDE}, evicts_ahead=False),
@@ -93,15 +91,18 @@ WAYS = (
     Way("+ large pieces", {**LARGE, **BESIDE}),
     Way(
         "+ parallel fetch",
-        skipped="no setting turns it off, and a simulated program's fetches follow one another: "
-        "measured on GPUs by neighbors_paths.py",
+        skipped="it needs migrations past libcuda, which simulated devices do not have: measured "
+        "on GPUs by neighbors_paths.py",
     ),
     Way(LOCAL, {**LARGE, **BESIDE, **AHEAD}),
     Way(
-        "+ multi-path look-ahead",
-        {**LARGE, **BESIDE, **AHEAD, **({"paths": "auto"} if _HAS_PATHS else {})},
-        skipped="" if _HAS_PATHS else "budgets have no setting for it",
+        "+ multi-path fetch",
+        {**LARGE, **BESIDE, **AHEAD, "multipath": True},
+        skipped="it needs migrations past libcuda, which simulated devices do not have: measured "
+        "on GPUs by neighbors_loops.py with --also multipath",
     ),
+    Way("look-ahead and copies on the host", {**LARGE, **BESIDE, **AHEAD, "copy_beside": True}),
+    Way("look-ahead and use in place", {**LARGE, **BESIDE, **AHEAD, "in_place": True}),
     Way(SHARED, {**LARGE, **AHEAD, "neighbors": "auto"}),
     Way(HOST_BEST, {**LARGE, **AHEAD}),
 )

@@ -8,8 +8,8 @@
 The mortgage ETL, a training step, two graph programs and a pipeline of uneven stages, each at 1.5
 times of a budget: once live memory leaves to the neighbour first, once to the host only, in turn.
 All must compute the same. A call replaces the rows of the programs that it runs and keeps the
-others; the file is written after each round. With `--ahead` both ways fetch ahead of use. Two GPUs
-with peer access; `--simulated` tests the script.
+others; the file is written after each round. With `--ahead` both ways fetch ahead of use; `--also`
+sets what is off by default. Two GPUs with peer access; `--simulated` tests the script.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import rmm_uvm
 from rmm_uvm.residency import Budget
 
 FACTOR = 1.5
+ALSO = ("in_place", "copy_beside", "multipath")
 HOST, HARVEST = "host only", "neighbour first"
 BEST_BOUND, MEAN_BOUND = 2.71, 1.5
 LOSS_TOLERANCE = 1e-3  # kernels of some models differ from run to run on any memory
@@ -39,15 +40,18 @@ KEPT = ("seconds", "digest", "losses")
 COUNTS = (
     *("evicted_bytes", "neighbor_bytes", "from_neighbor_bytes", "peak_harvested_bytes"),
     *("fetched_bytes", "fetched_ahead_bytes", "given_back_bytes", "held_back", "failed_calls"),
+    *("in_place_bytes", "copied_beside_bytes", "staged_bytes"),
 )
 Row = Mapping[str, Any]
 
 
-def ways(budget_bytes: int, *, ahead: bool) -> dict[str, Budget]:
-    """Return what is compared."""
+def ways(budget_bytes: int, settings: Mapping[str, Any]) -> dict[str, Budget]:
+    """Return what is compared: both with ``ahead``, the neighbour's way with ``also``."""
+    ahead = settings["ahead"]
+    also = dict.fromkeys(settings["also"], True)
     return {
         HOST: Budget(budget_bytes, ahead=ahead),
-        HARVEST: Budget(budget_bytes, ahead=ahead, neighbors="auto", board=None),
+        HARVEST: Budget(budget_bytes, ahead=ahead, neighbors="auto", board=None, **also),
     }
 
 
@@ -64,11 +68,11 @@ def row_of(program: str, way: str, runs: Sequence[Row]) -> dict[str, Any]:
 
 
 def rows_of(
-    program: str, workload: Workload, rounds: int, keep: Any, *, ahead: bool
+    program: str, workload: Workload, rounds: int, keep: Any, settings: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Run a program in both ways in turn; hand over the rows after each round."""
     resident = row_of(program, "resident", [workload.run(None)])
-    budgets = ways(int(workload.peak_bytes / FACTOR), ahead=ahead)
+    budgets = ways(int(workload.peak_bytes / FACTOR), settings)
     runs: dict[str, list[Row]] = {way: [] for way in budgets}
     rows = [resident]
     for number in range(rounds):
@@ -172,6 +176,13 @@ def parsed(words: Sequence[str] | None, names: Sequence[str]) -> argparse.Namesp
     parser.add_argument("--parts", type=int, default=32, help="of the graph, 132 MiB each")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ahead", action="store_true", help="both ways fetch ahead of use")
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        choices=ALSO,
+        help="a setting that the way with the neighbour has too; may be given again",
+    )
     return parser.parse_args(words)
 
 
@@ -188,7 +199,8 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = arguments.workloads or list(made)
     if unknown := [name for name in chosen if name not in made]:
         raise SystemExit(f"no workload {', '.join(unknown)}: there are {', '.join(made)}")
-    file = File(arguments.json, {"factor": FACTOR, "ahead": arguments.ahead})
+    settings = {"ahead": arguments.ahead, "also": arguments.also}
+    file = File(arguments.json, {"factor": FACTOR, **settings})
     for name in chosen:
         rows: list[dict[str, Any]] = []
 
@@ -196,7 +208,7 @@ def main(words: Sequence[str] | None = None) -> int:
             file.put(name, found)
 
         try:
-            rows = rows_of(name, made[name](), arguments.rounds, keep, ahead=arguments.ahead)
+            rows = rows_of(name, made[name](), arguments.rounds, keep, settings)
         except Exception as error:  # whatever it is: the others are measured all the same
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             print(f"{name} failed: {reason}", file=sys.stderr, flush=True)

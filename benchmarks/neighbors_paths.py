@@ -24,6 +24,7 @@ import queue
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,34 @@ def staged(pair: Any, address: int, nbytes: int, piece: int, rounds: int) -> dic
     return {**medians, "piece_bytes": piece, "bytes": nbytes}
 
 
+def multipath(pair: Any, nbytes: int, piece: int, rounds: int) -> dict[str, Any]:
+    """Return seconds in which a budget fetches from the host, with and without `multipath`."""
+    found: dict[str, Any] = {"bytes": nbytes, "piece_bytes": piece}
+    for name, wanted in (("over its own link", False), ("over both links", True)):
+        budget = Budget(
+            2 * nbytes,
+            neighbors=[1],
+            harvest_limit=2 * MIB,  # the least: all else goes to the host
+            board=None,
+            background=False,
+            piece_bytes=piece,
+            fetch_bytes=piece,
+            multipath=wanted,
+        )
+        mr = pool(pair.device, budget, nbytes)
+        address = int(mr.allocate(nbytes))
+        pair.write(address, nbytes)
+        prefetcher = mr.managed_mr.prefetcher
+        seconds = []
+        for _ in range(rounds + 1):
+            prefetcher.evict(address, nbytes)
+            seconds.append(timed(pair, partial(prefetcher.bring, address, nbytes)))
+        found[name] = statistics.median(seconds[1:])
+        found["staged_bytes"] = prefetcher.residency()["staged_bytes"]
+        mr.deallocate(address, nbytes)
+    return found
+
+
 def free_memory(pair: Any, nbytes: int) -> dict[str, Any]:
     """Return what the neighbour has free, around holding memory in two ways of getting it back."""
     way = pair.ways[0]
@@ -301,6 +330,8 @@ def measured(pair: Any, keep: Callable[[Mapping[str, Any]], None]) -> dict[str, 
     result["parallel"] = parallel(pair, regions, nbytes, piece, rounds)
     keep(result)
     result["staged"] = staged(pair, regions["host"], nbytes, piece, rounds)
+    result["multipath"] = multipath(pair, nbytes, piece, rounds)
+    keep(result)
     for place, address in regions.items():
         in_pieces(pair, address, nbytes, 8 * MIB, "device", pair.ways[0])()
         result["intact"] = result.get("intact", True) and pair.is_intact(address)
@@ -338,8 +369,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
     result = measured(pair, keep)
     found = verdicts(result)
-    print(json.dumps({"parallel": result["parallel"], "staged": result["staged"]}, indent=1))
-    print(json.dumps(result["neighbor_free_bytes"], indent=1))
+    parts = ("parallel", "staged", "multipath", "neighbor_free_bytes")
+    print(json.dumps({name: result[name] for name in parts}, indent=1))
     print(json.dumps(found, indent=1))
     return _harness.exit_status(found)
 

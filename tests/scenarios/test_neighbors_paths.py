@@ -43,6 +43,8 @@ def test_simulated_pair_sends_half_to_the_neighbour_and_says_what_it_cannot(
 ) -> None:
     assert result["parallel"]["budget_neighbor_share"] == 0.5
     assert result["staged"]["skipped"]
+    assert result["multipath"]["staged_bytes"] == 0  # past libcuda only
+    assert result["multipath"]["over both links"] > 0
     assert all(one["failed_calls"] == 0 for one in result["ours"])
     free = result["neighbor_free_bytes"]
     assert free["before"] - free["held"] == free["bytes"]
