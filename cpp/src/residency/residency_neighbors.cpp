@@ -89,9 +89,11 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     auto const there    = ask_neighbor(view, state.which.device_id);
     std::size_t granted = 0;
     if (there) {
-      view.lock().unlock();
+      // What was given back is the owner's, and with what is free its reserve.
+      auto const reserve_bytes = std::min(reserve_of(*there), state.answered_bytes);
+      view.lock().unlock();  // a claim may wait for others who claim
       granted = settings_.lender->claim(
-        state.which.device_id, wanted, there->free_bytes + kept, reserve_of(*there));
+        state.which.device_id, wanted, there->free_bytes + kept, reserve_bytes);
       view.lock().lock();
     }
     state.held_bytes -= wanted - granted;

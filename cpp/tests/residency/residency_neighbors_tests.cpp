@@ -259,6 +259,21 @@ TEST_F(ResidencyNeighbors, OwnerThatDoesNotLendGetsItsReserveBack)
   EXPECT_EQ(manager->statistics().given_back_bytes, blocks(2));
 }
 
+TEST_F(ResidencyNeighbors, WhatWasGivenBackIsPartOfTheReserve)
+{
+  lender    = nullptr;  // by free memory alone
+  neighbors = {{1}};
+  evict_first(4);
+  touch(0, 2);
+  auto& there      = driver->neighbor_level;
+  there.free_bytes = there.total_bytes / 16 - blocks(1);
+  manager->run_pending();
+  EXPECT_EQ(manager->statistics().given_back_bytes, blocks(1));
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));  // for which memory is kept there
+  EXPECT_EQ(moves(), calls{to(1, 0, 2)});
+}
+
 TEST_F(ResidencyNeighbors, GivingBackThatFailsKeepsTheClaimAndIsCounted)
 {
   evict_first(1);
