@@ -61,7 +61,7 @@ try {
 status simulated_device::read_neighbor_load(int device_id, neighbor_load& load) noexcept
 try {
   constexpr char const* call = "read_neighbor_load";
-  auto const model = enter();
+  auto const model           = enter();
   if (auto const failure = injected(call)) { return *failure; }
   auto const there = place(location::device(device_id));
   if (there < 0 || std::cmp_equal(there, gpu_)) { return {status_code::invalid_value, 0, call}; }
