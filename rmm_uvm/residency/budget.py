@@ -148,6 +148,11 @@ class Budget:
                 f"harvest_limit={shown(self.harvest_limit)} without neighbours: give neighbors too"
             )
         object.__setattr__(self, "harvest_limit", limit)
+        if self.neighbors is not None and not self.fetch:
+            raise ConfigurationError(
+                "neighbors with fetch=False: what lies there would come by page faults, unseen; "
+                "leave one out"
+            )
         if self.budget_bytes < _LEAST_BLOCKS * _BLOCK_BYTES:
             raise ConfigurationError(
                 f"device_budget is {shown(self.budget_bytes)} bytes: at least "

@@ -142,7 +142,7 @@ void residency_manager::bring(range_list wanted,
     missing = claim(view, wanted, allocation, why);
   }
   admit(view, missing, wanted, stream, why);
-  if (why != reason::ahead) { await_others(view); }
+  if (why != reason::ahead && uncounted_bytes(missing) > 0) { await_others(view); }
   if (settings_.fetch) {
     view.lock().unlock();
     issue(missing, stream, why);
@@ -175,6 +175,7 @@ void residency_manager::admit(
     }
   }
   counts_.resident_bytes += uncounted_bytes(missing);
+  offer_idle();
   // What is there already of the same request does not leave to make room for the rest of it.
   hold(view, wanted, 1);
   auto const waits = why == reason::ahead ? std::nullopt : std::optional{stream};

@@ -20,14 +20,12 @@ void keep_failure(status& kept, status result) noexcept
 
 }  // namespace
 
-/** @brief Decides which of the blocks that lie on neighbours are used there. */
-void residency_manager::choose_in_place(range_list wanted)
+/** @brief Those of the blocks that could be used on a neighbour; adds up what is not here. */
+residency_manager::victims residency_manager::lying_beside(ledger_view& view,
+                                                           range_list wanted,
+                                                           std::size_t& missing_bytes)
 {
-  if (!settings_.in_place || !holds_beside()) { return; }
-  ledger_view view{ledger_};
-  wait_until_free(view, wanted);
   victims beside;
-  std::size_t missing_bytes = 0;
   for (auto const& range : wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
       if (block.place != block_place::device) { missing_bytes += whole.bytes; }
@@ -35,6 +33,17 @@ void residency_manager::choose_in_place(range_list wanted)
       if (ours && block.movable()) { beside.push_back({&block, whole}); }
     });
   }
+  return beside;
+}
+
+/** @brief Decides which of the blocks that lie on neighbours are used there. */
+void residency_manager::choose_in_place(range_list wanted)
+{
+  if (!settings_.in_place || !holds_beside()) { return; }
+  ledger_view view{ledger_};
+  wait_until_free(view, wanted);
+  std::size_t missing_bytes = 0;
+  auto const beside         = lying_beside(view, wanted, missing_bytes);
   if (beside.empty()) { return; }
   auto const other = prediction_.on() ? first_to_leave(view, missing_bytes) : std::nullopt;
   bool const room  = counts_.resident_bytes + missing_bytes <= settings_.budget_bytes;
@@ -46,16 +55,52 @@ void residency_manager::choose_in_place(range_list wanted)
     }
     return cheaper_in_place(use, settings_.rates);
   };
-  victims used_there;
-  victims coming;
+  victims mapping;
+  victims unmapping;
   for (auto const& each : beside) {
-    (stays(each) ? used_there : coming).push_back(each);
+    bool const there = stays(each);
+    if (there && each.record->in_place) { counts_.in_place_bytes += each.range.bytes; }
+    if (there != each.record->in_place) { (there ? mapping : unmapping).push_back(each); }
   }
-  map_in_place(view, used_there, true);
-  map_in_place(view, coming, false);
-  for (auto const& each : used_there) {
-    if (each.record->in_place) { counts_.in_place_bytes += each.range.bytes; }
+  if (mapping.empty() && unmapping.empty()) { return; }
+  change_mappings(view, mapping, unmapping);
+}
+
+/** @brief Maps blocks on neighbours here, and ends the mappings of others; gives up the lock. */
+void residency_manager::change_mappings(ledger_view& view,
+                                        victims const& mapping,
+                                        victims const& unmapping)
+{
+  auto const mapped   = joined(view, mapping, ~std::size_t{0});
+  auto const unmapped = joined(view, unmapping, ~std::size_t{0});
+  for (auto const* these : {&mapping, &unmapping}) {  // from here on nothing takes memory
+    for (auto const& each : *these) {
+      each.record->busy = true;
+    }
   }
+  view.lock().unlock();
+  status failure;
+  for (auto const& range : mapped) {
+    auto const here = location::device(driver_->info().device_id);
+    keep_failure(failure, driver_->advise(range, memory_advice::accessed_by, here));
+  }
+  // Of what may be mapped in spite of a failure the mapping ends.
+  if (!failure.ok()) { static_cast<void>(end_in_place(mapped)); }
+  auto const ended = end_in_place(unmapped);
+  view.lock().lock();
+  for (auto const& each : {failure, ended}) {
+    if (!each.ok()) { count_failure(each); }
+  }
+  for (auto const& each : mapping) {
+    each.record->in_place = failure.ok();
+    each.record->busy     = false;
+    if (failure.ok()) { counts_.in_place_bytes += each.range.bytes; }
+  }
+  for (auto const& each : unmapping) {
+    each.record->in_place = !ended.ok();
+    each.record->busy     = false;
+  }
+  changed_.notify_all();
 }
 
 /** @brief Uses until that of the live blocks which would leave next is needed; none: none has to.
@@ -71,34 +116,6 @@ std::optional<use_tick> residency_manager::first_to_leave(ledger_view& view,
     if (next < unknown_use) { soonest = std::min(soonest, next - std::min(next, now_)); }
   }
   return soonest;
-}
-
-/** @brief Has blocks on neighbours mapped here, or not any more; gives up the lock. */
-void residency_manager::map_in_place(ledger_view& view, victims const& blocks, bool mapped)
-{
-  victims changing;
-  for (auto const& each : blocks) {
-    if (each.record->in_place == mapped || each.record->busy) { continue; }
-    each.record->busy = true;
-    changing.push_back(each);
-  }
-  if (changing.empty()) { return; }
-  auto const ranges = joined(view, changing, ~std::size_t{0});
-  view.lock().unlock();
-  status failure;
-  auto const here = location::device(driver_->info().device_id);
-  for (auto const& range : ranges) {
-    auto const what = mapped ? memory_advice::accessed_by : memory_advice::unset_accessed_by;
-    keep_failure(failure, driver_->advise(range, what, here));
-  }
-  view.lock().lock();
-  if (!failure.ok()) { count_failure(failure); }
-  for (auto const& each : changing) {
-    // What may be mapped is taken to be, so that the mapping is ended once.
-    each.record->in_place = mapped ? failure.ok() : !failure.ok();
-    each.record->busy     = false;
-  }
-  changed_.notify_all();
 }
 
 status residency_manager::end_in_place(std::span<memory_range const> blocks) noexcept
@@ -151,11 +168,13 @@ residency_manager::outcome residency_manager::copy_beside(ledger_view& view)
     if (!lies || block.copied || block.in_place || block.advised()) { return; }
     if (now_ - std::max(block.allocated, block.touched) < uses_until_cold) { return; }
     if (bytes + whole.bytes > settings_.piece_bytes) { return; }
+    if (!cold.empty() && cold.front().record->neighbor != block.neighbor) { return; }
     bytes += whole.bytes;
     cold.push_back({&block, whole});
   });
   if (cold.empty()) { return outcome::nothing; }
   auto const ranges = joined(view, cold, settings_.piece_bytes);
+  auto const there  = location::device(neighbors_[cold.front().record->neighbor].which.device_id);
   for (auto const& each : cold) {
     each.record->busy = true;
   }
@@ -169,11 +188,14 @@ residency_manager::outcome residency_manager::copy_beside(ledger_view& view)
   std::atomic<std::size_t> moved_bytes{0};
   if (result.ok()) { result = move_all(ranges, location::host(), evictions, moved_bytes); }
   if (result.ok()) { result = driver_->synchronize(evictions); }
+  if (!result.ok()) {  // some may have a copy: all of them have one place again
+    static_cast<void>(leave_one_copy(ranges, there));
+  }
   view.lock().lock();
   if (!result.ok()) { count_failure(result); }
   for (auto const& each : cold) {
     each.record->busy   = false;
-    each.record->copied = true;  // advised, at least: that is ended when it comes or goes
+    each.record->copied = result.ok();
   }
   if (result.ok()) { counts_.copied_beside_bytes += bytes; }
   changed_.notify_all();

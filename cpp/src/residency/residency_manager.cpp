@@ -331,9 +331,8 @@ try {
     wait_until_free(view, {&range, 1});
     victims going;
     view.each(range, [&](block_record& block, memory_range whole) {
-      if (block.place != block_place::device || !block.movable() || !range.covers(whole)) {
-        return;
-      }
+      bool const here = block.place == block_place::device && !block.discarded;
+      if (!here || !block.movable() || !range.covers(whole)) { return; }
       going.push_back({&block, whole});
     });
     auto const left_bytes = leave(view, std::move(going));

@@ -16,6 +16,26 @@ namespace {
 constexpr std::size_t evicting_movers = 4;
 constexpr std::size_t fetching_movers = 2;
 
+/** @brief A claim that ends with the scope. */
+struct claim_to_cancel {
+  neighbor_lender* lender;
+  int device_id;
+  std::size_t bytes;
+
+  claim_to_cancel(neighbor_lender* of, int device, std::size_t claimed) noexcept
+    : lender{of}, device_id{device}, bytes{claimed}
+  {
+  }
+  claim_to_cancel(claim_to_cancel const&)            = delete;
+  claim_to_cancel& operator=(claim_to_cancel const&) = delete;
+  claim_to_cancel(claim_to_cancel&&)                 = delete;
+  claim_to_cancel& operator=(claim_to_cancel&&)      = delete;
+  ~claim_to_cancel()
+  {
+    if (lender != nullptr) { lender->cancel(device_id, bytes); }
+  }
+};
+
 }  // namespace
 
 /**
@@ -74,8 +94,11 @@ status residency_manager::move_now(memory_range range,
  */
 std::optional<residency_manager::refuge> residency_manager::begin_staging(places const& from)
 {
-  auto const wanted = evicting_movers * settings_.piece_bytes;
-  if (!settings_.multipath || bytes_of(from.front()) < 2 * wanted) { return std::nullopt; }
+  auto const wanted  = evicting_movers * settings_.piece_bytes;
+  bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
+  if (!settings_.multipath || advised || bytes_of(from.front()) < 2 * wanted) {
+    return std::nullopt;
+  }
   ledger_view view{ledger_};
   auto const number = choose_neighbor(neighbors_);
   if (!number) { return std::nullopt; }
@@ -112,6 +135,9 @@ try {
     std::count_if(from.begin(), from.end(), [](auto const& one) { return !one.empty(); }));
   bool const direct  = settings_.fetch && moves_directly(here);
   auto const staging = direct ? begin_staging(from) : std::nullopt;
+  claim_to_cancel const claimed{staging ? settings_.lender.get() : nullptr,
+                                staging ? staging->where.device_id : 0,
+                                staging ? staging->blocks * va_block_bytes : 0};
   if (!direct || (used <= 1 && !staging)) {
     status first;
     for (auto const& one : from) {
@@ -151,7 +177,6 @@ try {
       return moved;
     });
   if (staging) {
-    settings_.lender->cancel(staging->where.device_id, staging->blocks * va_block_bytes);
     ledger_view const view{ledger_};
     counts_.staged_bytes += staged_bytes;
   }

@@ -18,6 +18,7 @@ constexpr std::size_t pieces_given_back = 4;  // that leave together: nobody's l
 constexpr std::size_t offer_reserve     = 16;  // a 16th of the budget is never offered: a program
                                                // that grows by little waits for nobody
 constexpr std::chrono::microseconds reclaim_period{100};
+constexpr std::chrono::milliseconds full_period{100};
 constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such times
 // Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
 constexpr busy_thresholds links_busy{0.5, 0.25};
@@ -66,7 +67,7 @@ std::optional<device_memory> residency_manager::ask_neighbor(ledger_view& view, 
 residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victims& blocks)
 {
   unsigned passed_over = 0;
-  look_who_is_busy();
+  look_who_is_busy(view);
   auto seen = neighbors_;
   for (auto const& each : blocks) {  // what is kept for these is room for these
     if (each.record->chunk_beside) { seen[each.record->neighbor].kept_bytes -= va_block_bytes; }
@@ -108,7 +109,7 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
 }
 
 /** @brief Asks owners, and now and then the driver, which neighbours are better left alone. */
-void residency_manager::look_who_is_busy() noexcept
+void residency_manager::look_who_is_busy(ledger_view& view) noexcept
 {
   auto const now         = std::chrono::steady_clock::now();
   auto const moved_bytes = counts_.neighbor_bytes + counts_.from_neighbor_bytes;
@@ -119,15 +120,19 @@ void residency_manager::look_who_is_busy() noexcept
       watch.looked = now;
       neighbor_load load;
       bool const ours = moved_bytes != std::exchange(watch.moved_bytes, moved_bytes);
-      if (driver_->read_neighbor_load(device_id, load).ok() && !ours) {
+      view.lock().unlock();  // the first look loads NVML
+      auto const told = driver_->read_neighbor_load(device_id, load);
+      view.lock().lock();
+      if (told.ok() && !ours) {
         load.kernel_fraction.reset();  // what computes leaves its links and memory to others
-        watch.loads[watch.count++ % watch.loads.size()] = load;
+        watch.loads.at(watch.count++ % watch.loads.size()) = load;
         if (watch.count >= watch.loads.size()) {
           watch.busy = is_busy(watch.loads, links_busy, watch.busy);
         }
       }
     }
-    neighbors_[number].busy = watch.busy || settings_.lender->busy(device_id);
+    bool const full         = now < neighbors_[number].full_until;
+    neighbors_[number].busy = full || watch.busy || settings_.lender->busy(device_id);
   }
 }
 
@@ -144,6 +149,7 @@ void residency_manager::arrived_beside(std::size_t number,
     settings_.lender->cancel(state.which.device_id, bytes);
     // A device that fails is not asked again; one that is full may have room another time.
     if (moved.code != status_code::out_of_memory) { state.given_up = true; }
+    state.full_until = std::chrono::steady_clock::now() + full_period;
     return;
   }
   for (auto const& each : blocks) {
@@ -153,6 +159,10 @@ void residency_manager::arrived_beside(std::size_t number,
     block.chunk_beside = true;
   }
   settings_.lender->placed(state.which.device_id, bytes);
+  if (!holds_beside() && settings_.background) {  // from now on the thread looks after owners
+    woken_ = true;
+    wanted_.notify_one();
+  }
   counts_.harvested_bytes += bytes;
   counts_.peak_harvested_bytes = std::max(counts_.peak_harvested_bytes, counts_.harvested_bytes);
 }
@@ -256,18 +266,20 @@ bool residency_manager::go_back(ledger_view& view,
 {
   auto const drops  = kind == departure_kind::dropped;
   auto const ranges = joined(view, blocks, settings_.fetch_bytes);
-  bool done         = true;
   victims mapped;
   victims doubled;
   for (auto const& each : blocks) {
-    each.record->busy      = true;
-    each.record->discarded = each.record->discarded || drops;
-    done                   = done && free_is_done(*each.record);
     if (each.record->in_place) { mapped.push_back(each); }
     if (each.record->copied) { doubled.push_back(each); }
   }
   auto const mapped_ranges  = joined(view, mapped, ~std::size_t{0});
   auto const doubled_ranges = joined(view, doubled, ~std::size_t{0});
+  bool done                 = true;
+  for (auto const& each : blocks) {  // from here on nothing takes memory
+    each.record->busy      = true;
+    each.record->discarded = each.record->discarded || drops;
+    done                   = done && free_is_done(*each.record);
+  }
   sent_away_.store(true, std::memory_order_release);
   view.lock().unlock();
   status result;
@@ -343,7 +355,9 @@ void residency_manager::await_others(ledger_view& view) noexcept
   auto const device_id = driver_->info().device_id;
   auto const idle_bytes =
     settings_.budget_bytes - std::min(settings_.budget_bytes, counts_.resident_bytes);
-  if (settings_.lender->claimed_by_others(device_id) <= idle_bytes) { return; }
+  auto const held_bytes = settings_.lender->claimed_by_others(device_id);
+  if (held_bytes <= idle_bytes) { return; }
+  if (held_bytes >= kept_by_others_) { return; }  // they did not leave for the last request
   ++counts_.reclaims;
   view.lock().unlock();
   auto const begun = std::chrono::steady_clock::now();
@@ -352,7 +366,9 @@ void residency_manager::await_others(ledger_view& view) noexcept
     std::this_thread::sleep_for(reclaim_period);
     waited = std::chrono::steady_clock::now() - begun;
   }
+  auto const left_bytes = settings_.lender->claimed_by_others(device_id);
   view.lock().lock();
+  kept_by_others_ = left_bytes > idle_bytes ? left_bytes : ~std::size_t{0};
   counts_.reclaim_wait_ns += static_cast<std::uint64_t>(
     std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count());
 }

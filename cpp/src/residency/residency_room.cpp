@@ -244,13 +244,21 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   leaving_bytes_ += bytes_of(blocks);
   bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
   refuge to{location::host(), 0, blocks.size()};
-  if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks); }
-  while (blocks.size() > to.blocks) {
-    blocks.back().record->busy = false;
-    leaving_bytes_ -= blocks.back().range.bytes;
-    blocks.pop_back();
+  std::vector<memory_range> ranges;
+  try {
+    if (!advised && !neighbors_.empty()) { to = refuge_for(view, blocks); }
+    while (blocks.size() > to.blocks) {
+      blocks.back().record->busy = false;
+      leaving_bytes_ -= blocks.back().range.bytes;
+      blocks.pop_back();
+    }
+    ranges = joined(view, blocks, settings_.piece_bytes);
+  } catch (...) {  // no list of pieces: nothing leaves, and nobody waits for it
+    status const no_memory{status_code::out_of_memory, 0, "leave"};
+    settle(blocks, no_memory, block_place::host);
+    if (!to.where.is_host()) { arrived_beside(to.number, blocks, no_memory); }
+    return 0;
   }
-  auto const ranges  = joined(view, blocks, settings_.piece_bytes);
   auto const where   = to.where;
   auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
@@ -283,7 +291,8 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
   if (!where.is_host()) { arrived_beside(to.number, blocks, result); }
   counts_.eviction_calls += ranges.size();
-  if (!result.ok()) { return 0; }
+  // A neighbour that takes nothing is passed over now: the next one, or the host, takes them.
+  if (!result.ok()) { return where.is_host() ? 0 : leave(view, std::move(blocks)); }
   counts_.evicted_bytes += bytes_of(blocks);
   if (!where.is_host()) { counts_.neighbor_bytes += bytes_of(blocks); }
   return bytes_of(blocks);

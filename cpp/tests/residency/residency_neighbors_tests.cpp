@@ -209,11 +209,11 @@ TEST_F(ResidencyNeighbors, MoveThatFailsReleasesItsClaimAndGivesTheNeighbourUp)
   static_cast<void>(moves());
   driver->answers["prefetch"] = {status_code::driver_error, 2, "cuMemPrefetchAsync"};
   EXPECT_EQ(manager->evict(at(0)), 0U);
-  EXPECT_EQ(lends->claimed[1], 0U);
+  EXPECT_EQ(moves(), (calls{to(1, 0, 1), to(2, 0, 1), to_host(0, 1)}));  // one after the other
+  EXPECT_EQ(lends->claimed[1] + lends->claimed[2], 0U);
   driver->answers.clear();
-  static_cast<void>(moves());
   EXPECT_EQ(manager->evict(at(0)), blocks(1));
-  EXPECT_EQ(moves(), calls{to(2, 0, 1)});
+  EXPECT_EQ(moves(), calls{to_host(0, 1)});
 }
 
 TEST_F(ResidencyNeighbors, WhatAnOwnerNeedsGoesToTheHostAndNoMore)
@@ -375,6 +375,20 @@ TEST_F(ResidencyNeighbors, ProgramGoesOnWhereOthersDoNotLeaveInTime)
   allocate(0, 1);
   EXPECT_EQ(moves(), calls{renewed(0, 1)});
   EXPECT_GE(manager->statistics().reclaim_wait_ns, 500'000'000U);
+}
+
+TEST_F(ResidencyNeighbors, ProgramDoesNotWaitAgainForOthersWhoDidNotLeave)
+{
+  offers_memory = true;
+  make();
+  lends->others_hold = blocks(8);
+  allocate(0, 1);
+  allocate(1, 1);
+  EXPECT_EQ(manager->statistics().reclaims, 1U);
+  lends->others_hold        = blocks(7);  // some left after all: the others may, too
+  lends->others_leave_after = 2;
+  allocate(2, 1);
+  EXPECT_EQ(manager->statistics().reclaims, 2U);
 }
 
 TEST_F(ResidencyNeighbors, NothingIsOfferedWhereNobodyLends)

@@ -87,6 +87,7 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"neighbors": [1, 1]}, "each once"),
         ({"neighbors": "host"}, "use 'auto', CUDA ordinals"),
         ({"harvest_limit": "1GiB"}, "without neighbours"),
+        ({"neighbors": [1], "fetch": False}, "with fetch=False"),
         ({"neighbors": [1], "harvest_limit": MIB}, "harvest_limit"),
         ({"neighbors": [1], "harvest_limit": {"a": "1GiB"}}, "'a' is no CUDA ordinal"),
         ({"piece_bytes": MIB}, "at least a block"),

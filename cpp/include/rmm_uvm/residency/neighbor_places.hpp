@@ -42,6 +42,7 @@ struct neighbor_state {
    * somebody needs it, so that free memory does not rise at once.
    */
   std::size_t answered_bytes{std::numeric_limits<std::size_t>::max()};
+  std::chrono::steady_clock::time_point full_until{};  ///< it had no room: not asked before that
   bool given_up{false};  ///< a call about it failed: it is not asked again
   bool busy{false};      ///< its owner wanted no traffic when it was looked at last
 

@@ -252,14 +252,17 @@ class residency_manager {
   void begin_with_neighbors();
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
   [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
-  void look_who_is_busy() noexcept;
+  void look_who_is_busy(ledger_view& view) noexcept;
   void arrived_beside(std::size_t number, victims const& blocks, status moved) noexcept;
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
   void left_beside(claims const& blocks) noexcept;
   void offer_idle() noexcept;
   void choose_in_place(range_list wanted);
+  [[nodiscard]] static victims lying_beside(ledger_view& view,
+                                            range_list wanted,
+                                            std::size_t& missing_bytes);
+  void change_mappings(ledger_view& view, victims const& mapping, victims const& unmapping);
   [[nodiscard]] std::optional<use_tick> first_to_leave(ledger_view& view, std::size_t bytes) const;
-  void map_in_place(ledger_view& view, victims const& blocks, bool mapped);
   status end_in_place(std::span<memory_range const> blocks) noexcept;
   status leave_one_copy(std::span<memory_range const> blocks, location where) noexcept;
   void end_advice(claims const& blocks) noexcept;
@@ -313,15 +316,16 @@ class residency_manager {
   std::size_t unmarked_bytes_{0};          // freed since the last one
   std::size_t leaving_bytes_{0};
   std::vector<neighbor_state> neighbors_;
-  std::vector<neighbor_watch> watches_;         // of the same neighbours
-  std::size_t offered_bytes_{~std::size_t{0}};  // to others, at last
-  epoch_number epoch_{1};                       // ends when bytes leave that were not asked to
-  std::uint64_t asked_bytes_{0};                // asked to the host by this object
-  std::uint64_t foreign_bytes_{0};              // seen to leave beyond that
-  mutable fault_in_estimate faulted_in_;        // looking at statistics looks at the counters
-  use_tick asked_by_{never_used};               // what was asked by then has come once it is done
-  std::size_t lead_bytes_{0};                   // live blocks leave so many bytes before they must
-  std::atomic<bool> short_of_room_{false};      // a request made room since the thread last looked
+  std::vector<neighbor_watch> watches_;          // of the same neighbours
+  std::size_t kept_by_others_{~std::size_t{0}};  // so much they held when they were last waited for
+  std::size_t offered_bytes_{~std::size_t{0}};   // to others, at last
+  epoch_number epoch_{1};                        // ends when bytes leave that were not asked to
+  std::uint64_t asked_bytes_{0};                 // asked to the host by this object
+  std::uint64_t foreign_bytes_{0};               // seen to leave beyond that
+  mutable fault_in_estimate faulted_in_;         // looking at statistics looks at the counters
+  use_tick asked_by_{never_used};                // what was asked by then has come once it is done
+  std::size_t lead_bytes_{0};                    // live blocks leave so many bytes before they must
+  std::atomic<bool> short_of_room_{false};       // a request made room since the thread last looked
   std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
   std::atomic<bool> sent_away_{false};  // this object has moved something away
   std::condition_variable changed_;     // a block is not busy any more, or the thread went idle
