@@ -156,7 +156,12 @@ class Owner:
         self.device = device
         total_bytes = device.memory()[1]
         self._cuda = SimulatedCudaMemoryResource(device)
-        self._input = rmm_uvm.mr.ManagedMemoryResource(device, prefetch="never")
+        self._input = rmm_uvm.managed_pool(  # which gives all back when it goes
+            driver=device,
+            initial_pool_size=PIECE_BYTES,
+            maximum_pool_size=PIECE_BYTES,
+            prefetch="never",
+        )
         self.batch = self._input.allocate(PIECE_BYTES)
         held_bytes = int(total_bytes * (1 - spare)) - PIECE_BYTES
         self._held = self._cuda.allocate(held_bytes)

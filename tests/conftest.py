@@ -88,7 +88,7 @@ def _resources_restored() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _nothing_leaked() -> Iterator[None]:
-    """Fail a test that leaves a thread running or a file open."""
+    """Fail a test that leaves a thread running, a file open or managed memory."""
     before = Before()
     yield
     leaked = before.left_behind()

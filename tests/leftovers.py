@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a test leaves behind: threads that go on running, and open files."""
+"""What a test leaves behind: threads that go on running, open files, and managed memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import gc
 import re
 import threading
 from pathlib import Path
+
+from rmm_uvm import limits
 
 # What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
 _NVIDIAS_OWN = re.compile(
@@ -26,12 +28,13 @@ _PATIENCE_SECONDS = 10.0
 
 
 class Before:
-    """The threads and open files that there were at first."""
+    """The threads, open files and managed memory that there were at first."""
 
     def __init__(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         self._patience_seconds = patience_seconds
         self._threads = set(threading.enumerate())
         self._files = _open_files()
+        self._managed_bytes = limits._account.used_bytes
 
     def left_behind(self) -> list[str]:
         """Return what there is now, and was not: threads that are ending may take their time."""
@@ -48,13 +51,17 @@ class Before:
             target for number, target in _open_files().items() if self._files.get(number) != target
         ]
         # Libraries keep a pipe to wake their own threads up: both its ends are in this process.
-        return threads + [
+        kept = [
             target
             for target in files
             if not (target.startswith("pipe:") and files.count(target) == 2)
             and not _NVIDIAS_OWN.fullmatch(target)
             and target != _SIMULATED_MEMORY
         ]
+        # It counts against the cap of the whole process: less is left to all tests that come later.
+        managed_bytes = limits._account.used_bytes - self._managed_bytes
+        memory = [f"{managed_bytes} bytes of managed memory"] if managed_bytes > 0 else []
+        return threads + kept + memory
 
 
 def _open_files() -> dict[str, str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import rmm_uvm
+
 from ..leftovers import Before
 
 WATCHING = "AsyncProcess Dask Worker process (from Nanny) watch process join"
@@ -75,4 +77,13 @@ def test_open_file_is_left_behind_until_it_is_closed(tmp_path: Path) -> None:
     before = Before()
     with (tmp_path / "open").open("w"):
         assert before.left_behind() == [str(tmp_path / "open")]
+    assert before.left_behind() == []
+
+
+def test_managed_memory_that_nobody_frees_is_left_behind() -> None:
+    before = Before()
+    mr = rmm_uvm.mr.ManagedMemoryResource(rmm_uvm.simulated_device("64MiB"), prefetch="never")
+    address = mr.allocate(8 << 20)
+    assert before.left_behind() == [f"{8 << 20} bytes of managed memory"]
+    mr.deallocate(address, 8 << 20)
     assert before.left_behind() == []
