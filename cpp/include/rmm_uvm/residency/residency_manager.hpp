@@ -250,6 +250,7 @@ class residency_manager {
 
   // residency_neighbors.cpp
   void begin_with_neighbors();
+  [[nodiscard]] std::uint64_t weight_of_kept_now() const noexcept;
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
   [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
   void look_who_is_busy(ledger_view& view) noexcept;
