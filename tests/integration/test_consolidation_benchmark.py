@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 MEMORY = "128MiB"
-MACHINE = "h200-pcie5"
+BURST_MEMORY = "512MiB"
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +27,25 @@ def benchmark() -> Iterator[ModuleType]:
 
 
 def test_scenario_run_again_gives_equal_figures(benchmark: ModuleType) -> None:
+    ways = [benchmark.WAYS_BY_NAME[name] for name in (benchmark.LOCAL, benchmark.PARALLEL)]
     for scenario in benchmark.SCENARIOS:
-        found = [benchmark.run(scenario, benchmark.WAYS[1], 0.4, MEMORY, MACHINE) for _ in range(2)]
-        assert found[0] == found[1]
-        assert found[0]["peer_bytes"] > 0
+        for way in ways:
+            found = [benchmark.run(scenario, way, 0.4, memory=MEMORY) for _ in range(2)]
+            assert found[0] == found[1]
+            assert found[0]["neighbor_bytes"] > 0
 
 
 def test_scenario_on_the_host_only_uses_no_peer(benchmark: ModuleType) -> None:
-    found = benchmark.run(benchmark.SCENARIOS[0], benchmark.WAYS[0], 0.4, MEMORY, MACHINE)
-    assert found["peer_bytes"] == 0
-    assert found["host_bytes"] > 0
+    found = benchmark.run(benchmark.SCENARIOS[0], benchmark.WAYS[0], 0.4, memory=MEMORY)
+    assert found["neighbor_bytes"] == found["from_neighbor_bytes"] == 0
+    assert found["evicted_bytes"] > 0
     row = benchmark.compared(found, found)
     assert row["speedup"] == row["owner_slowdown"] == 1
+
+
+def test_burst_fetched_again_takes_the_same_time(benchmark: ModuleType) -> None:
+    rows = [
+        benchmark.burst_row(benchmark.JOINED[0], benchmark.MACHINE, BURST_MEMORY) for _ in range(2)
+    ]
+    assert rows[0] == rows[1]
+    assert rows[0]["staged_bytes"] > 0
