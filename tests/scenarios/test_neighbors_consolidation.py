@@ -72,6 +72,16 @@ def test_parallel_fetch_brings_something_where_a_kernel_uses_much() -> None:
     assert max(ups[min(ups)]) < 1.02 < max(ups[max(ups)])
 
 
+def test_nothing_is_staged_where_what_was_evicted_has_the_room() -> None:
+    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
+    assert "nothing is staged and the row is as the one before" in document
+    assert all(row["staged_mib"] == 0 for row in KEPT["rows"])
+    rows = iter(KEPT["rows"])
+    for parallel in rows:
+        if parallel["way"] == consolidation.PARALLEL:
+            assert {**next(rows), "way": consolidation.PARALLEL} == parallel
+
+
 def test_bursts_over_both_links_are_faster_only_where_these_are_two_links() -> None:
     found = {row["joined"]: row for row in KEPT["bursts"]}
     for joined in consolidation.JOINED:
