@@ -34,6 +34,14 @@ def test_rows_of_other_data_are_others() -> None:
     assert again != kept_rows("2", 4, 0.6)[:2]
 
 
+def test_host_only_puts_nothing_on_neighbors_and_is_what_others_are_compared_with() -> None:
+    found = consolidation.run(consolidation.SCENARIOS[0], consolidation.WAYS[0], 0.4, 4, "128MiB")
+    assert found["neighbor_bytes"] == found["from_neighbor_bytes"] == 0
+    assert found["evicted_bytes"] > 0
+    row = consolidation.compared(found, found)
+    assert row["speedup"] == row["owner_slowdown"] == 1
+
+
 def test_table_has_every_case_once() -> None:
     names = ("scenario", "gpus", "spare_fraction", "way")
     cases = [tuple(row[name] for name in names) for row in KEPT["rows"]]
