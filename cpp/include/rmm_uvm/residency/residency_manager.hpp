@@ -246,6 +246,9 @@ class residency_manager {
                   location where,
                   stream_handle stream,
                   std::atomic<std::size_t>& moved_bytes) noexcept;
+  status move_together(range_list pieces,
+                       std::size_t threads,
+                       piece_movers::move_one const& move) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // residency_neighbors.cpp
