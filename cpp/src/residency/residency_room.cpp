@@ -263,6 +263,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
+  moving(true);
   view.lock().unlock();
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
@@ -279,6 +280,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
     if (result.ok() && both) { result = driver_->synchronize(evictions); }
   }
   view.lock().lock();
+  moving(false);
   for (auto const& also : others) {
     if (!also.ok()) { count_failure(also); }
   }
