@@ -161,7 +161,7 @@ cdef class HarvestBoard:
     >>> gpu = "GPU-00000000-0000-0000-0000-000000000001"
     >>> owner.offer(gpu, 64 << 20)
     True
-    >>> harvester.claim(gpu, 100 << 20, free_bytes=0, reserve_bytes=0) >> 20
+    >>> harvester.claim(gpu, 100 << 20, free_bytes=1 << 30, reserve_bytes=0) >> 20
     64
     >>> owner.offer(gpu, 16 << 20)
     True
@@ -231,8 +231,8 @@ cdef class HarvestBoard:
         nbytes : int
             How much.
         free_bytes, reserve_bytes : int
-            Free there as the driver says now, and what shall stay so. They decide where nobody
-            offers.
+            Free there as the driver says now, and what shall stay so. An offer is granted from no
+            more than that.
 
         Returns
         -------

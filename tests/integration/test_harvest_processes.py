@@ -62,7 +62,7 @@ def race(
     pair: tuple[OtherProcess, OtherProcess],
     directories: tuple[Path, Path],
     witness: Path,
-    free_bytes: int = 0,
+    free_bytes: int = 1 << 40,
 ) -> list[tuple[int, int, int]]:
     """Let both claim 10 000 times at once; return what each saw wrong, was granted, and kept."""
     witness.write_bytes(bytes(mmap.PAGESIZE))
@@ -78,7 +78,7 @@ def test_claimants_that_race_ten_thousand_times_never_exceed_what_there_is(
     owner = HarvestBoard(tmp_path)  # there are 6 MiB, of which both together want 8
     if offered:
         assert owner.offer(GPU, 6 * MIB)
-    free_bytes = 0 if offered else 6 * MIB
+    free_bytes = (1 << 40) if offered else 6 * MIB
     answers = race(pair, (tmp_path, tmp_path), tmp_path / "witness", free_bytes)
     assert [wrong for wrong, _, _ in answers] == [0, 0]
     assert all(granted_bytes > 0 for _, granted_bytes, _ in answers)
@@ -105,15 +105,15 @@ def test_killed_claimant_holds_nothing_more(tmp_path: Path) -> None:
     assert owner.offer(GPU, 8 * MIB)
     with other_process() as claimant:
         join(claimant, tmp_path)
-        asked = "board.claim(GPU, 8 << 20, free_bytes=0, reserve_bytes=0)"
+        asked = "board.claim(GPU, 8 << 20, free_bytes=1 << 40, reserve_bytes=0)"
         assert claimant.ask(asked) == 8 * MIB
         assert owner.claimed_by_others(GPU) == 8 * MIB
         assert claimant.pid in harvest.read_board(tmp_path).processes
-        assert other.claim(GPU, 8 * MIB, free_bytes=0, reserve_bytes=0) == 0
+        assert other.claim(GPU, 8 * MIB, free_bytes=1 << 40, reserve_bytes=0) == 0
         claimant.kill()
     assert owner.claimed_by_others(GPU) == 0
     assert claimant.pid not in harvest.read_board(tmp_path).processes
-    assert other.claim(GPU, 8 * MIB, free_bytes=0, reserve_bytes=0) == 8 * MIB
+    assert other.claim(GPU, 8 * MIB, free_bytes=1 << 40, reserve_bytes=0) == 8 * MIB
 
 
 def test_killed_owner_offers_nothing_more(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_forked_child_that_outlives_its_parent_keeps_no_claim(tmp_path: Path) ->
     assert owner.offer(GPU, 8 * MIB)
     with other_process() as parent:
         join(parent, tmp_path)
-        asked = "board.claim(GPU, 8 << 20, free_bytes=0, reserve_bytes=0)"
+        asked = "board.claim(GPU, 8 << 20, free_bytes=1 << 40, reserve_bytes=0)"
         assert parent.ask(asked) == 8 * MIB
         parent.ask(
             "started, says_so = os.pipe()\n"
@@ -169,7 +169,7 @@ def test_claimants_killed_at_any_instant_leave_a_board_that_works(tmp_path: Path
                 while True:  # joins, claims and leaves
                     board = HarvestBoard(tmp_path)
                     for _ in range(20):
-                        granted = board.claim(GPU, 6 * MIB, free_bytes=0, reserve_bytes=0)
+                        granted = board.claim(GPU, 6 * MIB, free_bytes=1 << 40, reserve_bytes=0)
                         board.placed(GPU, granted)
                         board.release(GPU, granted)
             os._exit(1)
@@ -179,7 +179,7 @@ def test_claimants_killed_at_any_instant_leave_a_board_that_works(tmp_path: Path
         os.kill(child, 9)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
         assert owner.claimed_by_others(GPU) == 0
-        assert other.claim(GPU, 8 * MIB, free_bytes=0, reserve_bytes=0) == 8 * MIB
+        assert other.claim(GPU, 8 * MIB, free_bytes=1 << 40, reserve_bytes=0) == 8 * MIB
         other.release(GPU, 8 * MIB)
     assert harvest.read_board(tmp_path).processes == (os.getpid(), os.getpid())
 
@@ -191,7 +191,8 @@ def test_owner_that_wants_its_memory_gets_it_from_live_claimants(
     assert owner.offer(GPU, 64 * MIB)
     for each in pair:
         join(each, tmp_path)
-        assert each.ask("board.claim(GPU, 30 << 20, free_bytes=0, reserve_bytes=0)") == 30 * MIB
+        asked = "board.claim(GPU, 30 << 20, free_bytes=1 << 40, reserve_bytes=0)"
+        assert each.ask(asked) == 30 * MIB
     assert owner.offer(GPU, 10 * MIB)
     for each in pair:
         each.tell(

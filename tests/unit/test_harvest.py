@@ -23,7 +23,7 @@ def file_in(directory: Path) -> Path:
     return directory / f"rmm_uvm-board-{os.geteuid()}"
 
 
-def claimed(board: HarvestBoard, nbytes: int, gpu: str = GPU, free_bytes: int = 0) -> int:
+def claimed(board: HarvestBoard, nbytes: int, gpu: str = GPU, free_bytes: int = 1 << 40) -> int:
     return board.claim(gpu, nbytes, free_bytes=free_bytes, reserve_bytes=0)
 
 
@@ -142,7 +142,7 @@ def test_lender_asks_by_ordinal_and_keeps_the_place(tmp_path: Path) -> None:
     owner = HarvestBoard(tmp_path)
     assert owner.offer(GPU, 10 * MIB)
     lender = HarvestBoard(tmp_path).lender({1: GPU})
-    assert lender.claim(1, 16 * MIB, 0, 0) == 10 * MIB
+    assert lender.claim(1, 16 * MIB, 100 * MIB, 0) == 10 * MIB
     lender.placed(1, 4 * MIB)
     lender.cancel(1, 6 * MIB)
     assert (lender.held(1), owner.claimed_by_others(GPU)) == (4 * MIB, 4 * MIB)

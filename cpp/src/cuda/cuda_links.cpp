@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // What the links of a GPU carry, and how busy a neighbour is.
+#include "cuda_devices.hpp"
+
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 #include <rmm_uvm/driver/link_measurement.hpp>
 
@@ -39,13 +41,15 @@ try {
   std::shared_ptr<neighbor_load_reader> reader;
   {
     std::lock_guard const lock{neighbors_mutex_};
+    bool const own   = device_id == info_.device_id;
     auto const found = neighbors_.find(device_id);
-    if (found == neighbors_.end()) { return {status_code::invalid_value, 0, call}; }
-    if (!found->second.load_asked) {  // once: a library that is not there does not come later
-      found->second.load       = make_load_reader_(found->second.uuid);
-      found->second.load_asked = true;
+    if (!own && found == neighbors_.end()) { return {status_code::invalid_value, 0, call}; }
+    auto& of = own ? own_load_ : found->second.load;
+    if (!of.asked) {  // once: a library that is not there does not come later
+      of.reader = make_load_reader_(own ? uuid_of(api_, device_) : found->second.uuid);
+      of.asked  = true;
     }
-    reader = found->second.load;
+    reader = of.reader;
   }
   if (reader == nullptr || !reader->read(load)) { return {status_code::not_supported, 0, call}; }
   return {};

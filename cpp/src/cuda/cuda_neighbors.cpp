@@ -68,7 +68,7 @@ availability cuda_driver::open_neighbor(int device_id)
     if (result != CUDA_SUCCESS) { return refused(api_, result, "no peer access with " + name); }
   }
   auto const uuid = uuid_of(api_, device);
-  neighbors_.emplace(device_id, neighbor{context, uuid, nullptr});
+  neighbors_.emplace(device_id, neighbor{context, uuid, {}});
   // Where that does not work, libcuda moves pages there.
   if (direct_ != nullptr) { static_cast<void>(direct_->add(*this, device_id, uuid)); }
   return availability::yes();

@@ -82,17 +82,26 @@ availability nvml::nvlink(std::string const& uuid, nvlink_reading& found) const
   return availability::yes();
 }
 
-std::optional<double> link_fraction(nvlink_reading const& earlier,
-                                    nvlink_reading const& later) noexcept
+std::optional<link_traffic> traffic_between(nvlink_reading const& earlier,
+                                            nvlink_reading const& later) noexcept
 {
   auto const rate = static_cast<double>(later.link_bytes_per_second) * later.active_links;
   auto const us   = later.read_at_us - earlier.read_at_us;
   bool const anew =
     later.sent_bytes < earlier.sent_bytes || later.received_bytes < earlier.received_bytes;
   if (rate <= 0 || us <= 0 || anew) { return std::nullopt; }
-  auto const bytes =
-    std::max(later.sent_bytes - earlier.sent_bytes, later.received_bytes - earlier.received_bytes);
-  return static_cast<double>(bytes) / (rate * static_cast<double>(us) / 1e6);
+  return link_traffic{later.sent_bytes - earlier.sent_bytes,
+                      later.received_bytes - earlier.received_bytes,
+                      static_cast<std::uint64_t>(rate * static_cast<double>(us) / 1e6)};
+}
+
+std::optional<double> link_fraction(nvlink_reading const& earlier,
+                                    nvlink_reading const& later) noexcept
+{
+  auto const traffic = traffic_between(earlier, later);
+  if (!traffic || traffic->most_bytes == 0) { return std::nullopt; }
+  return static_cast<double>(std::max(traffic->sent_bytes, traffic->received_bytes)) /
+         static_cast<double>(traffic->most_bytes);
 }
 
 nvml_load_reader::nvml_load_reader(std::shared_ptr<nvml const> library, std::string uuid)
@@ -113,7 +122,10 @@ try {
   bool const linked = library_->nvlink(uuid_, links).available;
   if (linked) {
     std::lock_guard const lock{mutex_};
-    if (before_) { found.link_fraction = link_fraction(*before_, links); }
+    if (before_) {
+      found.link_fraction = link_fraction(*before_, links);
+      found.links         = traffic_between(*before_, links);
+    }
     before_ = links;
   }
   if (tells || linked) { load = found; }

@@ -153,6 +153,30 @@ try {
   return no_memory;
 }
 
+status memory_adviser::tell_again(memory_range range) noexcept
+try {
+  if (advised_bytes() == 0) { return {}; }
+  std::lock_guard const lock{telling_};
+  std::vector<std::pair<memory_range, advice_change>> advised;
+  {
+    ledger_view view{ledger_};
+    view.each(range, [&](block_record const& block, memory_range whole) {
+      if (!block.advised()) { return; }
+      advice_change change;
+      if (block.read_mostly) { change.read_mostly = true; }
+      if (block.preferred != preferred_place::none) { change.preferred = block.preferred; }
+      advised.emplace_back(whole, change);
+    });
+  }
+  status failure;
+  for (auto const& [block, change] : advised) {
+    keep_failure(failure, tell(block, change));
+  }
+  return failure;
+} catch (...) {  // no list of blocks could be made
+  return no_memory;
+}
+
 void memory_adviser::forget(memory_range slab) noexcept
 {
   if (advised_bytes() == 0) { return; }

@@ -11,6 +11,8 @@ namespace {
 
 /** @brief How often the thread looks whether a neighbour's owner needs its memory. */
 constexpr std::chrono::milliseconds owners_period{5};
+/** @brief How often it looks at this device's own load while nothing moves. */
+constexpr std::chrono::milliseconds own_load_period{100};
 /** @brief How often the thread looks whether kernels are done that use what could leave. */
 constexpr std::chrono::microseconds marks_period{200};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
@@ -46,6 +48,10 @@ void residency_manager::run()
         wanted_.wait_for(view.lock(), marks_period, called);
       } else if (holds_beside()) {  // nor when an owner needs its memory back
         wanted_.wait_for(view.lock(), owners_period, called);
+      } else if (owner_.busy || owner_.stirred) {  // nor when this device's links are idle again
+        wanted_.wait_for(view.lock(), loads_period, called);
+      } else if (settings_.lends && owner_.told) {
+        wanted_.wait_for(view.lock(), own_load_period, called);
       } else {
         wanted_.wait(view.lock(), called);
       }
@@ -161,6 +167,7 @@ residency_manager::outcome residency_manager::work_once()
     ledger_view view{ledger_};
     if (stopping_) { return outcome::nothing; }
     look_at_marks();
+    tell_if_busy(view);
     // An owner's own need comes first.
     if (holds_beside() && give_back(view) == outcome::again) { return outcome::again; }
     auto const resident_bytes = counts_.resident_bytes - leaving_bytes_;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/harvest_rule.hpp>
 #include <rmm_uvm/residency/neighbor_places.hpp>
 
 #include <algorithm>
@@ -13,9 +14,27 @@ std::size_t missing_reserve(neighbor_state& state,
                             std::size_t reserve_bytes) noexcept
 {
   auto const level = std::min(state.answered_bytes, reserve_bytes);
-  // Above what was answered, free memory has risen after all: from there on it counts again.
-  state.answered_bytes = free_bytes < level ? level : std::min(free_bytes, reserve_bytes);
-  return state.answered_bytes - std::min(state.answered_bytes, free_bytes);
+  auto const risen = less(free_bytes, std::exchange(state.seen_bytes, free_bytes));
+  if (state.owed_bytes == 0) { state.unseen_bytes = 0; }
+  state.owed_bytes   = less(state.owed_bytes, less(risen, state.unseen_bytes));
+  state.unseen_bytes = less(state.unseen_bytes, risen);
+  if (free_bytes < level) {
+    auto const missing   = va_block_ceil(level - free_bytes);
+    state.answered_bytes = less(level, missing);
+    return missing;
+  }
+  // Free memory has risen after all: from there on it counts again.
+  if (risen > 0 || state.answered_bytes > reserve_bytes) {
+    state.answered_bytes = std::min(free_bytes, reserve_bytes);
+  }
+  if (free_bytes >= reserve_bytes) { state.owed_bytes = 0; }
+  return 0;
+}
+
+void gave_back(neighbor_state& state, std::size_t bytes) noexcept
+{
+  state.owed_bytes = less(state.owed_bytes, bytes);
+  state.unseen_bytes += bytes;
 }
 
 std::optional<std::size_t> choose_neighbor(std::span<neighbor_state const> states,

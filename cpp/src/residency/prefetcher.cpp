@@ -212,6 +212,7 @@ std::size_t prefetcher::evict(memory_range range, stream_handle stream) noexcept
 advice_outcome prefetcher::advise(memory_range range, advice_change change) noexcept
 {
   auto const outcome = adviser_.advise(range, change);
+  if (manager_ != nullptr) { manager_->on_advised(range); }
   if (!driver_->info().concurrent_managed_access.available) {
     counts_.add_skip(skip_reason::no_concurrent_managed_access);
   } else if (!outcome.failure.ok()) {

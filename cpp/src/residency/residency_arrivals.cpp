@@ -144,9 +144,14 @@ void residency_manager::bring(range_list wanted,
   admit(view, missing, wanted, stream, why);
   if (why != reason::ahead && uncounted_bytes(missing) > 0) { await_others(view); }
   if (settings_.fetch) {
+    count_traffic(missing);
+    moving(true);
     view.lock().unlock();
     issue(missing, stream, why);
     view.lock().lock();
+    moving(false);
+  } else {
+    end_advice(view, missing);
   }
   left_beside(missing);
   for (auto const& each : missing) {
@@ -154,6 +159,7 @@ void residency_manager::bring(range_list wanted,
   }
   hold(view, wanted, -1);
   changed_.notify_all();
+  if (!settings_.background) { tell_if_busy(view); }  // else the thread does
 }
 
 /** @brief Counts what is missing as present, and has others leave for it; holds the request. */
@@ -206,6 +212,7 @@ void residency_manager::expect_faults(
       auto const missing = claim(view, {&piece, 1}, allocation, why);
       ++passed;
       admit(view, missing, {&piece, 1}, stream, why);
+      end_advice(view, missing);
       left_beside(missing);
       for (auto const& each : missing) {
         each.record->busy = false;
@@ -297,6 +304,7 @@ status residency_manager::after_discards(claims const& blocks, stream_handle str
 
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
+  end_advice(blocks);  // first: it takes no memory, and what comes by fault must not be a copy
   auto const device = location::device(driver_->info().device_id);
   bool const drops  = driver_->info().discard.available;
   auto const most   = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
@@ -315,7 +323,6 @@ try {
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
-  end_advice(blocks);
   std::size_t fetched_bytes = 0;
   std::size_t renewed_bytes = 0;
   status failure;

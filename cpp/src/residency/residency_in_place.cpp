@@ -36,6 +36,13 @@ residency_manager::victims residency_manager::lying_beside(ledger_view& view,
   return beside;
 }
 
+/** @brief Counts a use of a block where it lies: what kernels read comes over its links. */
+void residency_manager::count_in_place(viewed_block const& block) noexcept
+{
+  counts_.in_place_bytes += block.range.bytes;
+  watches_[block.record->neighbor].asked.from_bytes += block.range.bytes;
+}
+
 /** @brief Decides which of the blocks that lie on neighbours are used there. */
 void residency_manager::choose_in_place(range_list wanted)
 {
@@ -59,7 +66,7 @@ void residency_manager::choose_in_place(range_list wanted)
   victims unmapping;
   for (auto const& each : beside) {
     bool const there = stays(each);
-    if (there && each.record->in_place) { counts_.in_place_bytes += each.range.bytes; }
+    if (there && each.record->in_place) { count_in_place(each); }
     if (there != each.record->in_place) { (there ? mapping : unmapping).push_back(each); }
   }
   if (mapping.empty() && unmapping.empty()) { return; }
@@ -94,7 +101,7 @@ void residency_manager::change_mappings(ledger_view& view,
   for (auto const& each : mapping) {
     each.record->in_place = failure.ok();
     each.record->busy     = false;
-    if (failure.ok()) { counts_.in_place_bytes += each.range.bytes; }
+    if (failure.ok()) { count_in_place(each); }
   }
   for (auto const& each : unmapping) {
     each.record->in_place = !ended.ok();
@@ -138,29 +145,58 @@ status residency_manager::leave_one_copy(std::span<memory_range const> blocks,
     keep_failure(failure, driver_->advise(range, memory_advice::preferred_location, where));
     keep_failure(failure, driver_->advise(range, memory_advice::unset_read_mostly, where));
     keep_failure(failure, driver_->advise(range, memory_advice::unset_preferred_location, where));
+    // A user may have advised about it meanwhile: that holds.
+    if (adviser_ != nullptr) { keep_failure(failure, adviser_->tell_again(range)); }
   }
   return failure;
 }
 
-/** @brief Ends what was advised about blocks that come to the device. */
+/**
+ * @brief Ends what was advised about blocks that come to the device.
+ *
+ * Neighbouring blocks together: each call waits for the kernel driver. Takes no memory.
+ */
 void residency_manager::end_advice(claims const& blocks) noexcept
 {
   status failure;
-  for (auto const& each : blocks) {
-    if (each.mapped) { keep_failure(failure, end_in_place({&each.range, 1})); }
-    if (each.copied && each.from != no_neighbor) {
-      auto const device_id = settings_.neighbors[static_cast<std::size_t>(each.from)].device_id;
-      keep_failure(failure, leave_one_copy({&each.range, 1}, location::device(device_id)));
+  claimed_block run{};  // of blocks about which the same was advised
+  auto const end_run = [&] {
+    if (run.range.bytes == 0) { return; }
+    if (run.mapped) { keep_failure(failure, end_in_place({&run.range, 1})); }
+    if (run.copied) {
+      auto const device_id = settings_.neighbors[static_cast<std::size_t>(run.from)].device_id;
+      keep_failure(failure, leave_one_copy({&run.range, 1}, location::device(device_id)));
     }
+  };
+  for (auto const& each : blocks) {
+    if (!ours_to_end(each)) { continue; }
+    bool const joins = run.range.bytes > 0 && !each.first && run.range.end() == each.range.address;
+    if (joins && run.from == each.from && run.mapped == each.mapped && run.copied == each.copied) {
+      run.range.bytes += each.range.bytes;
+      continue;
+    }
+    end_run();
+    run = each;
   }
+  end_run();
   if (failure.ok()) { return; }
   ledger_view const view{ledger_};
   count_failure(failure);
 }
 
+/** @brief The same from under the lock, which it gives up where anything was advised. */
+void residency_manager::end_advice(ledger_view& view, claims const& blocks) noexcept
+{
+  if (std::none_of(blocks.begin(), blocks.end(), ours_to_end)) { return; }
+  view.lock().unlock();
+  end_advice(blocks);
+  view.lock().lock();
+}
+
 /** @brief Copies a piece of what lies unused on a neighbour to the host, where it stays as well. */
 residency_manager::outcome residency_manager::copy_beside(ledger_view& view)
 {
+  if (!copies_beside_) { return outcome::nothing; }
   victims cold;
   std::size_t bytes = 0;
   view.each([&](block_record& block, memory_range whole) {
@@ -198,6 +234,7 @@ residency_manager::outcome residency_manager::copy_beside(ledger_view& view)
     each.record->copied = result.ok();
   }
   if (result.ok()) { counts_.copied_beside_bytes += bytes; }
+  copies_beside_ = result.ok();  // what failed would be tried again and again
   changed_.notify_all();
   return result.ok() ? outcome::again : outcome::nothing;
 }

@@ -68,7 +68,10 @@ residency_manager::~residency_manager()
   }
   wanted_.notify_all();
   if (thread_.joinable()) { thread_.join(); }
-  if (settings_.lends) { settings_.lender->withdraw(driver_->info().device_id); }
+  if (settings_.lends) {
+    if (owner_.busy) { settings_.lender->set_busy(driver_->info().device_id, false); }
+    settings_.lender->withdraw(driver_->info().device_id);
+  }
 }
 
 void residency_manager::count_failure(status failure) noexcept
@@ -261,7 +264,9 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     if (block.place == block_place::device) { counts_.resident_bytes -= whole.bytes; }
     if (block.place == block_place::host) { faulted_in_.forget(whole.bytes); }
     if (block.place == block_place::beside) { left_beside(block.neighbor, 1); }
-    if (block.chunk_beside) { neighbors_[block.neighbor].kept_bytes -= va_block_bytes; }
+    for (std::size_t number = 0; number < neighbors_.size(); ++number) {
+      if (block.has_chunk(number)) { neighbors_[number].kept_bytes -= va_block_bytes; }
+    }
     if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
     live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
     block = {};

@@ -16,25 +16,11 @@ namespace {
 constexpr std::size_t evicting_movers = 4;
 constexpr std::size_t fetching_movers = 2;
 
-/** @brief A claim that ends with the scope. */
-struct claim_to_cancel {
-  neighbor_lender* lender;
-  int device_id;
-  std::size_t bytes;
-
-  claim_to_cancel(neighbor_lender* of, int device, std::size_t claimed) noexcept
-    : lender{of}, device_id{device}, bytes{claimed}
-  {
-  }
-  claim_to_cancel(claim_to_cancel const&)            = delete;
-  claim_to_cancel& operator=(claim_to_cancel const&) = delete;
-  claim_to_cancel(claim_to_cancel&&)                 = delete;
-  claim_to_cancel& operator=(claim_to_cancel&&)      = delete;
-  ~claim_to_cancel()
-  {
-    if (lender != nullptr) { lender->cancel(device_id, bytes); }
-  }
-};
+/** @brief Bytes of the blocks that a piece lies in: neighbours are held block by block. */
+[[nodiscard]] std::size_t blocks_in(memory_range piece) noexcept
+{
+  return va_block_ceil(piece.end()) - va_block_floor(piece.address);
+}
 
 }  // namespace
 
@@ -100,31 +86,117 @@ status residency_manager::move_now(memory_range range,
   return driver_->prefetch(range, where, stream);
 }
 
-/** @brief A neighbour over whose link to the host some of a burst may come; room there is claimed.
+/**
+ * @brief Which pieces of a burst from the host come by way of a neighbour, over its own link.
+ *
+ * The kernel driver keeps memory there for all that passed: so it is claimed first, and no more
+ * pieces go that way than there is room. What memory is kept for already needs none.
+ * @param pieces of the burst, in order
+ * @param[out] staged no pieces: none goes that way
  */
-std::optional<residency_manager::refuge> residency_manager::begin_staging(places const& from)
-{
-  auto const wanted  = evicting_movers * settings_.piece_bytes;
+void residency_manager::begin_staging(std::vector<memory_range> const& pieces,
+                                      staged_pieces& staged) noexcept
+try {
   bool const advised = adviser_ != nullptr && adviser_->advised_bytes() > 0;
-  if (!settings_.multipath || advised || bytes_of(from.front()) < 2 * wanted) {
-    return std::nullopt;
-  }
+  if (!settings_.multipath || advised || staged_fraction(settings_.rates) <= 0) { return; }
+  if (bytes_of(pieces) < 2 * evicting_movers * settings_.piece_bytes) { return; }
   ledger_view view{ledger_};
-  auto const number = choose_neighbor(neighbors_);
-  if (!number) { return std::nullopt; }
-  auto const device_id = neighbors_[*number].which.device_id;
-  auto const where     = location::device(device_id);
-  if (!moves_directly(where) || staged_fraction(settings_.rates) <= 0) { return std::nullopt; }
-  auto const there = ask_neighbor(view, device_id);
-  if (!there) { return std::nullopt; }
-  view.lock().unlock();
-  auto const granted =
-    settings_.lender->claim(device_id, wanted, there->free_bytes, reserve_of(*there));
-  if (granted < wanted) {
-    settings_.lender->cancel(device_id, granted);
-    return std::nullopt;
+  look_who_is_busy(view);
+  auto seen = neighbors_;
+  for (auto const& piece : pieces) {  // what is kept for these is room for these
+    view.each(piece, [&](block_record const& block, memory_range) { has_room_for(seen, block); });
   }
-  return refuge{where, *number, granted / va_block_bytes};
+  auto const number = choose_neighbor(seen);
+  if (!number) { return; }
+  auto& state      = neighbors_[*number];
+  auto const where = location::device(state.which.device_id);
+  if (!moves_directly(where)) { return; }
+  auto const room_bytes    = state.room_bytes();
+  std::size_t new_bytes    = 0;  // for which there is no memory yet
+  std::size_t staged_bytes = 0;  // blocks of all pieces
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    if (!is_staged(piece, settings_.rates)) { continue; }
+    std::size_t bytes = 0;
+    view.each(pieces[piece], [&](block_record const& block, memory_range) {
+      if (!block.has_chunk(*number)) { bytes += va_block_bytes; }
+    });
+    if (new_bytes + bytes > room_bytes) { continue; }
+    staged.pieces.push_back(pieces[piece]);
+    new_bytes += bytes;
+    staged_bytes += blocks_in(pieces[piece]);
+  }
+  staged.done.resize(staged.pieces.size());
+  // From here on nothing takes memory: what is claimed ends with `end_staging`.
+  staged.where  = where;
+  staged.number = *number;
+  state.held_bytes += staged_bytes;  // nobody else takes the same room meanwhile
+  state.moving_bytes += staged_bytes;
+  auto const there    = ask_neighbor(view, state.which.device_id);
+  std::size_t granted = 0;
+  if (there) {
+    auto const kept          = staged_bytes - new_bytes;
+    auto const reserve_bytes = std::min(reserve_of(*there), state.answered_bytes);
+    view.lock().unlock();  // a claim may wait for others who claim
+    granted = settings_.lender->claim(
+      state.which.device_id, staged_bytes, there->free_bytes + kept, reserve_bytes);
+    view.lock().lock();
+  }
+  auto const asked_bytes = staged_bytes;
+  while (staged_bytes > granted) {
+    staged_bytes -= blocks_in(staged.pieces.back());
+    staged.pieces.pop_back();
+  }
+  state.held_bytes -= asked_bytes - staged_bytes;
+  state.moving_bytes -= asked_bytes - staged_bytes;
+  if (granted > staged_bytes) {
+    settings_.lender->cancel(state.which.device_id, granted - staged_bytes);
+  }
+  staged.claimed_bytes = staged_bytes;
+  watches_[*number].asked.from_bytes += bytes_of(staged.pieces);
+} catch (std::exception const&) {  // no memory for a list: nothing was claimed yet
+  staged.pieces.clear();
+}
+
+/** @brief Has a piece go to the neighbour first, if it is one of those. */
+void residency_manager::go_by_the_way(memory_range piece, staged_pieces& staged) noexcept
+{
+  auto const ends_before = [](memory_range a, memory_range b) { return a.address < b.address; };
+  auto const found =
+    std::lower_bound(staged.pieces.begin(), staged.pieces.end(), piece, ends_before);
+  if (found == staged.pieces.end() || found->address != piece.address || staged.full) { return; }
+  auto const moved = driver_->migrate(piece, staged.where);
+  auto& went       = staged.done[static_cast<std::size_t>(found - staged.pieces.begin())];
+  went             = moved.ok() ? staged_pieces::went : staged_pieces::failed;
+  if (moved.ok()) { return; }
+  staged.full = true;
+  ledger_view const view{ledger_};
+  count_failure(moved);
+  takes_nothing(staged.number, moved);
+}
+
+/** @brief What came by way of a neighbour has left it, and memory is kept there for it. */
+void residency_manager::end_staging(staged_pieces const& staged) noexcept
+{
+  if (staged.pieces.empty()) { return; }
+  ledger_view view{ledger_};
+  auto& state = neighbors_[staged.number];
+  state.held_bytes -= staged.claimed_bytes;
+  state.moving_bytes -= staged.claimed_bytes;
+  if (staged.claimed_bytes > 0) {
+    settings_.lender->cancel(state.which.device_id, staged.claimed_bytes);
+  }
+  for (std::size_t piece = 0; piece < staged.pieces.size(); ++piece) {
+    if (staged.done[piece] == 0) { continue; }
+    // Also of what failed some may have been there.
+    if (staged.done[piece] == staged_pieces::went) {
+      counts_.staged_bytes += staged.pieces[piece].bytes;
+    }
+    view.each(staged.pieces[piece], [&](block_record& block, memory_range) {
+      if (block.has_chunk(staged.number)) { return; }
+      block.set_chunk(staged.number, true);
+      state.kept_bytes += va_block_bytes;
+    });
+  }
 }
 
 /**
@@ -143,12 +215,23 @@ try {
   auto const here = location::device(driver_->info().device_id);
   auto const used = static_cast<std::size_t>(
     std::count_if(from.begin(), from.end(), [](auto const& one) { return !one.empty(); }));
-  bool const direct  = settings_.fetch && moves_directly(here);
-  auto const staging = direct ? begin_staging(from) : std::nullopt;
-  claim_to_cancel const claimed{staging ? settings_.lender.get() : nullptr,
-                                staging ? staging->where.device_id : 0,
-                                staging ? staging->blocks * va_block_bytes : 0};
-  if (!direct || (used <= 1 && !staging)) {
+  bool const direct = settings_.fetch && moves_directly(here);
+  places cut_up{from.size()};
+  for (std::size_t place = 0; direct && place < from.size(); ++place) {
+    auto const share = (bytes_of(from[place]) + fetching_movers - 1) / fetching_movers;
+    for (auto const& range : from[place]) {
+      cut(cut_up[place], range, std::min(va_block_ceil(share), settings_.piece_bytes));
+    }
+  }
+  auto const order = interleaved(cut_up);
+  staged_pieces staged;
+  if (direct) { begin_staging(cut_up.front(), staged); }
+  struct ending {
+    residency_manager& manager;
+    staged_pieces const& staged;
+    ~ending() { manager.end_staging(staged); }
+  } const at_the_end{*this, staged};
+  if (!direct || (used <= 1 && staged.pieces.empty())) {
     status first;
     for (auto const& one : from) {
       auto const result = move_all(one, here, stream, moved_bytes);
@@ -156,41 +239,14 @@ try {
     }
     return first;
   }
-  places cut_up{from.size()};
-  for (std::size_t place = 0; place < from.size(); ++place) {
-    auto const share = (bytes_of(from[place]) + fetching_movers - 1) / fetching_movers;
-    for (auto const& range : from[place]) {
-      cut(cut_up[place], range, std::min(va_block_ceil(share), settings_.piece_bytes));
-    }
-  }
-  std::vector<std::uintptr_t> by_the_way;  // begins of pieces, ascending
-  if (staging) {
-    for (std::size_t piece = 0; piece < cut_up.front().size(); ++piece) {
-      if (is_staged(piece, settings_.rates)) {
-        by_the_way.push_back(cut_up.front()[piece].address);
-      }
-    }
-    std::sort(by_the_way.begin(), by_the_way.end());
-  }
-  std::atomic<std::size_t> staged_bytes{0};
-  auto const ways = used + (staging ? 1 : 0);
-  auto const result =
-    move_together(interleaved(cut_up),
-                  std::min(ways * fetching_movers, evicting_movers),
-                  [&](memory_range piece) {
-                    if (std::binary_search(by_the_way.begin(), by_the_way.end(), piece.address) &&
-                        driver_->migrate(piece, staging->where).ok()) {
-                      staged_bytes += piece.bytes;
-                    }
-                    auto const moved = move_now(piece, here, stream);
-                    if (moved.ok()) { moved_bytes += piece.bytes; }
-                    return moved;
-                  });
-  if (staging) {
-    ledger_view const view{ledger_};
-    counts_.staged_bytes += staged_bytes;
-  }
-  return result;
+  auto const ways = used + (staged.pieces.empty() ? 0 : 1);
+  return move_together(
+    order, std::min(ways * fetching_movers, evicting_movers), [&](memory_range piece) {
+      go_by_the_way(piece, staged);
+      auto const moved = move_now(piece, here, stream);
+      if (moved.ok()) { moved_bytes += piece.bytes; }
+      return moved;
+    });
 } catch (std::exception const&) {  // no memory for a list of pieces
   return {status_code::out_of_memory, 0, "fetch_all"};
 }

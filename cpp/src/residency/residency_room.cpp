@@ -77,14 +77,20 @@ bool residency_manager::under_pressure() const noexcept
   return ledger_.slab_bytes() > settings_.budget_bytes;
 }
 
-/** @brief What the key counts of a block that a neighbour has memory for: as much as others' while
- * one takes any. */
-std::uint64_t residency_manager::weight_of_kept_now() const noexcept
+/**
+ * @brief What the key counts of a block that a neighbour has memory for: as much as others' while
+ * one takes any.
+ * @param[out] taking neighbours that take such blocks, by bits
+ */
+std::uint64_t residency_manager::weight_of_kept_now(unsigned& taking) const noexcept
 {
+  taking = 0;
   if (settings_.policy == eviction_policy::fifo) { return 1; }  // as the kernel driver: in order
-  bool const any_takes = std::any_of(
-    neighbors_.begin(), neighbors_.end(), [](auto const& each) { return each.takes_any(); });
-  return any_takes ? 1 : weight_of_kept(settings_.rates);
+  for (std::size_t number = 0; number < neighbors_.size(); ++number) {
+    if (neighbors_[number].takes_any()) { return 1; }
+    if (neighbors_[number].takes_kept()) { taking |= 1U << number; }
+  }
+  return weight_of_kept(settings_.rates);
 }
 
 /** @param not_before live blocks only that are used then or later */
@@ -102,7 +108,8 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
   bool const drops    = settings_.drops() && driver_->info().discard.available;
   bool const foresees = prediction_.on();
-  auto const weight   = weight_of_kept_now();
+  unsigned taking     = 0;
+  auto const weight   = weight_of_kept_now(taking);
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::device || !block.movable()) { return; }
     if (drops && block.dead() && !block.unfenced) {
@@ -124,8 +131,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);
     // A way there and back that costs a sixth is worth to be taken more often.
-    bool const cheap = block.chunk_beside && neighbors_[block.neighbor].takes_kept() &&
-                       key < ~std::uint64_t{0} / weight;
+    bool const cheap = (block.chunks & taking) != 0 && key < ~std::uint64_t{0} / weight;
     live.push_back({cheap ? key * weight : key, {&block, range}});
   });
   take(dead, dead_bytes, found.dead, chosen);
@@ -277,6 +283,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
+  moving(true);
   view.lock().unlock();
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
@@ -293,6 +300,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
     if (result.ok() && both) { result = driver_->synchronize(evictions); }
   }
   view.lock().lock();
+  moving(false);
   for (auto const& also : others) {
     if (!also.ok()) { count_failure(also); }
   }

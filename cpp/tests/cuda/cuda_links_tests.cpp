@@ -131,6 +131,20 @@ TEST_F(CudaLinks, LoadOfANeighbourIsReadByItsUuidAndTheReaderIsMadeOnce)
   EXPECT_EQ(made, 1);
 }
 
+TEST_F(CudaLinks, LoadOfTheDeviceItselfIsReadWithoutOpeningAnything)
+{
+  int made = 0;
+  driver->use_load_readers([&](auto const&) {
+    ++made;
+    return std::make_shared<fake_reader>(0.5);
+  });
+  neighbor_load load;
+  ASSERT_TRUE(driver->read_neighbor_load(0, load).ok());
+  ASSERT_TRUE(driver->read_neighbor_load(0, load).ok());
+  EXPECT_EQ(load.kernel_fraction, 0.5);
+  EXPECT_EQ(made, 1);
+}
+
 TEST_F(CudaLinks, LoadThatNobodyTellsIsAStatus)
 {
   neighbor_load load;

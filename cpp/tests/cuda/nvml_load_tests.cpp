@@ -108,6 +108,10 @@ TEST_F(NvmlLoad, ReaderTellsLinksFromItsSecondReadingOn)
   fake.sent_kib = 25 * gigabyte_kib;
   ASSERT_TRUE(reader.read(load));
   EXPECT_NEAR(load.link_fraction.value_or(-1), 0.5, 1e-6);
+  ASSERT_TRUE(load.links);
+  EXPECT_EQ(load.links->sent_bytes, 25 * gigabyte_kib * 1024);
+  EXPECT_EQ(load.links->received_bytes, 0U);
+  EXPECT_EQ(load.links->most_bytes, 50'000'000'000U);
 }
 
 TEST_F(NvmlLoad, ReaderTellsWhatItCanAndIsFalseWhereThatIsNothing)

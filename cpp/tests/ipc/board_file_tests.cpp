@@ -24,6 +24,7 @@ namespace {
 
 using tests::board_directory;
 using tests::device_named;
+using tests::plenty;
 namespace fs = std::filesystem;
 
 [[nodiscard]] std::string contents(std::string const& path)
@@ -119,7 +120,7 @@ TEST_F(BoardFile, DamagedEntriesOnlyTakeFromOthers)
   file.seekp(24);  // more devices than there is room for
   file << std::string(8, '\xff');
   file.close();
-  EXPECT_EQ(claimant->claim(device_named(1), 10 * va_block_bytes, 0, 0), 10 * va_block_bytes);
+  EXPECT_EQ(claimant->claim(device_named(1), 10 * va_block_bytes, plenty, 0), 10 * va_block_bytes);
   EXPECT_EQ(claimant->claim(device_named(9), va_block_bytes, 100 * va_block_bytes, 0), 0U);
   EXPECT_EQ(owner->claimed_by_others(device_named(1)), 10 * va_block_bytes);
   EXPECT_TRUE(harvest_board::look(directory.path()).readable.available);
@@ -188,11 +189,11 @@ TEST_F(BoardFile, OneThatStaysLockedIsAReasonAndNothingIsGranted)
   lock.l_type = F_WRLCK;
   lock.l_len  = 1;
   ASSERT_EQ(::fcntl(stopped, F_OFD_SETLK, &lock), 0);
-  EXPECT_EQ(board->claim(device_named(1), va_block_bytes, 0, 0), 0U);
+  EXPECT_EQ(board->claim(device_named(1), va_block_bytes, plenty, 0), 0U);
   EXPECT_EQ(board->held(device_named(1)), 0U);  // reading waits for nobody
   EXPECT_NE(harvest_board::open(directory.path()).reason.find("stays locked"), std::string::npos);
   ::close(stopped);
-  EXPECT_EQ(board->claim(device_named(1), va_block_bytes, 0, 0), va_block_bytes);
+  EXPECT_EQ(board->claim(device_named(1), va_block_bytes, plenty, 0), va_block_bytes);
 }
 
 TEST_F(BoardFile, OneThatWasRemovedGrantsNothingMore)

@@ -19,6 +19,7 @@ namespace {
 using tests::board_directory;
 using tests::device_named;
 using tests::other_process;
+using tests::plenty;
 
 constexpr std::size_t block = va_block_bytes;
 
@@ -36,13 +37,13 @@ class HarvestBoard : public testing::Test {
 TEST_F(HarvestBoard, ClaimantsShareAnOfferAndNeverExceedIt)
 {
   ASSERT_TRUE(owner->offer(gpu, 10 * block));
-  EXPECT_EQ(first->claim(gpu, 6 * block, 0, 0), 6 * block);
-  EXPECT_EQ(second->claim(gpu, 6 * block, 0, 0), 4 * block);
+  EXPECT_EQ(first->claim(gpu, 6 * block, plenty, 0), 6 * block);
+  EXPECT_EQ(second->claim(gpu, 6 * block, plenty, 0), 4 * block);
   EXPECT_EQ(second->claim(gpu, block, 100 * block, 0), 0U);
   EXPECT_EQ(owner->claimed_by_others(gpu), 10 * block);
   EXPECT_EQ(first->held(gpu), 6 * block);
   first->release(gpu, 2 * block);
-  EXPECT_EQ(second->claim(gpu, 6 * block, 0, 0), 2 * block);
+  EXPECT_EQ(second->claim(gpu, 6 * block, plenty, 0), 2 * block);
 }
 
 TEST_F(HarvestBoard, WithoutOfferFreeMemoryIsClaimedOnceByAllTogether)
@@ -58,8 +59,8 @@ TEST_F(HarvestBoard, WithoutOfferFreeMemoryIsClaimedOnceByAllTogether)
 TEST_F(HarvestBoard, OfferThatFallsIsAnExcessThatClaimantsShare)
 {
   ASSERT_TRUE(owner->offer(gpu, 10 * block));
-  ASSERT_EQ(first->claim(gpu, 6 * block, 0, 0), 6 * block);
-  ASSERT_EQ(second->claim(gpu, 4 * block, 0, 0), 4 * block);
+  ASSERT_EQ(first->claim(gpu, 6 * block, plenty, 0), 6 * block);
+  ASSERT_EQ(second->claim(gpu, 4 * block, plenty, 0), 4 * block);
   EXPECT_EQ(first->excess(gpu), 0U);
   ASSERT_TRUE(owner->offer(gpu, 5 * block));
   EXPECT_EQ(first->excess(gpu), 3 * block);
@@ -75,8 +76,8 @@ TEST_F(HarvestBoard, OfferThatFallsIsAnExcessThatClaimantsShare)
 TEST_F(HarvestBoard, GivingBackInTurnEndsAtTheOfferWhatevertheOrder)
 {
   ASSERT_TRUE(owner->offer(gpu, 1000 * block));
-  ASSERT_EQ(first->claim(gpu, 900 * block, 0, 0), 900 * block);
-  ASSERT_EQ(second->claim(gpu, 100 * block, 0, 0), 100 * block);
+  ASSERT_EQ(first->claim(gpu, 900 * block, plenty, 0), 900 * block);
+  ASSERT_EQ(second->claim(gpu, 100 * block, plenty, 0), 100 * block);
   ASSERT_TRUE(owner->offer(gpu, 333 * block));
   int rounds = 0;
   while (owner->claimed_by_others(gpu) > 333 * block) {
@@ -91,9 +92,17 @@ TEST_F(HarvestBoard, LeastOfSeveralOffersCounts)
 {
   ASSERT_TRUE(owner->offer(gpu, 10 * block));
   ASSERT_TRUE(second->offer(gpu, 3 * block));
-  EXPECT_EQ(first->claim(gpu, 6 * block, 0, 0), 3 * block);
+  EXPECT_EQ(first->claim(gpu, 6 * block, plenty, 0), 3 * block);
   second->withdraw(gpu);
-  EXPECT_EQ(first->claim(gpu, 6 * block, 0, 0), 6 * block);
+  EXPECT_EQ(first->claim(gpu, 6 * block, plenty, 0), 6 * block);
+}
+
+TEST_F(HarvestBoard, OfferIsGrantedFromWhatIsFreeOnly)
+{
+  ASSERT_TRUE(owner->offer(gpu, 10 * block));
+  EXPECT_EQ(first->claim(gpu, 6 * block, 5 * block, 2 * block), 3 * block);
+  EXPECT_EQ(second->claim(gpu, 6 * block, 5 * block, 2 * block), 0U);  // those are on their way
+  EXPECT_EQ(second->claim(gpu, 6 * block, 9 * block, 2 * block), 4 * block);
 }
 
 TEST_F(HarvestBoard, WithdrawnOfferLeavesFreeMemoryToDecide)
@@ -126,7 +135,7 @@ TEST_F(HarvestBoard, DevicesDoNotKnowOfOneAnotherAndThereAreSixteen)
   EXPECT_FALSE(owner->offer(device_named(16), block));
   EXPECT_EQ(first->claim(device_named(16), block, 100 * block, 0), 0U);
   for (std::uint8_t i = 0; i < harvest_board::most_devices; ++i) {
-    EXPECT_EQ(first->claim(device_named(i), 100 * block, 0, 0), (i + 1) * block);
+    EXPECT_EQ(first->claim(device_named(i), 100 * block, plenty, 0), (i + 1) * block);
   }
 }
 
@@ -147,13 +156,13 @@ TEST_F(HarvestBoard, ClaimsOfAKilledProcessAreFree)
 {
   ASSERT_TRUE(owner->offer(gpu, 4 * block));
   other_process killed{
-    [&] { return directory.join().release()->claim(gpu, 4 * block, 0, 0) == 4 * block; }};
+    [&] { return directory.join().release()->claim(gpu, 4 * block, plenty, 0) == 4 * block; }};
   ASSERT_TRUE(killed.succeeded());
-  EXPECT_EQ(first->claim(gpu, block, 0, 0), 0U);
+  EXPECT_EQ(first->claim(gpu, block, plenty, 0), 0U);
   EXPECT_EQ(owner->claimed_by_others(gpu), 4 * block);
   killed.kill();
   EXPECT_EQ(owner->claimed_by_others(gpu), 0U);
-  EXPECT_EQ(first->claim(gpu, 4 * block, 0, 0), 4 * block);
+  EXPECT_EQ(first->claim(gpu, 4 * block, plenty, 0), 4 * block);
 }
 
 TEST_F(HarvestBoard, OffersAndBusyLinksOfAKilledProcessAreGone)
@@ -174,14 +183,14 @@ TEST_F(HarvestBoard, OffersAndBusyLinksOfAKilledProcessAreGone)
 TEST_F(HarvestBoard, ChildDoesNotTakeItsParentsPlaceForItsOwn)
 {
   ASSERT_TRUE(owner->offer(gpu, 10 * block));
-  ASSERT_EQ(first->claim(gpu, 4 * block, 0, 0), 4 * block);
+  ASSERT_EQ(first->claim(gpu, 4 * block, plenty, 0), 4 * block);
   other_process const child{[&] {
     first->release(gpu, 4 * block);
     owner->withdraw(gpu);
     return !first->usable().available && first->held(gpu) == 0 &&
-           first->claim(gpu, block, 0, 0) == 0 && !first->offer(gpu, block) &&
+           first->claim(gpu, block, plenty, 0) == 0 && !first->offer(gpu, block) &&
            first->excess(gpu, block) == 0 && !first->busy(gpu) &&
-           directory.join()->claim(gpu, 10 * block, 0, 0) == 6 * block;
+           directory.join()->claim(gpu, 10 * block, plenty, 0) == 6 * block;
   }};
   EXPECT_TRUE(child.succeeded());
   EXPECT_EQ(first->held(gpu), 4 * block);
@@ -195,7 +204,7 @@ TEST(HarvestBoardFork, ChildThatLivesOnDoesNotKeepTheClaimsOfItsParent)
   auto const other = directory.join();
   auto claimant    = directory.join();
   ASSERT_TRUE(other->offer(gpu, block));
-  ASSERT_EQ(claimant->claim(gpu, block, 0, 0), block);
+  ASSERT_EQ(claimant->claim(gpu, block, plenty, 0), block);
   other_process const child{[] { return true; }};
   claimant.reset();
   EXPECT_EQ(other->claimed_by_others(gpu), 0U);
@@ -224,7 +233,7 @@ TEST(HarvestBoardJoin, PlaceOfTheGoneIsTakenEmpty)
   {
     auto const gone = directory.join();
     ASSERT_TRUE(gone->offer(gpu, 5 * block));
-    ASSERT_EQ(gone->claim(gpu, 5 * block, 0, 0), 5 * block);
+    ASSERT_EQ(gone->claim(gpu, 5 * block, plenty, 0), 5 * block);
   }
   auto const next = directory.join();
   EXPECT_EQ(next->held(gpu), 0U);
@@ -254,7 +263,7 @@ TEST(HarvestBoardJoin, DevicesAreForgottenOnlyOnceNobodyIsLeft)
 TEST_F(HarvestBoard, ViewTellsWhoOffersAndWhoHoldsWhat)
 {
   ASSERT_TRUE(owner->offer(gpu, 10 * block));
-  ASSERT_EQ(first->claim(gpu, 6 * block, 0, 0), 6 * block);
+  ASSERT_EQ(first->claim(gpu, 6 * block, plenty, 0), 6 * block);
   first->placed(gpu, 4 * block);
   auto const view = harvest_board::look(directory.path());
   ASSERT_TRUE(view.readable.available) << view.readable.reason;
@@ -286,7 +295,7 @@ TEST_F(HarvestBoard, LenderNamesDevicesByOrdinalAndGrantsNothingOfOthers)
   board_lender owning{directory.join(), {{0, device_named(1)}}};
   board_lender lender{directory.join(), {{3, device_named(1)}, {4, device_named(2)}}};
   ASSERT_TRUE(owning.offer(0, 4 * block));
-  EXPECT_EQ(lender.claim(3, 9 * block, 0, 0), 4 * block);
+  EXPECT_EQ(lender.claim(3, 9 * block, plenty, 0), 4 * block);
   lender.placed(3, 2 * block);
   lender.cancel(3, 9 * block);
   EXPECT_EQ(lender.held(3), 2 * block);

@@ -17,7 +17,8 @@ namespace rmm_uvm::ipc {
 namespace {
 
 constexpr std::size_t block = va_block_bytes;
-constexpr int rounds_count  = 300;
+using tests::plenty;
+constexpr int rounds_count = 300;
 
 /** @brief Each claims, finds that no more than the offer is held, and gives back. */
 void claim_at_once(bool offered)
@@ -26,7 +27,7 @@ void claim_at_once(bool offered)
   auto const gpu   = tests::device_named(1);
   auto const owner = directory.join();
   if (offered) { ASSERT_TRUE(owner->offer(gpu, 10 * block)); }
-  auto const free_bytes = offered ? 0 : 10 * block;
+  auto const free_bytes = offered ? tests::plenty : 10 * block;
   std::vector<std::shared_ptr<harvest_board>> boards;
   for (int i = 0; i < 4; ++i) {
     boards.emplace_back(directory.join());
@@ -72,7 +73,7 @@ TEST(HarvestBoardThreads, OwnerThatWaitedForItsMemoryHasIt)
     claimants.emplace_back([&] {
       auto const board = directory.join();
       while (!finished.load()) {
-        auto const granted = board->claim(gpu, 4 * block, 0, 0);
+        auto const granted = board->claim(gpu, 4 * block, plenty, 0);
         if (granted != 0) {
           granted_count.fetch_add(1);
           if (owners_alone.load()) { wrong.fetch_add(1); }
@@ -115,7 +116,7 @@ TEST(HarvestBoardThreads, JoiningLeavingAndLookingDisturbNobody)
   std::thread guests{[&] {
     for (int i = 0; i < rounds_count; ++i) {
       auto const guest = directory.join();
-      if (guest == nullptr || guest->claim(gpu, 3 * block, 0, 0) != 3 * block) {
+      if (guest == nullptr || guest->claim(gpu, 3 * block, plenty, 0) != 3 * block) {
         wrong.fetch_add(1);
       }
     }

@@ -23,9 +23,18 @@ constexpr std::size_t block = va_block_bytes;
 
 TEST(HarvestGrant, OfferIsGrantedUpToWhatIsLeftOfIt)
 {
-  EXPECT_EQ(granted_bytes(4 * block, offered(10 * block, 0), 0, 0), 4 * block);
-  EXPECT_EQ(granted_bytes(4 * block, offered(10 * block, 8 * block), 0, 0), 2 * block);
-  EXPECT_EQ(granted_bytes(4 * block, offered(10 * block, 10 * block), 0, 0), 0U);
+  auto const plenty = 100 * block;
+  EXPECT_EQ(granted_bytes(4 * block, offered(10 * block, 0), plenty, 0), 4 * block);
+  EXPECT_EQ(granted_bytes(4 * block, offered(10 * block, 8 * block), plenty, 0), 2 * block);
+  EXPECT_EQ(granted_bytes(4 * block, offered(10 * block, 10 * block), plenty, 0), 0U);
+}
+
+TEST(HarvestGrant, OfferGrantsNoMoreThanIsFreeWhereAStrangerTookMemoryThatItKnowsNothingOf)
+{
+  harvest_claims const now{true, 50 * block, 9 * block, 3 * block};
+  EXPECT_EQ(granted_bytes(100 * block, now, 20 * block, 5 * block), 12 * block);
+  EXPECT_EQ(granted_bytes(100 * block, now, 8 * block, 5 * block), 0U);
+  EXPECT_EQ(granted_bytes(100 * block, now, 900 * block, 5 * block), 41 * block);
 }
 
 TEST(HarvestGrant, OfferThatFellBelowClaimsGrantsNothingWhateverIsFree)
@@ -44,9 +53,9 @@ TEST(HarvestGrant, WithoutOfferFreeMemoryIsGrantedLessReserveAndWhatIsComing)
 
 TEST(HarvestGrant, BytesAreGrantedInWholeBlocks)
 {
-  EXPECT_EQ(granted_bytes(3 * block - 1, offered(10 * block, 0), 0, 0), 2 * block);
+  EXPECT_EQ(granted_bytes(3 * block - 1, offered(10 * block, 0), 9 * block, 0), 2 * block);
   EXPECT_EQ(granted_bytes(9 * block, {}, 5 * block + 7, block), 4 * block);
-  EXPECT_EQ(granted_bytes(block - 1, offered(10 * block, 0), 0, 0), 0U);
+  EXPECT_EQ(granted_bytes(block - 1, offered(10 * block, 0), 9 * block, 0), 0U);
 }
 
 TEST(HarvestExcess, ClaimsAboveTheOfferAreTheExcess)

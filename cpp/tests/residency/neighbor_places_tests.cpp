@@ -69,13 +69,35 @@ TEST(NeighborPlaces, WhatIsMissingOfTheReserveIsAskedForOnce)
   };
   EXPECT_EQ(missing(7), 0U);
   EXPECT_EQ(missing(4), 2U);
-  EXPECT_EQ(missing(4), 2U);  // until it has left
-  state.answered_bytes -= blocks(2);
   EXPECT_EQ(missing(4), 0U);
   EXPECT_EQ(missing(3), 1U);  // its owner took more
-  state.answered_bytes -= blocks(1);
   EXPECT_EQ(missing(6), 0U);  // free memory rose after all
   EXPECT_EQ(missing(5), 1U);
+}
+
+TEST(NeighborPlaces, ReserveThatIsMissingALittleMoreThanBeforeIsNotAskedABlockForEachTime)
+{
+  auto state = state_of(9, 8);
+  EXPECT_EQ(missing_reserve(state, blocks(6) - 1, blocks(6)), blocks(1));
+  EXPECT_EQ(missing_reserve(state, blocks(6) - 2, blocks(6)), 0U);
+  EXPECT_EQ(missing_reserve(state, blocks(5), blocks(6)), 0U);
+  EXPECT_EQ(missing_reserve(state, blocks(5) - 1, blocks(6)), blocks(1));
+}
+
+TEST(NeighborPlaces, WhatFreeMemoryRisesByBeyondWhatWeGaveBackIsOwedNoMore)
+{
+  auto state      = state_of(9, 8);
+  auto const look = [&state](std::size_t free_blocks) {
+    state.owed_bytes += missing_reserve(state, blocks(free_blocks), blocks(20));
+    return state.owed_bytes / va_block_bytes;
+  };
+  EXPECT_EQ(look(10), 10U);
+  gave_back(state, blocks(2));
+  EXPECT_EQ(look(10), 8U);  // the driver keeps it
+  EXPECT_EQ(look(12), 8U);  // now it shows
+  EXPECT_EQ(look(15), 5U);  // others'
+  gave_back(state, blocks(1));
+  EXPECT_EQ(look(20), 0U);  // nothing is missing any more
 }
 
 TEST(Interleaved, EachPlaceIsAtWorkFromTheFirstToTheLastRange)

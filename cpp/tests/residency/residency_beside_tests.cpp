@@ -4,7 +4,10 @@
 #include "residency_manager_fixture.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace rmm_uvm {
@@ -20,9 +23,10 @@ class ResidencyBeside : public ResidencyManager {
 
   void SetUp() override
   {
-    neighbors     = {{other}};
-    rates         = {51'000'000'000, 24'000'000'000, 205'000'000'000, 205'000'000'000};
-    fetches_ahead = false;
+    neighbors       = {{other}};
+    rates           = {51'000'000'000, 24'000'000'000, 205'000'000'000, 205'000'000'000};
+    fetches_ahead   = false;
+    driver->on_call = [this](driver_call const& call) { note(call); };
   }
   /** @brief What was advised since the last time, in short. */
   [[nodiscard]] std::vector<memory_advice> advice()
@@ -50,6 +54,37 @@ class ResidencyBeside : public ResidencyManager {
       }
     }
   }
+  /** @brief What the driver has been told about a block since it was made, and not taken back. */
+  [[nodiscard]] std::vector<memory_advice> told_about(memory_range block) const
+  {
+    std::vector<memory_advice> found;
+    for (auto const& [what, ranges] : told) {
+      if (std::any_of(
+            ranges.begin(), ranges.end(), [&](auto each) { return each == block.address; })) {
+        found.push_back(what);
+      }
+    }
+    return found;
+  }
+  /** @brief Notes what is advised, block by block. */
+  void note(driver_call const& call)
+  {
+    if (!call.advice) { return; }
+    auto const begins = [](memory_advice what) {
+      return what == memory_advice::read_mostly || what == memory_advice::preferred_location ||
+             what == memory_advice::accessed_by;
+    };
+    auto const what = *call.advice;
+    auto const key  = begins(what) ? what : memory_advice(static_cast<int>(what) - 1);
+    for (auto at = call.ranges[0].address; at < call.ranges[0].end(); at += va_block_bytes) {
+      if (begins(what)) {
+        told[key].insert(at);
+      } else {
+        told[key].erase(at);
+      }
+    }
+  }
+  std::map<memory_advice, std::set<std::uintptr_t>> told;
   void fill()
   {
     for (std::size_t block = 0; block < 12; ++block) {
@@ -158,6 +193,132 @@ TEST_F(ResidencyBeside, WhatHasACopyComesFromTheNeighbourAndLosesTheCopy)
   auto anywhere   = belongs;
   anywhere.advice = memory_advice::unset_preferred_location;
   EXPECT_EQ(advised_and_moved(), (calls{belongs, unshared, anywhere, fetched(0, 1)}));
+}
+
+TEST_F(ResidencyBeside, AdviceOfNeighbouringBlocksEndsTogether)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0, 4)), blocks(4));
+  use_others(64);
+  manager->run_pending();
+  ASSERT_EQ(manager->statistics().copied_beside_bytes, blocks(4));
+  static_cast<void>(driver->take_calls());
+  touch(0, 4);
+  EXPECT_EQ(advice().size(), 3U);
+}
+
+TEST_F(ResidencyBeside, AdviceOfBlocksThatAreNotNeighboursEndsForEach)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  EXPECT_EQ(manager->evict(at(2)), blocks(1));
+  use_others(64);
+  manager->run_pending();
+  ASSERT_EQ(manager->statistics().copied_beside_bytes, blocks(2));
+  static_cast<void>(driver->take_calls());
+  touch(0, 4);
+  EXPECT_EQ(advice().size(), 6U);
+}
+
+TEST_F(ResidencyBeside, CopyThatFailsIsNotTriedAgain)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  use_others(64);
+  driver->answers["advise"] = {status_code::driver_error, 1, "cuMemAdvise"};
+  manager->run_pending();
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+  manager->run_pending();
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+  EXPECT_EQ(manager->statistics().copied_beside_bytes, 0U);
+}
+
+TEST_F(ResidencyBeside, CopyEndsAlsoWherePagesComeByFaults)
+{
+  copy_beside = true;
+  fetch       = false;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  use_others(64);
+  manager->run_pending();
+  ASSERT_EQ(manager->statistics().copied_beside_bytes, blocks(2));
+  static_cast<void>(driver->take_calls());
+  touch(0, 2);
+  auto const ended = advice();
+  EXPECT_EQ(std::count(ended.begin(), ended.end(), memory_advice::unset_read_mostly), 1);
+}
+
+TEST_F(ResidencyBeside, WhatAUserAdvisesAboutLeavesTheNeighbourAndStaysAdvised)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+  use_others(64);
+  manager->run_pending();
+  ASSERT_EQ(manager->statistics().copied_beside_bytes, blocks(2));
+  static_cast<void>(driver->take_calls());
+  adviser.advise(at(0), {true, preferred_place::device});
+  manager->on_advised(at(0));
+  EXPECT_EQ(told_about(at(0)),
+            (std::vector{memory_advice::read_mostly, memory_advice::preferred_location}));
+  EXPECT_EQ(manager->statistics().harvested_bytes, blocks(1));
+  EXPECT_EQ(manager->statistics().given_back_bytes, 0U);  // no owner asked
+  touch(0, 2);
+  EXPECT_EQ(told_about(at(0)),
+            (std::vector{memory_advice::read_mostly, memory_advice::preferred_location}));
+  EXPECT_TRUE(told_about(at(1)).empty());  // that was ours, and has ended
+}
+
+TEST_F(ResidencyBeside, WhatAUserTakesBackEndsTheCopyToo)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  use_others(64);
+  manager->run_pending();
+  adviser.advise(at(0), {false, std::nullopt});
+  manager->on_advised(at(0));
+  EXPECT_TRUE(told_about(at(0)).empty());
+  EXPECT_EQ(manager->statistics().harvested_bytes, 0U);
+  static_cast<void>(driver->take_calls());
+  touch(0, 1);
+  EXPECT_EQ(advised_and_moved(), (calls{fetched(0, 1)}));
+}
+
+TEST_F(ResidencyBeside, AdviceThatComesWhileACopyEndsHolds)
+{
+  copy_beside = true;
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  use_others(64);
+  manager->run_pending();
+  {
+    // Entered and told, but the manager has not heard of it yet.
+    adviser.advise(at(0), {std::nullopt, preferred_place::device});
+  }
+  touch(0, 1);
+  EXPECT_EQ(told_about(at(0)), std::vector{memory_advice::preferred_location});
+}
+
+TEST_F(ResidencyBeside, AdviceAboutWhatLiesNowhereBesideMovesNothing)
+{
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  static_cast<void>(driver->take_calls());
+  adviser.advise(at(1), {true, std::nullopt});
+  manager->on_advised(at(1));
+  EXPECT_TRUE(moves().empty());
 }
 
 }  // namespace

@@ -112,11 +112,21 @@ TEST_F(SimulatedNeighbours, LoadIsWhatWasSet)
   EXPECT_EQ(device.read_neighbor_load(2, load).code, status_code::not_supported);
 }
 
-TEST_F(SimulatedNeighbours, LoadOfItselfAndOfDevicesThatAreNotThereIsRefused)
+TEST_F(SimulatedNeighbours, LoadOfItselfIsWhatWasSet)
 {
   simulated_device device{among_three(0)};
   neighbor_load load;
-  for (auto const id : {-1, 0, 3}) {
+  EXPECT_EQ(device.read_neighbor_load(0, load).code, status_code::not_supported);
+  ASSERT_TRUE(device.set_neighbor_load(0, {std::nullopt, std::nullopt, 0.5}).ok());
+  ASSERT_TRUE(device.read_neighbor_load(0, load).ok());
+  EXPECT_EQ(load.link_fraction, 0.5);
+}
+
+TEST_F(SimulatedNeighbours, LoadOfDevicesThatAreNotThereIsRefused)
+{
+  simulated_device device{among_three(0)};
+  neighbor_load load;
+  for (auto const id : {-1, 3}) {
     EXPECT_EQ(device.set_neighbor_load(id, load).code, status_code::invalid_value);
     EXPECT_EQ(device.read_neighbor_load(id, load).code, status_code::invalid_value);
   }

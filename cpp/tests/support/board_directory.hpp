@@ -7,11 +7,15 @@
 #include <stdlib.h>  // NOLINT: mkdtemp is POSIX's
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 namespace rmm_uvm::tests {
+
+/** @brief Free memory that decides nothing beside an offer. */
+inline constexpr std::size_t plenty = std::size_t{1} << 40U;
 
 /** @brief A directory for a board, removed with what is in it. */
 class board_directory {

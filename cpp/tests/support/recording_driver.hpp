@@ -80,6 +80,7 @@ class recording_driver final : public uvm_driver {
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool direct_neighbors{false};                ///< whether `migrate` goes to neighbours
+  std::optional<int> fails_to{};               ///< `migrate` to that device fails
   bool marks_passed{true};                     ///< what `passed` answers
   std::vector<std::pair<std::size_t, stream_handle>> marks;     ///< every `mark`: number, stream
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
@@ -133,7 +134,9 @@ class recording_driver final : public uvm_driver {
   }
   status migrate(memory_range range, location where) noexcept override
   {
-    return noted(record({"migrate", {range}, nullptr, where.device_id}), range, where);
+    auto const answer = record({"migrate", {range}, nullptr, where.device_id});
+    if (fails_to == where.device_id) { return {status_code::out_of_memory, 2, "migrate"}; }
+    return noted(answer, range, where);
   }
   [[nodiscard]] bool migrates_to(location where) noexcept override
   {

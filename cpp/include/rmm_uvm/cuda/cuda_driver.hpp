@@ -87,11 +87,14 @@ class cuda_driver final : public uvm_driver {
  private:
   cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info);
 
+  struct asked_reader {
+    std::shared_ptr<neighbor_load_reader> reader;  // null where there is none
+    bool asked{false};
+  };
   struct neighbor {
     CUcontext context{};  // its primary one
     std::array<std::uint8_t, 16> uuid{};
-    std::shared_ptr<neighbor_load_reader> load;  // null where there is none
-    bool load_asked{false};
+    asked_reader load;
   };
 
   [[nodiscard]] bool has_neighbor(int device_id) noexcept;
@@ -108,6 +111,7 @@ class cuda_driver final : public uvm_driver {
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
   std::mutex neighbors_mutex_;
   std::map<int, neighbor> neighbors_;  // opened ones
+  asked_reader own_load_;              // of the device itself
   load_reader_maker make_load_reader_{nvml_load_readers()};
   std::mutex own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for

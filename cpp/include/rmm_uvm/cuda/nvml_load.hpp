@@ -16,9 +16,13 @@
 namespace rmm_uvm::cuda {
 
 /**
- * @brief What part of their rate NVLinks carried between two readings, the busier way.
+ * @brief What NVLinks carried between two readings, each way.
  * @return none where the rate is not told, no time passed, or the counters began anew
  */
+[[nodiscard]] std::optional<link_traffic> traffic_between(nvlink_reading const& earlier,
+                                                          nvlink_reading const& later) noexcept;
+
+/** @brief What part of their rate they carried, the busier way; none as above. */
 [[nodiscard]] std::optional<double> link_fraction(nvlink_reading const& earlier,
                                                   nvlink_reading const& later) noexcept;
 

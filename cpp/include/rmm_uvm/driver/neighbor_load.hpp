@@ -2,9 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 namespace rmm_uvm {
+
+/** @brief What a device's links carried since the reading before, all of them together. */
+struct link_traffic {
+  std::uint64_t sent_bytes{0};      ///< by the device
+  std::uint64_t received_bytes{0};  ///< by the device
+  std::uint64_t most_bytes{0};      ///< that either way could have carried in that time
+};
 
 /**
  * @brief How busy a device is with everybody's work, at one moment; none where it is not told.
@@ -18,6 +26,7 @@ struct neighbor_load {
                                           ///< by copies too
   std::optional<double> link_fraction;    ///< of its rate that the busier way of its links carried,
                                           ///< our own copies included
+  std::optional<link_traffic> links{};    ///< the same in bytes, where they are told
 };
 
 /** @brief Tells how busy one device is. Thread-safe. */

@@ -90,9 +90,10 @@ class uvm_driver {
     return {status_code::not_supported, 0, "neighbor_memory"};
   }
   /**
-   * @brief Reads how busy a neighbour is. Memory loads and a few system calls; never waits.
+   * @brief Reads how busy a neighbour is, or the device itself. Memory loads and a few system
+   * calls; never waits.
    * @param[out] load set on success; parts of it may not be told
-   * @pre `open_neighbor` succeeded
+   * @pre `open_neighbor` succeeded, unless it is the device itself
    */
   virtual status read_neighbor_load(int device_id, neighbor_load& load) noexcept
   {

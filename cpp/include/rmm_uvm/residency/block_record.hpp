@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/residency/epoch_source.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace rmm_uvm {
@@ -47,14 +48,16 @@ struct block_record {
   block_place place{block_place::nowhere};
   bool discarded{false};  ///< its contents were dropped, and nobody has been handed it since
   bool busy{false};       ///< a call about it is under way: whoever wants it waits
-  bool unfenced{false};   ///< freed without a fence: work may still use it, never to be discarded
+  std::uint8_t chunks{
+    0};  ///< neighbours that have memory for it, by bits, also when it is not there
 
   bool fetched_ahead    : 1 {false};  ///< brought in before its use, and not used since
   bool read_mostly      : 1 {false};  ///< advised: readers get copies, and so does a prefetch
   std::uint8_t neighbor : 3 {0};      ///< which one it is on, while it is `beside`
-  bool chunk_beside     : 1 {false};  ///< that one has memory for it, also when it is not there
-  bool in_place         : 1 {false};  ///< it is used there, through a mapping
-  bool copied           : 1 {false};  ///< the host has a copy of what lies there
+  bool unfenced         : 1 {false};  ///< freed without a fence: work may still use it, never to be
+                                      ///< discarded
+  bool in_place : 1 {false};          ///< it is used there, through a mapping
+  bool copied   : 1 {false};          ///< the host has a copy of what lies there
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /** @brief True when a user advised the driver about it. */
@@ -67,6 +70,17 @@ struct block_record {
   {
     // Of what is read mostly a reader gets a copy, wherever it belongs.
     return preferred == preferred_place::host && !read_mostly;
+  }
+  /** @brief True when a neighbour has memory for it, whether it lies there or not. */
+  [[nodiscard]] bool has_chunk(std::size_t number) const noexcept
+  {
+    return ((chunks >> number) & 1U) != 0;
+  }
+  /** @brief Notes that a neighbour has memory for it, or has it no longer. */
+  void set_chunk(std::size_t number, bool there) noexcept
+  {
+    auto const bit = static_cast<std::uint8_t>(1U << number);
+    chunks         = static_cast<std::uint8_t>(there ? chunks | bit : chunks & ~bit);
   }
   /** @brief True when it may be told to go elsewhere. */
   [[nodiscard]] bool movable() const noexcept { return !busy && pins == 0 && holds == 0; }

@@ -62,8 +62,9 @@ struct harvest_holding {
 /**
  * @brief How much of `wanted_bytes` a claimant gets.
  *
- * An offer decides alone. Where nobody offers, the driver's free memory does: less what others'
- * programs there shall find free, and less what is claimed already and has yet to come.
+ * What is free there, less what programs there shall find free and what is claimed already and has
+ * yet to come; and where somebody offers, at most what is left of the offer. The offer alone would
+ * not do: whoever made it knows nothing of a stranger's memory on the same device.
  * @return whole blocks, at most `wanted_bytes`
  */
 [[nodiscard]] constexpr std::size_t granted_bytes(std::size_t wanted_bytes,
@@ -71,8 +72,9 @@ struct harvest_holding {
                                                   std::size_t free_bytes,
                                                   std::size_t reserve_bytes) noexcept
 {
-  auto const left = now.offered ? less(now.offered_bytes, now.claimed_bytes)
-                                : less(less(free_bytes, reserve_bytes), now.coming_bytes);
+  auto const idle_bytes = less(less(free_bytes, reserve_bytes), now.coming_bytes);
+  auto const left =
+    now.offered ? std::min(idle_bytes, less(now.offered_bytes, now.claimed_bytes)) : idle_bytes;
   return whole_blocks(std::min(wanted_bytes, left));
 }
 

@@ -63,6 +63,13 @@ class memory_adviser {
   /** @brief Takes back what was advised about blocks that `range` touches. @return a failure */
   status take_back(memory_range range) noexcept;
 
+  /**
+   * @brief Tells the driver once more what is advised about blocks of a range.
+   *
+   * For who advised something of its own about them, and ended it. @return a failure
+   */
+  status tell_again(memory_range range) noexcept;
+
   /** @brief Forgets what was advised in a slab that goes back to the driver, and so its advice. */
   void forget(memory_range slab) noexcept;
 

@@ -4,6 +4,10 @@
 
 #include <rmm_uvm/driver/neighbor_load.hpp>
 
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -34,5 +38,32 @@ struct busy_thresholds {
 [[nodiscard]] bool is_busy(std::span<neighbor_load const> recent,
                            busy_thresholds thresholds,
                            bool was_busy) noexcept;
+
+/** @brief Bytes that this process had moved between its device and a neighbour. */
+struct own_traffic {
+  std::uint64_t to_bytes{0};    ///< the neighbour receives them
+  std::uint64_t from_bytes{0};  ///< the neighbour sends them
+};
+
+/** @brief What was seen of a neighbour's load lately. */
+struct neighbor_watch {
+  std::array<neighbor_load, 3> loads{};  ///< the latest, in any order
+  std::size_t count{0};                  ///< how many there were
+  std::chrono::steady_clock::time_point looked{};
+  own_traffic asked{};  ///< by us, since the latest look
+  own_traffic late{};   ///< asked before it, and not seen by then
+  bool busy{false};
+};
+
+/**
+ * @brief What part of their rate a neighbour's links carried for others than us.
+ *
+ * What we asked for may be seen a look later, and no later: it is taken off what the links carried
+ * since the look before. Where they are not told in bytes, a look in which we moved anything tells
+ * nothing.
+ * @param[in,out] watch what we asked for is taken from it
+ */
+[[nodiscard]] std::optional<double> fraction_of_others(neighbor_load const& load,
+                                                       neighbor_watch& watch) noexcept;
 
 }  // namespace rmm_uvm

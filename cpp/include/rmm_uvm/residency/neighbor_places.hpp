@@ -3,13 +3,10 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory.hpp>
-#include <rmm_uvm/driver/neighbor_load.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
@@ -42,6 +39,9 @@ struct neighbor_state {
    * somebody needs it, so that free memory does not rise at once.
    */
   std::size_t answered_bytes{std::numeric_limits<std::size_t>::max()};
+  std::size_t seen_bytes{0};    ///< free memory at the latest look
+  std::size_t owed_bytes{0};    ///< of what the owner misses, ours to give back, and still here
+  std::size_t unseen_bytes{0};  ///< given back of that, for which free memory has not risen
   std::chrono::steady_clock::time_point full_until{};  ///< it had no room: not asked before that
   bool given_up{false};  ///< a call about it failed: it is not asked again
   bool busy{false};      ///< its owner wanted no traffic when it was looked at last
@@ -61,24 +61,21 @@ struct neighbor_state {
   }
 };
 
-/** @brief What was seen of a neighbour's load lately. */
-struct neighbor_watch {
-  std::array<neighbor_load, 3> loads{};  ///< the latest, in any order
-  std::size_t count{0};                  ///< how many there were
-  std::chrono::steady_clock::time_point looked{};
-  std::uint64_t moved_bytes{0};  ///< by us, until then: what the links carry is theirs and ours
-  bool busy{false};
-};
-
 /**
- * @brief How much must leave a neighbour whose owner does not lend: what is missing of the reserve.
+ * @brief What is newly missing of a reserve, of a neighbour whose owner does not lend.
  *
- * What was missing before, and left since, is not asked for again.
+ * It is told once, for all who hold memory there: the caller adds its share to `owed_bytes`. What
+ * free memory rises by since, beyond what `gave_back` was told, others gave back: that much of it
+ * is not owed any more.
  * @param free_bytes that its driver tells now
+ * @return whole blocks; 0 when nothing is missing that was not before
  */
 [[nodiscard]] std::size_t missing_reserve(neighbor_state& state,
                                           std::size_t free_bytes,
                                           std::size_t reserve_bytes) noexcept;
+
+/** @brief So much has left a neighbour for its owner. */
+void gave_back(neighbor_state& state, std::size_t bytes) noexcept;
 
 /**
  * @brief Which neighbour takes the next blocks: that with the least on its way there.

@@ -8,6 +8,8 @@
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
+#include <rmm_uvm/residency/neighbor_busy.hpp>
+#include <rmm_uvm/residency/owner_load.hpp>
 #include <rmm_uvm/residency/piece_movers.hpp>
 #include <rmm_uvm/residency/postponed_uses.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
@@ -16,6 +18,7 @@
 #include <rmm_uvm/residency/use_predictor.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -103,10 +106,16 @@ class residency_manager {
    * @return bytes that left
    */
   std::size_t evict(memory_range range) noexcept;
-  /** @brief Keeps the blocks that `range` touches where they are until `unpin`; counted. */
+  /**
+   * @brief Keeps the blocks that `range` touches where they are until `unpin`; counted.
+   *
+   * What lies on a neighbour comes to the device when its owner needs the memory.
+   */
   void pin(memory_range range) noexcept;
   /** @brief Takes one `pin` of the same range back. */
   void unpin(memory_range range) noexcept;
+  /** @brief Something was advised about a range: what of it lies on a neighbour leaves that. */
+  void on_advised(memory_range range) noexcept;
 
   /** @brief Evicts to the low watermark and fetches ahead, in the caller's thread; see `flush`. */
   void run_pending() noexcept;
@@ -141,17 +150,33 @@ class residency_manager {
     bool copied;   // and had a copy on the host
   };
   static constexpr int no_neighbor = -1;
+  static constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such
+                                                                // times
+  // Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
+  static constexpr busy_thresholds links_busy{0.5, 0.25};
   [[nodiscard]] static std::size_t reserve_of(device_memory const& memory) noexcept;
 
   enum class outcome : std::uint8_t { nothing, again, later };
-  /** @brief How a block leaves a neighbour; in this order. */
-  enum class departure_kind : std::uint8_t { dropped, has_copy, copied_now };
+  /** @brief How a block leaves a neighbour; for its owner in this order. */
+  enum class departure_kind : std::uint8_t { dropped, has_copy, copied_now, advised };
 
   /** @brief Where blocks leave to, and how many of them. */
   struct refuge {
     location where;
     std::size_t number;  // of the neighbour
     std::size_t blocks;
+  };
+
+  /** @brief Pieces of a burst that come from the host by way of a neighbour. */
+  struct staged_pieces {
+    location where{};
+    std::size_t number{0};  // of the neighbour
+    std::size_t claimed_bytes{0};
+    std::vector<memory_range> pieces{};  // ascending
+    static constexpr std::uint8_t went   = 1;
+    static constexpr std::uint8_t failed = 2;
+    std::vector<std::uint8_t> done{};  // each: nothing, `went` there, or `failed`
+    std::atomic<bool> full{false};     // a piece failed: no more go there
   };
 
   /** @brief A mark in a stream, behind the work of all uses before `tick`. */
@@ -238,7 +263,9 @@ class residency_manager {
   // residency_moves.cpp
   using places = std::vector<std::vector<memory_range>>;
   [[nodiscard]] bool moves_directly(location where) const noexcept;
-  [[nodiscard]] std::optional<refuge> begin_staging(places const& from);
+  void begin_staging(std::vector<memory_range> const& pieces, staged_pieces& staged) noexcept;
+  void go_by_the_way(memory_range piece, staged_pieces& staged) noexcept;
+  void end_staging(staged_pieces const& staged) noexcept;
   status fetch_all(places const& from,
                    stream_handle stream,
                    std::atomic<std::size_t>& moved_bytes) noexcept;
@@ -253,28 +280,51 @@ class residency_manager {
 
   // residency_neighbors.cpp
   void begin_with_neighbors();
-  [[nodiscard]] std::uint64_t weight_of_kept_now() const noexcept;
+  [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
   [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
   void look_who_is_busy(ledger_view& view) noexcept;
   void arrived_beside(std::size_t number, victims const& blocks, status moved) noexcept;
+  static void has_room_for(std::vector<neighbor_state>& seen, block_record const& block) noexcept;
+  void takes_nothing(std::size_t number, status why) noexcept;
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
+  void count_traffic(claims const& blocks) noexcept;
   void left_beside(claims const& blocks) noexcept;
+  // residency_lending.cpp
   void offer_idle() noexcept;
+  void await_others(ledger_view& view) noexcept;
+  void moving(bool begins) noexcept;
+  void tell_if_busy(ledger_view& view) noexcept;
+
+  // residency_in_place.cpp
   void choose_in_place(range_list wanted);
   [[nodiscard]] static victims lying_beside(ledger_view& view,
                                             range_list wanted,
                                             std::size_t& missing_bytes);
   void change_mappings(ledger_view& view, victims const& mapping, victims const& unmapping);
   [[nodiscard]] std::optional<use_tick> first_to_leave(ledger_view& view, std::size_t bytes) const;
+  void count_in_place(viewed_block const& block) noexcept;
+  [[nodiscard]] static bool ours_to_end(claimed_block const& block) noexcept
+  {
+    return block.from != no_neighbor && (block.mapped || block.copied);
+  }
   status end_in_place(std::span<memory_range const> blocks) noexcept;
   status leave_one_copy(std::span<memory_range const> blocks, location where) noexcept;
   void end_advice(claims const& blocks) noexcept;
+  void end_advice(ledger_view& view, claims const& blocks) noexcept;
   [[nodiscard]] outcome copy_beside(ledger_view& view);
-  void await_others(ledger_view& view) noexcept;
   [[nodiscard]] bool holds_beside() const noexcept { return counts_.harvested_bytes > 0; }
+
+  // residency_giving_back.cpp
+  [[nodiscard]] outcome give_back(ledger_view& view);
   [[nodiscard]] std::size_t wanted_back(ledger_view& view, std::size_t number);
-  [[nodiscard]] bool leave_neighbor(ledger_view& view, std::size_t number, std::size_t bytes);
+  [[nodiscard]] bool leave_neighbor(ledger_view& view,
+                                    std::size_t number,
+                                    std::size_t bytes,
+                                    departure_kind first);
+  [[nodiscard]] bool come_home(ledger_view& view,
+                               std::size_t number,
+                               std::vector<memory_range> const& ranges);
   [[nodiscard]] bool go_back(ledger_view& view,
                              std::size_t number,
                              victims const& blocks,
@@ -283,7 +333,6 @@ class residency_manager {
 
   // migration_thread.cpp
   void run();
-  [[nodiscard]] outcome give_back(ledger_view& view);  // residency_neighbors.cpp
   [[nodiscard]] outcome work_once();
   [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
@@ -321,6 +370,8 @@ class residency_manager {
   std::size_t leaving_bytes_{0};
   std::vector<neighbor_state> neighbors_;
   std::vector<neighbor_watch> watches_;          // of the same neighbours
+  bool copies_beside_{true};                     // until a copy beside fails
+  owner_watch owner_;                            // of this device, where it lends
   std::size_t kept_by_others_{~std::size_t{0}};  // so much they held when they were last waited for
   std::size_t offered_bytes_{~std::size_t{0}};   // to others, at last
   epoch_number epoch_{1};                        // ends when bytes leave that were not asked to
