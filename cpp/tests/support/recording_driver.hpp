@@ -80,6 +80,9 @@ class recording_driver final : public uvm_driver {
   capture_state capture{capture_state::none};  ///< what `capturing` answers
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool direct_neighbors{false};                ///< whether `migrate` goes to neighbours
+  bool plays_threads_out{false};               ///< whether one thread shall do what is shared out
+  std::vector<std::size_t> shared_out;         ///< among how many threads, each time
+  int sharing_out{0};                          ///< begun, and not ended
   bool marks_passed{true};                     ///< what `passed` answers
   std::vector<std::pair<std::size_t, stream_handle>> marks;     ///< every `mark`: number, stream
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
@@ -134,6 +137,18 @@ class recording_driver final : public uvm_driver {
   status migrate(memory_range range, location where) noexcept override
   {
     return noted(record({"migrate", {range}, nullptr, where.device_id}), range, where);
+  }
+  std::size_t begin_together(std::size_t threads) noexcept override
+  {
+    std::lock_guard const lock{mutex_};
+    shared_out.push_back(threads);
+    ++sharing_out;
+    return plays_threads_out ? 1 : threads;
+  }
+  void end_together() noexcept override
+  {
+    std::lock_guard const lock{mutex_};
+    --sharing_out;
   }
   [[nodiscard]] bool migrates_to(location where) noexcept override
   {
