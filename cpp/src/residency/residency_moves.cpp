@@ -62,6 +62,7 @@ status residency_manager::move_together(range_list pieces,
                                         std::size_t threads,
                                         piece_movers::move_one const& move) noexcept
 {
+  if (pieces.empty()) { return {}; }
   auto const result = movers_.move_all(pieces, driver_->begin_together(threads), move);
   driver_->end_together();
   return result;

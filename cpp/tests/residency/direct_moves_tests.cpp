@@ -99,6 +99,34 @@ TEST_F(DirectMoves, AreSharedOutWhereTheyAreLessThanAPieceForEachThread)
   }
 }
 
+TEST_F(DirectMoves, GoInOrderByOneThreadWhereTheDriverPlaysThreadsOut)
+{
+  driver->plays_threads_out = true;
+  make(true);
+  exchange();
+  std::vector<std::uintptr_t> left;
+  for (auto const& call : driver->take_calls("migrate")) {
+    left.push_back(call.ranges[0].address);
+  }
+  EXPECT_EQ(left,
+            (std::vector{slab_address, at(4, 1).address, at(8, 1).address, at(12, 1).address}));
+  EXPECT_EQ(driver->shared_out, (std::vector<std::size_t>{4}));
+  tests::touch(*manager, at(0, 16), nullptr);
+  EXPECT_EQ(driver->shared_out, (std::vector<std::size_t>{4, 4, 2}));  // some leave, two fetch
+  EXPECT_EQ(driver->sharing_out, 0);
+}
+
+TEST_F(DirectMoves, ThatFailEndWhatTheDriverPlaysOut)
+{
+  driver->plays_threads_out = true;
+  make(true);
+  driver->answers["migrate"]  = {status_code::driver_error, 31, "UVM_MIGRATE"};
+  driver->answers["prefetch"] = {status_code::driver_error, 1, "cuMemPrefetchAsync"};
+  exchange();
+  EXPECT_FALSE(driver->shared_out.empty());
+  EXPECT_EQ(driver->sharing_out, 0);
+}
+
 TEST_F(DirectMoves, ThatAreNotThereGoByLibcudaInShortPieces)
 {
   make(false);

@@ -81,6 +81,9 @@ class recording_driver final : public uvm_driver {
   std::optional<std::size_t> resident_bytes;   ///< what `resident_managed_bytes` answers
   bool direct_neighbors{false};                ///< whether `migrate` goes to neighbours
   std::optional<int> fails_to{};               ///< `migrate` to that device fails
+  bool plays_threads_out{false};               ///< whether one thread shall do what is shared out
+  std::vector<std::size_t> shared_out;         ///< among how many threads, each time
+  int sharing_out{0};                          ///< begun, and not ended
   bool marks_passed{true};                     ///< what `passed` answers
   std::vector<std::pair<std::size_t, stream_handle>> marks;     ///< every `mark`: number, stream
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
@@ -137,6 +140,18 @@ class recording_driver final : public uvm_driver {
     auto const answer = record({"migrate", {range}, nullptr, where.device_id});
     if (fails_to == where.device_id) { return {status_code::out_of_memory, 2, "migrate"}; }
     return noted(answer, range, where);
+  }
+  std::size_t begin_together(std::size_t threads) noexcept override
+  {
+    std::lock_guard const lock{mutex_};
+    shared_out.push_back(threads);
+    ++sharing_out;
+    return plays_threads_out ? 1 : threads;
+  }
+  void end_together() noexcept override
+  {
+    std::lock_guard const lock{mutex_};
+    --sharing_out;
   }
   [[nodiscard]] bool migrates_to(location where) noexcept override
   {
