@@ -94,6 +94,9 @@ cdef class Prefetcher:
         Where it agrees with other processes about idle memory.
     board_reason : str
         Why it agrees with nobody; empty where it does, and where there are no neighbours.
+    links_reason : str
+        Why the links to neighbours were not measured, so that nothing is used in place or comes
+        over two of them; empty where they were, and where nobody asked.
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
@@ -102,7 +105,7 @@ cdef class Prefetcher:
         cdef NeighborLender lender
         self.driver = driver
         self.neighbors, self.refused_neighbors = (), []
-        self.board, self.board_reason = None, ""
+        self.board, self.board_reason, self.links_reason = None, "", ""
         self.handle = make_shared[prefetcher](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
@@ -123,7 +126,7 @@ cdef class Prefetcher:
             settings.in_place = budget.in_place
             settings.multipath = budget.multipath
             if (budget.in_place or budget.multipath) and self.neighbors:
-                settings.rates = slowest_rates(driver, self.neighbors)
+                settings.rates, self.links_reason = slowest_rates(driver, self.neighbors)
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
             settings.direct = budget.direct
