@@ -11,6 +11,7 @@ from libcpp.utility cimport move
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
 from rmm_uvm._lib.harvest cimport NeighborLender
 from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates
+from rmm_uvm._lib.thread_starts import starting_thread
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -142,7 +143,8 @@ cdef class Prefetcher:
             settings.fetch = budget.fetch
             settings.ahead = budget.ahead
             settings.background = budget.background
-            dereference(self.handle).keep_budget(settings)
+            with starting_thread("a budget", "give a Budget with background=False"):
+                dereference(self.handle).keep_budget(settings)
 
     @property
     def epoch(self):
