@@ -37,6 +37,7 @@ CALLS = (
     "make_ipc_event",
     "record",
 )
+_ALL = 100  # more than an operation makes
 _SKIPS = (0, 1, 2, 3, 5, 8, 13, 21)
 
 
@@ -46,12 +47,13 @@ def test_operation_whose_driver_call_fails_is_done_or_undone(
 ) -> None:
     after = without_failure(operation, tmp_path)
     wrong = []
-    failures = [("out_of_memory", 0), *(("driver_error", number) for number in _SKIPS)]
+    once = [("driver_error", number, 1) for number in _SKIPS]
+    failures = [("out_of_memory", 0, 1), ("not_supported", 0, _ALL), *once]
     for call in CALLS:
-        for code, skip in failures:
+        for code, skip, times in failures:
             outcome = tried(
                 operation,
-                driver_call(call, code, skip),
+                driver_call(call, code, skip, times),
                 tmp_path,
                 after,
                 quiet=call in operation.quiet,
