@@ -67,6 +67,7 @@ class Programs(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._ends = contextlib.ExitStack()
+        gc.collect()  # what an earlier program left as garbage goes now, not in the middle of this
         self._counted_before = limits._account.used_bytes
         self._folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory()))
         # Findings are told as warnings, whenever.
