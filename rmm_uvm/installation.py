@@ -305,6 +305,8 @@ def _neighbors_rows(budget: Budget, prefetcher: Prefetcher) -> list[tuple[str, s
         words.append(f"their idle memory comes before the host's{_limits(budget, used)}")
     if prefetcher.refused_neighbors:
         words.append(f"not used: {'; '.join(prefetcher.refused_neighbors)}")
+    if prefetcher.links_reason:
+        words.append(f"nothing is used there or staged, not measured: {prefetcher.links_reason}")
     nobody = "there is no other device" if budget.neighbors else "as asked"
     names = ", ".join(map(str, used)) or "none"
     return [("neighbors", names, "; ".join(words) or nobody), _board_row(prefetcher)]

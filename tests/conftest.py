@@ -25,6 +25,8 @@ from .leftovers import Before
 
 # No example database and no random choice of examples: a test fails on every run or on none.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+# Looks for more, for minutes: `--hypothesis-profile=long --timeout=0`.
+hypothesis.settings.register_profile("long", deadline=None, database=None, max_examples=5000)
 hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent

@@ -92,8 +92,8 @@ def open_neighbors(
     return opened, refused
 
 
-def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> dict[str, int]:
-    """Return what the links to neighbours carry, the slowest of them; 0 where it is not known.
+def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> tuple[dict[str, int], str]:
+    """Return what the links to neighbours carry, the slowest of them, or 0 and why not known.
 
     Measures with memory that counts under the process' cap: tens of milliseconds a neighbour.
     """
@@ -104,9 +104,9 @@ def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> dict[str, int]
     for device_id in neighbors:
         try:
             found.append(measure_links(driver, process_account(), device_id))
-        except (MemoryError, DriverError):  # then nothing is used in place
-            return dict.fromkeys(RATES, 0)
-    return {name: min(rates[name] for rates in found) for name in RATES}
+        except (MemoryError, DriverError) as error:  # then nothing is used in place
+            return dict.fromkeys(RATES, 0), f"the link to device {device_id}: {error}"
+    return {name: min(rates[name] for rates in found) for name in RATES}, ""
 
 
 def join_board(driver: UvmDriver, budget: Asked) -> tuple[HarvestBoard | None, str]:

@@ -209,3 +209,4 @@ cdef class Prefetcher:
     cdef readonly list refused_neighbors
     cdef readonly object board
     cdef readonly str board_reason
+    cdef readonly str links_reason

@@ -123,6 +123,7 @@ class Prefetcher:
     refused_neighbors: list[str]
     board: HarvestBoard | None
     board_reason: str
+    links_reason: str
     def __init__(self, driver: UvmDriver, budget: _Budget | None = None) -> None: ...
     @property
     def driver(self) -> UvmDriver: ...

@@ -11,6 +11,7 @@ from libcpp.utility cimport move
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
 from rmm_uvm._lib.harvest cimport NeighborLender
 from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates
+from rmm_uvm._lib.thread_starts import starting_thread
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -94,6 +95,9 @@ cdef class Prefetcher:
         Where it agrees with other processes about idle memory.
     board_reason : str
         Why it agrees with nobody; empty where it does, and where there are no neighbours.
+    links_reason : str
+        Why the links to neighbours were not measured, so that nothing is used in place or comes
+        over two of them; empty where they were, and where nobody asked.
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
@@ -102,7 +106,7 @@ cdef class Prefetcher:
         cdef NeighborLender lender
         self.driver = driver
         self.neighbors, self.refused_neighbors = (), []
-        self.board, self.board_reason = None, ""
+        self.board, self.board_reason, self.links_reason = None, "", ""
         self.handle = make_shared[prefetcher](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
@@ -123,7 +127,7 @@ cdef class Prefetcher:
             settings.in_place = budget.in_place
             settings.multipath = budget.multipath
             if (budget.in_place or budget.multipath) and self.neighbors:
-                settings.rates = slowest_rates(driver, self.neighbors)
+                settings.rates, self.links_reason = slowest_rates(driver, self.neighbors)
             settings.budget_bytes = budget.budget_bytes
             settings.low_bytes = budget.low_bytes
             settings.direct = budget.direct
@@ -139,7 +143,8 @@ cdef class Prefetcher:
             settings.fetch = budget.fetch
             settings.ahead = budget.ahead
             settings.background = budget.background
-            dereference(self.handle).keep_budget(settings)
+            with starting_thread("a budget", "give a Budget with background=False"):
+                dereference(self.handle).keep_budget(settings)
 
     @property
     def epoch(self):

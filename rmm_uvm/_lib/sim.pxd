@@ -158,6 +158,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         block_policy advised(uintptr_t) noexcept
         unsigned gpu() noexcept
         void fail_call(string, status, unsigned) except +
+        size_t cancel_failures() except +
         void set_capture_state(stream_handle, capture_state) except +
 
 

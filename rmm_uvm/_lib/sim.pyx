@@ -310,6 +310,10 @@ cdef class SimulatedDevice(UvmDriver):
         failure.call = b"injected"
         dereference(self.model).fail_call(<string>call.encode(), failure, skip)
 
+    def cancel_failures(self):
+        """Take back what `fail_call` planned and no call has met yet; return how many (int)."""
+        return dereference(self.model).cancel_failures()
+
     def set_capture_state(self, uintptr_t stream, state):
         """Let a stream look as if it were capturing: "none", "capturing" or "unknown"."""
         cdef capture_state value = _chosen(_CAPTURE_STATES, state, "state")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import FakeClock
+from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
 from rmm_uvm.watch.delivery import OnFinding
@@ -155,10 +156,13 @@ class Monitor:
             If the trace cannot be written, the file exists, or another trace is being written.
         MemoryError
             If there is no memory for the samples.
+        AvailabilityError
+            If the process can have no more threads.
         """
         if not self.running:
             self.stop()  # a callback may be at it
-            self._session = session = Session(self._settings, self._clock)
+            with starting_thread("a monitor", "go without it"):
+                self._session = session = Session(self._settings, self._clock)
             self._finalizer = weakref.finalize(self, session.close_later)
             enter(self)
         return self

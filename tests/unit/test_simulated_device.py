@@ -159,6 +159,14 @@ def test_injected_failure_comes_once_after_skipped_calls(
     device.synchronize()
 
 
+def test_injected_failure_that_was_not_met_can_be_taken_back(device: SimulatedDevice) -> None:
+    device.fail_call("synchronize")
+    device.fail_call("prefetch", skip=3)
+    assert device.cancel_failures() == 2
+    device.synchronize()
+    assert device.cancel_failures() == 0
+
+
 def test_unknown_injection_and_place_are_refused(device: SimulatedDevice) -> None:
     with pytest.raises(ValueError, match="code must be"):
         device.fail_call("prefetch", "bad_luck")

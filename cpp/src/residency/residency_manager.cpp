@@ -212,13 +212,16 @@ try {
   if (allocation.bytes == 0) { return; }
   bool fenced         = false;
   stream_handle frees = nullptr;
+  status ordered;
   if (by_stream && settings_.drops() && under_pressure() &&
       driver_->capturing(stream) == capture_state::none) {
-    fenced =
-      driver_->own_stream(own_stream_use::frees, frees).ok() && driver_->order(frees, stream).ok();
+    ordered = driver_->own_stream(own_stream_use::frees, frees);
+    if (ordered.ok()) { ordered = driver_->order(frees, stream); }
+    fenced = ordered.ok();
   }
   {
     ledger_view view{ledger_};
+    if (!ordered.ok()) { count_failure(ordered); }
     forget(view, allocation, fenced);
   }
   if (fenced) { mark_frees(allocation.bytes, frees); }

@@ -116,6 +116,14 @@ void simulated_device::fail_call(std::string_view call, status failure, unsigned
   failures_.push_back({std::string{call}, failure, skip});
 }
 
+std::size_t simulated_device::cancel_failures()
+{
+  auto const model = enter();
+  auto const unmet = failures_.size();
+  failures_.clear();
+  return unmet;
+}
+
 void simulated_device::set_capture_state(stream_handle stream, capture_state state)
 {
   auto const model = enter();

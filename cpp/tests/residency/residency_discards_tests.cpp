@@ -94,6 +94,8 @@ TEST_F(ResidencyManager, BlockWithoutAFenceIsCopiedAndNeverDropped)
   allocate(8, 2);
   EXPECT_EQ(moves(), (calls{to_host(0, 2), renewed(8, 2)}));
   EXPECT_EQ(manager->statistics().unfenced_frees, 1U);
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+  EXPECT_STREQ(manager->statistics().last_failure.call, "cuEventRecord");
 }
 
 TEST_F(ResidencyManager, BlockFreedInACaptureIsNeverDropped)

@@ -305,6 +305,18 @@ TEST_P(PlannedFailure, SkipsAsManyCallsAsAsked)
   EXPECT_FALSE(make_call(device, GetParam(), ranges[2]).ok());
 }
 
+TEST_P(PlannedFailure, IsTakenBackUnlessItWasMet)
+{
+  simulated_device device{capacity_of(4)};
+  std::array const ranges{take(device, blocks(1)), take(device, blocks(1))};
+  device.fail_call(GetParam(), {status_code::driver_error, 42, "planned"}, 0);
+  EXPECT_EQ(make_call(device, GetParam(), ranges[0]).native_error, 42);
+  EXPECT_EQ(device.cancel_failures(), 0);
+  device.fail_call(GetParam(), {status_code::driver_error, 42, "planned"}, 0);
+  EXPECT_EQ(device.cancel_failures(), 1);
+  EXPECT_TRUE(make_call(device, GetParam(), ranges[1]).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(Seam,
                          PlannedFailure,
                          testing::Values("memory",

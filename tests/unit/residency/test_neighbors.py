@@ -248,6 +248,24 @@ def test_what_is_streamed_through_is_used_where_it_lies_and_nothing_moves() -> N
     assert "used there" in str(after)
 
 
+@pytest.mark.parametrize("setting", ["in_place", "multipath"])
+def test_links_that_cannot_be_measured_are_told_and_the_pool_works(setting: str) -> None:
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
+    device.fail_call("measure_links")
+    budget = keeping(neighbors=[1], **{setting: True})
+    with rmm_uvm.reinitialize(driver=device, device_budget=budget, libraries=()) as installed:
+        prefetcher = installed.managed_mr.managed_mr.prefetcher
+        assert prefetcher.neighbors == (1,)
+        assert prefetcher.links_reason.startswith("the link to device 1: ")
+        assert f"not measured: {prefetcher.links_reason}" in " ".join(str(installed).split())
+
+
+def test_links_that_were_measured_need_no_reason() -> None:
+    device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
+    mr, _ = loop(device, keeping(neighbors=[1], in_place=True))
+    assert mr.managed_mr.prefetcher.links_reason == ""
+
+
 def test_what_is_streamed_through_moves_unless_asked() -> None:
     device, mr, parts = streaming()
     rounds(mr, device, parts, 8)

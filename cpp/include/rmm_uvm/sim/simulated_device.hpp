@@ -205,6 +205,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
 
   /** @brief Lets the call after `skip` further ones of that name answer `failure`. For tests. */
   void fail_call(std::string_view call, status failure, unsigned skip);
+  /** @brief Takes back what `fail_call` planned and no call met; returns how many. For tests. */
+  std::size_t cancel_failures();
   /** @brief Lets `capturing` answer `state` for a stream. For tests. */
   void set_capture_state(stream_handle stream, capture_state state);
 

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Does an operation while something fails, and holds what comes of it against what may come.
+
+Either it is done, and somebody is told what went wrong; or it raises an error of ours or of RMM's,
+and everything is as before. No contents change, and tried again it works.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rmm_uvm.errors import UvmError
+
+from .world import State, World
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Something that a program asks for.
+
+    Parameters
+    ----------
+    name : str
+        For the report of a test.
+    arrange : callable
+        Brings a world to the state before; returns what the operation is about.
+    act : callable
+        Does it, and returns what it gave.
+    reasons : callable
+        Returns what is told of calls that failed while it was done all the same; empty for nothing.
+    quiet : collection of str
+        Calls of the driver of whose failure nobody is told.
+    undo : callable
+        Takes back what `act` did, so that it can be done again.
+    end : callable
+        Takes back what `arrange` did; what only they hold goes by itself.
+    """
+
+    name: str
+    arrange: Callable[[World], Any]
+    act: Callable[[World, Any], Any]
+    reasons: Callable[[World, Any, Any], object] = lambda _world, _subject, _result: ""
+    undo: Callable[[World, Any, Any], object] = lambda _world, _subject, _result: None
+    end: Callable[[World, Any], object] = lambda _world, _subject: None
+    quiet: Collection[str] = ()
+
+
+@dataclass
+class Outcome:
+    """What came of an operation while something failed."""
+
+    met: bool
+    error: BaseException | None
+    told: str
+    wrong: list[str]
+
+
+# What a monitor or a board that could not be had leaves out, and a neighbour that is left alone.
+_MAY_LACK = ("claimed", "threads", "files", "places")
+# A table of leases is made for the first export, and kept.
+_MAY_COME = ("files",)
+Fault = Callable[[World], AbstractContextManager[Callable[[], bool]]]
+"""Lets something fail meanwhile; gives what tells, afterwards, whether it was met."""
+
+
+def driver_call(call: str, code: str, skip: int = 0, times: int = 1) -> Fault:
+    """Let a call of the driver fail: after `skip` others, and so many of them."""
+
+    @contextmanager
+    def failing(world: World) -> Iterator[Callable[[], bool]]:
+        world.device.fail_call(call, code, skip=skip)
+        for _ in range(times - 1):
+            world.device.fail_call(call, code)
+        left: list[int] = []
+        try:
+            yield lambda: left[0] < times
+        finally:
+            left.append(world.device.cancel_failures())
+
+    return failing
+
+
+def without_failure(operation: Operation, folder: Path) -> State:
+    """Return the state after the operation where nothing fails."""
+    world = World(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        subject = operation.arrange(world)
+        result = operation.act(world, subject)
+        after = world.state()
+        assert world.changed() == []
+        operation.undo(world, subject, result)
+        del result
+        operation.end(world, subject)
+    return after
+
+
+def tried(
+    operation: Operation, fault: Fault, folder: Path, after: State, *, quiet: bool = False
+) -> Outcome:
+    """Do an operation while something fails, then again; say what is wrong about it."""
+    world = World(folder)
+    wrong: list[str] = []
+    told = ""
+    error: BaseException | None = None
+    empty = world.state()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        subject = operation.arrange(world)
+        before = world.state()
+        warned.clear()
+        result = None
+        with fault(world) as was_met:
+            try:
+                result = operation.act(world, subject)
+            except Exception as raised:
+                error = raised
+                traceback.clear_frames(raised.__traceback__)
+        met = was_met()
+        if error is None:
+            told = f"{operation.reasons(world, subject, result) or ''}"
+            told += "".join(str(warning.message) for warning in warned)
+            if met and not told and not quiet:
+                wrong.append("done, and nobody is told what failed")
+            if differ := _differences(after, world.state(), empty, _MAY_LACK):
+                wrong.append(f"done, but {differ}")
+            operation.undo(world, subject, result)
+        else:
+            wrong += _mistakes_of(error, met=met)
+            if differ := _differences(before, world.state(), after, _MAY_COME):
+                wrong.append(f"raised, and {differ}")
+        wrong += [f"buffer {address:#x} changed" for address in world.changed()]
+        del result
+        try:
+            again = operation.act(world, subject)
+        except Exception as raised:
+            wrong.append(f"tried again, it raises {raised!r}")
+        else:
+            if differ := _differences(after, world.state(), empty, _MAY_LACK):
+                wrong.append(f"done again, but {differ}")
+            operation.undo(world, subject, again)
+            del again
+        wrong += [f"buffer {address:#x} changed at last" for address in world.changed()]
+        operation.end(world, subject)
+        del subject
+        if differ := _differences(empty, world.state(), empty, ()):
+            wrong.append(f"left: {differ}")
+    return Outcome(met, error, told, wrong)
+
+
+def _mistakes_of(error: BaseException, *, met: bool) -> list[str]:
+    wrong = []
+    if not met:
+        wrong.append(f"raised {error!r} where nothing failed")
+    if not isinstance(error, UvmError | MemoryError):
+        wrong.append(f"raised what is neither ours nor RMM's: {error!r}")
+    if len(str(error).split()) < 3:
+        wrong.append(f"a message that says nothing: {error!r}")
+    return wrong
+
+
+def _differences(wanted: State, found: State, other: State, either: Collection[str]) -> str:
+    """Return in words what is not as wanted; some figures may lie between two states."""
+    wrong = []
+    for name, value in vars(wanted).items():
+        there = getattr(found, name)
+        least, most = sorted((value, getattr(other, name)))
+        if there != value and not (name in either and least <= there <= most):
+            wrong.append(f"{name} is {there}, not {value}")
+    return ", ".join(wrong)

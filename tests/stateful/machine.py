@@ -1,0 +1,399 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Any program: whatever it asks of pools, hints, neighbours and monitors, in whatever order.
+
+Pools are made and left while memory of them is alive; calls of the driver fail. After every step
+all contents are as written, and all accounts add up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import rmm_uvm
+from rmm_uvm import limits
+from rmm_uvm.errors import DriverError
+from rmm_uvm.residency import Budget
+from rmm_uvm.watch.snapshot import Snapshot
+
+from ..support.known_contents import Buffer
+
+MIB = 1 << 20
+DEVICE_BYTES = 64 * MIB
+POOL_BYTES = 40 * MIB
+MOST_BYTES = 96 * MIB
+# Calls that may fail at any time without a loss: the answers of a driver that is out of something.
+CALLS = (
+    "memory",
+    "allocate_managed",
+    "prefetch",
+    "discard",
+    "discard_and_prefetch",
+    "advise",
+    "order",
+    "mark",
+    "own_stream",
+    "neighbor_memory",
+    "read_neighbor_load",
+    "measure_links",
+)
+CODES = ("out_of_memory", "invalid_value", "not_supported", "driver_error")
+POLICIES = ("repeat", "lru", "fifo", "correlation")
+
+sizes_bytes = st.one_of(
+    st.integers(1, 700),
+    st.integers(1, 4 * MIB),
+    st.sampled_from([256, 4096, 2 * MIB - 256, 2 * MIB, 2 * MIB + 1, 4 * MIB, 6 * MIB + 257]),
+)
+numbers = st.integers(0, 31)
+streams = st.sampled_from([0, 7, 9])
+budgets_bytes = st.sampled_from([8 * MIB, 10 * MIB, 16 * MIB, 24 * MIB])
+
+
+class Programs(RuleBasedStateMachine):
+    """A program on a device with two neighbours, and pools one after the other."""
+
+    background = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends = contextlib.ExitStack()
+        gc.collect()  # what an earlier program left as garbage goes now, not in the middle of this
+        self._counted_before = limits._account.used_bytes
+        self._folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory()))
+        # Findings are told as warnings, whenever.
+        self._ends.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        self._ends.callback(rmm_uvm.restore)
+        self.device = rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=2)
+        self.pools: list[Any] = []  # the installed one last
+        self.live: list[Buffer] = []
+        self.pins: list[tuple[Buffer, Any]] = []
+        self.monitor: Any = None
+        self.seen: Snapshot | None = None
+        self.began_bytes = (0, 0)  # what had left when the monitor began: before, and after
+        self.failing = 0
+        self.writes = 0
+
+    @contextlib.contextmanager
+    def _driver_may_fail(self) -> Iterator[None]:
+        """Let what a test had planned to fail be raised: by nothing else."""
+        try:
+            yield
+        except (DriverError, MemoryError):
+            if not self.failing:
+                raise
+
+    def _one(self, number: int) -> Buffer:
+        return self.live[number % len(self.live)]
+
+    # Pools
+
+    @initialize(
+        budget_bytes=st.none() | budgets_bytes,
+        policy=st.sampled_from(POLICIES),
+        neighbors=st.sampled_from([(), (1,), (1, 2)]),
+        on_board=st.booleans(),
+        settings=st.fixed_dictionaries(
+            {
+                name: st.booleans()
+                for name in ("in_place", "copy_beside", "multipath", "ahead", "discard_dead")
+            }
+        ),
+        prefetch=st.sampled_from(["auto", "always", "never"]),
+    )
+    def begin(self, **asked: Any) -> None:
+        self.install(**asked)
+
+    def install(
+        self,
+        budget_bytes: int | None,
+        policy: str,
+        neighbors: tuple[int, ...],
+        on_board: bool,
+        settings: dict[str, bool],
+        prefetch: str,
+    ) -> None:
+        budget = None
+        if budget_bytes is not None:
+            budget = Budget(
+                budget_bytes,
+                policy,
+                neighbors=neighbors or None,
+                board=str(self._folder) if on_board else None,
+                background=self.background,
+                **settings,
+            )
+        with self._driver_may_fail():
+            rmm_uvm.reinitialize(
+                "16MiB",
+                POOL_BYTES,
+                driver=self.device,
+                device_budget=budget,
+                prefetch=prefetch,
+                libraries=(),
+                monitor=False,
+            )
+        self._forget_empty_pools()
+        current = rmm_uvm.current_installation()
+        if current is not None and current.managed_mr not in self.pools:
+            self.pools.append(current.managed_mr)
+
+    @rule(
+        budget_bytes=st.none() | budgets_bytes,
+        policy=st.sampled_from(POLICIES),
+        neighbors=st.sampled_from([(), (2,)]),
+        prefetch=st.sampled_from(["auto", "always", "never"]),
+    )
+    def change_the_budget(self, **asked: Any) -> None:
+        if sum(pool.managed_mr.slab_bytes for pool in self.pools) + POOL_BYTES > MOST_BYTES:
+            self.free_all()
+        self.install(on_board=False, settings={}, **asked)
+
+    @rule()
+    @precondition(lambda self: len(self.live) > 8)
+    def restore(self) -> None:
+        rmm_uvm.restore()
+        self._forget_empty_pools()
+
+    def _forget_empty_pools(self) -> None:
+        current = rmm_uvm.current_installation()
+        used = [buffer.mr for buffer in self.live]
+        used += [] if current is None else [current.managed_mr]
+        self.pools = [pool for pool in self.pools if pool in used]
+
+    # Memory
+
+    @rule(nbytes=sizes_bytes)
+    @precondition(lambda self: rmm_uvm.current_installation() is not None)
+    def allocate(self, nbytes: int) -> None:
+        mr = self.pools[-1]
+        try:
+            address = mr.allocate(nbytes)
+        except MemoryError:  # the pool is full, or in pieces
+            return
+        buffer = Buffer(mr, address, nbytes)
+        self.live.append(buffer)
+        self._write(buffer)
+
+    @rule(sizes=st.lists(sizes_bytes, min_size=3, max_size=8))
+    @precondition(lambda self: rmm_uvm.current_installation() is not None)
+    def allocate_many(self, sizes: list[int]) -> None:
+        for nbytes in sizes:
+            self.allocate(nbytes)
+
+    def _write(self, buffer: Buffer) -> None:
+        self.writes += 1
+        self.device.touch(*buffer.region, write=True)
+        buffer.write(self.writes)
+
+    @rule(number=numbers)
+    @precondition(lambda self: self.live)
+    def free(self, number: int) -> None:
+        buffer = self._one(number)
+        if not any(pinned is buffer for pinned, _ in self.pins):
+            self.live.remove(buffer)
+            buffer.mr.deallocate(*buffer.region)
+            self._forget_empty_pools()
+
+    def free_all(self) -> None:
+        while self.pins:
+            self.unpin()
+        while self.live:
+            self.free(0)
+
+    @rule(number=numbers)
+    @precondition(lambda self: self.live)
+    def write(self, number: int) -> None:
+        self._write(self._one(number))
+
+    @rule(number=numbers, write=st.booleans())
+    @precondition(lambda self: self.live)
+    def use_on_the_host(self, number: int, write: bool) -> None:
+        buffer = self._one(number)
+        self.device.cpu_touch(*buffer.region, write=write)
+        if write:
+            self.writes += 1
+            buffer.write(self.writes)
+
+    # Hints
+
+    def _hint(self, hint: Callable[..., Any], number: int, **arguments: Any) -> Any:
+        buffer = self._one(number)
+        with self._driver_may_fail():
+            return hint(buffer.region, mr=buffer.mr, **arguments)
+
+    @rule(number=numbers, stream=streams)
+    @precondition(lambda self: self.live)
+    def announce(self, number: int, stream: int) -> None:
+        self._hint(rmm_uvm.touch, number, stream=stream)
+        self.device.touch(*self._one(number).region)
+
+    @rule(rounds=st.integers(1, 4))
+    @precondition(lambda self: self.live)
+    def use_all_in_turn(self, rounds: int) -> None:
+        for number in range(rounds * len(self.live)):
+            self.announce(number, stream=0)
+
+    @rule(number=numbers, stream=streams)
+    @precondition(lambda self: self.live)
+    def prefetch(self, number: int, stream: int) -> None:
+        self._hint(rmm_uvm.prefetch, number, stream=stream)
+
+    @rule(number=numbers, stream=streams)
+    @precondition(lambda self: self.live)
+    def evict(self, number: int, stream: int) -> None:
+        hinted = self._hint(rmm_uvm.evict, number, stream=stream)
+        if hinted is not None:
+            assert hinted.nbytes == self._one(number).nbytes
+            assert min(hinted.moved_bytes, hinted.left_bytes, hinted.stayed_bytes) >= 0
+
+    @rule(
+        number=numbers,
+        read_mostly=st.sampled_from([None, True, False]),
+        preferred=st.sampled_from(["device", "host", "none"]),
+    )
+    @precondition(lambda self: self.live)
+    def advise(self, number: int, read_mostly: bool | None, preferred: str) -> None:
+        advised = self._hint(rmm_uvm.advise, number, read_mostly=read_mostly, preferred=preferred)
+        assert advised.refused_bytes >= 0
+        assert self.failing or not advised.refused_bytes
+
+    @rule(number=numbers)
+    @precondition(lambda self: self.live)
+    def pin(self, number: int) -> None:
+        buffer = self._one(number)
+        context = rmm_uvm.pin(buffer.region, mr=buffer.mr)
+        context.__enter__()
+        self.pins.append((buffer, context))
+
+    @rule()
+    @precondition(lambda self: self.pins)
+    def unpin(self) -> None:
+        self.pins.pop(0)[1].__exit__(None, None, None)
+
+    @rule()
+    @precondition(lambda self: self.pools)
+    def do_what_is_pending(self) -> None:
+        for pool in self.pools:
+            pool.managed_mr.prefetcher.run_pending()
+
+    # Others
+
+    @rule(neighbor=st.sampled_from([1, 2]), used_mib=st.integers(0, 64))
+    def owner_takes(self, neighbor: int, used_mib: int) -> None:
+        self.device.occupy_neighbor(neighbor, used_mib * MIB)
+
+    @rule(neighbor=st.sampled_from([1, 2]), fraction=st.sampled_from([0.0, 0.5, 1.0]))
+    def neighbor_works(self, neighbor: int, fraction: float) -> None:
+        self.device.set_neighbor_load(
+            neighbor, kernel_fraction=fraction, memory_fraction=fraction, link_fraction=fraction
+        )
+
+    @rule(call=st.sampled_from(CALLS), code=st.sampled_from(CODES), skip=st.integers(0, 3))
+    def driver_call_will_fail(self, call: str, code: str, skip: int) -> None:
+        self.device.fail_call(call, code, skip=skip)
+        self.failing += 1
+
+    @rule()
+    @precondition(lambda self: self.failing)
+    def driver_is_well_again(self) -> None:
+        self.device.cancel_failures()
+        self.failing = 0
+
+    @rule()
+    @precondition(lambda self: self.monitor is None)
+    def watch(self) -> None:
+        before = self._left_bytes()
+        self.monitor = rmm_uvm.monitor(
+            driver=self.device, on_finding=None, publish=False, interval_seconds=3600.0
+        ).start()
+        self.seen = None
+        self.began_bytes = before, self._left_bytes()
+
+    def _left_bytes(self) -> int:
+        return self.device.migrated_bytes()[1]
+
+    @rule()
+    @precondition(lambda self: self.monitor is not None)
+    def stop_watching(self) -> None:
+        monitor, self.monitor = self.monitor, None
+        with self._evicting(monitor):
+            monitor.stop()
+
+    @contextlib.contextmanager
+    def _evicting(self, monitor: Any) -> Iterator[None]:
+        """Compare what a monitor saw last with the device; a thread may evict meanwhile."""
+        least_bytes = self._left_bytes() - self.began_bytes[1]
+        yield
+        seen_bytes = monitor.snapshot(fresh=False).device_to_host_bytes
+        assert least_bytes <= seen_bytes <= self._left_bytes() - self.began_bytes[0]
+
+    # What holds at all times
+
+    @invariant()
+    def contents_are_as_written(self) -> None:
+        assert [buffer.region for buffer in self.live if buffer.changed] == []
+
+    @invariant()
+    def managed_bytes_add_up(self) -> None:
+        slab_bytes = sum(pool.managed_mr.slab_bytes for pool in self.pools)
+        assert self.device.statistics()["managed_bytes"] == slab_bytes
+        assert limits._account.used_bytes - self._counted_before == slab_bytes
+        for pool in self.pools:
+            live_bytes = sum(buffer.nbytes for buffer in self.live if buffer.mr is pool)
+            assert pool.get_allocated_bytes() == live_bytes <= pool.peak_bytes
+
+    @invariant()
+    def device_and_host_hold_what_is_there(self) -> None:
+        found = self.device.statistics()
+        assert min(found.values()) >= 0
+        assert found["resident_bytes"] <= DEVICE_BYTES
+        for pool in self.pools:
+            nbytes = pool.managed_mr.slab_bytes
+            kept = pool.managed_mr.prefetcher.residency()
+            if kept is not None:
+                assert min(each for each in kept.values() if isinstance(each, int)) >= 0
+                assert kept["resident_bytes"] <= max(nbytes, kept["peak_resident_bytes"])
+                assert kept["pinned_bytes"] <= nbytes
+                assert kept["harvested_bytes"] <= min(nbytes, kept["peak_harvested_bytes"])
+                assert kept["neighbor_bytes"] <= kept["evicted_bytes"]
+                came_bytes = kept["fetched_bytes"] + kept["fetched_ahead_bytes"]
+                assert kept["from_neighbor_bytes"] <= came_bytes
+                assert kept["present_bytes"] <= kept["wanted_bytes"]
+                assert kept["ahead_used_bytes"] <= kept["fetched_ahead_bytes"]
+                assert kept["predicted"] <= kept["predictions"]
+                if not (kept["over_budget"] or kept["too_large"] or kept["failed_calls"]):
+                    assert kept["peak_resident_bytes"] <= kept["budget_bytes"]
+
+    @invariant()
+    @precondition(lambda self: self.monitor is not None)
+    def what_is_watched_only_grows(self) -> None:
+        with self._evicting(self.monitor):
+            snapshot = self.monitor.snapshot()
+        if self.seen is not None:
+            window = self.monitor.window(self.seen)
+            assert min(window.device_to_host_bytes, window.host_to_device_bytes) >= 0
+        self.seen = snapshot
+
+    def teardown(self) -> None:
+        with self._ends:
+            self.device.cancel_failures()
+            self.free_all()
+            if self.monitor is not None:
+                self.stop_watching()
+            rmm_uvm.restore()
+            self.pools.clear()
+            gc.collect()
+            found = self.device.statistics()
+            assert (found["managed_bytes"], found["resident_bytes"]) == (0, 0)
+            assert limits._account.used_bytes == self._counted_before
