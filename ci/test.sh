@@ -35,6 +35,9 @@ installing=$!
 environment=$repository/build/venv-test
 PYTHON=$builder/bin/python bash "$repository/ci/test_cpp.sh" sanitizers
 finished "$installing" install
+
+step "instructions of the hot paths"
+PYTHON=$builder/bin/python bash "$repository/ci/check_instructions.sh"
 export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 
 # The tests are for the installed package. In the repository's root Python would import the sources,
