@@ -43,6 +43,9 @@ MACHINE_ROWS = {
     for row in table("The machine")
 }
 PACKAGE_ROWS = {quoted(row["package"])[0]: row for row in table("Optional packages")}
+# All is tried in the first test that asks.
+pytestmark = pytest.mark.timeout(300)
+
 VERSIONS = {"missing": None, "too old": OLD}
 PACKAGES = [(package, state) for package in PACKAGE_ROWS for state in VERSIONS]
 
