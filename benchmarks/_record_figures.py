@@ -14,6 +14,12 @@ from typing import Any, TypeGuard
 # where clocks decide: counts, sizes and settings.
 _RATE = re.compile(r"per_second|throughput|_rate$|rates$")
 _TIME = re.compile(r"second|_ns$|^ns_|nanosecond|_us$|_ms$|(real|cpu)_time$|medians$")
+# What tells rows apart that may come in any order, beside their words.
+_SETTINGS = (
+    *("factor", "capacity_bytes", "device_bytes", "card_gib", "size_bytes", "bytes", "parts"),
+    *("gpus", "threads", "blocks", "ledger_gib", "budget_gib", "half_budgets_gib", "readers"),
+)
+_SPREADS = frozenset({"stddev", "cv", "mean"})  # Google Benchmark has the median beside them
 _NOT_FIGURES = frozenset({"environment", "context", "benchmark"})
 
 Value = float | str | bool | None
@@ -144,7 +150,7 @@ def _medians(value: Any) -> Any:
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Value]]:
-    """Yield names and values of all that is not made of others; rows are named by their words."""
+    """Yield names and values of all that is not made of others; rows are named."""
     if isinstance(value, Mapping):
         for key, one in value.items():
             yield from _leaves(f"{name}/{key}", one)
@@ -156,14 +162,15 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Value]]:
 
 
 def _labelled(rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield rows with what tells them apart: their words, or where that is not enough a number."""
+    """Yield rows with what tells them apart: words and settings; a number where that fails."""
     seen: dict[str, int] = {}
     for number, row in enumerate(rows):
-        words = (
-            [one for one in row.values() if isinstance(one, str)]
-            if isinstance(row, Mapping)
-            else []
-        )
+        words: list[str] = []
+        if isinstance(row, Mapping):
+            if row.get("aggregate_name") in _SPREADS:
+                continue
+            words = [one for one in row.values() if isinstance(one, str)]
+            words += [f"{key} {row[key]}" for key in _SETTINGS if key in row]
         label = " ".join(words).replace("/", "|") if words else str(number)
         seen[label] = seen.get(label, 0) + 1
         yield label if seen[label] == 1 else f"{label} {seen[label]}", row

@@ -26,14 +26,14 @@ def test_simulated_figure_that_is_a_little_off_differs() -> None:
 
     found = figures.compared({"rows": ROWS}, {"rows": now}, clocked=False)
 
-    assert found.different == {"rows/etl 2/seconds": (3.0, 3.0000001)}
-    assert found.farthest == ("rows/etl 2/seconds", 3.0000001 / 3)
+    assert found.different == {"rows/etl factor 2.0/seconds": (3.0, 3.0000001)}
+    assert found.farthest == ("rows/etl factor 2.0/seconds", 3.0000001 / 3)
 
 
 def test_row_that_is_gone_differs() -> None:
     found = figures.compared({"rows": ROWS}, {"rows": ROWS[:1]}, clocked=False)
 
-    assert found.different["rows/etl 2/seconds"] == (3.0, None)
+    assert found.different["rows/etl factor 2.0/seconds"] == (3.0, None)
 
 
 def test_environment_is_not_compared() -> None:
@@ -74,3 +74,18 @@ def test_missed_bounds_are_those_that_are_not_reached() -> None:
 
     assert figures.missed({"verdicts": verdicts}) == {"small", "right"}
     assert figures.missed({}) == set()
+
+
+def test_rows_in_another_order_are_compared_by_their_settings() -> None:
+    rows = [{"threads": threads, "calls_per_second": 100.0 / threads} for threads in (1, 2, 8)]
+
+    found = figures.compared({"threads": rows}, {"threads": rows[::-1]}, clocked=True)
+
+    assert set(found.ratios.values()) == {1.0}
+    assert len(found.ratios) == 3
+
+
+def test_spreads_of_google_benchmark_are_no_figures() -> None:
+    rows = [{"aggregate_name": name, "real_time": 5.0} for name in ("median", "stddev", "cv")]
+
+    assert figures.compared({"benchmarks": rows}, {"benchmarks": rows}, clocked=True).compared == 1
