@@ -46,12 +46,13 @@ cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
 # Tests of whole programs often wait, and leave a core idle: everything else runs beside them.
-step "tests of whole programs and notebooks; meanwhile style, doctests and all other Python tests"
+step "tests of whole programs and notebooks; meanwhile style, API reference, doctests, all other Python tests"
 run_pytest -m "not gpu" "$repository/tests/integration" >integration.log 2>&1 &
 integration=$!
 status=0
 # clang-tidy reads how the C++ tests were built. Tests go first where processors are few.
 nice bash "$repository/ci/check_style.sh" --tidy || status=$?
+bash "$repository/ci/build_api.sh" || status=$?
 step "doctests"
 run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
 step "Python tests"
