@@ -24,8 +24,10 @@ def document_with(text: str, result: Mapping[str, Any]) -> str:
 
 
 def computed_part(result: Mapping[str, Any]) -> str:
-    """Return the tables: techniques, spare memory, look-ahead."""
-    return "\n\n".join((_techniques(result), _spare(result), _look_ahead(result)))
+    """Return the tables: techniques, spare memory, look-ahead, kernels, bursts."""
+    return "\n\n".join(
+        part(result) for part in (_techniques, _spare, _look_ahead, _kernels, _bursts)
+    )
 
 
 def _in_order(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
@@ -48,18 +50,14 @@ def _techniques(result: Mapping[str, Any]) -> str:
     lines = []
     for way in _in_order(rows, "way"):
         cells = [at[*case, way] for case in cases]
-        lines.append([way, *("" if "skipped" in row else f"{row['speedup']:.2f}" for row in cells)])
-    slow = "owner_slowdown"
+        lines.append([way, *(f"{row['speedup']:.2f}" for row in cells)])
     worst = [
-        max(row[slow] for row in rows if (row["gpus"], row["scenario"]) == case and slow in row)
+        max(row["owner_slowdown"] for row in rows if (row["gpus"], row["scenario"]) == case)
         for case in cases
     ]
     lines.append(["slowdown of owners, the worst", *(f"{value:.3f}" for value in worst)])
     title = f"Times as fast as the first row, with {_SHOWN_SPARE:.0%} of each owner's GPU idle"
-    told = _table(title, ["", *(f"{name}, {gpus} GPUs" for gpus, name in cases)], lines)
-    reasons = {row["way"]: row["skipped"] for row in rows if "skipped" in row}
-    notes = [f'No figures for "{way}": {reason}.' for way, reason in reasons.items()]
-    return "\n".join([told, "", *notes]).rstrip()
+    return _table(title, ["", *(f"{name}, {gpus} GPUs" for gpus, name in cases)], lines)
 
 
 def _spare(result: Mapping[str, Any]) -> str:
@@ -87,3 +85,40 @@ def _look_ahead(result: Mapping[str, Any]) -> str:
     spare = rows[0]["spare_fraction"]
     title = f"Times as fast as without look-ahead, with neighbours, {spare:.0%} idle, 4 GPUs"
     return _table(title, ["scenario", *(f"{nbytes // _MIB} MiB" for nbytes in far)], lines)
+
+
+def _kernels(result: Mapping[str, Any]) -> str:
+    rows = result["kernels"]
+    at_once = [row for row in rows if row["way"] == rows[1]["way"]]
+    sizes = _in_order(rows, "kernel_bytes")
+    at = {(row["scenario"], row["kernel_bytes"]): row["speedup"] for row in at_once}
+    lines = [
+        [scenario, *(f"{at[scenario, nbytes]:.2f}" for nbytes in sizes)]
+        for scenario in _in_order(rows, "scenario")
+    ]
+    spare = rows[0]["spare_fraction"]
+    title = (
+        "Times as fast by parallel fetch as from a place after the other, past libcuda, by what a "
+        f"kernel uses, {spare:.0%} idle, 4 GPUs"
+    )
+    return _table(title, ["scenario", *(f"{nbytes // _MIB} MiB" for nbytes in sizes)], lines)
+
+
+def _bursts(result: Mapping[str, Any]) -> str:
+    rows = result["bursts"]
+    ways = ("halves in turn", "halves at once", "over its own link", "over both links")
+
+    def cell(row: Mapping[str, Any], way: str) -> str:
+        return f"{row['bytes'] / row[way] / 1e9:.1f}" if way in row else ""
+
+    lines = [
+        [row["joined"], *(cell(row, way) for way in ways), f"{row['staged_bytes'] // _MIB}"]
+        for row in rows
+    ]
+    size = f"{rows[0]['bytes'] // _MIB} MiB"
+    title = f"A burst of {size} comes back, GB/s: half from a neighbour, then all from the host"
+    head = ["GPUs joined by", *ways, "MiB by way of the neighbour"]
+    notes = [
+        f"{row['joined']}, no neighbour: {row['refused']}." for row in rows if "refused" in row
+    ]
+    return "\n".join([_table(title, head, lines), "", *notes])

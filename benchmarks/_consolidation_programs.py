@@ -8,7 +8,8 @@ what order, and what is written. Sizes are shares of a GPU's memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from rmm_uvm.residency import Budget
 from rmm_uvm.units import parse_bytes
 
 MIB = 1 << 20
-PIECE_BYTES = 8 * MIB  # of a kernel
+PIECE_BYTES = 8 * MIB  # of data; a kernel uses one, or several
 MARGIN_BYTES = 4 * MIB  # as of `_policy_card`: what is in flight beside a budget
 # Chosen, not measured: how fast kernels go over data that are there.
 GRAPH_BYTES_PER_SECOND = 400e9
@@ -36,7 +37,8 @@ def bytes_per_second(kind: str) -> float:
 class Harvester:
     """A program over its GPU's memory, under a budget that is all of it.
 
-    With `evicts_ahead` what the budget's thread would do is done beside each kernel.
+    With `evicts_ahead` what the budget's thread would do is done beside each kernel, which uses
+    `kernel_pieces` pieces.
     """
 
     device: SimulatedDevice
@@ -44,6 +46,7 @@ class Harvester:
     data_bytes: int
     budget: dict[str, Any]
     evicts_ahead: bool = True
+    kernel_pieces: int = 1
     iteration_ns: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -61,27 +64,31 @@ class Harvester:
     def begin(self) -> Iterator[None]:
         """Write all data, a step of one kernel at a time."""
         for address in self.pieces:
-            self.use(address, write=True)
+            self.use([(address, True)])
             yield
 
     @property
     def now_ns(self) -> float:
         return float(self.device.statistics()["modelled_ns"])
 
-    def use(self, address: int, *, write: bool = False) -> None:
-        """Announce a use, and let a kernel do it."""
-        self.prefetcher.touch(address, PIECE_BYTES, address)
+    def use(self, uses: Sequence[tuple[int, bool]]) -> None:
+        """Announce what a kernel uses, and let it go over that."""
+        self.prefetcher.touch_all([(address, PIECE_BYTES, address) for address, _ in uses])
         if self.evicts_ahead:
+            self.device.migrate_beside(beside=True)
             self.prefetcher.run_pending()
-        self.device.touch(address, PIECE_BYTES, write=write)
-        self.device.compute(PIECE_BYTES / bytes_per_second(self.kind))
+            self.device.migrate_beside(beside=False)
+        for address, write in uses:
+            self.device.touch(address, PIECE_BYTES, write=write)
+        self.device.compute(len(uses) * PIECE_BYTES / bytes_per_second(self.kind))
 
     def steps(self, iterations: int) -> Iterator[None]:
         """Go on, a step of one kernel at a time."""
         for number in range(iterations):
             begin_ns = self.now_ns
-            for address, write in ORDERS[self.kind](self.pieces, number):
-                self.use(address, write=write)
+            order = ORDERS[self.kind](self.pieces, number)
+            while uses := list(itertools.islice(order, self.kernel_pieces)):
+                self.use(uses)
                 yield
             self.iteration_ns.append(self.now_ns - begin_ns)
 

@@ -8,7 +8,8 @@ Four and eight GPUs joined by NVSwitch. Half of them run programs whose data are
 GPU's memory, the others programs that fit and leave a share of their GPU idle. The paper names
 programs and data, and gives no sizes: shapes are its, sizes and computing are ours
 (`_consolidation_programs.py`), and so is who is over memory where it does not say. Techniques are
-added one after the other, as in the paper's ablation; spare memory and look-ahead are sweeps.
+added one after the other, as in the paper's ablation; spare memory and look-ahead are sweeps, and
+so is how GPUs are joined for bursts, of which programs have few (`_consolidation_bursts.py`).
 Figures are modelled time of an iteration and equal at every run; a neighbour's slowdown is its step
 beside them over the same step with the harvesters' memory going to the host. About two minutes.
 """
@@ -26,6 +27,7 @@ from typing import Any
 os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 
 import _harness
+from _consolidation_bursts import JOINED, burst_row
 from _consolidation_document import DOCUMENT, document_with
 from _consolidation_programs import MIB, PIECE_BYTES, Harvester, Owner, memory_bytes
 
@@ -37,6 +39,8 @@ SPARES = (0.05, 0.1, 0.2, 0.4, 0.6)
 GPUS = (4, 8)
 LOOK_AHEAD_SPARE = 0.4
 LOOK_AHEADS = (0, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB)
+KERNEL_SPARE = 0.4
+KERNEL_PIECES = (1, 4, 8, 16)
 ITERATIONS = 6
 WARM_UP = 2
 MEMORY = "1GiB"
@@ -64,58 +68,65 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Way:
-    """Arguments of `Budget`, and whether its thread's work is done.
-
-    `skipped` says why a way cannot be had; then it has no figures.
-    """
+    """Arguments of `Budget`, and what a program and its node do."""
 
     name: str
     budget: Mapping[str, Any] = field(default_factory=dict)
     evicts_ahead: bool = True
-    skipped: str = ""
+    places_at_once: bool = True
 
 
-SMALL = {"piece_bytes": 2 * MIB, "fetch_bytes": 2 * MIB}
-LARGE = {"piece_bytes": 8 * MIB, "fetch_bytes": 32 * MIB}
+SMALL = {"piece_bytes": 2 * MIB, "fetch_bytes": 2 * MIB, "direct": False}
+LARGE = {"piece_bytes": 8 * MIB, "fetch_bytes": 32 * MIB, "direct": False}
 AHEAD = {"ahead": True, "ahead_bytes": 32 * MIB}
+DIRECT = {**LARGE, **AHEAD, "direct": True}
 OWN = "own"  # each harvester one owner's GPU, the first the first's
 BESIDE = {"neighbors": OWN}
 BASE = "host only"
 HOST_BEST = "host only, with all that needs no neighbour"
 LOCAL = "+ look-ahead"
 SHARED = "look-ahead, every owner's GPU to all"
+DIRECT_HOST = "past libcuda: host only, with look-ahead"
+IN_TURN = "past libcuda: look-ahead, a place after the other"
+PARALLEL = "past libcuda: + parallel fetch"
+MULTIPATH = "past libcuda: + multi-path fetch"
 WAYS = (
     Way(BASE, SMALL, evicts_ahead=False),
     Way("+ victim cache", {**SMALL, **BESIDE}, evicts_ahead=False),
     Way("+ pre-eviction", {**SMALL, **BESIDE}),
     Way("+ large pieces", {**LARGE, **BESIDE}),
-    Way(
-        "+ parallel fetch",
-        skipped="it needs migrations past libcuda, which simulated devices do not have: measured "
-        "on GPUs by neighbors_paths.py",
-    ),
     Way(LOCAL, {**LARGE, **BESIDE, **AHEAD}),
-    Way(
-        "+ multi-path fetch",
-        {**LARGE, **BESIDE, **AHEAD, "multipath": True},
-        skipped="it needs migrations past libcuda, which simulated devices do not have: measured "
-        "on GPUs by neighbors_loops.py with --also multipath",
-    ),
     Way("look-ahead and copies on the host", {**LARGE, **BESIDE, **AHEAD, "copy_beside": True}),
     Way("look-ahead and use in place", {**LARGE, **BESIDE, **AHEAD, "in_place": True}),
     Way(SHARED, {**LARGE, **AHEAD, "neighbors": "auto"}),
     Way(HOST_BEST, {**LARGE, **AHEAD}),
+    Way(DIRECT_HOST, DIRECT),
+    Way(IN_TURN, {**DIRECT, **BESIDE}, places_at_once=False),
+    Way(PARALLEL, {**DIRECT, **BESIDE}),
+    Way(MULTIPATH, {**DIRECT, **BESIDE, "multipath": True}),
 )
 WAYS_BY_NAME = {way.name: way for way in WAYS}
 
 
 def run(
-    scenario: Scenario, way: Way, spare: float, gpus: int = 4, memory: str = MEMORY
+    scenario: Scenario,
+    way: Way,
+    spare: float,
+    gpus: int = 4,
+    memory: str = MEMORY,
+    kernel_pieces: int = 1,
 ) -> dict[str, Any]:
     """Run a scenario; return seconds of each harvester's iteration, and what went where."""
     half = gpus // 2
     gpu_bytes = memory_bytes(memory)
-    node = rmm_uvm.simulated_node(gpus, gpu_bytes, "nvswitch", machine=load_machine(MACHINE))
+    node = rmm_uvm.simulated_node(
+        gpus,
+        gpu_bytes,
+        "nvswitch",
+        direct_migration=True,
+        places_at_once=way.places_at_once,
+        machine=load_machine(MACHINE),
+    )
     owners = [Owner(device, spare, scenario.owners) for device in node.devices[half:]]
     for owner in owners:
         owner.begin()  # they run already, and have what they need
@@ -127,6 +138,7 @@ def run(
             data_bytes,
             {"board": None, **way.budget, "neighbors": neighbors_of(way, gpu, half)},
             evicts_ahead=way.evicts_ahead,
+            kernel_pieces=kernel_pieces,
         )
         for gpu in range(half)
     ]
@@ -143,6 +155,7 @@ def run(
         "neighbor_bytes": sum(one["neighbor_bytes"] for one in kept),
         "from_neighbor_bytes": sum(one["from_neighbor_bytes"] for one in kept),
         "given_back_bytes": sum(one["given_back_bytes"] for one in kept),
+        "staged_bytes": sum(one["staged_bytes"] for one in kept),
     }
 
 
@@ -182,6 +195,7 @@ def compared(found: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any
         "to_neighbor_mib": found["neighbor_bytes"] // MIB,
         "from_neighbor_mib": found["from_neighbor_bytes"] // MIB,
         "given_back_mib": found["given_back_bytes"] // MIB,
+        "staged_mib": found["staged_bytes"] // MIB,
     }
 
 
@@ -190,7 +204,12 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def rows_of(
-    scenario: Scenario, spare: float, gpus: int, ways: Iterable[Way], memory: str = MEMORY
+    scenario: Scenario,
+    spare: float,
+    gpus: int,
+    ways: Iterable[Way],
+    memory: str = MEMORY,
+    kernel_pieces: int = 1,
 ) -> list[dict[str, Any]]:
     """Return a row for each way; `ways` begins with what the others are compared with."""
     rows: list[dict[str, Any]] = []
@@ -202,10 +221,7 @@ def rows_of(
             "spare_fraction": spare,
             "way": way.name,
         }
-        if way.skipped:
-            rows.append({**row, "skipped": way.skipped})
-            continue
-        found = run(scenario, way, spare, gpus, memory)
+        found = run(scenario, way, spare, gpus, memory, kernel_pieces)
         base = base or found
         rows.append(row | compared(found, base))
         print(_told(rows[-1]), flush=True)
@@ -236,13 +252,19 @@ def look_ahead_rows(scenario: Scenario, memory: str = MEMORY) -> list[dict[str, 
     ]
 
 
+def kernel_rows(scenario: Scenario, memory: str = MEMORY) -> list[dict[str, Any]]:
+    """Return what parallel fetch brings, by the data of a kernel, against a place at a time."""
+    ways = [WAYS_BY_NAME[name] for name in (IN_TURN, PARALLEL)]
+    return [
+        {**row, "kernel_bytes": pieces * PIECE_BYTES}
+        for pieces in KERNEL_PIECES
+        for row in rows_of(scenario, KERNEL_SPARE, 4, ways, memory, pieces)
+    ]
+
+
 def against_host(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return what a neighbour's memory is worth where all else is as good without it."""
-    at = {
-        (row["scenario"], row["gpus"], row["spare_fraction"], row["way"]): row
-        for row in rows
-        if "skipped" not in row
-    }
+    at = {(row["scenario"], row["gpus"], row["spare_fraction"], row["way"]): row for row in rows}
     found = []
     for (scenario, gpus, spare, way), row in at.items():
         if way == LOCAL:
@@ -262,10 +284,21 @@ def against_host(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what has to hold: nobody is slower for it."""
     ups = [row["speedup"] for row in against_host(rows)]
-    downs = [row["owner_slowdown"] for row in rows if "skipped" not in row]
+    downs = [row["owner_slowdown"] for row in rows]
     return {
         "speed-up over host only, the least": _harness.judged_at_least(min(ups), 1.0),
         "slowdown of owners, the worst": _harness.judged(max(downs), 1.03),
+    }
+
+
+def burst_verdicts(bursts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what has to hold where a neighbour has links of its own."""
+    best = bursts[0]
+    at_once = best["halves in turn"] / best["halves at once"]
+    both = best["over its own link"] / best["over both links"]
+    return {
+        "burst from both places at once, against in turn": _harness.judged_at_least(at_once, 1.15),
+        "burst over both links, against its own": _harness.judged_at_least(both, 1.0),
     }
 
 
@@ -286,9 +319,11 @@ def main() -> int:
         **{"iterations": ITERATIONS, "warm_up": WARM_UP},
         "rows": rows,
         "look_aheads": [row for scenario in SCENARIOS for row in look_ahead_rows(scenario)],
+        "kernels": [row for scenario in SCENARIOS for row in kernel_rows(scenario)],
         "against_host": (ups := against_host(rows)),
         "best_against_host": max(row["speedup"] for row in ups),
-        "verdicts": verdicts(rows),
+        "bursts": (bursts := [burst_row(joined, MACHINE, MEMORY) for joined in JOINED]),
+        "verdicts": verdicts(rows) | burst_verdicts(bursts),
     }
     _harness.write_json(asked.json, "neighbors_consolidation", result)
     if asked.write:

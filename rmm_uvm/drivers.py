@@ -72,6 +72,7 @@ def simulated_device(
     concurrent_managed_access: bool = True,
     discard: bool = True,
     counters: bool = True,
+    direct_migration: bool = False,
     device: int = 0,
     neighbors: int = 0,
 ) -> SimulatedDevice:
@@ -89,6 +90,8 @@ def simulated_device(
     concurrent_managed_access, discard, counters : bool
         Features that the device has; without them it behaves like WSL2, an old driver, or a kernel
         without UVM tools.
+    direct_migration : bool
+        Migrations past libcuda (`UvmDriver.migrate`); budgets then use them.
     device : int
         Ordinal that it claims.
     neighbors : int
@@ -127,6 +130,7 @@ def simulated_device(
         concurrent_managed_access=concurrent_managed_access,
         discard=discard,
         counters=counters,
+        direct_migration=direct_migration,
         device_id=device,
         neighbors=neighbors,
     )

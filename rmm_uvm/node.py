@@ -58,6 +58,13 @@ class SimulatedNode:
         Put real, zeroed host memory behind the addresses. Without it they are only reserved.
     discard, counters : bool
         Features that the devices have, as of `rmm_uvm.simulated_device`.
+    direct_migration : bool
+        Migrations past libcuda: whoever calls waits for them, and several threads of a budget, or
+        links, are at it at once. What a budget's thread would do goes beside the program between
+        ``device.migrate_beside(beside=True)`` and the same with False.
+    places_at_once : bool
+        False has such threads fetch from one place after the other: what that costs is what
+        parallel fetch brings.
     machine : Machine, optional
         Rates and times; by default those of "h200-pcie5". Its device memory does not count.
 
@@ -101,6 +108,8 @@ class SimulatedNode:
         backing: bool = False,
         discard: bool = True,
         counters: bool = True,
+        direct_migration: bool = False,
+        places_at_once: bool = True,
         machine: Machine | None = None,
     ) -> None:
         gpus = checked_whole(gpus, "gpus", 1, _MOST_GPUS)
@@ -133,6 +142,8 @@ class SimulatedNode:
             backing=backing,
             discard=discard,
             counters=counters,
+            direct_migration=direct_migration,
+            places_at_once=places_at_once,
             machine=None if machine is None else machine.constants(),
             driver=None,
         )

@@ -87,9 +87,10 @@ def _resources_restored() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_leaked() -> Iterator[None]:
+def _nothing_leaked(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaves a thread running, a file open or managed memory."""
     before = Before()
     yield
+    request.node.funcargs.clear()  # pools that fixtures returned: pytest would let them go later
     leaked = before.left_behind()
     assert not leaked, f"left behind: {leaked}"

@@ -112,6 +112,8 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         bool concurrent_managed_access
         bool discard
         bool counters
+        bool direct_migration
+        bool places_at_once
         int device_id
         unsigned neighbors
         machine_profile machine
@@ -145,6 +147,7 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         status touch(memory_range, bool) noexcept
         status cpu_touch(memory_range, bool) noexcept
         status compute(double) noexcept
+        void migrate_beside(bool) noexcept
         void observe(shared_ptr[memory_observer]) except +
         observer_slot& observers() noexcept
         simulated_statistics statistics() noexcept

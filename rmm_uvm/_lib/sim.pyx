@@ -94,6 +94,7 @@ cdef class SimulatedDevice(UvmDriver):
         bool concurrent_managed_access=True,
         bool discard=True,
         bool counters=True,
+        bool direct_migration=False,
         int device_id=0,
         unsigned neighbors=0,
         machine=None,
@@ -107,6 +108,7 @@ cdef class SimulatedDevice(UvmDriver):
         config.concurrent_managed_access = concurrent_managed_access
         config.discard = discard
         config.counters = counters
+        config.direct_migration = direct_migration
         config.device_id = device_id
         config.neighbors = neighbors
         if machine is not None:
@@ -157,6 +159,20 @@ cdef class SimulatedDevice(UvmDriver):
         with nogil:
             result = dereference(self.model).compute(seconds * 1e9)
         check(result, f"a simulated kernel of {seconds} seconds")
+
+    def migrate_beside(self, bool beside):
+        """Say whose thread migrates from now on: one beside the program, or the program's own.
+
+        `UvmDriver.migrate`, and budgets through it: what a budget's thread would do is asked for
+        by the only thread that there is. On a node a kernel waits for what that moves where it
+        uses it; on a device alone it is the program's time.
+
+        Parameters
+        ----------
+        beside : bool
+            True for a thread beside the program; False, as at first, for its own.
+        """
+        dereference(self.model).migrate_beside(beside)
 
     def observe(self, MemoryObserver observer):
         """Tell an observer of every touch from now on.
@@ -314,6 +330,8 @@ cdef class NodeModel:
         bool backing,
         bool discard,
         bool counters,
+        bool direct_migration,
+        bool places_at_once,
         machine,
         driver,
     ):
@@ -332,6 +350,8 @@ cdef class NodeModel:
         features.backing = backing
         features.discard = discard
         features.counters = counters
+        features.direct_migration = direct_migration
+        features.places_at_once = places_at_once
         self.node = make_shared[simulated_node](config)
         self.devices = tuple([self._device(gpu, features) for gpu in range(gpus)])
 

@@ -232,6 +232,27 @@ def test_recommender_in_a_fresh_kernel_hits_more_once_hot_rows_are_together(
     assert "Warning" not in text
 
 
+def test_neighbours_in_a_fresh_kernel_take_what_leaves_and_give_it_back(
+    kernel_directory: Path,
+) -> None:
+    notebook = without_outputs("09_neighbours.ipynb")
+
+    text = run(notebook, kernel_directory)
+
+    taken = rows_of(shown_by(notebook, "def kernel("), "MiB to the host", "MiB to GPU 1", "ms")
+    alone, beside, limited = taken["ms"]
+    assert 4 * beside < alone
+    assert beside < limited < alone
+    assert taken["MiB to GPU 1"][0] == 0
+    assert taken["MiB to the host"][1] < taken["MiB to the host"][2] < taken["MiB to the host"][0]
+    assert "finds none: GPUs 0 and 1 have no peer access" in text
+    assert "as without: True" in text
+    found = re.findall(r"GPU 1: (\d+) MiB offered, (\d+) MiB held", text)
+    (_, before), (offered, after) = [tuple(map(int, each)) for each in found]
+    assert after <= offered < before
+    assert "all numbers are there: True" in text
+
+
 def test_notebook_with_a_failing_cell_raises(kernel_directory: Path) -> None:
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell("import rmm_uvm; rmm_uvm.reinitialize('2 apples')")]

@@ -34,6 +34,14 @@ def test_rows_of_other_data_are_others() -> None:
     assert again != kept_rows("2", 4, 0.6)[:2]
 
 
+def test_host_only_puts_nothing_on_neighbors_and_is_what_others_are_compared_with() -> None:
+    found = consolidation.run(consolidation.SCENARIOS[0], consolidation.WAYS[0], 0.4, 4, "128MiB")
+    assert found["neighbor_bytes"] == found["from_neighbor_bytes"] == 0
+    assert found["evicted_bytes"] > 0
+    row = consolidation.compared(found, found)
+    assert row["speedup"] == row["owner_slowdown"] == 1
+
+
 def test_table_has_every_case_once() -> None:
     names = ("scenario", "gpus", "spare_fraction", "way")
     cases = [tuple(row[name] for name in names) for row in KEPT["rows"]]
@@ -49,9 +57,57 @@ def test_table_has_every_case_once() -> None:
 
 
 def test_verdicts_are_those_of_the_rows_and_none_is_missed() -> None:
-    assert KEPT["verdicts"] == consolidation.verdicts(KEPT["rows"])
+    found = consolidation.verdicts(KEPT["rows"]) | consolidation.burst_verdicts(KEPT["bursts"])
+    assert KEPT["verdicts"] == found
     assert KEPT["against_host"] == consolidation.against_host(KEPT["rows"])
     assert all(verdict["reached"] for verdict in KEPT["verdicts"].values())
+
+
+def test_kernels_computed_again_are_the_committed_ones() -> None:
+    again = consolidation.kernel_rows(BY_NAME["ours"])
+    assert again == [row for row in KEPT["kernels"] if row["scenario"] == "ours"]
+
+
+def test_parallel_fetch_brings_something_where_a_kernel_uses_much() -> None:
+    ups = {
+        nbytes: [
+            row["speedup"]
+            for row in KEPT["kernels"]
+            if row["kernel_bytes"] == nbytes and row["way"] == consolidation.PARALLEL
+        ]
+        for nbytes in {row["kernel_bytes"] for row in KEPT["kernels"]}
+    }
+    assert max(ups[min(ups)]) < 1.02 < max(ups[max(ups)])
+
+
+def test_nothing_is_staged_where_what_was_evicted_has_the_room() -> None:
+    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
+    assert "nothing is staged and the row is as the one before" in document
+    assert all(row["staged_mib"] == 0 for row in KEPT["rows"])
+    rows = iter(KEPT["rows"])
+    for parallel in rows:
+        if parallel["way"] == consolidation.PARALLEL:
+            assert {**next(rows), "way": consolidation.PARALLEL} == parallel
+
+
+def test_bursts_over_both_links_are_faster_only_where_these_are_two_links() -> None:
+    found = {row["joined"]: row for row in KEPT["bursts"]}
+    for joined in consolidation.JOINED:
+        row = found[joined.name]
+        gain = row["over its own link"] / row["over both links"]
+        if "refused" in row:
+            assert row["staged_bytes"] == 0
+            assert gain == 1
+        else:
+            assert row["staged_bytes"] > 0
+            assert (gain > 1.3) == (joined.links is None)
+
+
+def test_burst_that_gains_nothing_misses_a_verdict() -> None:
+    [best, *rest] = KEPT["bursts"]
+    slow = {**best, "halves at once": best["halves in turn"], "over both links": 1.0}
+    found = consolidation.burst_verdicts([slow, *rest])
+    assert not any(verdict["reached"] for verdict in found.values())
 
 
 @pytest.mark.parametrize("change", [{"speedup": 0.5, "seconds": [9.0, 9.0]}, {"owner_slowdown": 2}])
@@ -63,13 +119,23 @@ def test_worse_row_misses_a_verdict(change: dict[str, Any]) -> None:
     assert not all(verdict["reached"] for verdict in consolidation.verdicts(rows).values())
 
 
-def test_skipped_techniques_say_why_and_have_no_figures() -> None:
-    skipped = [row for row in KEPT["rows"] if "skipped" in row]
-    assert skipped
-    for row in skipped:
-        assert "migrations past libcuda" in row["skipped"]
-        assert "speedup" not in row
-    assert not rmm_uvm.simulated_node(2, "64MiB").devices[0].info.direct_migration
+def test_every_technique_has_figures_and_those_past_libcuda_need_devices_that_have_it() -> None:
+    assert all("speedup" in row for row in KEPT["rows"])
+    libcuda = {way.name: not way.budget["direct"] for way in consolidation.WAYS}
+    assert [name for name, only in libcuda.items() if only] == [
+        name for name in libcuda if not name.startswith("past libcuda")
+    ]
+    for direct in (True, False):
+        [device] = rmm_uvm.simulated_node(1, "64MiB", direct_migration=direct).devices
+        assert bool(device.info.direct_migration) == direct
+
+
+@pytest.mark.parametrize("number", range(len(consolidation.JOINED)))
+def test_bursts_computed_again_are_the_committed_ones(number: int) -> None:
+    again = consolidation.burst_row(
+        consolidation.JOINED[number], consolidation.MACHINE, consolidation.MEMORY
+    )
+    assert again == KEPT["bursts"][number]
 
 
 def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
@@ -77,12 +143,10 @@ def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
     assert "of 5 % idle nothing is lent" in document
     own = [way.name for way in consolidation.WAYS if way.name != consolidation.SHARED]
     for row in KEPT["rows"]:
-        if row["spare_fraction"] == 0.05 and row["way"] in own and "skipped" not in row:
+        if row["spare_fraction"] == 0.05 and row["way"] in own:
             assert row["to_neighbor_mib"] == 0
 
 
 def test_half_of_what_leaves_goes_to_neighbours_at_best() -> None:
-    shares = [
-        row["to_neighbor_mib"] / row["evicted_mib"] for row in KEPT["rows"] if "skipped" not in row
-    ]
+    shares = [row["to_neighbor_mib"] / row["evicted_mib"] for row in KEPT["rows"]]
     assert 0.4 < max(shares) < 0.6

@@ -95,8 +95,9 @@ def test_reinitialize_with_logging_wraps_and_names_the_file(
         asked.append((upstream, log_file_name))
         return rmm.mr.TrackingResourceAdaptor(upstream)
 
-    monkeypatch.setattr(rmm.mr, "LoggingResourceAdaptor", logging_adaptor)
-    handle = install(logging=True, log_file_name="log.csv")
+    with monkeypatch.context() as patch:
+        patch.setattr(rmm.mr, "LoggingResourceAdaptor", logging_adaptor)
+        handle = install(logging=True, log_file_name="log.csv")
     assert asked == [(handle.managed_mr, "log.csv")]
     assert rmm.mr.get_per_device_resource(0).upstream_mr is handle.managed_mr
     assert handle.devices[0].current

@@ -50,6 +50,23 @@ std::uint64_t leaving_key(eviction_policy policy,
   return block.next_use >= now ? block.next_use - now : unused_for(block, now);
 }
 
+std::uint64_t weight_of_kept(link_rates const& rates) noexcept
+{
+  constexpr link_rates measured{51'000'000'000, 24'000'000'000, 205'000'000'000, 205'000'000'000};
+  bool const known = rates.to_device_bytes_per_second > 0 && rates.to_host_bytes_per_second > 0 &&
+                     rates.from_neighbor_bytes_per_second > 0 &&
+                     rates.to_neighbor_bytes_per_second > 0;
+  auto const& of        = known ? rates : measured;
+  auto const round_trip = [](std::uint64_t out, std::uint64_t in) {
+    return 1.0 / static_cast<double>(out) + 1.0 / static_cast<double>(in);
+  };
+  auto const host = round_trip(of.to_host_bytes_per_second, of.to_device_bytes_per_second);
+  auto const neighbor =
+    round_trip(of.to_neighbor_bytes_per_second, of.from_neighbor_bytes_per_second);
+  auto const dearer = std::max(1.0, host / neighbor);
+  return static_cast<std::uint64_t>(dearer * dearer + 0.5);
+}
+
 std::unique_ptr<use_predictor> make_predictor(eviction_policy policy)
 {
   switch (policy) {

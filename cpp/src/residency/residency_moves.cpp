@@ -66,9 +66,19 @@ try {
   for (auto const& range : ranges) {
     cut(pieces, range, std::min(va_block_ceil(share), most));
   }
-  return movers_.move_all(pieces, movers, one_piece);
+  return move_together(pieces, movers, one_piece);
 } catch (std::exception const&) {  // no memory for a list of pieces
   return {status_code::out_of_memory, 0, "move_all"};
+}
+
+/** @brief Has several threads move pieces; as many as the driver does not play out itself. */
+status residency_manager::move_together(range_list pieces,
+                                        std::size_t threads,
+                                        piece_movers::move_one const& move) noexcept
+{
+  auto const result = movers_.move_all(pieces, driver_->begin_together(threads), move);
+  driver_->end_together();
+  return result;
 }
 
 bool residency_manager::moves_directly(location where) const noexcept
@@ -163,19 +173,19 @@ try {
     std::sort(by_the_way.begin(), by_the_way.end());
   }
   std::atomic<std::size_t> staged_bytes{0};
-  auto const ways   = used + (staging ? 1 : 0);
-  auto const result = movers_.move_all(
-    interleaved(cut_up),
-    std::min(ways * fetching_movers, evicting_movers),
-    [&](memory_range piece) {
-      if (std::binary_search(by_the_way.begin(), by_the_way.end(), piece.address) &&
-          driver_->migrate(piece, staging->where).ok()) {
-        staged_bytes += piece.bytes;
-      }
-      auto const moved = move_now(piece, here, stream);
-      if (moved.ok()) { moved_bytes += piece.bytes; }
-      return moved;
-    });
+  auto const ways = used + (staging ? 1 : 0);
+  auto const result =
+    move_together(interleaved(cut_up),
+                  std::min(ways * fetching_movers, evicting_movers),
+                  [&](memory_range piece) {
+                    if (std::binary_search(by_the_way.begin(), by_the_way.end(), piece.address) &&
+                        driver_->migrate(piece, staging->where).ok()) {
+                      staged_bytes += piece.bytes;
+                    }
+                    auto const moved = move_now(piece, here, stream);
+                    if (moved.ok()) { moved_bytes += piece.bytes; }
+                    return moved;
+                  });
   if (staging) {
     ledger_view const view{ledger_};
     counts_.staged_bytes += staged_bytes;

@@ -99,6 +99,12 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     }
     state.held_bytes -= wanted - granted;
     state.moving_bytes -= wanted - granted;
+    // What is kept there for these is granted as long as anything is: the rest tells of new room.
+    if (granted < whole(blocks.size())) {
+      state.full = true;
+    } else if (granted > kept) {
+      state.full = false;
+    }
     if (granted > 0) {
       return {location::device(state.which.device_id), *number, granted / va_block_bytes};
     }

@@ -77,6 +77,16 @@ bool residency_manager::under_pressure() const noexcept
   return ledger_.slab_bytes() > settings_.budget_bytes;
 }
 
+/** @brief What the key counts of a block that a neighbour has memory for: as much as others' while
+ * one takes any. */
+std::uint64_t residency_manager::weight_of_kept_now() const noexcept
+{
+  if (settings_.policy == eviction_policy::fifo) { return 1; }  // as the kernel driver: in order
+  bool const any_takes = std::any_of(
+    neighbors_.begin(), neighbors_.end(), [](auto const& each) { return each.takes_any(); });
+  return any_takes ? 1 : weight_of_kept(settings_.rates);
+}
+
 /** @param not_before live blocks only that are used then or later */
 residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
                                                             std::size_t dead_bytes,
@@ -92,6 +102,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
   bool const drops    = settings_.drops() && driver_->info().discard.available;
   bool const foresees = prediction_.on();
+  auto const weight   = weight_of_kept_now();
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::device || !block.movable()) { return; }
     if (drops && block.dead() && !block.unfenced) {
@@ -112,7 +123,10 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);
-    live.push_back({key, {&block, range}});
+    // A way there and back that costs a sixth is worth to be taken more often.
+    bool const cheap = block.chunk_beside && neighbors_[block.neighbor].takes_kept() &&
+                       key < ~std::uint64_t{0} / weight;
+    live.push_back({cheap ? key * weight : key, {&block, range}});
   });
   take(dead, dead_bytes, found.dead, chosen);
   // To wait for those is cheaper than to copy others; who need not wait lets them be.

@@ -64,6 +64,14 @@ simulated_device::simulated_device(std::shared_ptr<simulated_node> node,
   if (!features.discard) {
     info_.discard = availability::no("the simulated device was made without discard");
   }
+  if (!features.direct_migration) {
+    info_.direct_migration =
+      availability::no("the simulated device was made without direct migration");
+  } else if (features.concurrent_managed_access) {
+    info_.direct_migration = availability::yes();
+  } else {
+    info_.direct_migration = info_.concurrent_managed_access;
+  }
 }
 
 simulated_device::~simulated_device()

@@ -125,7 +125,7 @@ void simulated_node::publish() noexcept
 
 availability simulated_node::peer_access(unsigned gpu, unsigned other) const
 {
-  if (model_.reaches(gpu, other)) { return availability::yes(); }
+  if (reaches(gpu, other)) { return availability::yes(); }
   auto const names =
     "GPUs " + std::to_string(gpu) + " and " + std::to_string(other) + " have no peer access: ";
   if (config_.machine.peer_bytes_per_ns <= 0) {

@@ -3,6 +3,7 @@
 // What programs ask of the kernel driver: prefetch, discard, advice (uvm_migrate.c, uvm_policy.c).
 #include "block_spans.hpp"
 
+#include <rmm_uvm/sim/direct_times.hpp>
 #include <rmm_uvm/sim/portable_math.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
@@ -90,6 +91,27 @@ status uvm_model::prefetch(memory_range range, int where, std::uint64_t stream)
   auto const deferred = begin_call(stream);
   auto const done     = prefetch_blocks(*span, where, deferred);
   end_call(stream, deferred);
+  return done;
+}
+
+status uvm_model::migrate(memory_range range, int where)
+{
+  auto const span = find(range, false);
+  if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "migrate"}; }
+  struct under_way {
+    bool& direct;
+    explicit under_way(bool& of) noexcept : direct{of} { direct = true; }
+    under_way(under_way const&)            = delete;
+    under_way& operator=(under_way const&) = delete;
+    under_way(under_way&&)                 = delete;
+    under_way& operator=(under_way&&)      = delete;
+    ~under_way() { direct = false; }
+  } const marked{direct_};
+  timeline_.begin(own().host_ns);
+  timeline_.spend(config_.machine.call_ns + direct_times::call_ns);
+  auto const done = prefetch_blocks(*span, where, false);
+  own().host_ns   = std::max(own().host_ns, timeline_.finish());
+  own().last_ns   = std::max(own().last_ns, own().host_ns);
   return done;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where pages are and how they move: make_resident and eviction of the kernel driver
 // (uvm_va_block.c, uvm_pmm_gpu.c).
+#include <rmm_uvm/sim/direct_times.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <algorithm>
@@ -74,6 +75,22 @@ double uvm_model::to_host_ns(page_set const& pages, page_set const& discarded) c
   auto const dead = pages & discarded;
   return part_of(config_.machine.block_to_host_ns, pages - dead) +
          part_of(config_.machine.discarded_to_host_ns, dead);
+}
+
+/** @brief Works on what leaves for the host; past libcuda others of the program work beside it. */
+void uvm_model::spend_to_host(double ns)
+{
+  if (!direct_) {
+    timeline_.spend(ns);
+    return;
+  }
+  auto const lane     = static_cast<unsigned>(clock_number_ % config_.lanes);
+  auto const alone_ns = ns * direct_times::to_host_alone_fraction;
+  auto& alone         = to_host_alone_[program_];
+  timeline_.spend(ns - alone_ns);
+  auto const begin = alone.pause(lane, timeline_.worked_ns(), alone_ns);
+  alone.work(lane, begin, begin + alone_ns);
+  timeline_.spend(begin + alone_ns - timeline_.worked_ns());
 }
 
 void uvm_model::wait_for_room(std::uint32_t block, unsigned gpu)
@@ -150,7 +167,7 @@ status uvm_model::evict(std::uint32_t block, unsigned gpu)
       count(block, &model_counters::evicted_blocks, std::uint64_t{0} - 1);
       return {status_code::out_of_memory, 0, "evict"};
     }
-    timeline_.spend(to_host_ns(leaving, discarded));
+    spend_to_host(to_host_ns(leaving, discarded));
     timeline_.copy(direction::to_host, gpu, copied.bytes(), copied.runs());
     timeline_.hold_next_copy();
     note_departure(gpu);
@@ -223,7 +240,10 @@ status uvm_model::to_device(std::uint32_t block,
     if (config_.gpus > 1) { static_cast<void>(copy_from_gpus(block, gpu, rest, duplicate, true)); }
     auto const copied = rest & blocks_.on_host(block);
     if (copied.any()) {
-      if (called) { timeline_.spend(part_of(machine.block_to_device_ns, copied)); }
+      if (called) {
+        timeline_.spend(part_of(machine.block_to_device_ns, copied));
+        if (direct_) { timeline_.spend(part_of(direct_times::block_to_device_ns, copied)); }
+      }
       wait_for_room(block, gpu);
       timeline_.copy(direction::to_device, gpu, copied.bytes(), copied.runs());
       note_arrival(block);
@@ -261,7 +281,7 @@ status uvm_model::to_host(std::uint32_t block,
   auto const coming  = pages - on_host;
   if (!take_host_pages(block, coming)) { return {status_code::out_of_memory, 0, "to_host"}; }
   auto const discarded = blocks_.discarded(block);
-  if (cause == migration_cause::user) { timeline_.spend(to_host_ns(coming, discarded)); }
+  if (cause == migration_cause::user) { spend_to_host(to_host_ns(coming, discarded)); }
   auto rest = coming - discarded;
   for (unsigned gpu = 0; gpu < config_.gpus && rest.any(); ++gpu) {
     auto const copied = rest & blocks_.on_gpu(block, gpu);

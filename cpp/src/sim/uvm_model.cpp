@@ -29,7 +29,8 @@ uvm_model::uvm_model(model_config const& config)
     blocks_{config.gpus},
     gpus_(config.gpus),
     counted_(config.programs > 1 ? config.programs : 0),
-    clocks_(std::size_t{config.programs} * config.lanes)
+    clocks_(std::size_t{config.programs} * config.lanes),
+    to_host_alone_(config.programs, link_engine{config.lanes})
 {
   for (auto& gpu : gpus_) {
     gpu.of_programs.resize(counted_.size());

@@ -152,6 +152,17 @@ class uvm_driver {
   }
 
   /**
+   * @brief Says that what is migrated until `end_together` is shared out among threads.
+   *
+   * A model has a clock, and no threads: it plays them out when it is told.
+   * @param threads as many as are worth it, >= 1
+   * @return how many shall be at it, the caller's among them: 1 where the driver plays them out
+   */
+  [[nodiscard]] virtual std::size_t begin_together(std::size_t threads) noexcept { return threads; }
+  /** @brief They are done, and the caller goes on. @pre a `begin_together` without it */
+  virtual void end_together() noexcept {}
+
+  /**
    * @brief Drops the contents of whole pages inside `ranges`, in the order of `stream`.
    *
    * Reads before the next write are undefined, and a kernel that writes a discarded page without a

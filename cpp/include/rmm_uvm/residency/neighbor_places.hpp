@@ -45,7 +45,15 @@ struct neighbor_state {
   std::chrono::steady_clock::time_point full_until{};  ///< it had no room: not asked before that
   bool given_up{false};  ///< a call about it failed: it is not asked again
   bool busy{false};      ///< its owner wanted no traffic when it was looked at last
+  bool full{false};      ///< of what was asked for last, it had not memory for all
 
+  /** @brief Whether blocks go there that it has memory for. */
+  [[nodiscard]] bool takes_kept() const noexcept { return !given_up && !busy; }
+  /** @brief Whether any block goes there, as far as is known. */
+  [[nodiscard]] bool takes_any() const noexcept
+  {
+    return takes_kept() && !full && room_bytes() >= va_block_bytes;
+  }
   /** @brief How much more may lie there. */
   [[nodiscard]] std::size_t room_bytes() const noexcept
   {

@@ -246,10 +246,14 @@ class residency_manager {
                   location where,
                   stream_handle stream,
                   std::atomic<std::size_t>& moved_bytes) noexcept;
+  status move_together(range_list pieces,
+                       std::size_t threads,
+                       piece_movers::move_one const& move) noexcept;
   status move_now(memory_range range, location where, stream_handle stream) noexcept;
 
   // residency_neighbors.cpp
   void begin_with_neighbors();
+  [[nodiscard]] std::uint64_t weight_of_kept_now() const noexcept;
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
   [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
   void look_who_is_busy(ledger_view& view) noexcept;

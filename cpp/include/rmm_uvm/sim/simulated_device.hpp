@@ -35,6 +35,8 @@ struct simulated_device_config {
   bool concurrent_managed_access{true};  ///< false models WSL2
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
+  bool direct_migration{false};          ///< `migrate`, past libcuda
+  bool places_at_once{true};             ///< false: threads fetch from one place after the other
   int device_id{0};                      ///< ordinal it claims
   unsigned neighbors{0};      ///< idle devices like it, with peer access: ordinals 0 to `neighbors`
                               ///< without its own
@@ -104,6 +106,10 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept override;
   status free_managed(std::uintptr_t address) noexcept override;
   status prefetch(memory_range range, location where, stream_handle stream) noexcept override;
+  status migrate(memory_range range, location where) noexcept override;
+  [[nodiscard]] bool migrates_to(location where) noexcept override;
+  [[nodiscard]] std::size_t begin_together(std::size_t threads) noexcept override;
+  void end_together() noexcept override;
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
@@ -148,6 +154,13 @@ class simulated_device final : public uvm_driver, public migration_counters {
   [[nodiscard]] observer_slot& observers() noexcept { return observer_; }
   /** @brief A kernel computes for so long, and accesses no memory to speak of. */
   status compute(double ns) noexcept;
+  /**
+   * @brief Whose thread migrates from now on: one beside the program, or the program's own again.
+   *
+   * What a budget's thread would do is asked for by the only thread that there is. On a node, a
+   * kernel waits for what that moves where it uses it; without lanes it is the program's time.
+   */
+  void migrate_beside(bool beside) noexcept;
   /** @brief cudaMalloc: never evicted, evicts managed memory, refuses when that is not enough. */
   status allocate_device(std::size_t bytes, std::uintptr_t& address) noexcept;
   /** @brief cudaFree of `allocate_device` memory. */
@@ -205,6 +218,18 @@ class simulated_device final : public uvm_driver, public migration_counters {
     status failure;
     unsigned skip{0};
   };
+  struct mover_group {  // threads that migrate together; none while nobody asked for them
+    std::size_t count{0};
+    std::size_t begun{0};  // that did not end
+    double begin_ns{0};
+    bool fetch{false};                                                   // rather than send away
+    std::array<std::uintptr_t, simulated_node::most_together> latest{};  // what each migrated last
+  };
+  // Whether what they fetch comes from one place after the other; two fetch from a single place.
+  [[nodiscard]] bool in_turn(mover_group const& those) const noexcept
+  {
+    return !config_.places_at_once && those.count > 2;
+  }
   // The model's name for a place; `nowhere` where there is none such.
   static constexpr int nowhere = -2;
   /** @brief What a GPU of the node is called: no GPU's that there is. */
@@ -226,6 +251,11 @@ class simulated_device final : public uvm_driver, public migration_counters {
   }
   // Which of the program's lanes a stream is; all of the program's are the first.
   [[nodiscard]] unsigned lane_of(stream_handle stream) const noexcept;
+  // The lane of whoever migrates now, and of each of those that do so together for it.
+  [[nodiscard]] unsigned migrating_lane() const noexcept;
+  [[nodiscard]] unsigned lane_for(simulated_node::turn const& model,
+                                  memory_range range,
+                                  bool fetches) noexcept;
   [[nodiscard]] simulated_node::account& account() const noexcept { return node_->of(gpu_); }
   status finish(simulated_node::turn const& model, status done) noexcept;
   void wipe(simulated_node::turn const& model, memory_range range);
@@ -241,6 +271,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   std::map<int, neighbor_load> neighbor_loads_;  // those that were set
   std::vector<planned_failure> failures_;
   std::map<stream_handle, capture_state> capture_states_;
+  bool beside_{false};                                // who migrates now
+  std::array<mover_group, 2> together_{};             // for the program, for the thread beside it
   std::array<char, own_stream_count> own_streams_{};  // their addresses are names
 };
 

@@ -86,15 +86,29 @@ class simulated_node {
     uvm_model& model_;
   };
 
-  /** @brief Lanes of a program: its own, and one for each stream that its device has. */
-  static constexpr unsigned lanes = 1 + own_stream_count;
+  /** @brief Threads that migrate at once for one that waits for them, at most. */
+  static constexpr unsigned most_together = 4;
+  /** @brief The lane of a thread beside the program; lanes of its device's streams come before. */
+  static constexpr unsigned beside_lane = 1 + own_stream_count;
+  /** @brief The first lane of those that migrate together for the program, or for that thread. */
+  [[nodiscard]] static constexpr unsigned together_lane(bool beside) noexcept
+  {
+    return beside_lane + 1 + (beside ? most_together : 0);
+  }
+  /** @brief Lanes of a program: its own, one for each stream that its device has, and threads. */
+  static constexpr unsigned lanes = beside_lane + 1 + 2 * most_together;
 
   [[nodiscard]] simulated_node_config const& config() const noexcept { return config_; }
   /** @brief What a program's counters show. @param program that of the GPU with this number */
   [[nodiscard]] account& of(unsigned program) noexcept { return accounts_[program]; }
   /** @brief Enters what happened into the accounts. @pre it is somebody's turn */
   void publish() noexcept;
-  /** @brief Whether pages go from one GPU to the other and back, and if not, why. */
+  /** @brief Whether pages go from one GPU to the other and back. */
+  [[nodiscard]] bool reaches(unsigned gpu, unsigned other) const noexcept
+  {
+    return model_.reaches(gpu, other);
+  }
+  /** @brief The same, and if not, why. */
   [[nodiscard]] availability peer_access(unsigned gpu, unsigned other) const;
 
   /**

@@ -160,6 +160,8 @@ class uvm_model {
   // Commands.
   /** @brief cuMemPrefetchAsync. @param where a GPU, or `host` */
   status prefetch(memory_range range, int where, std::uint64_t stream);
+  /** @brief UVM_MIGRATE, past libcuda and every stream: whoever calls waits until it is done. */
+  status migrate(memory_range range, int where);
   /** @brief cuMemDiscardBatchAsync. @param unmap false keeps the mappings, as the driver can */
   status discard(memory_range range, bool unmap);
   /** @brief cuMemDiscardAndPrefetchBatchAsync. */
@@ -184,6 +186,11 @@ class uvm_model {
   // Observations.
   /** @brief The program's time on the host. */
   [[nodiscard]] double now_ns() const noexcept { return clocks_[clock_number_].host_ns; }
+  /** @brief The program's time in one of its lanes. */
+  [[nodiscard]] double lane_ns(unsigned lane) const noexcept
+  {
+    return clock_of(program_, lane).host_ns;
+  }
   /** @brief The time of the program that is furthest. */
   [[nodiscard]] double latest_ns() const noexcept;
   [[nodiscard]] model_counters const& counters() const noexcept { return counters_; }
@@ -295,6 +302,7 @@ class uvm_model {
   [[nodiscard]] bool take_host_pages(std::uint32_t block, page_set const& pages);
   /** @brief What pages on their way to the host take of the driver's thread. */
   [[nodiscard]] double to_host_ns(page_set const& pages, page_set const& discarded) const noexcept;
+  void spend_to_host(double ns);
   // Where programs have lanes: what comes waits for what left, and who uses it for what comes.
   void wait_for_room(std::uint32_t block, unsigned gpu);
   void note_departure(unsigned gpu) noexcept;
@@ -372,6 +380,8 @@ class uvm_model {
   unsigned program_{0};                                 // whose turn it is
   std::size_t clock_number_{0};                         // of its lane
   std::unordered_map<std::uint32_t, double> arrivals_;  // of blocks, when they are not over
+  bool direct_{false};                                  // a `migrate` is under way
+  std::vector<link_engine> to_host_alone_;  // by program: work that one thread of it does at a time
   migration_listener* listener_{nullptr};
 };
 
