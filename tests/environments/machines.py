@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import resource
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import rmm
 
 NOBODY = 65534
 _CAP_DAC_READ_SEARCH = 2  # linux/capability.h
@@ -42,19 +45,27 @@ def without_tools_device() -> None:
 
 
 def unprivileged() -> None:
-    """A user who owns nothing; of an installation that only root can read, reading is left."""
+    """A user who owns nothing; of an installation that only root can read, reading is left.
+
+    Where that cannot be left, in a container with few rights, root stays and has no right that
+    others have not.
+    """
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
-    os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
-    for bits in (1 << _CAP_DAC_READ_SEARCH, 0):
-        header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-        sets = (ctypes.c_uint32 * 6)(bits, bits, 0, 0, 0, 0)
-        if libc.capset(header, sets) == 0:
-            return
+    mine = re.search(r"^CapPrm:\s*(\w+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    kept = int(mine[1], 16) & 1 << _CAP_DAC_READ_SEARCH if mine else 0
+    if kept or (_others_can_read(Path(rmm.__file__)) and _others_can_read(Path(os.__file__))):
+        libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0))
+
+
+def _others_can_read(path: Path) -> bool:
+    return all(parent.stat().st_mode & 0o005 == 0o005 for parent in path.resolve().parents)
 
 
 def read_only() -> None:
