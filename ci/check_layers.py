@@ -45,7 +45,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # Bottom to top; a module may import those of its own line and of the lines above it here. A dotted
 # name takes one module out of its package.
 PYTHON_LAYERS = (
-    ("errors", "messages", "units", "requirements", "output", "saving"),
+    ("errors", "messages", "units", "requirements", "optional_packages", "output", "saving"),
     ("device_info", "host_memory", "cupti_library", "process_facts"),
     ("watch.sample", "watch.finding", "watch.recording"),
     ("_rmm_check",),

@@ -35,6 +35,9 @@ installing=$!
 environment=$repository/build/venv-test
 PYTHON=$builder/bin/python bash "$repository/ci/test_cpp.sh" sanitizers
 finished "$installing" install
+
+step "instructions of the hot paths"
+PYTHON=$builder/bin/python bash "$repository/ci/check_instructions.sh"
 export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 
 # The tests are for the installed package. In the repository's root Python would import the sources,
@@ -43,12 +46,13 @@ cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
 # Tests of whole programs often wait, and leave a core idle: everything else runs beside them.
-step "tests of whole programs and notebooks; meanwhile style, doctests and all other Python tests"
+step "tests of whole programs and notebooks; meanwhile style, API reference, doctests, all other Python tests"
 run_pytest -m "not gpu" "$repository/tests/integration" >integration.log 2>&1 &
 integration=$!
 status=0
 # clang-tidy reads how the C++ tests were built. Tests go first where processors are few.
 nice bash "$repository/ci/check_style.sh" --tidy || status=$?
+bash "$repository/ci/build_api.sh" || status=$?
 step "doctests"
 run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
 step "Python tests"

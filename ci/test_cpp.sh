@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds and runs the C++ tests.
-#   ci/test_cpp.sh [plain|asan|tsan|sanitizers|all|benchmark]     default: plain
+#   ci/test_cpp.sh [plain|asan|tsan|sanitizers|all|benchmark [FILE]]     default: plain
 # plain      every test
 # asan       every test under the address and undefined-behaviour sanitizers
 # tsan       the concurrency tests under the thread sanitizer
 # sanitizers these two: what CI runs, since asan has every test
 # all        all three
-# benchmark  cost of allocate + free; writes benchmarks/results/cpp_allocate_free.json
+# benchmark  cost of allocate + free; writes FILE or benchmarks/results/cpp_allocate_free.json
 # PYTHON names the interpreter beside which librmm is installed; without librmm there,
 # build/venv-build gets the wheels that pyproject.toml names.
 set -euo pipefail
@@ -18,6 +18,7 @@ cd "$(dirname "$0")/.."
 source ci/prerequisites.sh
 
 readonly variant=${1:-plain}
+readonly asked=${2:-}
 readonly build=build/cpp
 readonly quick="-O0 -g1"  # tests are small: compiling them is what takes time
 jobs=$(nproc)
@@ -94,9 +95,9 @@ tsan() {
 
 benchmark() {
   build_variant benchmark "" -O2 allocate_free residency_ledger
-  local result=benchmarks/results/cpp_allocate_free.json commit
+  local result=${asked:-benchmarks/results/cpp_allocate_free.json} commit
   commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
-  mkdir -p benchmarks/results
+  mkdir -p "$(dirname "$result")"
   "$build/benchmark/cpp/benchmarks/allocate_free" --benchmark_repetitions=5 \
     --benchmark_report_aggregates_only=true --benchmark_enable_random_interleaving=true \
     --benchmark_context=commit="$commit" \

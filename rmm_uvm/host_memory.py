@@ -113,16 +113,21 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
 def _machine_memory(meminfo: Path) -> tuple[int, int]:
     """Return total and available bytes of the machine."""
     try:
-        fields = dict(
-            line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line
-        )
+        text = meminfo.read_text()
+    except OSError as error:
+        raise AvailabilityError(
+            f"cannot tell the memory of this machine: {meminfo} cannot be read "
+            f"({error.strerror}); give maximum_pool_size"
+        ) from error
+    try:
+        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
         total_kib, available_kib = (
             int(fields[name].split()[0]) for name in ("MemTotal", "MemAvailable")
         )
-    except (OSError, KeyError, ValueError, IndexError) as error:
+    except (KeyError, ValueError, IndexError) as error:
         raise AvailabilityError(
             f"cannot tell the memory of this machine: {meminfo} has no MemTotal and MemAvailable; "
-            "give pool sizes in bytes instead"
+            "give maximum_pool_size"
         ) from error
     return total_kib * 1024, available_kib * 1024
 

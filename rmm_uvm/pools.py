@@ -15,8 +15,8 @@ from rmm_uvm._current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
 from rmm_uvm.drivers import choose_driver
-from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.host_memory import host_memory
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.host_memory import HostMemory, host_memory
 from rmm_uvm.ipc.pool import IpcPool, collect_dropped
 from rmm_uvm.limits import process_account
 from rmm_uvm.residency.budget import Budget, budget_for
@@ -57,6 +57,8 @@ def plan_for(
     ------
     ConfigurationError
         See `rmm_uvm.sizing.plan_sizes`.
+    AvailabilityError
+        If host memory cannot be told, and no maximum was asked for.
     """
     collect_dropped()  # their memory is free by now, unless others still hold it
     free_bytes, total_bytes = driver.memory()
@@ -65,13 +67,23 @@ def plan_for(
         request,
         free_bytes=min(free_bytes + returning_bytes, total_bytes),
         total_bytes=total_bytes,
-        host=host_memory(),
+        host=_host_memory(request),
         oversubscribable=bool(driver.info.concurrent_managed_access),
         limit_bytes=account.limit_bytes,
         limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
         sharers=sharers,
         host_sharers=host_sharers,
     )
+
+
+def _host_memory(request: PoolRequest) -> HostMemory | None:
+    """Return the host memory; None where it cannot be told, if a maximum in bytes was asked for."""
+    try:
+        return host_memory()
+    except AvailabilityError:
+        if request.maximum is None:
+            raise
+        return None
 
 
 def managed_pool(

@@ -20,6 +20,7 @@ __all__ = [
     "RMM_MINOR",
     "Version",
     "installed_packages",
+    "installed_version",
     "parse_version",
     "rmm_problem",
 ]
@@ -71,13 +72,16 @@ def parse_version(text: str) -> Version:
 
 def installed_packages() -> dict[str, str]:
     """Return version by distribution name of the packages that matter and are installed."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    versions = {name: installed_version(name) for name in _PACKAGES}
+    return {name: version for name, version in versions.items() if version is not None}
+
+
+def installed_version(package: str) -> str | None:
+    """Return the version of a distribution; None if it is not installed or cannot be read."""
+    try:
+        return metadata.version(package)
+    except (metadata.PackageNotFoundError, OSError):
+        return None
 
 
 def rmm_problem(packages: Mapping[str, str]) -> str:

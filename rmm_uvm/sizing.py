@@ -121,7 +121,7 @@ def plan_sizes(
     *,
     free_bytes: int,
     total_bytes: int,
-    host: HostMemory,
+    host: HostMemory | None,
     oversubscribable: bool = True,
     limit_bytes: int | None = None,
     limit_used_bytes: int = 0,
@@ -136,8 +136,9 @@ def plan_sizes(
         What was asked for.
     free_bytes, total_bytes : int
         Device memory, bytes.
-    host : HostMemory
-        Host memory and the container's limit.
+    host : HostMemory or None
+        Host memory and the container's limit; None if it cannot be told, for which `request` has to
+        have a maximum.
     oversubscribable : bool
         The device has concurrent managed access.
     limit_bytes : int or None
@@ -212,14 +213,14 @@ def _maximum(
     request: PoolRequest,
     capacity_bytes: int,
     free_bytes: int,
-    host: HostMemory,
+    host: HostMemory | None,
     room_bytes: int | None,
     oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
     sharers: int,
     host_sharers: int,
 ) -> tuple[int, str, str]:
     """Return maximum, reason and warning."""
-    available_bytes = host.available_bytes // (sharers * host_sharers)
+    available_bytes = 0 if host is None else host.available_bytes // (sharers * host_sharers)
     host_bytes = int(available_bytes * _HOST_FRACTION)
     workers = f"{host_sharers} workers" if host_sharers > 1 else ""
     devices = f"{sharers} devices" if sharers > 1 else ""
@@ -235,7 +236,7 @@ def _maximum(
             reason = "the budget; the host has less to back more"
     if not oversubscribable:
         reason = "free device memory: no concurrent managed access"
-    elif host_bytes > free_bytes:
+    elif host is not None and host_bytes > free_bytes:
         safe_bytes = host_bytes
         reason = f"90 % of available host memory{host_shared}" + (
             f", limited by {host.limit_source}" if host.limit_source else ""
@@ -252,7 +253,7 @@ def _maximum(
         holders = "device and host"
         if request.budget_bytes is not None:
             holders = "device_budget and host"
-        if asked_bytes > physical_bytes:
+        if host is not None and asked_bytes > physical_bytes:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(asked_bytes)}: {holders} together hold "
                 f"{format_bytes(physical_bytes)}{host_shared}; ask for {format_bytes(safe_bytes)}, "

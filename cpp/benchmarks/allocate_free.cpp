@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host time of allocate + free through our chain and RMM's, all over the same driver, which does
 // nothing: what is measured is the resources' own cost, and no GPU is needed.
+#include "free_of_charge.hpp"
 #include "no_op_driver.hpp"
 
 #include <rmm_uvm/mr/managed_memory_resource.hpp>
@@ -18,11 +19,11 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <utility>
 
 namespace {
 
 using rmm_uvm::prefetch_mode;
+using rmm_uvm::benchmarks::free_of_charge;
 using rmm_uvm::benchmarks::no_op_driver;
 using any_resource = cuda::mr::any_resource<cuda::mr::device_accessible>;
 
@@ -60,44 +61,11 @@ struct uvm_pool {
   any_resource resource{
     rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.prefetcher, prefetch_mode::automatic}};
 };
-/** @brief A pool that costs nothing: memory of one slab, last in, first out. */
-class free_of_charge {
- public:
-  explicit free_of_charge(base& below)
-    : next_{reinterpret_cast<std::uintptr_t>(
-        below.managed.allocate(cuda::stream_ref{cudaStream_t{nullptr}}, pool_bytes, alignment))}
-  {
-  }
-  void* allocate(cuda::stream_ref, std::size_t bytes, std::size_t)
-  {
-    return reinterpret_cast<void*>(std::exchange(next_, next_ + bytes));
-  }
-  void deallocate(cuda::stream_ref, void* ptr, std::size_t, std::size_t) noexcept
-  {
-    next_ = reinterpret_cast<std::uintptr_t>(ptr);
-  }
-  void* allocate_sync(std::size_t bytes, std::size_t)
-  {
-    return allocate(cuda::stream_ref{cudaStream_t{nullptr}}, bytes, alignment);
-  }
-  void deallocate_sync(void* ptr, std::size_t bytes, std::size_t) noexcept
-  {
-    deallocate(cuda::stream_ref{cudaStream_t{nullptr}}, ptr, bytes, alignment);
-  }
-  friend bool operator==(free_of_charge const& one, free_of_charge const& other) noexcept
-  {
-    return one.next_ == other.next_;
-  }
-  friend void get_property(free_of_charge const&, cuda::mr::device_accessible) noexcept {}
-
- private:
-  std::uintptr_t next_;
-};
 /** @brief What our adaptor takes: the least that any pool below it could come to. */
 struct uvm_alone {
   base below;
   any_resource resource{rmm_uvm::mr::uvm_resource_adaptor{
-    free_of_charge{below}, below.prefetcher, prefetch_mode::automatic}};
+    free_of_charge{below.managed, pool_bytes}, below.prefetcher, prefetch_mode::automatic}};
 };
 
 /** @brief The same parts under a budget that everything fits. */
@@ -119,7 +87,7 @@ struct uvm_pool_budget {
 struct uvm_alone_budget {
   base_with_budget below;
   any_resource resource{rmm_uvm::mr::uvm_resource_adaptor{
-    free_of_charge{below}, below.prefetcher, prefetch_mode::automatic}};
+    free_of_charge{below.managed, pool_bytes}, below.prefetcher, prefetch_mode::automatic}};
 };
 struct uvm_pool_always {
   base below;

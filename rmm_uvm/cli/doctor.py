@@ -112,6 +112,7 @@ def render(report: DoctorReport, *, with_links: bool = False) -> RenderableType:
         *_neighbors(report, with_links=with_links),
         _section("Harvest board", _harvest_board(report)),
         _section("Features", _features(report.features)),
+        *_extras(report),
         _section("Host memory", _host_memory(report)),
         _section("What rmm_uvm.reinitialize() would install", _plans(report)),
     )
@@ -184,6 +185,12 @@ def _features(features: Iterable[Feature]) -> RenderableType:
             text.append(f"\n{feature.detail}", style="dim")
         table.add_row(mark, text)
     return table
+
+
+def _extras(report: DoctorReport) -> Iterable[RenderableType]:
+    """Return the section about optional packages; none where nothing tells what they are."""
+    if report.extras:
+        yield _section("Optional packages", _features(report.extras))
 
 
 def _host_memory(report: DoctorReport) -> RenderableType:

@@ -20,6 +20,7 @@ from rmm_uvm.cli.option_words import in_options
 from rmm_uvm.cli.progress import replay_bar
 from rmm_uvm.cli.standard_input import NAME, piped
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.optional_packages import too_old
 
 if TYPE_CHECKING:
     from rmm_uvm.planner import Plan
@@ -218,3 +219,5 @@ def _check_files(trace: Path, html: Path | None, json_file: Path | None) -> None
         raise AvailabilityError(
             "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
         )
+    if html is not None and (problem := too_old("report")):
+        raise AvailabilityError(f"--html: {problem}")

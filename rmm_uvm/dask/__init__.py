@@ -48,11 +48,12 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name not in ("dask", "distributed"):
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
             raise
+        # Not only where it is missing: one that is too old has not all of the names.
         raise AvailabilityError(
-            f"rmm_uvm.dask.{name} needs Dask: pip install 'rmm-uvm[dask]'"
+            f"rmm_uvm.dask.{name} needs Dask: pip install 'rmm-uvm[dask]' ({error})"
         ) from None
     globals()[name] = value  # the next use is a plain look-up
     return value

@@ -10,15 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import pickle
+import io
+import json
+import struct
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from rmm_uvm.dask.figures import NOT_THERE, name_order
+from rmm_uvm.errors import DataError
+from rmm_uvm.watch.plain_recording import plain, restored
 from rmm_uvm.watch.recording import Recording
 
 __all__ = ["LEFT", "WorkerRecording", "gathered", "recorded"]
 
+_LENGTH = struct.Struct("<Q")
 LEFT = "it left the cluster before it answered"
 """Why there is no recording of a worker that the scheduler does not know any more."""
 
@@ -56,8 +63,8 @@ class WorkerRecording:
 async def recorded() -> bytes:
     """Return what this process' monitor recorded and what was transferred; runs in a worker.
 
-    Pickled, so that a client can refuse what one worker sends without losing that of others. Made
-    in a thread, so that the worker's event loop goes on.
+    JSON and an array, of which a client believes nothing, and refuses what one worker sends without
+    losing that of others. Made in a thread, so that the worker's event loop goes on.
     """
     return await asyncio.to_thread(_recorded)
 
@@ -79,10 +86,42 @@ def _recorded() -> bytes:
         known["reason"] = "no monitor runs there, and no pool of rmm_uvm is installed"
         if installed is not None:
             known["reason"] = f"no monitor runs there: {installed.monitor_reason or 'none started'}"
-        return pickle.dumps(known)
+        return packed(known, None)
     recording = monitor.recording()
-    known |= {"samples_total": len(recording.samples), "recording": lighter(recording)}
-    return pickle.dumps(known)
+    known["samples_total"] = len(recording.samples)
+    return packed(known, lighter(recording))
+
+
+def packed(known: Mapping[str, Any], recording: Recording | None) -> bytes:
+    """Return what a worker says: the length of the JSON part, that part, and its samples."""
+    told = dict(known) if recording is None else {**known, "recording": plain(recording)}
+    text = json.dumps(told).encode()
+    samples = io.BytesIO()
+    if recording is not None:
+        np.save(samples, recording.samples, allow_pickle=False)
+    return _LENGTH.pack(len(text)) + text + samples.getvalue()
+
+
+def unpacked(answer: bytes) -> dict[str, Any]:
+    """Return what a worker said: fields of `WorkerRecording`. Runs no code, whatever it said.
+
+    Raises
+    ------
+    DataError
+        If it is nothing that `packed` gives.
+    """
+    try:
+        (length,) = _LENGTH.unpack_from(answer)
+        end = _LENGTH.size + length
+        known = json.loads(answer[_LENGTH.size : end])
+        if "recording" in known:
+            samples = np.load(io.BytesIO(answer[end:]), allow_pickle=False)
+            known["recording"] = restored(known["recording"], samples)
+        dataclasses.replace(WorkerRecording("", "", ""), **known)
+    except (ValueError, TypeError, EOFError, struct.error) as error:
+        raise DataError(f"no recording of a worker: {error}") from error
+    else:
+        return dict(known)
 
 
 async def gathered(client: Any, timeout_seconds: float) -> list[WorkerRecording]:
@@ -125,7 +164,7 @@ async def _of_worker(
     if isinstance(answer, BaseException):
         return dataclasses.replace(one, reason=_why(answer))
     try:
-        return dataclasses.replace(one, **pickle.loads(answer))
+        return dataclasses.replace(one, **unpacked(answer))
     except Exception as error:
         reason = f"its recording cannot be read, another version of rmm_uvm may run there: {error}"
         return dataclasses.replace(one, reason=reason)

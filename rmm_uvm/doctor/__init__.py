@@ -94,6 +94,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         host_memory_reason=memory_reason,
         plans=tuple(planner(cuda.devices, memory)) if is_installable and memory else (),
         topology=describe(cuda),
+        extras=probe.extras(),
         harvest_board=probe.harvest_board(),
     )
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rmm_uvm.device_info import Availability
 from rmm_uvm.host_memory import HostMemory
 from rmm_uvm.requirements import Version
+
+if TYPE_CHECKING:
+    from rmm_uvm.doctor.report import Feature
 
 __all__ = [
     "Capability",
@@ -217,6 +220,9 @@ class Probe(Protocol):
 
     def packages(self) -> Mapping[str, str]:
         """Return version by name of the installed packages that matter."""
+
+    def extras(self) -> tuple[Feature, ...]:
+        """Return which optional packages are there, by extra of rmm-uvm."""
 
     def extension(self) -> Capability:
         """Return whether the compiled part of rmm-uvm can be loaded."""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rmm_uvm.cupti_library import find_cupti
 from rmm_uvm.doctor.cuda_library import read_cuda
+from rmm_uvm.doctor.extras import extras
 from rmm_uvm.doctor.facts import (
     BoardFacts,
     Capability,
@@ -24,8 +25,10 @@ from rmm_uvm.doctor.facts import (
     HarvestFacts,
     KernelDriverFacts,
 )
+from rmm_uvm.doctor.report import Feature
 from rmm_uvm.host_memory import HostMemory, host_memory
-from rmm_uvm.requirements import installed_packages, parse_version
+from rmm_uvm.optional_packages import requirements
+from rmm_uvm.requirements import installed_packages, installed_version, parse_version
 
 __all__ = ["SystemProbe"]
 
@@ -74,6 +77,10 @@ class SystemProbe:
     def packages(self) -> Mapping[str, str]:
         """Return version by name of the installed packages that matter."""
         return installed_packages()
+
+    def extras(self) -> tuple[Feature, ...]:
+        """Return which optional packages are there, by extra of rmm-uvm."""
+        return extras(requirements(), installed_version)
 
     def extension(self) -> Capability:
         """Return whether the compiled part of rmm-uvm can be loaded."""

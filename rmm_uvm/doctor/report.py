@@ -79,6 +79,8 @@ class DoctorReport:
         One for each device.
     topology : Topology
         Which devices are neighbours.
+    extras : tuple of Feature
+        For each extra of rmm-uvm, whether the packages that it needs are there.
     harvest_board : BoardFacts
         Who offers and who holds idle memory of which device.
     """
@@ -91,6 +93,7 @@ class DoctorReport:
     host_memory_reason: str = ""
     plans: tuple[PoolPlan, ...] = ()
     topology: Topology = field(default_factory=Topology)
+    extras: tuple[Feature, ...] = ()
     harvest_board: BoardFacts = field(default_factory=lambda: BoardFacts("not looked for"))
 
     @property

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rmm_uvm.device_info import Availability
+from rmm_uvm.optional_packages import too_old
 
 __all__ = ["register", "unregister"]
 
@@ -48,6 +49,8 @@ def register(make: Callable[[], Any], registry: Any = None) -> Availability:
         import prometheus_client
     except ImportError:
         return Availability(available=False, reason=MISSING)
+    if problem := too_old("prometheus"):
+        return Availability(available=False, reason=f"exporting metrics: {problem}")
     registry = prometheus_client.REGISTRY if registry is None else registry
     collector, count = _registered.get(registry, {}).get(make, (None, 0))
     if collector is None:

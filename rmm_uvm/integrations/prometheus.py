@@ -20,6 +20,7 @@ from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.collectors import MISSING
+from rmm_uvm.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.running import running
 from rmm_uvm.watch.snapshot import Snapshot
@@ -254,6 +255,8 @@ def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = Non
         import prometheus_client
     except ImportError:
         raise AvailabilityError(MISSING) from None
+    if problem := too_old("prometheus"):
+        raise AvailabilityError(f"exporting metrics: {problem}")
     from rmm_uvm.integrations.metrics_server import MetricsServer
 
     registry = prometheus_client.CollectorRegistry()

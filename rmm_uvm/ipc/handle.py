@@ -89,6 +89,13 @@ class Handle(NamedTuple):
     typestr: str
     shape: tuple[int, ...]
 
+    def __repr__(self) -> str:
+        """Return what it names, without what opens it: logs and tracebacks show this."""
+        return (
+            f"<Handle of {self.nbytes} bytes at {self.offset} of a slab of {self.slab_bytes}, "
+            f"slot {self.slot}, generation {self.generation}>"
+        )
+
     def pack(self) -> bytes:
         """Return the bytes."""
         rest = struct.pack(f"<{len(self.shape)}Q", *self.shape) + self.typestr.encode("ascii")

@@ -53,10 +53,10 @@ class LeaseTable:
     """
 
     def __init__(self) -> None:
-        _remove_abandoned()
         self.name = secrets.token_bytes(16)
         path = _path_of(self.name)
         try:
+            _remove_abandoned()
             descriptor = os.open(_FOLDER, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
             link = f"/proc/self/fd/{descriptor}"
             try:

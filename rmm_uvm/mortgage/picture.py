@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.mortgage.run_report import RunReport
+from rmm_uvm.optional_packages import too_old
 from rmm_uvm.output import written_whole
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def check(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise AvailabilityError("a picture needs matplotlib: pip install matplotlib") from error
+    if problem := too_old("mortgage", "matplotlib"):
+        raise AvailabilityError(f"a picture: {problem}")
 
 
 def _draw_panel(panel: Axes, title: str, report: RunReport, highest_bytes: int) -> None:

@@ -24,6 +24,7 @@ from rmm_uvm.mortgage.memory import (
 from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.timeline import Timeline, simulated_levels
+from rmm_uvm.optional_packages import too_old
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
@@ -212,6 +213,8 @@ def check_libraries() -> None:
             raise AvailabilityError(
                 f"rmm-uvm mortgage needs {name}: pip install 'rmm-uvm[mortgage]'"
             ) from error
+    if problem := too_old("mortgage", "numpy", "pandas", "pyarrow", "xgboost-cpu"):
+        raise AvailabilityError(f"rmm-uvm mortgage: {problem}")
 
 
 def quiet_rmm() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
+from rmm_uvm.optional_packages import too_old
 from rmm_uvm.run.request import Request
 
 __all__ = ["check", "drop_empty_trace", "write"]
@@ -41,6 +42,8 @@ def check(request: Request) -> None:
         raise AvailabilityError(
             "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
         )
+    if request.html is not None and (problem := too_old("report")):
+        raise AvailabilityError(f"--html: {problem}")
 
 
 def write(request: Request, report: Any) -> list[str]:

@@ -251,8 +251,8 @@ class Simulator:
 
         Parameters
         ----------
-        advice : {"read_mostly", "preferred_location", "accessed_by"}, or one of them after "unset_"
-            What.
+        advice : {"read_mostly", "preferred_location", "accessed_by"}
+            What; ``"unset_"`` before one of them takes it back.
         gpu : int or None
             For the latter two: where, None is the host.
 

@@ -19,6 +19,7 @@ Needs the extra ``torch``.
 from __future__ import annotations
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.optional_packages import too_old
 
 try:
     import torch as _torch
@@ -26,6 +27,8 @@ except ImportError as error:
     raise AvailabilityError(
         "rmm_uvm.torch needs PyTorch, which is not installed: pip install 'rmm-uvm[torch]'"
     ) from error
+if problem := too_old("torch"):
+    raise AvailabilityError(f"rmm_uvm.torch: {problem}")
 
 from rmm_uvm.torch.announcements import announced
 from rmm_uvm.torch.embedding import ManagedEmbedding, ManagedEmbeddingBag

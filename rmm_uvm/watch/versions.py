@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
-from importlib import metadata
 
+from rmm_uvm.requirements import installed_version
 from rmm_uvm.watch.sources import WatchedDevice
 
 __all__ = ["driver_version", "versions"]
@@ -26,8 +26,6 @@ def versions(driver: str = "") -> dict[str, str]:
     """Return versions by name, of those that are there."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
+        if (version := installed_version(package)) is not None:
+            found[package] = version
     return {**found, "CUDA driver": driver} if driver else found

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 import statistics
 import time
 import warnings
@@ -66,7 +65,7 @@ def test_recording_of_a_worker_makes_a_report_of_a_cluster(gpu: CudaDriver) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rmm_uvm.errors.FindingWarning)
         with rmm_uvm.reinitialize("64MiB", "64MiB"):
-            known = pickle.loads(asyncio.run(worker_recording.recorded()))
+            known = worker_recording.unpacked(asyncio.run(worker_recording.recorded()))
     worker = WorkerRecording("tcp://127.0.0.1:1", "0", "127.0.0.1", **known)
 
     assert worker.reason == ""

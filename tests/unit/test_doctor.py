@@ -15,6 +15,7 @@ from rmm_uvm.doctor import (
     CudaFacts,
     DeviceFacts,
     DoctorReport,
+    Feature,
     KernelDriverFacts,
     PoolPlan,
     examine,
@@ -63,6 +64,7 @@ class FakeProbe:
             "cuda": cuda(device()),
             "kernel_driver": KernelDriverFacts(version=(580, 159, 4), is_open=True),
             "packages": {"rmm-cu13": "26.10.0"},
+            "extras": (Feature("report", "report", "reports", available=True),),
             "extension": Capability.yes(),
             "counters": Capability.yes("/dev/nvidia-uvm-tools"),
             "attach": Capability.yes("any process"),
@@ -82,6 +84,9 @@ class FakeProbe:
 
     def packages(self) -> Any:
         return self.facts["packages"]
+
+    def extras(self) -> Any:
+        return self.facts["extras"]
 
     def extension(self) -> Any:
         return self.facts["extension"]

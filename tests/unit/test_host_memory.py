@@ -201,7 +201,7 @@ def test_meminfo_missing_or_broken_is_an_error(machine: Machine, text: str | Non
     (machine.root / "proc/meminfo").unlink()
     if text is not None:
         machine.write("/proc/meminfo", text)
-    with pytest.raises(AvailabilityError, match="give pool sizes in bytes"):
+    with pytest.raises(AvailabilityError, match="give maximum_pool_size"):
         machine.read()
 
 
@@ -209,3 +209,8 @@ def test_this_machine_gives_sensible_figures() -> None:
     memory = host_memory()
     assert 0 <= memory.available_bytes <= memory.total_bytes
     assert (memory.limit_bytes is None) == (memory.limit_source == "")
+
+
+def test_memory_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(AvailabilityError, match=r"cannot be read \(No such file or directory\)"):
+        host_memory(tmp_path)

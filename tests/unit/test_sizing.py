@@ -200,3 +200,13 @@ def test_any_plan_keeps_its_bounds(
     assert sizes.initial_bytes % 256 == sizes.maximum_bytes % 256 == 0
     assert limit is None or sizes.maximum_bytes <= limit
     assert oversubscribable or sizes.maximum_bytes <= total
+
+
+def test_asked_maximum_with_unknown_host_memory_is_taken_with_a_warning() -> None:
+    sizes = plan(PoolRequest(maximum=64 * GIB), host=None)
+    assert sizes.maximum_bytes == 64 * GIB
+    assert "14.00 GiB are sure to be backed" in sizes.warning
+
+
+def test_asked_maximum_within_the_device_with_unknown_host_memory_warns_of_nothing() -> None:
+    assert plan(PoolRequest(maximum=8 * GIB), host=None).warning == ""

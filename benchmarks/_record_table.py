@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every result file, and the command that makes it anew; `record.py` runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FILE = "{file}"  # in a command: where the result goes
+JSON = ("--json", FILE)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One result file.
+
+    Parameters
+    ----------
+    result : str
+        Its path below ``results/``, without ``.json``.
+    command : tuple of str
+        A script of this folder (or, with a slash in front, of the repository) and its arguments.
+    gpus : int
+        How many GPUs it needs.
+    clocked : bool
+        Whether its figures are times: they differ from run to run. Otherwise all have to be equal.
+    clocked_parts : tuple of str
+        Of one that is not: top-level parts that are times all the same.
+    settings : tuple of (str, str)
+        Environment variables.
+    """
+
+    result: str
+    command: tuple[str, ...]
+    gpus: int = 0
+    clocked: bool = False
+    clocked_parts: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+def _simulated(name: str, *words: str, clocked_parts: tuple[str, ...] = ()) -> Benchmark:
+    return Benchmark(name, (f"{name}.py", *(words or JSON)), clocked_parts=clocked_parts)
+
+
+def _timed(name: str, *words: str) -> Benchmark:
+    return Benchmark(name, (f"{name}.py", *(words or JSON)), clocked=True)
+
+
+def _gpu(result: str, *words: str, script: str = "", gpus: int = 1) -> Benchmark:
+    return Benchmark(result, (f"{script or result}.py", *words, *JSON), gpus, clocked=True)
+
+
+_PUBLISHED = (
+    *("uvm_smart", "gtx1080ti_nvprof", "uvm_discard", "specasync_sparse", "gcn_epochs"),
+    *("nvshare_tenants", "gtc_batch_sizes", "gpu_ext_pages", "training_policies"),
+)
+
+BENCHMARKS = (
+    *(Benchmark(f"published/{name}", (f"published/{name}.py", *JSON)) for name in _PUBLISHED),
+    _simulated("model_calibration"),
+    _simulated("residency_discards"),
+    _simulated("residency_emulation"),
+    _simulated("advice", FILE),
+    _simulated("neighbors_consolidation"),
+    _simulated("residency_policies"),
+    _simulated("torch_policies"),
+    Benchmark("ahead_adapts_simulated", ("ahead_adapts.py", *JSON)),
+    _simulated("pool_placement", clocked_parts=("speed", "verdicts")),
+    _timed("model_speed"),
+    _timed("replay_speed"),
+    _timed("trace_cost"),
+    _timed("sampler_cost"),
+    _timed("ledger_cost"),
+    _timed("report_size", FILE),
+    Benchmark("cpp_allocate_free", ("/ci/test_cpp.sh", "benchmark", FILE), clocked=True),
+    # ci/test_gpu.sh benchmarks
+    _gpu("driver_facts"),
+    _gpu("allocate_free"),
+    _gpu("cudf_pass_20m", "--rows", "20000000", script="cudf_pass"),
+    _gpu(
+        *("cudf_pass_100m", "--rows", "100000000", "--pool", "7.5GiB"),
+        *("--steady-bounds", "1.01", "1.01"),
+        script="cudf_pass",
+    ),
+    Benchmark(
+        "cudf_pass_20m_without_counters",
+        (
+            *("cudf_pass.py", "--rows", "20000000", "--only-steady"),
+            *("--steady-bounds", "1.05", "1.05", *JSON),
+        ),
+        gpus=1,
+        clocked=True,
+        settings=(("RMM_UVM_COUNTERS", "off"),),
+    ),
+    _gpu("cudf_prefetch"),
+    _gpu("recycled_memory"),
+    _gpu("mortgage_pipeline"),
+    _gpu("watching_exactness"),
+    _gpu("watching_cost"),
+    _gpu("attach_cost"),
+    _gpu("shadow_proof"),
+    _gpu("deferred_discards"),
+    # ci/test_gpu.sh residency
+    _gpu("residency", "--scale", "12"),
+    _gpu("residency_mortgage"),
+    _gpu("residency_mortgage_8m", "--rows", "8000000", script="residency_mortgage"),
+    _gpu("residency_fits"),
+    _gpu("residency_launches"),
+    _gpu("residency_discards_gpu"),
+    _gpu("migration_threads"),
+    _gpu("advice_on_gpus"),
+    # ci/test_gpu.sh training
+    _gpu("torch_embedding"),
+    _gpu("torch_caching"),
+    _gpu("torch_training"),
+    # ci/test_gpu.sh cluster
+    *(
+        _gpu(name, gpus=2)
+        for name in (
+            *("message_size", "ipc_copy", "dask_results", "dask_shuffle", "ipc_exhaustion"),
+            *("worker_killed", "dask_pause", "mortgage_cluster"),
+        )
+    ),
+    # ci/test_gpu.sh neighbors
+    *(
+        _gpu(name, gpus=2)
+        for name in ("neighbors_paths", "neighbors_interference", "neighbors_loops")
+    ),
+)
+
+# Results that no command of here makes again, and why.
+NOT_RUN = {
+    "fuzzing": "ci/fuzz.sh 3600 writes it: hours, and nothing in it is a figure of speed",
+    "instruction_counts": "ci/check_instructions.sh counts and judges it",
+    "machine_h200": "a machine's profile: `rmm-uvm measure` makes one",
+    "model_profile": "shares of functions, for those who make the model faster",
+    "mortgage_allocations_parts1": "what cuDF allocates of real data: mortgage_allocations.py DATA",
+    "mortgage_allocations_parts4": "what cuDF allocates of real data: mortgage_allocations.py DATA",
+    "residency_launches_libcuda": "of a version that moved through libcuda only",
+    "residency_mortgage_learning": "of a version whose look-ahead was learnt otherwise",
+}

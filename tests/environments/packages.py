@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A process in which packages are missing, or of a version that is too old."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+OLD = "0.1"
+# By distribution, the modules that it brings. One that is not installed here can be missing, too.
+MODULES = {
+    "numpy": ("numpy",),
+    "cudf-cu13": ("cudf", "pylibcudf"),
+    "cupy-cuda13x": ("cupy",),
+    "torch": ("torch",),
+    "dask-cuda": ("dask_cuda",),
+    "dask": ("dask", "distributed", "dask_cuda", "distributed_ucxx"),
+    "distributed-ucxx-cu13": ("distributed_ucxx",),
+    "bokeh": ("bokeh",),
+    "prometheus-client": ("prometheus_client",),
+    "ipython": ("IPython",),
+    "pandas": ("pandas",),
+    "pyarrow": ("pyarrow",),
+    "xgboost-cpu": ("xgboost",),
+    "matplotlib": ("matplotlib",),
+    "nvidia-cuda-cupti": ("nvidia",),
+    "nvidia-ml-py": ("pynvml",),
+}
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds what another finder does, but for some modules: none, or empty ones in their place."""
+
+    def __init__(self, finder: Any, modules: Sequence[str], *, empty: bool) -> None:
+        self._finder = finder
+        self._modules = frozenset(modules)
+        self._empty = empty
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        root = name.partition(".")[0]
+        if root not in self._modules:
+            return self._finder.find_spec(name, path, target)
+        if self._empty and name == root:
+            return importlib.machinery.ModuleSpec(name, Empty(), is_package=True)
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._finder, name)  # distributions are found by finders as well
+
+
+class Empty(importlib.abc.Loader):
+    """Makes a package that has a version and nothing else."""
+
+    def create_module(self, spec: Any) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__version__ = OLD  # type: ignore[attr-defined]
+
+
+def take(package: str, *, version: str | None) -> None:
+    """Let a package be missing in this process, or be of an old `version`, from now on."""
+    modules = MODULES[package]
+    for name in [name for name in sys.modules if name.partition(".")[0] in modules]:
+        del sys.modules[name]
+    sys.meta_path[:] = [
+        Finder(finder, modules, empty=version is not None) for finder in sys.meta_path
+    ]
+    real = importlib.metadata.version
+
+    def told(name: str) -> str:
+        if name != package:
+            return real(name)
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    importlib.metadata.version = told

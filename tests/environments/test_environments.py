@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""docs/environments.md is true: each of its cells is tried, and nothing else is."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .columns import COLUMNS
+from .machines import MACHINES, NOBODY
+from .packages import MODULES, OLD
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
+Row = Mapping[str, str]
+
+
+def table(heading: str) -> list[Row]:
+    """Return the rows of the table below a heading, by its columns."""
+    part = DOCUMENT.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("|")]
+    names, _, *rows = [[cell.strip() for cell in line] for line in lines]
+    assert all(len(row) == len(names) for row in rows)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def quoted(cell: str) -> list[str]:
+    """Return what stands in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+MACHINE_ROWS = {
+    next(name for name in MACHINES if row["environment"].startswith(name)): row
+    for row in table("The machine")
+}
+PACKAGE_ROWS = {quoted(row["package"])[0]: row for row in table("Optional packages")}
+# All is tried in the first test that asks.
+pytestmark = pytest.mark.timeout(300)
+
+VERSIONS = {"missing": None, "too old": OLD}
+PACKAGES = [(package, state) for package in PACKAGE_ROWS for state in VERSIONS]
+
+
+@functools.cache
+def results(folder: Path) -> dict[tuple[str, str], Any]:
+    """Try everything, in one process that forks for each environment."""
+    wanted: dict[tuple[str, str], Any] = {}
+    for name, row in MACHINE_ROWS.items():
+        wanted["", name] = {"name": name, "tried": quoted(row["tried"])}
+    for package, state in PACKAGES:
+        wanted[package, state] = {
+            "name": package,
+            "package": package,
+            "version": VERSIONS[state],
+            "tried": quoted(PACKAGE_ROWS[package]["tried"]),
+        }
+    (folder / "a.py").write_text("")
+    path = [str(Path(__file__).resolve().parents[1]), *filter(None, sys.path)]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "environments.child"],
+        input=json.dumps(list(wanted.values())),
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": ":".join(path),
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if os.geteuid() == 0:  # nobody's board: in /tmp, where nobody may write
+        with contextlib.suppress(OSError):
+            Path(f"/tmp/rmm-uvm-{NOBODY}").rmdir()
+    assert done.returncode == 0, done.stderr
+    return dict(zip(wanted, json.loads(done.stdout), strict=True))
+
+
+@pytest.fixture(scope="module")
+def tried(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Any]:
+    return results(tmp_path_factory.mktemp("environments"))
+
+
+def said(result: Mapping[str, Any]) -> str:
+    """Return all that a user would read in an environment, with single spaces."""
+    return " ".join(" ".join(one["said"] for one in result.values()).split())
+
+
+def check_told(result: Mapping[str, Any], cell: str) -> None:
+    text = said(result)
+    assert [words for words in quoted(cell) if words not in text] == [], text
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_machine_that_lacks_something_does_what_its_row_says(
+    tried: dict[tuple[str, str], Any], name: str
+) -> None:
+    row, result = MACHINE_ROWS[name], tried["", name]
+    assert "broken" not in result, result["broken"]
+    assert result.pop("status") == 0
+    for column in COLUMNS:
+        works = result[column]["works"]
+        assert works is (row[column] == "yes"), (column, result[column])
+    check_told(result, row["told"])
+
+
+@pytest.mark.parametrize(("package", "state"), PACKAGES)
+def test_package_that_is_missing_or_too_old_is_told_and_nothing_else_needs_it(
+    tried: dict[tuple[str, str], Any], package: str, state: str
+) -> None:
+    result = tried[package, state]
+    assert "broken" not in result, result["broken"]
+    assert result.pop("status") == 0
+    for column in COLUMNS:
+        assert result[column]["works"], (column, result[column])
+    check_told(result, PACKAGE_ROWS[package][f"told where it is {state}"])
+
+
+@pytest.mark.parametrize(("package", "state"), PACKAGES)
+def test_hint_about_a_package_is_one_line(
+    tried: dict[tuple[str, str], Any], package: str, state: str
+) -> None:
+    for expression in quoted(PACKAGE_ROWS[package]["tried"]):
+        answer = tried[package, state][expression]
+        if not answer["works"]:
+            lines = [line for line in answer["said"].splitlines() if "pip install" in line]
+            assert len(lines) == 1, answer
+
+
+def test_every_environment_has_a_row() -> None:
+    assert set(MACHINE_ROWS) == set(MACHINES)
+    assert set(PACKAGE_ROWS) <= set(MODULES)
+
+
+def test_python_versions_begin_with_the_oldest_that_the_package_installs_on() -> None:
+    rows = table("Python")
+    project = tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == f">={rows[0]['Python'].rpartition('.')[0]}"
+    assert {row[column] for row in rows for column in COLUMNS} == {"yes"}
+
+
+def test_row_whose_words_are_not_said_fails() -> None:
+    with pytest.raises(AssertionError):
+        check_told({"doctor": {"said": "all is well"}}, "`nothing works`")
+
+
+def test_package_that_is_there_is_not_told(tried: dict[tuple[str, str], Any]) -> None:
+    text = said({name: one for name, one in tried["torch", "missing"].items() if name != "status"})
+    assert "bokeh is not installed" not in text

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""`benchmarks/record.py`: what runs, what it says, how it ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from .scripts import script
+
+record = script("benchmarks", "record")
+Benchmark, FILE = record.Benchmark, record.FILE
+
+
+@pytest.fixture
+def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Offer a single benchmark; the file is its committed result."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "tiny.py").write_text(
+        "import json, os, pathlib, sys\n"
+        "assert os.environ['RMM_UVM_DRIVER'] == 'simulated'\n"
+        "pathlib.Path(sys.argv[2]).write_text(json.dumps({'moved_bytes': 7}))\n"
+    )
+    table = (Benchmark("tiny", ("tiny.py", "--json", FILE)),)
+    table += (Benchmark("large", ("large.py", FILE), gpus=1, clocked=True),)
+    monkeypatch.setattr(record, "BENCHMARKS", table)
+    monkeypatch.setattr(record, "HERE", tmp_path)
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(record, "gpus_here", lambda: 0)
+    monkeypatch.setattr(sys, "argv", ["record.py"])
+    result = tmp_path / "results" / "tiny.json"
+    result.write_text(json.dumps({"moved_bytes": 7}))
+    return result
+
+
+def test_record_with_equal_figures_ends_with_0(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert record.main() == 0
+    said = capsys.readouterr().out
+    assert "equal" in said
+    assert "needs 1 GPUs, here are 0" in said
+
+
+def test_record_with_another_figure_names_it_and_ends_with_1(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one.write_text(json.dumps({"moved_bytes": 8}))
+
+    assert record.main() == 1
+    assert "tiny: moved_bytes: 8 is 7 now" in capsys.readouterr().out
+
+
+def test_record_leaves_committed_results_alone(one: Path) -> None:
+    one.write_text(json.dumps({"moved_bytes": 8}))
+    record.main()
+
+    assert json.loads(one.read_text()) == {"moved_bytes": 8}
+
+
+def test_record_of_a_script_that_fails_says_what_it_said_last(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (one.parent.parent / "tiny.py").write_text("raise SystemExit('no such card')\n")
+
+    assert record.main() == 1
+    assert "no result; it said: no such card" in capsys.readouterr().out
+
+
+def test_record_beside_gpus_without_a_cap_runs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Card:
+        def memory(self) -> tuple[int, int]:
+            return 1 << 30, 1 << 30
+
+    monkeypatch.setattr("rmm_uvm.drivers.cuda_driver", lambda device: Card())
+
+    with pytest.raises(SystemExit, match="set RMM_UVM_MANAGED_LIMIT"):
+        record.gpus_here()
