@@ -98,6 +98,7 @@ class Burst:
         for _ in range(2):  # host pages are taken for the first time before
             if self.is_full:  # while data leave, not while they come back
                 self.node.occupy(self.neighbor, self.device.memory()[1])
+                self.prefetcher.run_pending()  # sees it, as the budget's thread would
             self.prefetcher.evict(self.address, self.nbytes)
             self.node.occupy(self.neighbor, 0)
             self.node.synchronize()

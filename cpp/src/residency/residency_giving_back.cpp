@@ -27,7 +27,7 @@ std::size_t residency_manager::wanted_back(ledger_view& view, std::size_t number
   }
   auto const device_id = state.which.device_id;
   // Owners that lend say how much; of others the driver tells what they have left.
-  if (auto const there = ask_neighbor(view, device_id)) {
+  if (auto const there = ask_neighbor(view, number)) {
     auto const missing = missing_reserve(state, there->free_bytes, reserve_of(*there));
     // Of several who hold memory there each owes its share, as far as they know of one another.
     if (missing > 0) { state.owed_bytes += settings_.lender->excess(device_id, missing); }

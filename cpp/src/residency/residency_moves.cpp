@@ -132,10 +132,10 @@ try {
   staged.number = *number;
   state.held_bytes += staged_bytes;  // nobody else takes the same room meanwhile
   state.moving_bytes += staged_bytes;
-  auto const there    = ask_neighbor(view, state.which.device_id);
+  auto const there    = ask_neighbor(view, *number);
   std::size_t granted = 0;
   if (there) {
-    auto const kept          = staged_bytes - new_bytes;
+    auto const kept          = std::min(staged_bytes - new_bytes, state.kept_bytes);
     auto const reserve_bytes = std::min(reserve_of(*there), state.answered_bytes);
     view.lock().unlock();  // a claim may wait for others who claim
     granted = settings_.lender->claim(

@@ -13,6 +13,8 @@ namespace rmm_uvm {
 namespace {
 
 constexpr std::chrono::milliseconds full_period{100};
+constexpr std::size_t sure_to_be_kept = 4;  // with a quarter of its reserve free, a neighbour's
+                                            // driver has not yet had to hand out what it keeps
 
 /** @brief So many blocks, in bytes: neighbours are held block by block. */
 [[nodiscard]] std::size_t whole(std::size_t blocks) noexcept { return blocks * va_block_bytes; }
@@ -46,16 +48,36 @@ void residency_manager::has_room_for(std::vector<neighbor_state>& seen,
   }
 }
 
-/** @brief A neighbour's free memory; gives up the lock to ask. */
-std::optional<device_memory> residency_manager::ask_neighbor(ledger_view& view, int device_id)
+/**
+ * @brief A neighbour's free memory; gives up the lock to ask.
+ *
+ * Where hardly any is free its owner may have what was kept there: nothing counts as kept any more.
+ */
+std::optional<device_memory> residency_manager::ask_neighbor(ledger_view& view, std::size_t number)
 {
   device_memory there{};
   view.lock().unlock();
-  auto const asked = driver_->neighbor_memory(device_id, there);
+  auto const asked = driver_->neighbor_memory(neighbors_[number].which.device_id, there);
   view.lock().lock();
-  if (asked.ok()) { return there; }
-  count_failure(asked);
-  return std::nullopt;
+  if (!asked.ok()) {
+    count_failure(asked);
+    return std::nullopt;
+  }
+  // The kernel driver hands out what is free before what is kept.
+  if (there.free_bytes < reserve_of(there) / sure_to_be_kept) { forget_kept(view, number); }
+  return there;
+}
+
+/** @brief Takes memory that a neighbour kept for blocks which are not there for its owner's. */
+void residency_manager::forget_kept(ledger_view& view, std::size_t number)
+{
+  if (neighbors_[number].kept_bytes == 0) { return; }
+  view.each([&](block_record& block, memory_range) {
+    bool const is_there = block.place == block_place::beside && block.neighbor == number;
+    if (is_there || !block.has_chunk(number)) { return; }
+    block.set_chunk(number, false);
+    neighbors_[number].kept_bytes -= va_block_bytes;
+  });
 }
 
 /**
@@ -80,13 +102,14 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     for (auto const& each : blocks) {
       (each.record->has_chunk(*number) ? ordered : others).push_back(each);
     }
-    auto const kept = whole(ordered.size());
+    auto const ordered_blocks = ordered.size();
     ordered.insert(ordered.end(), others.begin(), others.end());
     blocks            = std::move(ordered);
     auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
     state.held_bytes += wanted;  // nobody else takes the same room meanwhile
     state.moving_bytes += wanted;
-    auto const there    = ask_neighbor(view, state.which.device_id);
+    auto const there    = ask_neighbor(view, *number);
+    auto const kept     = std::min(whole(ordered_blocks), state.kept_bytes);
     std::size_t granted = 0;
     if (there) {
       // What was given back is the owner's, and with what is free its reserve.

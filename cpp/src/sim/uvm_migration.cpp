@@ -96,13 +96,15 @@ void uvm_model::spend_to_host(double ns)
 void uvm_model::wait_for_room(std::uint32_t block, unsigned gpu)
 {
   if (config_.lanes == 1) { return; }
-  // Room may have been made in another lane, and for this; so all of it is waited for.
-  timeline_.hold_next_copy(std::max(gpus_[gpu].left_ns, arrival_ns(block)));
+  // Room may have been made in another lane of the program, and for this; so all of it is waited
+  // for. Not what others had leave: their clocks are elsewhere.
+  timeline_.hold_next_copy(std::max(gpus_[gpu].left_ns[program_], arrival_ns(block)));
 }
 
 void uvm_model::note_departure(unsigned gpu) noexcept
 {
-  gpus_[gpu].left_ns = std::max(gpus_[gpu].left_ns, timeline_.copied_ns());
+  auto& left_ns = gpus_[gpu].left_ns[program_];
+  left_ns       = std::max(left_ns, timeline_.copied_ns());
 }
 
 void uvm_model::note_arrival(std::uint32_t block)

@@ -34,6 +34,7 @@ uvm_model::uvm_model(model_config const& config)
 {
   for (auto& gpu : gpus_) {
     gpu.of_programs.resize(counted_.size());
+    gpu.left_ns.resize(config.programs);
   }
 }
 

@@ -108,6 +108,36 @@ TEST_F(ResidencyRefuge, RoomThatANeighbourHasAgainCountsAgain)
   EXPECT_EQ(moves().front(), beside(5, 1));
 }
 
+/** @brief Two blocks came back, two others were given back: where does the first pair go now? */
+class ResidencyKept : public ResidencyRefuge {
+ protected:
+  [[nodiscard]] calls leaving_with(std::size_t free_bytes)
+  {
+    neighbors = {{1}};
+    make();
+    allocate(0, budget_blocks);
+    EXPECT_EQ(manager->evict(at(0, 4)), blocks(4));
+    touch(0, 2);
+    driver->neighbor_level.free_bytes = free_bytes;
+    manager->run_pending();
+    EXPECT_EQ(manager->statistics().given_back_bytes, blocks(2));
+    static_cast<void>(moves());
+    EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+    return moves();
+  }
+  std::size_t quarter{driver->neighbor_level.total_bytes / 16 / 4};
+};
+
+TEST_F(ResidencyKept, MemoryIsBelievedToBeKeptWhileSomeIsFree)
+{
+  EXPECT_EQ(leaving_with(quarter), calls{beside(0, 2)});
+}
+
+TEST_F(ResidencyKept, MemoryIsTheOwnersWhereHardlyAnyIsFree)
+{
+  EXPECT_EQ(leaving_with(quarter - 1), calls{to_host(0, 2)});
+}
+
 TEST(WeightOfKept, IsTheSquareOfTheRatioOfTheWaysThereAndBack)
 {
   EXPECT_EQ(weight_of_kept({50, 25, 200, 200}), 36U);

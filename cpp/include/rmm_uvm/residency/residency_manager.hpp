@@ -281,7 +281,8 @@ class residency_manager {
   // residency_neighbors.cpp
   void begin_with_neighbors();
   [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
-  [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, int device_id);
+  [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, std::size_t number);
+  void forget_kept(ledger_view& view, std::size_t number);
   [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
   void look_who_is_busy(ledger_view& view) noexcept;
   void arrived_beside(std::size_t number, victims const& blocks, status moved) noexcept;

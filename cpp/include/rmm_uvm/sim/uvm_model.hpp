@@ -251,7 +251,7 @@ class uvm_model {
     chunk_lists chunks;
     gpu_levels levels;
     std::vector<gpu_levels> of_programs;
-    double left_ns{0};  // when what left so far has left
+    std::vector<double> left_ns;  // by program: when what it had leave so far has left
   };
   struct clock {  // of a program
     double host_ns{0};
