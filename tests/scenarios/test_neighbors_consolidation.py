@@ -42,6 +42,14 @@ def test_host_only_puts_nothing_on_neighbors_and_is_what_others_are_compared_wit
     assert row["speedup"] == row["owner_slowdown"] == 1
 
 
+def test_programs_with_links_of_their_own_do_not_slow_one_another_down() -> None:
+    way = consolidation.WAYS_BY_NAME[consolidation.LOCAL]
+    two, four = (
+        consolidation.run(BY_NAME["3"], way, 0.4, gpus, "256MiB")["seconds"] for gpus in (4, 8)
+    )
+    assert four == two * 2
+
+
 def test_table_has_every_case_once() -> None:
     names = ("scenario", "gpus", "spare_fraction", "way")
     cases = [tuple(row[name] for name in names) for row in KEPT["rows"]]
