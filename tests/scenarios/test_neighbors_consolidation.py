@@ -90,12 +90,8 @@ def test_parallel_fetch_brings_something_where_a_kernel_uses_much() -> None:
 
 def test_nothing_is_staged_where_what_was_evicted_has_the_room() -> None:
     document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
-    assert "nothing is staged and the row is as the one before" in document
+    assert "so nothing is staged:" in document
     assert all(row["staged_mib"] == 0 for row in KEPT["rows"])
-    rows = iter(KEPT["rows"])
-    for parallel in rows:
-        if parallel["way"] == consolidation.PARALLEL:
-            assert {**next(rows), "way": consolidation.PARALLEL} == parallel
 
 
 def test_bursts_over_both_links_are_faster_only_where_these_are_two_links() -> None:
@@ -155,6 +151,16 @@ def test_nothing_is_lent_where_less_than_the_reserve_is_idle() -> None:
             assert row["to_neighbor_mib"] == 0
 
 
-def test_half_of_what_leaves_goes_to_neighbours_at_best() -> None:
-    shares = [row["to_neighbor_mib"] / row["evicted_mib"] for row in KEPT["rows"]]
-    assert 0.4 < max(shares) < 0.6
+@pytest.mark.parametrize(("spare", "least", "most"), [(0.4, 0.49, 0.72), (0.6, 0.98, 1.0)])
+def test_share_that_goes_to_neighbours_is_as_documented(
+    spare: float, least: float, most: float
+) -> None:
+    document = (BENCHMARKS.parent / "docs" / "neighbours.md").read_text()
+    assert "with 60 % idle all that leaves goes to the neighbour" in document
+    assert "with 40 % a half to three quarters" in document
+    shares = [
+        round(row["to_neighbor_mib"] / row["evicted_mib"], 2)
+        for row in KEPT["rows"]
+        if row["way"] == consolidation.LOCAL and row["spare_fraction"] == spare
+    ]
+    assert (min(shares), max(shares)) == (least, most)
