@@ -5,6 +5,7 @@
 #include <rmm_uvm/residency/repeat_predictor.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace rmm_uvm {
 namespace {
@@ -64,7 +65,7 @@ std::uint64_t weight_of_kept(link_rates const& rates) noexcept
   auto const neighbor =
     round_trip(of.to_neighbor_bytes_per_second, of.from_neighbor_bytes_per_second);
   auto const dearer = std::max(1.0, host / neighbor);
-  return static_cast<std::uint64_t>(dearer * dearer + 0.5);
+  return static_cast<std::uint64_t>(std::llround(dearer * dearer));
 }
 
 std::unique_ptr<use_predictor> make_predictor(eviction_policy policy)
