@@ -309,18 +309,22 @@ try {
   bool const drops  = driver_->info().discard.available;
   auto const most   = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
   std::size_t from_neighbor_bytes = 0;
-  std::vector<memory_range> fresh;      // nothing in them is anybody's
-  places kept{1 + neighbors_.size()};   // to come with their contents: from the host, and beside
+  std::vector<memory_range> fresh;  // nothing in them is anybody's
+  // To come with their contents: from the host, from neighbours, and what may be here already. That
+  // must not go by way of a neighbour; where nothing does, it comes in one piece with the first.
+  auto const here = settings_.multipath ? 1 + neighbors_.size() : 0;
+  places kept{1 + std::max(neighbors_.size(), here)};
   std::vector<memory_range> discarded;  // likewise, but not before their discard
   for (auto const& each : blocks) {
     if (!each.keeps && drops) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      auto& these =
-        each.ordered ? discarded
-                     : kept[each.from == no_neighbor ? 0 : static_cast<std::size_t>(each.from) + 1];
-      add_block(these, each.range, each.first, most);
-      if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
+      bool const beside = each.from != no_neighbor;
+      auto const place  = beside      ? static_cast<std::size_t>(each.from) + 1
+                          : each.away ? std::size_t{0}
+                                      : here;
+      add_block(each.ordered ? discarded : kept[place], each.range, each.first, most);
+      if (beside) { from_neighbor_bytes += each.range.bytes; }
     }
   }
   std::size_t fetched_bytes = 0;
@@ -352,6 +356,7 @@ try {
     counts_.from_neighbor_bytes += from_neighbor_bytes;
   } else {
     count_failure(failure);
+    if (settings_.multipath) { ++epoch_; }  // some may be where it went by
   }
 } catch (...) {  // a list could not be built: pages come by fault
   ledger_view const view{ledger_};

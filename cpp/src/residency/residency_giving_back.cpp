@@ -95,16 +95,22 @@ bool residency_manager::leave_neighbor(ledger_view& view,
   std::partial_sort(these.begin(),
                     these.begin() + static_cast<std::ptrdiff_t>(count),
                     these.end(),
-                    [](candidate const& a, candidate const& b) { return a.key > b.key; });
+                    [](candidate const& a, candidate const& b) {
+                      // What was not let go of before must not keep the rest there.
+                      bool const a_copied = a.block.record->copied;
+                      return a_copied != b.block.record->copied ? !a_copied : a.key > b.key;
+                    });
   victims going;
   for (std::size_t each = 0; each < count; ++each) {
+    if (these[each].block.record->copied != these[0].block.record->copied) { break; }
     going.push_back(these[each].block);
   }
   bool const pinned = index % 2 == 1 && kind != departure_kind::dropped;
   if (pinned && settings_.fetch && counts_.pinned_bytes <= settings_.budget_bytes) {
-    return come_home(view, number, joined(view, going, settings_.piece_bytes));
+    if (come_home(view, number, joined(view, going, settings_.piece_bytes))) { return true; }
+  } else if (go_back(view, number, going, kind)) {
+    return true;
   }
-  if (go_back(view, number, going, kind)) { return true; }
   // What cannot be dropped, or let go of, must not keep the rest there.
   if (kind == departure_kind::copied_now) { return false; }
   return leave_neighbor(
@@ -128,11 +134,12 @@ bool residency_manager::come_home(ledger_view& view,
   std::size_t came = 0;
   for (auto const& range : ranges) {  // records may be others' by now: what is not there counts not
     view.each(range, [&](block_record& block, memory_range whole_range) {
-      if (block.place != block_place::device || !block.has_chunk(number)) { return; }
-      block.set_chunk(number, false);  // its owner has it
-      neighbors_[number].kept_bytes -= va_block_bytes;
+      if (block.place != block_place::device) { return; }
       counts_.given_back_bytes += whole_range.bytes;
       ++came;
+      if (!block.has_chunk(number)) { return; }
+      block.set_chunk(number, false);  // its owner has it
+      neighbors_[number].kept_bytes -= va_block_bytes;
     });
   }
   gave_back(neighbors_[number], whole(came));
@@ -176,6 +183,7 @@ bool residency_manager::go_back(ledger_view& view,
   if (!unmapped.ok()) { count_failure(unmapped); }
   for (auto const& each : blocks) {
     each.record->busy = false;
+    if (unmapped.ok()) { each.record->in_place = false; }  // also of what stays
     if (!result.ok()) { continue; }
     each.record->place    = drops ? block_place::nowhere : block_place::host;
     each.record->in_place = false;

@@ -44,7 +44,10 @@ void residency_manager::await_others(ledger_view& view) noexcept
   auto const idle_bytes =
     settings_.budget_bytes - std::min(settings_.budget_bytes, counts_.resident_bytes);
   auto const held_bytes = settings_.lender->claimed_by_others(device_id);
-  if (held_bytes <= idle_bytes) { return; }
+  if (held_bytes <= idle_bytes) {
+    kept_by_others_ = ~std::size_t{0};
+    return;
+  }
   if (held_bytes >= kept_by_others_) { return; }  // they did not leave for the last request
   ++counts_.reclaims;
   view.lock().unlock();
@@ -88,10 +91,12 @@ void residency_manager::tell_if_busy(ledger_view& view) noexcept
   owner_.looked        = now;
   owner_.stirred       = moving > 0;
   neighbor_load load;
+  bool told = owner_.told;
   view.lock().unlock();  // the first look loads NVML
-  if (owner_.told) { owner_.told = driver_->read_neighbor_load(device_id, load).ok(); }
+  if (told) { told = driver_->read_neighbor_load(device_id, load).ok(); }
   bool const others_hold = settings_.lender->claimed_by_others(device_id) > 0;
   view.lock().lock();
+  owner_.told = told;
   owner_.loads.at(owner_.count++ % owner_.loads.size()) =
     load_of_owner(moving, load.link_fraction, others_hold);
   if (owner_.count < owner_.loads.size()) { return; }

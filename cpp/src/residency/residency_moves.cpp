@@ -135,7 +135,12 @@ try {
   auto const there    = ask_neighbor(view, *number);
   std::size_t granted = 0;
   if (there) {
-    auto const kept          = std::min(staged_bytes - new_bytes, state.kept_bytes);
+    std::size_t kept = 0;  // still
+    for (auto const& piece : staged.pieces) {
+      view.each(piece, [&](block_record const& block, memory_range) {
+        if (block.has_chunk(*number)) { kept += va_block_bytes; }
+      });
+    }
     auto const reserve_bytes = std::min(reserve_of(*there), state.answered_bytes);
     view.lock().unlock();  // a claim may wait for others who claim
     granted = settings_.lender->claim(
@@ -172,7 +177,8 @@ void residency_manager::go_by_the_way(memory_range piece, staged_pieces& staged)
   staged.full = true;
   ledger_view const view{ledger_};
   count_failure(moved);
-  takes_nothing(staged.number, moved);
+  // Not given up for that: what leaves may go there by libcuda.
+  takes_nothing(staged.number, {status_code::out_of_memory, 0, "go_by_the_way"});
 }
 
 /** @brief What came by way of a neighbour has left it, and memory is kept there for it. */

@@ -90,11 +90,13 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
 {
   unsigned passed_over = 0;
   look_who_is_busy(view);
-  auto seen = neighbors_;
-  for (auto const& each : blocks) {  // what is kept for these is room for these
-    has_room_for(seen, *each.record);
-  }
-  while (auto const number = choose_neighbor(seen, passed_over)) {
+  while (true) {
+    auto seen = neighbors_;            // anew each time: the lock was given up
+    for (auto const& each : blocks) {  // what is kept for these is room for these
+      has_room_for(seen, *each.record);
+    }
+    auto const number = choose_neighbor(seen, passed_over);
+    if (!number) { break; }
     passed_over |= 1U << *number;
     auto& state = neighbors_[*number];
     victims ordered;
@@ -102,14 +104,17 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     for (auto const& each : blocks) {
       (each.record->has_chunk(*number) ? ordered : others).push_back(each);
     }
-    auto const ordered_blocks = ordered.size();
+    auto const first_other = static_cast<std::ptrdiff_t>(ordered.size());
     ordered.insert(ordered.end(), others.begin(), others.end());
     blocks            = std::move(ordered);
     auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
     state.held_bytes += wanted;  // nobody else takes the same room meanwhile
     state.moving_bytes += wanted;
     auto const there    = ask_neighbor(view, *number);
-    auto const kept     = std::min(whole(ordered_blocks), state.kept_bytes);
+    auto const kept     = whole(static_cast<std::size_t>(
+      std::count_if(blocks.begin(), blocks.begin() + first_other, [&](auto const& each) {
+        return each.record->has_chunk(*number);  // still
+      })));
     std::size_t granted = 0;
     if (there) {
       // What was given back is the owner's, and with what is free its reserve.
@@ -121,7 +126,7 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     }
     state.held_bytes -= wanted - granted;
     state.moving_bytes -= wanted - granted;
-    // What is kept there for these is granted as long as anything is: the rest tells of new room.
+    if (kept > 0) { state.refuses = granted < std::min(wanted, kept); }
     if (granted < whole(blocks.size())) {
       state.full = true;
     } else if (granted > kept) {

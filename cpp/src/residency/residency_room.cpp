@@ -86,6 +86,7 @@ std::uint64_t residency_manager::weight_of_kept_now(unsigned& taking) const noex
 {
   taking = 0;
   if (settings_.policy == eviction_policy::fifo) { return 1; }  // as the kernel driver: in order
+  if (adviser_ != nullptr && adviser_->advised_bytes() > 0) { return 1; }  // all leave to the host
   for (std::size_t number = 0; number < neighbors_.size(); ++number) {
     if (neighbors_[number].takes_any()) { return 1; }
     if (neighbors_[number].takes_kept()) { taking |= 1U << number; }
@@ -119,6 +120,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
       these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
       return;
     }
+    if (block.discarded && !block.dead()) { return; }  // handed out anew, and about to be brought
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
       return;  // kernels that use it may be under way: they would fault it back
     }
@@ -287,6 +289,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   view.lock().unlock();
   stream_handle evictions = nullptr;
   auto result             = driver_->own_stream(own_stream_use::evictions, evictions);
+  bool const asked        = result.ok();
   std::array<status, 2> others;
   if (result.ok() && advised) {
     auto const left = adviser_->to_host(ranges, evictions, moves_directly(where));
@@ -311,7 +314,11 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
     if (!where.is_host()) { ++epoch_; }
   }
   settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
-  if (!where.is_host()) { arrived_beside(to.number, blocks, result); }
+  if (!where.is_host()) {
+    // A neighbour that was not even asked has not failed.
+    arrived_beside(
+      to.number, blocks, asked ? result : status{status_code::out_of_memory, 0, "leave"});
+  }
   counts_.eviction_calls += ranges.size();
   // A neighbour that takes nothing is passed over now: the next one, or the host, takes them.
   if (!result.ok()) { return where.is_host() ? 0 : leave(view, std::move(blocks)); }

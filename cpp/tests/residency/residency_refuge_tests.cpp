@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // Who leaves first where a way to a neighbour and back is cheaper than to the host.
-#include "residency_manager_fixture.hpp"
+#include "residency_neighbors_fixture.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace rmm_uvm {
 namespace {
@@ -106,6 +108,53 @@ TEST_F(ResidencyRefuge, RoomThatANeighbourHasAgainCountsAgain)
   static_cast<void>(moves());
   allocate(budget_blocks + 2, 2);
   EXPECT_EQ(moves().front(), beside(5, 1));
+}
+
+/** @brief A neighbour that has taken two blocks, and lends no more; both came back. */
+class ResidencyRefused : public tests::ResidencyNeighbors {
+ protected:
+  void fill()
+  {
+    neighbors    = {{1}};
+    lends->lends = {{1, blocks(2)}};
+    make();
+    for (std::size_t block = 0; block < budget_blocks; ++block) {
+      allocate(block, 1);
+    }
+    EXPECT_EQ(manager->evict(at(0, 2)), blocks(2));
+    touch(0, 2);
+    lends->lends = {{1, 0}};
+    EXPECT_EQ(manager->evict(at(2)), blocks(1));
+    touch(2, 1);
+    static_cast<void>(moves());
+  }
+};
+
+TEST_F(ResidencyRefused, WhatOthersClaimedMeanwhileIsPreferredOnceAndNotAgain)
+{
+  fill();
+  allocate(budget_blocks, 1);
+  EXPECT_EQ(moves().front(), to_host(0, 1));  // was to go beside
+  allocate(budget_blocks + 1, 1);
+  EXPECT_EQ(moves().front(), to_host(3, 1));  // not 1, which is as hot
+  lends->lends = {{1, blocks(2)}};
+  EXPECT_EQ(manager->evict(at(1)), blocks(1));
+  EXPECT_EQ(moves(), calls{to(1, 1, 1)});
+}
+
+TEST_F(ResidencyRefused, NeighbourThatWasNotAskedIsNotGivenUp)
+{
+  fill();
+  lends->lends                  = {{1, blocks(2)}};
+  driver->answers["own_stream"] = {status_code::out_of_memory, 2, "cuStreamCreate"};
+  EXPECT_EQ(manager->evict(at(0)), 0U);
+  driver->answers["own_stream"] = {status_code::driver_error, 2, "cuStreamCreate"};
+  EXPECT_EQ(manager->evict(at(0)), 0U);
+  driver->answers.clear();
+  std::this_thread::sleep_for(std::chrono::milliseconds{110});  // it is left alone for a while
+  static_cast<void>(moves());
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  EXPECT_EQ(moves(), calls{to(1, 0, 1)});
 }
 
 /** @brief Two blocks came back, two others were given back: where does the first pair go now? */

@@ -54,6 +54,18 @@ TEST_F(ResidencyStaging, BurstFromTheHostComesInPartByWayOfANeighbour)
   EXPECT_EQ(lends->claimed[1], 0U);
 }
 
+TEST_F(ResidencyStaging, WhatMayBeHereAlreadyDoesNotGoByWayOfANeighbour)
+{
+  begin({{1, blocks(64)}});
+  touch(0, 64);
+  auto const staged_bytes = manager->statistics().staged_bytes;
+  driver->counted.device_to_host_bytes += blocks(65);  // one that nobody asked for: all is in doubt
+  static_cast<void>(moves());
+  touch(0, 64);
+  EXPECT_FALSE(moves().empty());
+  EXPECT_EQ(manager->statistics().staged_bytes, staged_bytes);
+}
+
 TEST_F(ResidencyStaging, BurstComesFromTheHostAloneWhereTheNeighbourHasNoRoom)
 {
   begin({{1, blocks(3)}});  // less than a piece

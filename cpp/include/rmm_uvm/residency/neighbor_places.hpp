@@ -47,8 +47,10 @@ struct neighbor_state {
   bool busy{false};      ///< its owner wanted no traffic when it was looked at last
   bool full{false};      ///< of what was asked for last, it had not memory for all
 
+  bool refuses{false};  ///< nor for those for which it had kept memory: others claimed it
+
   /** @brief Whether blocks go there that it has memory for. */
-  [[nodiscard]] bool takes_kept() const noexcept { return !given_up && !busy; }
+  [[nodiscard]] bool takes_kept() const noexcept { return !given_up && !busy && !refuses; }
   /** @brief Whether any block goes there, as far as is known. */
   [[nodiscard]] bool takes_any() const noexcept
   {
