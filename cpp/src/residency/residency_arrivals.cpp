@@ -302,6 +302,18 @@ status residency_manager::after_discards(claims const& blocks, stream_handle str
   return result;
 }
 
+/**
+ * @brief In which list a block comes: from the host, from each neighbour, or perhaps here already.
+ *
+ * The last must not go by way of a neighbour; where nothing does, it comes in one piece with the
+ * first.
+ */
+std::size_t residency_manager::place_of(claimed_block const& block) const noexcept
+{
+  if (block.from != no_neighbor) { return static_cast<std::size_t>(block.from) + 1; }
+  return block.away || !settings_.multipath ? 0 : neighbors_.size() + 1;
+}
+
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
   end_advice(blocks);  // first: it takes no memory, and what comes by fault must not be a copy
@@ -309,22 +321,15 @@ try {
   bool const drops  = driver_->info().discard.available;
   auto const most   = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
   std::size_t from_neighbor_bytes = 0;
-  std::vector<memory_range> fresh;  // nothing in them is anybody's
-  // To come with their contents: from the host, from neighbours, and what may be here already. That
-  // must not go by way of a neighbour; where nothing does, it comes in one piece with the first.
-  auto const here = settings_.multipath ? 1 + neighbors_.size() : 0;
-  places kept{1 + std::max(neighbors_.size(), here)};
+  std::vector<memory_range> fresh;      // nothing in them is anybody's
+  places kept{2 + neighbors_.size()};   // to come with their contents, by where they come from
   std::vector<memory_range> discarded;  // likewise, but not before their discard
   for (auto const& each : blocks) {
     if (!each.keeps && drops) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      bool const beside = each.from != no_neighbor;
-      auto const place  = beside      ? static_cast<std::size_t>(each.from) + 1
-                          : each.away ? std::size_t{0}
-                                      : here;
-      add_block(each.ordered ? discarded : kept[place], each.range, each.first, most);
-      if (beside) { from_neighbor_bytes += each.range.bytes; }
+      add_block(each.ordered ? discarded : kept[place_of(each)], each.range, each.first, most);
+      if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
   std::size_t fetched_bytes = 0;

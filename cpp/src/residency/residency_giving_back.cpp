@@ -182,8 +182,8 @@ bool residency_manager::go_back(ledger_view& view,
   view.lock().lock();
   if (!unmapped.ok()) { count_failure(unmapped); }
   for (auto const& each : blocks) {
-    each.record->busy = false;
-    if (unmapped.ok()) { each.record->in_place = false; }  // also of what stays
+    each.record->busy     = false;
+    each.record->in_place = each.record->in_place && !unmapped.ok();  // also of what stays
     if (!result.ok()) { continue; }
     each.record->place    = drops ? block_place::nowhere : block_place::host;
     each.record->in_place = false;

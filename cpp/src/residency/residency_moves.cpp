@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm {
@@ -21,6 +22,21 @@ constexpr std::size_t fetching_movers = 2;
 {
   return va_block_ceil(piece.end()) - va_block_floor(piece.address);
 }
+
+/** @brief Does something when the scope ends. */
+template <typename Action>
+class at_the_end {
+ public:
+  explicit at_the_end(Action action) noexcept : action_{std::move(action)} {}
+  at_the_end(at_the_end const&)            = delete;
+  at_the_end& operator=(at_the_end const&) = delete;
+  at_the_end(at_the_end&&)                 = delete;
+  at_the_end& operator=(at_the_end&&)      = delete;
+  ~at_the_end() { action_(); }
+
+ private:
+  Action action_;
+};
 
 }  // namespace
 
@@ -233,11 +249,7 @@ try {
   auto const order = interleaved(cut_up);
   staged_pieces staged;
   if (direct) { begin_staging(cut_up.front(), staged); }
-  struct ending {
-    residency_manager& manager;
-    staged_pieces const& staged;
-    ~ending() { manager.end_staging(staged); }
-  } const at_the_end{*this, staged};
+  at_the_end const ends{[&]() noexcept { end_staging(staged); }};
   if (!direct || (used <= 1 && staged.pieces.empty())) {
     status first;
     for (auto const& one : from) {

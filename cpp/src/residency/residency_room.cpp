@@ -111,6 +111,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   bool const foresees = prediction_.on();
   unsigned taking     = 0;
   auto const weight   = weight_of_kept_now(taking);
+  auto const most     = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::device || !block.movable()) { return; }
     if (drops && block.dead() && !block.unfenced) {
@@ -133,7 +134,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);
     // A way there and back that costs a sixth is worth to be taken more often.
-    bool const cheap = (block.chunks & taking) != 0 && key < ~std::uint64_t{0} / weight;
+    bool const cheap = (block.chunks & taking) != 0 && key < most;
     live.push_back({cheap ? key * weight : key, {&block, range}});
   });
   take(dead, dead_bytes, found.dead, chosen);
@@ -314,11 +315,9 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
     if (!where.is_host()) { ++epoch_; }
   }
   settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
-  if (!where.is_host()) {
-    // A neighbour that was not even asked has not failed.
-    arrived_beside(
-      to.number, blocks, asked ? result : status{status_code::out_of_memory, 0, "leave"});
-  }
+  // A neighbour that was not even asked has not failed.
+  auto const told = asked ? result : status{status_code::out_of_memory, 0, "leave"};
+  if (!where.is_host()) { arrived_beside(to.number, blocks, told); }
   counts_.eviction_calls += ranges.size();
   // A neighbour that takes nothing is passed over now: the next one, or the host, takes them.
   if (!result.ok()) { return where.is_host() ? 0 : leave(view, std::move(blocks)); }

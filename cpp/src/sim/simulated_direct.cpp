@@ -99,7 +99,9 @@ void simulated_device::end_together() noexcept
 {
   auto const model = enter();
   auto& those      = together_[beside_ ? 1 : 0];
-  if (those.begun == 0 || --those.begun > 0) { return; }
+  if (those.begun == 0) { return; }
+  --those.begun;
+  if (those.begun > 0) { return; }
   auto const first = simulated_node::together_lane(beside_);
   model->run_as(gpu_, migrating_lane());
   auto const ends = [&](std::size_t begin, std::size_t end) {

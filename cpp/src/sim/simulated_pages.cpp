@@ -34,7 +34,7 @@ constexpr std::uint64_t only_stream = 0;
 
 }  // namespace
 
-void simulated_device::wipe(simulated_node::turn const& model, memory_range range)
+void simulated_device::wipe(simulated_node::turn const& model, memory_range range) const
 {
   if (!config_.backing) { return; }
   model->for_each_block(range, true, [](std::uintptr_t address, page_set const& pages) {

@@ -45,9 +45,10 @@ void timeline::copy(direction way, unsigned gpu, std::size_t bytes, std::size_t 
     return end + 2 * other.busy_ns(begin, end) * (1 / machine_.duplex_fraction - 1);
   };
   auto begin = engine.pause(program_, earliest, ns);
-  for (auto next = begin;; begin = next) {  // until what is stretched fits, too
-    next = engine.pause(program_, begin, end_of(begin) - begin);
+  while (true) {  // until what is stretched fits, too
+    auto const next = engine.pause(program_, begin, end_of(begin) - begin);
     if (next == begin) { break; }
+    begin = next;
   }
   auto const end = end_of(begin);
   engine.work(program_, begin, end);
@@ -57,10 +58,10 @@ void timeline::copy(direction way, unsigned gpu, std::size_t bytes, std::size_t 
 }
 
 void timeline::copy_between(
-  unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool peers)
+  unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool without_host)
 {
   if (bytes == 0) { return; }
-  if (!peers) {  // by way of the host
+  if (!without_host) {  // by way of the host
     copy(direction::to_host, from, bytes, runs);
     hold_next_copy();
     copy(direction::to_device, to, bytes, runs);
@@ -72,9 +73,10 @@ void timeline::copy_between(
   auto& receives = from_peers_[to];
   auto begin =
     sends.pause(program_, std::max(own().driver_ns, std::exchange(own().held_ns, 0)), ns);
-  for (auto next = begin;; begin = next) {  // until both have time
-    next = sends.pause(program_, receives.pause(program_, begin, ns), ns);
+  while (true) {  // until both have time
+    auto const next = sends.pause(program_, receives.pause(program_, begin, ns), ns);
     if (next == begin) { break; }
+    begin = next;
   }
   sends.work(program_, begin, begin + ns);
   receives.work(program_, begin, begin + ns);

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -62,6 +63,7 @@ def test_interrupt_of_a_long_kernel_ends_it_and_the_simulator_goes_on(
         for line in child.stdout:
             lines.append(line.strip())
             if lines[-1] in ("ready", "early"):
+                time.sleep(0.01)  # the last one is answered first: a handler may interrupt itself
                 child.send_signal(signal.SIGINT)
         errors = child.stderr.read()
         guard.cancel()

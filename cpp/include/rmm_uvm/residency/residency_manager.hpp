@@ -224,6 +224,7 @@ class residency_manager {
                      reason why);
   static void hold(ledger_view& view, range_list wanted, int by);
   status after_discards(claims const& blocks, stream_handle stream) noexcept;
+  [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
   void await_discards(memory_range range) noexcept;
 

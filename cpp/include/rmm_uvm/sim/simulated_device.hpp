@@ -260,7 +260,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
                                   bool fetches) noexcept;
   [[nodiscard]] simulated_node::account& account() const noexcept { return node_->of(gpu_); }
   status finish(simulated_node::turn const& model, status done) noexcept;
-  void wipe(simulated_node::turn const& model, memory_range range);
+  void wipe(simulated_node::turn const& model, memory_range range) const;
 
   simulated_device_config config_;
   observer_slot observer_;

@@ -48,9 +48,10 @@ class timeline {
   /**
    * @brief Hands a copy between two GPUs to the engines of the one that sends and the one that
    * receives.
-   * @param peers false: by way of the host
+   * @param without_host false: by way of the host
    */
-  void copy_between(unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool peers);
+  void copy_between(
+    unsigned from, unsigned to, std::size_t bytes, std::size_t runs, bool without_host);
   /**
    * @brief Has the next copy to a device begin after the latest one to the host.
    *
