@@ -21,11 +21,12 @@ packages=$tools/installed.txt
 # Ours is on no index, and local builds are not known by their versions.
 "$audited" -m pip freeze --disable-pip-version-check --exclude rmm-uvm |
   sed -e '/ @ /d' -e 's/+cpu$//' >"$packages"
-rm -f "$tools/answer.json"
 answer=$tools/answer.json
+errors=$tools/errors.txt
+rm -f "$answer"
 "$tools/bin/pip-audit" --requirement "$packages" --no-deps --disable-pip --progress-spinner off \
-  --format json --output "$answer" 2>/dev/null || true
-"$tools/bin/python" - "$answer" <<'PYTHON_END'
+  --format json --output "$answer" 2>"$errors" || true
+"$tools/bin/python" - "$answer" "$errors" <<'PYTHON_END'
 import json, pathlib, sys
 
 path = pathlib.Path(sys.argv[1])
@@ -36,6 +37,7 @@ print(f"audit: {len(asked)} of {len(found)} packages are in the database, {len(w
 for each in wrong:
     print(f"audit: {each['name']} {each['version']}: {', '.join(one['id'] for one in each['vulns'])}")
 if not asked:
-    print("audit: nothing could be asked: PyPI's database is not reached from here")
+    said = pathlib.Path(sys.argv[2]).read_text().strip() or "pip-audit says nothing"
+    print(f"audit: nothing could be asked: {said.splitlines()[-1]}")
 sys.exit(2 if not asked else 1 if wrong else 0)
 PYTHON_END

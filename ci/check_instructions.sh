@@ -6,32 +6,40 @@
 # more than recorded in benchmarks/results/instruction_counts.json.
 #   ci/check_instructions.sh [--write]     --write records the counts of now
 # Counts what is shipped: the program is built in the wheel's build folder if there is one. Beside
-# another compiler or C library than those of the record nothing is compared; a line says so.
+# another compiler, C library, librmm or CXXFLAGS than those of the record nothing is compared; nor is
+# it without valgrind, where that cannot be installed. A line says so, before anything is built.
 # PYTHON names the interpreter beside which librmm, cmake and ninja are installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/prerequisites.sh
 source ci/prerequisites.sh
 
-if ! command -v valgrind >/dev/null; then
-  if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-    echo "instructions: installing valgrind"
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind >/dev/null
-  else
-    echo "instructions: missing: valgrind (Debian and Ubuntu: apt-get install valgrind)" >&2
-    exit 1
-  fi
+PATH=$(dirname "$(command -v "$python")"):$PATH
+build=$("$python" ci/instruction_build.py)
+if [ "${1:-}" != --write ]; then
+  status=0
+  "$python" ci/instruction_counts.py "$build" --comparable || status=$?
+  [ "$status" -ne 3 ] || exit 0 # 3: the line is written
+  [ "$status" -eq 0 ] || exit "$status"
 fi
 
-PATH=$(dirname "$(command -v "$python")"):$PATH
-build=$(find build -maxdepth 1 -type d -name 'cp3*-abi3-*' | head -n 1)
-if [ -z "$build" ] || [ ! -e "$build/build.ninja" ]; then
-  build=build/cpp/instructions
-  cmake -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
+if ! command -v valgrind >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+  echo "instructions: installing valgrind"
+  log=$(mktemp)
+  { apt-get update -qq &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends valgrind; } \
+    >"$log" 2>&1 || tail -n 1 "$log"
+  rm "$log"
+fi
+if ! command -v valgrind >/dev/null; then
+  echo "instructions: skipped: not counted, install valgrind (Debian and Ubuntu: apt-get install valgrind)"
+  [ "${1:-}" != --write ] # who asked for a record gets none
+  exit
+fi
+
+if [ "$build" = build/cpp/instructions ]; then
+  cmake --fresh -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
     -DPython_EXECUTABLE="$(command -v "$python")"
 fi
 ninja -C "$build" --quiet instruction_counts
-compiler=$(sed -n 's/^CMAKE_CXX_COMPILER:[^=]*=//p' "$build/CMakeCache.txt")
-"$python" ci/instruction_counts.py "$build/cpp/benchmarks/instructions/instruction_counts" \
-  --compiler "$compiler" "$@"
+"$python" ci/instruction_counts.py "$build" "$@"

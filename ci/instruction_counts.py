@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions of the C++ hot paths: counted by callgrind, beside those that are recorded.
 
-    python3 ci/instruction_counts.py PROGRAM --compiler g++ [--write] [--result FILE]
+    python3 ci/instruction_counts.py FOLDER [--comparable | --write] [--result FILE]
 
-Counts do not depend on how loaded a machine is, nor on how fast. They do on the compiler and on the
-C library: beside another one nothing is compared, and a line says so. ci/check_instructions.sh
-builds PROGRAM first. Needs Python 3.11 and valgrind.
+Counts do not depend on how loaded a machine is, nor on how fast. They do on the compiler, its
+flags, the C library and librmm: beside others nothing is compared, and a line says so.
+`--comparable` tells just that, before anything is built: status 3 where nothing is compared.
+ci/check_instructions.sh builds the program in FOLDER. Needs Python 3.11 and valgrind.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import re
 import subprocess
 import sys
@@ -21,7 +21,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from instruction_build import built_with
+
 RESULT = Path(__file__).parents[1] / "benchmarks" / "results" / "instruction_counts.json"
+PROGRAM = Path("cpp", "benchmarks", "instructions", "instruction_counts")
+NOT_COMPARABLE = 3
 MOST_RISE_FRACTION = 0.1
 # The C library chooses its copying functions by processor: these it has on every one.
 PLAIN_PROCESSOR = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-ERMS,-FSRM"
@@ -90,14 +94,6 @@ def compared(
     return lines, failed, fallen
 
 
-def built_with(compiler: str) -> dict[str, str]:
-    """Return what counts depend on."""
-    version = subprocess.run(
-        [compiler, "-dumpfullversion"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    return {"compiler": f"g++ {version}", "c_library": " ".join(platform.libc_ver())}
-
-
 def counted(program: Path) -> dict[str, float]:
     """Run the program under callgrind and return what an operation of each path executes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -124,18 +120,21 @@ def counted(program: Path) -> dict[str, float]:
 def main(words: Sequence[str] | None = None) -> int:
     """Count and compare, or record; return 1 where a path rose or is missing."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("program", type=Path)
-    parser.add_argument("--compiler", default="g++")
-    parser.add_argument("--write", action="store_true", help="record what is counted")
+    parser.add_argument("folder", type=Path)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--comparable", action="store_true", help="only tell whether counts compare")
+    what.add_argument("--write", action="store_true", help="record what is counted")
     parser.add_argument("--result", type=Path, default=RESULT)
     arguments = parser.parse_args(words)
-    built = built_with(arguments.compiler)
+    built = built_with(arguments.folder)
     recorded = json.loads(arguments.result.read_text()) if arguments.result.exists() else {}
     if not arguments.write and recorded.get("built_with") != built:
         was = ", ".join(recorded.get("built_with", {"nothing": "no record"}).values())
         print(f"instructions: skipped: recorded with {was}; here is {', '.join(built.values())}")
+        return NOT_COMPARABLE if arguments.comparable else 0
+    if arguments.comparable:
         return 0
-    now = counted(arguments.program)
+    now = counted(arguments.folder / PROGRAM)
     if arguments.write:
         report = {
             "benchmark": "instruction_counts",

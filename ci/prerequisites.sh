@@ -70,6 +70,13 @@ print(*tomllib.load(open(sys.argv[1], "rb"))["build-system"]["requires"], "cmake
   "$builder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$builder/requirements.txt"
 }
 
+# install_wheel FOLDER WHEEL [EXTRAS]: this very wheel and what it needs, into a virtual environment.
+install_wheel() {
+  # Twice, since pip leaves what is installed at the same version.
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$2${3:-}"
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$2"
+}
+
 make_environment() {
   environment=$repository/build/venv-$1
   make_builder
@@ -79,9 +86,6 @@ make_environment() {
   wheels=$(mktemp -d)
   PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
     --no-build-isolation --no-deps --wheel-dir "$wheels" "$repository"
-  # Twice, since pip leaves what is installed at the same version.
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$(echo "$wheels"/*.whl)[$2]"
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --force-reinstall --no-deps "$wheels"/*.whl
+  install_wheel "$environment" "$wheels"/*.whl "[$2]"
   rm -r "$wheels"
 }

@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
 step() { printf '\n== %s (%s s)\n' "$1" "$SECONDS"; }
 
 check_prerequisites
-export PATH=$PATH:/usr/sbin:/sbin # apt-get needs them, which may install GoogleTest and Chromium
+export PATH=$PATH:/usr/sbin:/sbin # apt-get needs them, which may install what tests need
 require_browser
 work=$(mktemp -d)
 # Where one job fails, those beside it end too.

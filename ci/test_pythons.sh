@@ -5,8 +5,8 @@
 # Installs the wheel beside each interpreter, without any extra, and tries in it what
 # tests/environments/columns.py says: import, doctor, a simulated pool, a monitor.
 #   ci/test_pythons.sh [PYTHON ...]     default: python3.11 and newer, of PATH and of pyenv
-# The wheel is abi3: one for all. It is built first if build/pythons has none. Not part of CI, since
-# it downloads RMM for each of them; about a minute each.
+# The wheel is abi3: one for all. It is built anew each time, and takes the place of the one that an
+# environment had. Not part of CI, since it downloads RMM for each of them; about a minute each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/prerequisites.sh
@@ -28,18 +28,17 @@ fi
 [ ${#interpreters[@]} -gt 0 ] || missing "Python 3.11 or newer"
 
 mkdir -p "$folder"
-if ! compgen -G "$folder/*.whl" >/dev/null; then
-  make_builder
-  PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
-    --no-build-isolation --no-deps --wheel-dir "$folder" .
-fi
+rm -f "$folder"/*.whl
+make_builder
+PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
+  --no-build-isolation --no-deps --wheel-dir "$folder" .
 
 failed=0
 for interpreter in "${interpreters[@]}"; do
   version=$("$interpreter" -c 'import platform; print(platform.python_version())')
   environment=$folder/$version
   python=$interpreter make_venv "$environment"
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$folder"/*.whl
+  install_wheel "$environment" "$folder"/*.whl
   if (cd "$folder" && PYTHONPATH=$repository/tests "$environment/bin/python" -P -c '
 from environments.columns import COLUMNS
 for name, column in COLUMNS.items():

@@ -116,8 +116,7 @@ def _machine_memory(meminfo: Path) -> tuple[int, int]:
         text = meminfo.read_text()
     except OSError as error:
         raise AvailabilityError(
-            f"cannot tell the memory of this machine: {meminfo} cannot be read "
-            f"({error.strerror}); give maximum_pool_size"
+            f"cannot tell the memory of this machine: {meminfo} cannot be read ({error.strerror})"
         ) from error
     try:
         fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
@@ -126,8 +125,7 @@ def _machine_memory(meminfo: Path) -> tuple[int, int]:
         )
     except (KeyError, ValueError, IndexError) as error:
         raise AvailabilityError(
-            f"cannot tell the memory of this machine: {meminfo} has no MemTotal and MemAvailable; "
-            "give maximum_pool_size"
+            f"cannot tell the memory of this machine: {meminfo} has no MemTotal and MemAvailable"
         ) from error
     return total_kib * 1024, available_kib * 1024
 

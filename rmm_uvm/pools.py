@@ -80,9 +80,9 @@ def _host_memory(request: PoolRequest) -> HostMemory | None:
     """Return the host memory; None where it cannot be told, if a maximum in bytes was asked for."""
     try:
         return host_memory()
-    except AvailabilityError:
+    except AvailabilityError as error:
         if request.maximum is None:
-            raise
+            raise AvailabilityError(f"{error}; give maximum_pool_size") from error
         return None
 
 

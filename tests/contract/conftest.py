@@ -122,9 +122,10 @@ class Chain:
 
 
 @pytest.fixture(scope="session")
-def gpu_driver() -> UvmDriver | None:
-    """Open the GPU once: before the check for leaks in each test."""
-    return rmm_uvm.cuda_driver(0) if libcuda_available() else None
+def gpu_driver(request: pytest.FixtureRequest) -> UvmDriver | None:
+    """Open the GPU once: before the check for leaks in each test, and only if one is for it."""
+    wanted = any(item.get_closest_marker("gpu") for item in request.session.items)
+    return rmm_uvm.cuda_driver(0) if wanted and libcuda_available() else None
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ import click  # noqa: F401
 import rmm  # noqa: F401
 
 from .columns import COLUMNS
+from .hidden import require_hidden
 from .machines import MACHINES
 from .packages import take
 
@@ -85,6 +86,7 @@ def tried(environment: Mapping[str, Any]) -> dict[str, Any]:
         take(environment["package"], version=environment["version"])
     else:
         MACHINES[environment["name"]]()
+    require_hidden()  # in the environment, whose user may be another one
     columns = {name: answer(column) for name, column in COLUMNS.items()}
     for expression in environment["tried"]:
         columns[expression] = answer(functools.partial(evaluate, expression))

@@ -21,7 +21,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 
 def complete() -> None:
-    """Nothing is missing, but for a GPU."""
+    """Nothing is missing, but for NVIDIA's driver, which no environment has: `hidden`."""
 
 
 def without_tools_device() -> None:

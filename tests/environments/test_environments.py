@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -19,6 +21,7 @@ from typing import Any
 import pytest
 
 from .columns import COLUMNS
+from .hidden import LIBRARIES, no_driver, require_hidden
 from .machines import MACHINES, NOBODY
 from .packages import MODULES, OLD
 
@@ -67,20 +70,22 @@ def results(folder: Path) -> dict[tuple[str, str], Any]:
         }
     (folder / "a.py").write_text("")
     path = [str(Path(__file__).resolve().parents[1]), *filter(None, sys.path)]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "environments.child"],
-        input=json.dumps(list(wanted.values())),
-        env={
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": ":".join(path),
-            "HOME": str(folder),
-            "TMPDIR": str(folder),
-        },
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with no_driver() as without:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "environments.child"],
+            input=json.dumps(list(wanted.values())),
+            env={
+                "PATH": "/usr/bin:/bin",
+                "PYTHONPATH": ":".join(path),
+                "HOME": str(folder),
+                "TMPDIR": str(folder),
+                **without,
+            },
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if os.geteuid() == 0:  # nobody's board: in /tmp, where nobody may write
         with contextlib.suppress(OSError):
             Path(f"/tmp/rmm-uvm-{NOBODY}").rmdir()
@@ -159,3 +164,34 @@ def test_row_whose_words_are_not_said_fails() -> None:
 def test_package_that_is_there_is_not_told(tried: dict[tuple[str, str], Any]) -> None:
     text = said({name: one for name, one in tried["torch", "missing"].items() if name != "status"})
     assert "bokeh is not installed" not in text
+
+
+def loads(folder: Path, library: str, **environment: str) -> bool:
+    """Return whether a process loads `library` that is in a folder of the loader's."""
+    path = ":".join(filter(None, (environment.get("LD_LIBRARY_PATH"), str(folder))))
+    load = f"import ctypes; ctypes.CDLL({library!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", load],
+        env={**environment, "LD_LIBRARY_PATH": path},
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_driver_that_a_machine_has_is_hidden_and_loads_where_it_is_not(
+    tmp_path: Path, library: str
+) -> None:
+    found = re.search(r"/\S+/libm[.-]\S*", Path("/proc/self/maps").read_text())
+    assert found
+    shutil.copy(found[0], tmp_path / library)  # any library does for NVIDIA's
+    assert loads(tmp_path, library)
+    with no_driver() as without:
+        assert not loads(tmp_path, library, **without)
+
+
+def test_environment_that_reaches_a_driver_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: name)
+    with pytest.raises(RuntimeError, match=r"libcuda\.so\.1 can be loaded here"):
+        require_hidden()

@@ -10,7 +10,7 @@ import pytest
 import rmm
 
 import rmm_uvm
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pools import plan_for
 from rmm_uvm.sizing import PoolRequest
 
@@ -34,6 +34,20 @@ def test_managed_pool_grows_to_its_maximum_then_raises() -> None:
     with pytest.raises(MemoryError, match="Maximum pool size exceeded"):
         mr.allocate(60 * MIB)
     mr.deallocate(first, 60 * MIB)
+
+
+def test_host_memory_that_cannot_be_told_is_asked_for_and_a_given_maximum_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown() -> None:
+        raise AvailabilityError("no meminfo")
+
+    monkeypatch.setattr("rmm_uvm.pools.host_memory", unknown)
+    with pytest.raises(AvailabilityError, match="no meminfo; give maximum_pool_size"):
+        rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    rmm_uvm.managed_pool(
+        driver="simulated:64MiB", initial_pool_size="8MiB", maximum_pool_size="64MiB"
+    )
 
 
 def test_managed_pool_installs_nothing() -> None:

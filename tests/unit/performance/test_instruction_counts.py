@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from .scripts import REPOSITORY, script
 
 counts = script("ci", "instruction_counts")
+build = script("ci", "instruction_build")
 
 PROFILE = """# callgrind format
 events: Ir
@@ -68,17 +71,80 @@ def test_path_without_record_and_record_without_path_fail() -> None:
     assert failed == ["new is not recorded", "old is not counted any more"]
 
 
-def test_another_compiler_compares_nothing_and_says_so(
+BUILT = {
+    "compiler": "g++ 1.0",
+    "c_library": "glibc 2",
+    "librmm": "librmm 26.10.00",
+    "flags": "no CXXFLAGS",
+}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"compiler": "g++ 2.0"}, {"librmm": "librmm 26.12.00"}, {"flags": "CXXFLAGS -O1"}],
+)
+def test_other_compiler_library_or_flags_compare_nothing_and_say_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    other: dict[str, str],
+) -> None:
+    record = tmp_path / "counts.json"
+    record.write_text(json.dumps({"built_with": BUILT}))
+    monkeypatch.setattr(counts, "built_with", lambda _: BUILT | other)
+
+    assert counts.main(["nowhere", "--result", str(record)]) == 0
+    said = capsys.readouterr().out
+    assert f"skipped: recorded with {', '.join(BUILT.values())}; here is" in said
+    assert next(iter(other.values())) in said
+    comparable = ["nowhere", "--comparable", "--result", str(record)]
+    assert counts.main(comparable) == counts.NOT_COMPARABLE
+
+
+def test_same_compiler_library_and_flags_are_comparable_before_anything_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = tmp_path / "counts.json"
-    record.write_text(json.dumps({"built_with": {"compiler": "g++ 1.0", "c_library": "glibc 2"}}))
-    monkeypatch.setattr(
-        counts, "built_with", lambda _: {"compiler": "g++ 2.0", "c_library": "glibc 2"}
-    )
+    record.write_text(json.dumps({"built_with": BUILT}))
+    monkeypatch.setattr(counts, "built_with", lambda _: BUILT)
 
-    assert counts.main(["nowhere", "--result", str(record)]) == 0
-    assert "skipped: recorded with g++ 1.0, glibc 2; here is g++ 2.0" in capsys.readouterr().out
+    assert counts.main(["nowhere", "--comparable", "--result", str(record)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def wheel_build(repository: Path) -> tuple[Path, Path]:
+    """Return a wheel's build folder and the environment that it was built in."""
+    folder, environment = repository / "build" / "cp311-abi3-linux", repository / "environment"
+    root = environment / "librmm"
+    for made in (folder, root, environment / "bin"):
+        made.mkdir(parents=True)
+    (root / "VERSION").write_text("26.08.01\n")
+    (environment / "bin" / "python").touch()
+    (folder / "build.ninja").write_text(f"  LINK = {root}/lib64/librmm.so  -ldl\n")
+    (folder / "CMakeCache.txt").write_text(
+        f"CMAKE_HOME_DIRECTORY:INTERNAL={repository}\nCMAKE_CXX_FLAGS:STRING=-O1\n"
+        f"Python_EXECUTABLE:PATH={environment}/bin/python\n"
+    )
+    return folder, environment
+
+
+def test_wheel_s_build_folder_is_used_while_what_it_was_built_beside_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = wheel_build(tmp_path)
+
+    assert build.build_folder(tmp_path) == folder
+    monkeypatch.setattr(build, "usable", lambda _: True)
+    assert build.built_with(folder)["librmm"] == "librmm 26.08.01"
+    assert build.built_with(folder)["flags"] == "CXXFLAGS -O1"
+
+
+@pytest.mark.parametrize("gone", ["bin/python", "librmm"])
+def test_build_folder_of_a_deleted_environment_is_not_used(tmp_path: Path, gone: str) -> None:
+    _, environment = wheel_build(tmp_path)
+    (environment / gone).rename(tmp_path / "gone")
+
+    assert build.build_folder(tmp_path) == tmp_path / "build" / "cpp" / "instructions"
 
 
 def test_every_path_of_the_program_is_recorded() -> None:
@@ -92,3 +158,39 @@ def test_every_path_of_the_program_is_recorded() -> None:
     recorded = json.loads(counts.RESULT.read_text())["instructions_per_operation"]
 
     assert paths == set(recorded)
+
+
+@pytest.mark.parametrize(
+    ("compares", "words", "said", "status"),
+    [
+        (0, [], "install valgrind", 0),
+        (0, ["--write"], "install valgrind", 1),
+        (
+            3,
+            [],
+            "",
+            0,
+        ),  # the line that nothing is compared is the interpreter's, which is none here
+        (1, [], "", 1),
+    ],
+)
+def test_script_without_valgrind_and_rights_ends_before_it_builds(
+    tmp_path: Path, compares: int, words: list[str], said: str, status: int
+) -> None:
+    for name in ("dirname", "uname"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    for name, text in {"id": "echo 1000", "python": f'[ "$#" -eq 1 ] || exit {compares}'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+
+    done = subprocess.run(
+        ["/bin/bash", str(REPOSITORY / "ci" / "check_instructions.sh"), *words],
+        env={"PATH": str(tmp_path), "PYTHON": str(tmp_path / "python")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == status, done.stderr
+    assert said in done.stdout
+    assert len(done.stdout.splitlines()) == bool(said)
