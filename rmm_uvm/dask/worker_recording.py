@@ -60,8 +60,8 @@ class WorkerRecording:
 async def recorded() -> bytes:
     """Return what this process' monitor recorded and what was transferred; runs in a worker.
 
-    JSON and raw samples, of which a client believes nothing, and refuses what one worker sends without
-    losing that of others. Made in a thread, so that the worker's event loop goes on.
+    JSON and raw samples, of which a client believes nothing, and refuses what one worker sends
+    without losing that of others. Made in a thread, so that the worker's event loop goes on.
     """
     return await asyncio.to_thread(_recorded)
 

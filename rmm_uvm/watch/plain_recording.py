@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as JSON and raw samples: for another process, which has to believe nothing to read them.
+"""Recordings as JSON and raw samples: for another process, which need not believe them.
 
 Reading makes values only: no code runs, and no more memory is used than a multiple of the bytes,
 whatever they are. Both processes run the same version

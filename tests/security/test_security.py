@@ -8,7 +8,9 @@ The umask is 0 here: what is closed to others is closed by the package.
 from __future__ import annotations
 
 import ast
+import contextlib
 import fcntl
+import functools
 import logging
 import os
 import re
@@ -22,7 +24,7 @@ import rmm
 import rmm_uvm
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.ipc.handle import Handle
-from rmm_uvm.ipc.table import LeaseTable
+from rmm_uvm.ipc.table import LeaseTable, RemoteTable
 from rmm_uvm.run import session
 from rmm_uvm.watch.board import Board, read_board
 
@@ -49,6 +51,15 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def descriptors() -> dict[int, str]:
+    """Return what this process has open, by number; without the listing's own, gone by then."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are enough
+        with contextlib.suppress(OSError):
+            found[int(name)] = str(Path(f"/proc/self/fd/{name}").readlink())
+    return found
+
+
 def test_board_is_for_its_user_alone(tmp_path: Path) -> None:
     folder = tmp_path / "rmm-uvm"
     board = Board([folder])
@@ -58,12 +69,46 @@ def test_board_is_for_its_user_alone(tmp_path: Path) -> None:
     board.remove()
 
 
-def test_board_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_mode", [0o777, 0o750, 0o701])
+def test_board_that_is_open_to_others_is_refused(tmp_path: Path, open_mode: int) -> None:
     folder = tmp_path / "rmm-uvm"
-    folder.mkdir(mode=0o777)
-    with pytest.raises(rmm_uvm.errors.AvailabilityError, match="others can write to it"):
+    folder.mkdir(mode=open_mode)
+    with pytest.raises(rmm_uvm.errors.AvailabilityError, match="open to others"):
         Board([folder])
     assert read_board([folder]) == []
+
+
+def of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files that are open belong to somebody else: one user has no others' files to try."""
+    real = os.fstat
+
+    def others(descriptor: int) -> os.stat_result:
+        fields = list(real(descriptor))
+        fields[stat.ST_UID] += 1
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(os, "fstat", others)
+
+
+def test_board_file_that_is_not_for_its_user_alone_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "rmm-uvm"
+    board = Board([folder])
+    figures = dict(interval_seconds=0.1, devices=[], snapshots=[], sources={}, findings=[])
+    board.publish(figures)
+    (path,) = folder.iterdir()
+    assert len(read_board([folder])) == 1
+    path.chmod(0o640)
+    assert read_board([folder]) == []
+    path.chmod(0o600)
+    with monkeypatch.context() as patched:
+        of_another_user(patched)
+        assert read_board([folder]) == []
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    path.symlink_to(elsewhere)
+    assert read_board([folder]) == []
+    board.remove()
 
 
 def test_harvest_board_is_for_its_user_alone(tmp_path: Path) -> None:
@@ -87,6 +132,37 @@ def test_leases_are_for_their_user_alone() -> None:
     finally:
         table.forget()
         table.file.close()
+
+
+def test_leases_that_are_not_for_their_user_alone_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = functools.partial(pytest.raises, rmm_uvm.errors.AvailabilityError)
+    before = descriptors()
+    table = LeaseTable()
+    path = Path("/dev/shm") / f"rmm-uvm-ipc-{table.name.hex()}"
+    try:
+        RemoteTable(table.name).close()
+        path.chmod(0o660)
+        with refused(match="open to others"):
+            RemoteTable(table.name)
+        path.chmod(0o600)
+        with monkeypatch.context() as patched:
+            of_another_user(patched)
+            with refused(match="another user"):
+                RemoteTable(table.name)
+        path.unlink()
+        os.mkfifo(path, 0o600)
+        with refused(match="not a file"):
+            RemoteTable(table.name)
+        path.unlink()
+        path.symlink_to(tmp_path / "elsewhere")
+        with refused(match="cannot be opened"):
+            RemoteTable(table.name)
+    finally:
+        table.forget()
+        table.file.close()
+    assert descriptors() == before
 
 
 def test_trace_is_for_its_user_alone(tmp_path: Path) -> None:
