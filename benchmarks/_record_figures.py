@@ -36,11 +36,14 @@ class Comparison:
     ratios : dict
         By figure, how many times as slow it is now: of times and rates.
     different : dict
-        By figure that has to be equal, what was recorded and what is there now; `None` where there
-        is none.
+        By figure that has to be equal, or that is a time and there no more, what was recorded and
+        what is there now; `None` where there is none.
+    judged : int
+        Bounds of the record that were judged again.
     """
 
     compared: int = 0
+    judged: int = 0
     ratios: dict[str, float] = field(default_factory=dict)
     different: dict[str, tuple[Value, Value]] = field(default_factory=dict)
 
@@ -125,17 +128,30 @@ def _compare_exactly(part: str, recorded: Any, now: Any, result: Comparison) -> 
 
 def _compare_times(part: str, recorded: Any, now: Any, result: Comparison) -> None:
     if part == "verdicts":  # made of the other figures; the script judges them itself
+        _compare_judged(recorded, now, result)
         return
     before, after = (dict(_leaves(part, _medians(value))) for value in (recorded, now))
-    for name in sorted({*before} & {*after}):
-        was, is_now = before[name], after[name]
+    for name, was in sorted(before.items()):
+        is_now = after.get(name)
         words = name.split("/")
         a_rate = any(map(_RATE.search, words))
-        if not (a_rate or any(map(_TIME.search, words))):
+        if not (a_rate or any(map(_TIME.search, words))) or not _is_positive(was):
             continue
-        if _is_positive(was) and _is_positive(is_now):
+        if _is_positive(is_now):
             result.compared += 1
             result.ratios[name] = was / is_now if a_rate else is_now / was
+        elif name not in after or is_now is None:
+            result.different[name] = (was, None)
+
+
+def _compare_judged(recorded: Any, now: Any, result: Comparison) -> None:
+    """Find bounds that are judged no more; of those that are, `missed` says what came of them."""
+    before, after = (
+        set(value) if isinstance(value, Mapping) else set() for value in (recorded, now)
+    )
+    result.judged += len(before & after)
+    for name in sorted(before - after):
+        result.different[f"verdicts/{name}"] = ("judged", None)
 
 
 def _medians(value: Any) -> Any:

@@ -7,9 +7,9 @@
 Writes nothing in this repository. Figures of a simulated device are the same at every run: any
 that is not equal is a regression, or a result to be committed anew. Times are compared by ratio;
 one is a regression when it is more than the allowance times as slow, which stands for noise and for
-another machine. What needs a GPU runs where there is one, and then only with RMM_UVM_MANAGED_LIMIT
-set. Half an hour without a GPU, on two cores. Exit status 1 if anything regressed, 2 if nothing
-could run.
+another machine; so is one that is missing now. What needs a GPU runs where there is one, and then
+only with RMM_UVM_MANAGED_LIMIT set. Half an hour without a GPU, on two cores. Exit status 1 if
+anything regressed or a script failed, 2 if nothing could run.
 """
 
 from __future__ import annotations
@@ -49,18 +49,21 @@ class Outcome:
     status: int = 0
     why_not: str = ""
     newly_missed: frozenset[str] = frozenset()
+    explained: bool = False  # the status says that bounds are missed, which the result names
 
     def regressions(self, allowance: float) -> list[str]:
         """Return a line for each figure that regressed, and for a bound that is missed."""
         lines = []
         if self.comparison is not None:
             for name, (was, now) in self.comparison.different.items():
-                lines.append(f"{name}: {was} is {now} now")
+                lines.append(f"{name}: {was} is {'missing' if now is None else now} now")
             for name, ratio in self.comparison.slower(allowance).items():
                 lines.append(f"{name}: {ratio:.2f} times as slow")
         lines += [f"missed now: {name}" for name in sorted(self.newly_missed)]
-        if self.why_not and self.status:
-            lines.append(self.why_not)
+        if self.comparison is not None and not self.comparison.compared + self.comparison.judged:
+            lines.append("nothing compared: the two results have no figure in common")
+        if self.status and not self.explained:
+            lines.append(self.why_not or f"the script ended with status {self.status}")
         return lines
 
 
@@ -119,12 +122,22 @@ def ran(benchmark: Benchmark, folder: Path) -> Outcome:
         recorded, now, clocked=benchmark.clocked, clocked_parts=benchmark.clocked_parts
     )
     newly_missed = frozenset(missed(now) - missed(recorded))
-    return Outcome(benchmark, comparison, seconds, status, newly_missed=newly_missed)
+    explained = status == 1 and bool(missed(now))
+    return Outcome(
+        benchmark, comparison, seconds, status, newly_missed=newly_missed, explained=explained
+    )
 
 
 def _verdict(outcome: Outcome, allowance: float) -> str:
+    told = _judgement(outcome, allowance)
+    return f"{told}; ended with status {outcome.status}" if outcome.status else told
+
+
+def _judgement(outcome: Outcome, allowance: float) -> str:
     if regressions := outcome.regressions(allowance):
-        return f"{len(regressions)} {'slower' if outcome.benchmark.clocked else 'differ'}"
+        found = outcome.comparison
+        only_slower = found and len(found.slower(allowance)) == len(regressions)
+        return f"{len(regressions)} {'slower' if only_slower else 'differ'}"
     return "within the allowance" if outcome.benchmark.clocked else "equal"
 
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import io
 import json
 import struct
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from rmm_uvm.dask.figures import NOT_THERE, name_order
 from rmm_uvm.errors import DataError
@@ -63,8 +60,8 @@ class WorkerRecording:
 async def recorded() -> bytes:
     """Return what this process' monitor recorded and what was transferred; runs in a worker.
 
-    JSON and an array, of which a client believes nothing, and refuses what one worker sends without
-    losing that of others. Made in a thread, so that the worker's event loop goes on.
+    JSON and raw samples, of which a client believes nothing, and refuses what one worker sends
+    without losing that of others. Made in a thread, so that the worker's event loop goes on.
     """
     return await asyncio.to_thread(_recorded)
 
@@ -96,10 +93,8 @@ def packed(known: Mapping[str, Any], recording: Recording | None) -> bytes:
     """Return what a worker says: the length of the JSON part, that part, and its samples."""
     told = dict(known) if recording is None else {**known, "recording": plain(recording)}
     text = json.dumps(told).encode()
-    samples = io.BytesIO()
-    if recording is not None:
-        np.save(samples, recording.samples, allow_pickle=False)
-    return _LENGTH.pack(len(text)) + text + samples.getvalue()
+    samples = b"" if recording is None else recording.samples.tobytes()
+    return _LENGTH.pack(len(text)) + text + samples
 
 
 def unpacked(answer: bytes) -> dict[str, Any]:
@@ -115,10 +110,9 @@ def unpacked(answer: bytes) -> dict[str, Any]:
         end = _LENGTH.size + length
         known = json.loads(answer[_LENGTH.size : end])
         if "recording" in known:
-            samples = np.load(io.BytesIO(answer[end:]), allow_pickle=False)
-            known["recording"] = restored(known["recording"], samples)
+            known["recording"] = restored(known["recording"], answer[end:])
         dataclasses.replace(WorkerRecording("", "", ""), **known)
-    except (ValueError, TypeError, EOFError, struct.error) as error:
+    except (ValueError, TypeError, RecursionError, struct.error, DataError) as error:
         raise DataError(f"no recording of a worker: {error}") from error
     else:
         return dict(known)

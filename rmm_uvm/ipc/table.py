@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 import struct
 import weakref
 from pathlib import Path
@@ -98,8 +99,8 @@ class RemoteTable:
     Raises
     ------
     AvailabilityError
-        If it is not there, or of another user: the exporter has ended, or shares no ``/dev/shm``
-        with this process.
+        If it is not there, or of another user, or open to others: the exporter has ended, or
+        shares no ``/dev/shm`` with this process.
     DataError
         If the file is no lease table.
 
@@ -112,7 +113,7 @@ class RemoteTable:
         self.name = name
         path = _path_of(name)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            descriptor = _opened(path)
         except FileNotFoundError:
             raise AvailabilityError(
                 "the exporter of this handle has ended or dropped its pool, "
@@ -227,6 +228,23 @@ def _path_of(name: bytes) -> Path:
     return _FOLDER / f"{_PREFIX}{name.hex()}"
 
 
+def _opened(path: Path) -> int:
+    """Open a table; raise OSError if it is not a file of this user, and of nobody else."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    status = os.fstat(descriptor)
+    reason = ""
+    if not stat.S_ISREG(status.st_mode):
+        reason = "it is not a file"
+    elif status.st_uid != os.geteuid():
+        reason = f"it belongs to another user ({status.st_uid})"
+    elif status.st_mode & 0o077:
+        reason = f"it is open to others (mode {stat.S_IMODE(status.st_mode):o}, not 600)"
+    if reason:
+        os.close(descriptor)
+        raise PermissionError(reason)
+    return descriptor
+
+
 def _remove(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
@@ -236,9 +254,7 @@ def _remove_abandoned() -> None:
     """Remove tables of this user whose exporter was killed before it could."""
     for path in _FOLDER.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
-            if path.stat(follow_symlinks=False).st_uid != os.geteuid():
-                continue
-            file = LeaseFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW), SLOTS)
+            file = LeaseFile(_opened(path), SLOTS)
             if file.try_be_exporter():
                 path.unlink()
             file.close()

@@ -11,20 +11,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
-
 from rmm_uvm.errors import DataError
 from rmm_uvm.watch.plain_recording import plain, restored
 from rmm_uvm.watch.recording import Recording
 
 __all__ = ["load", "save"]
 
-_SAMPLES, _FACTS = "samples.npy", "recording.json"
+_SAMPLES, _FACTS = "samples.raw", "recording.json"
 
 
 def save(recording: Recording, folder: Path) -> None:
     """Write a recording to a folder; the JSON file comes last, so that it says all is there."""
-    np.save(folder / _SAMPLES, recording.samples, allow_pickle=False)
+    (folder / _SAMPLES).write_bytes(recording.samples.tobytes())
     partial = folder / f"{_FACTS}.partial"
     partial.write_text(json.dumps(plain(recording)))
     partial.replace(folder / _FACTS)
@@ -47,8 +45,8 @@ def load(folder: Path) -> Recording | None:
     """
     try:
         values = json.loads((folder / _FACTS).read_text())
-        return restored(values, np.load(folder / _SAMPLES, allow_pickle=False))
+        return restored(values, (folder / _SAMPLES).read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, EOFError, ValueError, DataError) as error:
+    except (OSError, ValueError, RecursionError, DataError) as error:
         raise DataError(f"what the program recorded cannot be read: {error}") from error

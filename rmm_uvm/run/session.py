@@ -136,7 +136,7 @@ def _tell_command(request: Request, folder: Path, follower: Follower) -> None:
         recording = handover.load(folder)
     except DataError as error:
         notes.append(str(error))
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         notes += json.loads((folder / child.NOTES).read_text())
     if recording is None:
         recording = follower.recording()

@@ -165,7 +165,7 @@ def _read(path: Path) -> Published | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            if not _is_private(os.fstat(descriptor)):
                 return None
             raw = json.loads(file.read(_MOST_BYTES))
         if raw["version"] != _VERSION or raw["namespace"] != _namespace():
@@ -220,9 +220,15 @@ def _refusal(directory: Path) -> str:
         return "not a directory"
     if status.st_uid != os.geteuid():
         return f"belongs to another user ({status.st_uid})"
-    if status.st_mode & 0o022:
-        return "others can write to it"
+    if status.st_mode & 0o077:
+        return f"open to others (mode {stat.S_IMODE(status.st_mode):o}, not 700)"
     return ""
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Return whether an open file is one of this user's, and of nobody else."""
+    mine = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    return mine and not status.st_mode & 0o077
 
 
 def _start_of(pid: int) -> str:

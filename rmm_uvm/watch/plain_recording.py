@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings as JSON and an array: for another process, which has to believe nothing to read them.
+"""Recordings as JSON and raw samples: for another process, which need not believe them.
 
-Reading makes values only: no code runs, whatever the bytes are. Both processes run the same version
+Reading makes values only: no code runs, and no more memory is used than a multiple of the bytes,
+whatever they are. Both processes run the same version
 of this package as a rule; what is not understood is an error and never wrong figures. For traces
 that are kept see `rmm_uvm.trace`.
 """
@@ -23,27 +24,38 @@ from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 __all__ = ["plain", "restored"]
 
+_LAYOUT = str(SAMPLE_DTYPE)
+
 
 def plain(recording: Recording) -> dict[str, Any]:
     """Return all of a recording but its samples, as values that JSON can hold."""
-    return {
+    told = {
         field.name: _plain(getattr(recording, field.name))
         for field in dataclasses.fields(recording)
         if field.name != "samples"
     }
+    return {**told, "layout": _LAYOUT}
 
 
-def restored(values: Mapping[str, Any], samples: np.ndarray[Any, Any]) -> Recording:
-    """Return the recording that `plain` gave, with its samples.
+def restored(values: Mapping[str, Any], raw_samples: bytes) -> Recording:
+    """Return the recording that `plain` gave, with its samples: rows of `SAMPLE_DTYPE` as bytes.
+
+    Not a ``.npy`` file: reading one uses as much memory as its header claims.
 
     Raises
     ------
     DataError
         If it cannot be understood.
     """
-    if samples.dtype != SAMPLE_DTYPE:
-        raise DataError(f"samples in another layout: {samples.dtype}")
     try:
+        fields = dict(values)
+        layout = fields.pop("layout", "none told")
+        if layout != _LAYOUT:
+            raise DataError(f"samples in another layout: {layout!s:.200}")
+        if len(raw_samples) % SAMPLE_DTYPE.itemsize:
+            raise DataError(
+                f"{len(raw_samples)} bytes of samples, of {SAMPLE_DTYPE.itemsize} each: cut off"
+            )
         made = {
             "devices": tuple(
                 DeviceFacts(**{**each, "chain": tuple(each["chain"])}) for each in values["devices"]
@@ -53,8 +65,9 @@ def restored(values: Mapping[str, Any], samples: np.ndarray[Any, Any]) -> Record
             "sources": {name: Availability(**each) for name, each in values["sources"].items()},
             "busiest": tuple(tuple(each) for each in values["busiest"]),
         }
-        return Recording(samples=samples, **{**values, **made})
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        samples = np.frombuffer(raw_samples, SAMPLE_DTYPE)
+        return Recording(samples=samples, **{**fields, **made})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"a recording cannot be read: {error}") from error
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .world import MIB, World
@@ -61,7 +61,11 @@ def descriptors(spare: int) -> Callable[[World], object]:
 
     @contextmanager
     def few(_world: World) -> Iterator[Callable[[], bool]]:
-        taken = {int(link.name) for link in Path("/proc/self/fd").iterdir()}
+        taken = set()
+        for link in list(Path("/proc/self/fd").iterdir()):
+            with suppress(OSError):  # the listing's own, which is free again
+                link.readlink()
+                taken.add(int(link.name))
         limit = left = 0
         while left <= spare:
             left += limit not in taken

@@ -8,11 +8,15 @@ The umask is 0 here: what is closed to others is closed by the package.
 from __future__ import annotations
 
 import ast
+import contextlib
 import fcntl
+import functools
 import logging
 import os
+import pickle
 import re
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,11 +24,16 @@ import pytest
 import rmm
 
 import rmm_uvm
+from rmm_uvm.dask.worker_recording import unpacked
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.ipc.handle import Handle
-from rmm_uvm.ipc.table import LeaseTable
-from rmm_uvm.run import session
+from rmm_uvm.ipc.table import LeaseTable, RemoteTable
+from rmm_uvm.residency import Budget
+from rmm_uvm.run.request import Request
+from rmm_uvm.run.session import watch_command
 from rmm_uvm.watch.board import Board, read_board
+
+from ..unit.programs.fakes import FakeMachine
 
 PACKAGE = Path(rmm_uvm.__file__).parent
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "security.md"
@@ -34,7 +43,13 @@ RUNNERS = {"integrations/jupyter.py", "run/program.py", "run/session.py"}
 FORBIDDEN = {
     *("eval", "exec", "compile", "os.system", "os.popen", "yaml.load", "torch.load"),
     *("pickle.load", "pickle.loads", "pickle.Unpickler", "cloudpickle.loads", "marshal.loads"),
-    *("marshal.load", "shelve.open", "subprocess.getoutput", "subprocess.getstatusoutput"),
+    *(
+        "marshal.load",
+        "numpy.load",
+        "shelve.open",
+        "subprocess.getoutput",
+        "subprocess.getstatusoutput",
+    ),
 }
 
 
@@ -49,6 +64,15 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def descriptors() -> dict[int, str]:
+    """Return what this process has open, by number; without the listing's own, gone by then."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are enough
+        with contextlib.suppress(OSError):
+            found[int(name)] = str(Path(f"/proc/self/fd/{name}").readlink())
+    return found
+
+
 def test_board_is_for_its_user_alone(tmp_path: Path) -> None:
     folder = tmp_path / "rmm-uvm"
     board = Board([folder])
@@ -58,12 +82,46 @@ def test_board_is_for_its_user_alone(tmp_path: Path) -> None:
     board.remove()
 
 
-def test_board_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("open_mode", [0o777, 0o750, 0o701])
+def test_board_that_is_open_to_others_is_refused(tmp_path: Path, open_mode: int) -> None:
     folder = tmp_path / "rmm-uvm"
-    folder.mkdir(mode=0o777)
-    with pytest.raises(rmm_uvm.errors.AvailabilityError, match="others can write to it"):
+    folder.mkdir(mode=open_mode)
+    with pytest.raises(rmm_uvm.errors.AvailabilityError, match="open to others"):
         Board([folder])
     assert read_board([folder]) == []
+
+
+def of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files that are open belong to somebody else: one user has no others' files to try."""
+    real = os.fstat
+
+    def others(descriptor: int) -> os.stat_result:
+        fields = list(real(descriptor))
+        fields[stat.ST_UID] += 1
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(os, "fstat", others)
+
+
+def test_board_file_that_is_not_for_its_user_alone_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "rmm-uvm"
+    board = Board([folder])
+    figures = dict(interval_seconds=0.1, devices=[], snapshots=[], sources={}, findings=[])
+    board.publish(figures)
+    (path,) = folder.iterdir()
+    assert len(read_board([folder])) == 1
+    path.chmod(0o640)
+    assert read_board([folder]) == []
+    path.chmod(0o600)
+    with monkeypatch.context() as patched:
+        of_another_user(patched)
+        assert read_board([folder]) == []
+    elsewhere = path.rename(tmp_path / "elsewhere")
+    path.symlink_to(elsewhere)
+    assert read_board([folder]) == []
+    board.remove()
 
 
 def test_harvest_board_is_for_its_user_alone(tmp_path: Path) -> None:
@@ -89,6 +147,37 @@ def test_leases_are_for_their_user_alone() -> None:
         table.file.close()
 
 
+def test_leases_that_are_not_for_their_user_alone_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = functools.partial(pytest.raises, rmm_uvm.errors.AvailabilityError)
+    before = descriptors()
+    table = LeaseTable()
+    path = Path("/dev/shm") / f"rmm-uvm-ipc-{table.name.hex()}"
+    try:
+        RemoteTable(table.name).close()
+        path.chmod(0o660)
+        with refused(match="open to others"):
+            RemoteTable(table.name)
+        path.chmod(0o600)
+        with monkeypatch.context() as patched:
+            of_another_user(patched)
+            with refused(match="another user"):
+                RemoteTable(table.name)
+        path.unlink()
+        os.mkfifo(path, 0o600)
+        with refused(match="not a file"):
+            RemoteTable(table.name)
+        path.unlink()
+        path.symlink_to(tmp_path / "elsewhere")
+        with refused(match="cannot be opened"):
+            RemoteTable(table.name)
+    finally:
+        table.forget()
+        table.file.close()
+    assert descriptors() == before
+
+
 def test_trace_is_for_its_user_alone(tmp_path: Path) -> None:
     with rmm_uvm.monitor(driver="simulated:64MiB", on_finding=None, trace=tmp_path / "a.trace"):
         assert mode(tmp_path / "a.trace") == 0o600
@@ -102,13 +191,15 @@ def test_saved_report_is_as_the_umask_has_it(tmp_path: Path) -> None:
     assert mode(tmp_path / "a.json") == 0o640
 
 
-def test_run_keeps_what_a_program_recorded_in_a_folder_of_its_user() -> None:
-    source = Path(session.__file__).read_text()
-    assert re.search(r"tempfile\.TemporaryDirectory\(prefix=\"rmm-uvm-run-\"\)", source)
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-run-") as folder:
-        assert mode(Path(folder)) == 0o700
+def test_run_keeps_what_a_program_recorded_in_a_folder_of_its_user(tmp_path: Path) -> None:
+    command = 'stat -c "%a %n" "$UVM_RUN_FOLDER" > "$0"'
+    request = Request(driver="simulated:64MiB", quiet=True)
+    asked = ["sh", "-c", command, str(tmp_path / "seen")]
+    assert watch_command(request, asked, FakeMachine().seams()) == 0
+    rights, _, folder = (tmp_path / "seen").read_text().strip().partition(" ")
+    assert rights == "700"
+    assert Path(folder).name.startswith("rmm-uvm-run-")
+    assert not Path(folder).exists()
 
 
 def test_metrics_are_served_to_this_machine_alone() -> None:
@@ -120,39 +211,63 @@ def test_metrics_are_served_to_this_machine_alone() -> None:
         assert server.url.startswith("http://127.0.0.1:")
 
 
-def test_descriptors_of_a_watched_pool_close_on_exec_and_none_is_a_socket() -> None:
-    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are enough
-    with rmm_uvm.reinitialize(driver="simulated:64MiB", ipc_pool_size="8MiB"):
-        opened = sorted(set(os.listdir("/proc/self/fd")) - before)  # noqa: PTH208
-        for name in opened:
-            try:
-                target = str(Path(f"/proc/self/fd/{name}").readlink())
-                flags = fcntl.fcntl(int(name), fcntl.F_GETFD)
-            except OSError:  # that of the listing itself
-                continue
-            assert not target.startswith("socket:"), target
-            assert flags & fcntl.FD_CLOEXEC, target
+def test_descriptors_of_a_watched_pool_close_on_exec_and_none_is_a_socket(tmp_path: Path) -> None:
+    before = descriptors()
+    node = rmm_uvm.simulated_node(2, "64MiB", backing=True)
+    with rmm_uvm.reinitialize(
+        driver=node.devices[0],
+        ipc_pool_size="8MiB",
+        device_budget=Budget(32 * MIB, neighbors=[1], board=str(tmp_path)),
+        monitor={"trace": tmp_path / "a.trace"},
+    ):
+        opened = dict(descriptors().items() - before.items())
+        targets = list(opened.values())
+        for part in ("a.trace", "board"):
+            assert [target for target in targets if part in target], targets
+        assert [target for target in targets if target.startswith("socket:")] == []
+        assert [
+            target
+            for number, target in opened.items()
+            if not fcntl.fcntl(number, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+        ] == []
 
 
-def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Yield what is called, by its dotted name."""
+def imported(tree: ast.AST) -> dict[str, str]:
+    """Return what names stand for that a module imports: of a module, or of something in it."""
+    names = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+        if isinstance(node, ast.Import):
+            names.update({one.asname: one.name for one in node.names if one.asname})
+        elif isinstance(node, ast.ImportFrom):
+            for one in node.names:
+                names[one.asname or one.name] = f"{node.module}.{one.name}"
+    return names
 
 
 def findings(text: str) -> list[str]:
-    """Return the calls that would run what was read."""
+    """Return the calls that would run what was read, or believe its sizes."""
+    tree = ast.parse(text)
+    names = imported(tree)
     found = []
-    for name, call in calls(ast.parse(text)):
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        first, dot, rest = ast.unparse(call.func).partition(".")
+        name = f"{names.get(first, first)}{dot}{rest}"
         keywords = {word.arg: ast.unparse(word.value) for word in call.keywords}
-        if (
-            name in FORBIDDEN
-            or (name.endswith(".load") and keywords.get("allow_pickle") == "True")
-            or keywords.get("shell") == "True"
-        ):
+        if name in FORBIDDEN or "True" in (keywords.get("allow_pickle"), keywords.get("shell")):
             found.append(name)
     return found
+
+
+def findings_of_cython(text: str) -> list[str]:
+    """Return the same of a compiled module, by its words: comments and documentation aside."""
+    code = re.sub(r'""".*?"""|#[^\n]*', "", text, flags=re.DOTALL)
+    return re.findall(
+        r"(?<![\w.])(?:eval|exec|compile)(?=\s*\()"
+        r"|\b(?:pickle|cloudpickle|marshal|shelve|subprocess|popen|system)\b",
+        code,
+    )
 
 
 def test_no_code_is_run_of_what_is_read() -> None:
@@ -162,14 +277,40 @@ def test_no_code_is_run_of_what_is_read() -> None:
         if (names := findings(path.read_text()))
     }
     assert set(found) <= RUNNERS, found
+    compiled = list((DOCUMENT.parents[1] / "rmm_uvm").rglob("*.pyx"))
+    assert compiled
+    found = {path.name: findings_of_cython(path.read_text()) for path in compiled}
+    assert not any(found.values()), found
 
 
 @pytest.mark.parametrize(
     "text",
-    ["pickle.loads(answer)", "np.load(file, allow_pickle=True)", "subprocess.run(a, shell=True)"],
+    [
+        *("pickle.loads(answer)", "np.load(file, allow_pickle=True)"),
+        *("subprocess.run(a, shell=True)", "from pickle import loads\nloads(answer)"),
+        *("import pickle as p\np.loads(answer)", "from os import system as s\ns(answer)"),
+        *("import numpy as np\nnp.load(file)", "eval(answer)"),
+    ],
 )
 def test_call_that_would_run_what_was_read_is_found(text: str) -> None:
     assert len(findings(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["from pickle import loads", "cimport os\nos.system(a)", "x = eval (answer)"]
+)
+def test_compiled_module_that_would_run_what_was_read_is_found(text: str) -> None:
+    assert len(findings_of_cython(text)) == 1
+
+
+def test_worker_answer_is_parsed_and_not_unpickled() -> None:
+    class Harm:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return pytest.fail, ("code of a worker ran in the client",)
+
+    for prefix in (b"", struct.pack("<Q", 17) + b'{"recording": {}}'):
+        with pytest.raises(rmm_uvm.errors.DataError, match="no recording of a worker"):
+            unpacked(prefix + pickle.dumps(Harm()))
 
 
 def test_handles_are_neither_logged_nor_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -197,5 +338,5 @@ def test_every_claim_of_the_document_has_its_test() -> None:
         for words in re.findall(r"\[([a-z ]+)\](?!\()", DOCUMENT.read_text())
     }
     tests = " ".join(name for name in globals() if name.startswith("test_"))
-    assert named - {"worker_answer"}
-    assert [name for name in named - {"worker_answer"} if name not in tests] == []
+    assert named
+    assert [name for name in named if name not in tests] == []

@@ -44,6 +44,7 @@ def published(directory: Path, **changes: object) -> Path:
     path.unlink()
     path = directory / "other.json"
     path.write_text(json.dumps(raw))
+    path.chmod(0o600)
     return path
 
 
@@ -145,6 +146,7 @@ def test_file_of_another_container_or_version_is_skipped_and_kept(
 def test_damaged_file_is_skipped(directory: Path, content: bytes) -> None:
     Board([directory]).publish(FIGURES)
     (directory / "damaged.json").write_bytes(content)
+    (directory / "damaged.json").chmod(0o600)
 
     assert len(read_board([directory])) == 1
 
@@ -174,11 +176,11 @@ def test_link_and_pipe_are_not_followed(directory: Path, tmp_path: Path) -> None
     assert read_board([directory]) == []
 
 
-def test_directory_that_others_can_write_is_refused(directory: Path) -> None:
+def test_directory_that_is_open_to_others_is_refused(directory: Path) -> None:
     directory.mkdir()
     directory.chmod(0o777)
 
-    with pytest.raises(AvailabilityError, match="others can write"):
+    with pytest.raises(AvailabilityError, match="open to others"):
         Board([directory])
     assert read_board([directory]) == []
 

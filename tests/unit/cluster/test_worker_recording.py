@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 import struct
+import tracemalloc
+import zipfile
 
+import numpy as np
 import pytest
 
 import rmm_uvm
@@ -38,18 +42,67 @@ class Harm:
         return pytest.fail, ("code of a worker ran in the client",)
 
 
+def claiming(count: int) -> bytes:
+    """Return a .npy file that says it holds so many numbers, and holds none."""
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        file, {"descr": "<u8", "fortran_order": False, "shape": (count,)}
+    )
+    return file.getvalue()
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a", b"")
+    return file.getvalue()
+
+
+def with_samples(raw: bytes) -> bytes:
+    return struct.pack("<Q", 17) + b'{"recording": {}}' + raw
+
+
 @pytest.mark.parametrize(
     "answer",
     [
         pickle.dumps(Harm()),
         struct.pack("<Q", 2) + b"{}"[:1],
         struct.pack("<Q", 8) + json.dumps({"a": 1}).encode(),
-        struct.pack("<Q", 17) + b'{"recording": {}}',
-        struct.pack("<Q", 17) + b'{"recording": {}}' + pickle.dumps(Harm()),
+        with_samples(b""),
+        with_samples(pickle.dumps(Harm())),
+        with_samples(claiming(1 << 28)),
+        with_samples(claiming(1 << 40)),
+        with_samples(zipped()),
+        with_samples(b"PK\x03\x04"),
+        struct.pack("<Q", 100_000) + b"[" * 100_000,
+        struct.pack("<Q", 100_017) + b'{"recording": ' + b"[" * 100_000,
         b"",
     ],
-    ids=["a pickle", "cut off", "an unknown field", "no samples", "a pickle in it", "nothing"],
+    ids=[
+        *("a pickle", "cut off", "an unknown field", "no samples", "a pickle in it"),
+        *("claims 2 GiB", "claims 8 TiB", "an archive", "no archive", "deep", "deep within"),
+        "nothing",
+    ],
 )
 def test_answer_that_is_none_is_refused_and_runs_nothing(answer: bytes) -> None:
     with pytest.raises(DataError, match="no recording of a worker"):
         unpacked(answer)
+
+
+@pytest.mark.parametrize("count", [1 << 28, 1 << 40])
+def test_samples_that_claim_more_than_is_there_use_no_memory(recording: object, count: int) -> None:
+    whole = packed({}, recording)  # type: ignore[arg-type]
+    (length,) = struct.unpack_from("<Q", whole)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="bytes of samples, of 112 each: cut off"):
+            unpacked(whole[: 8 + length] + claiming(count))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_samples_of_another_layout_are_refused(recording: object) -> None:
+    whole = packed({}, recording)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="another layout"):
+        unpacked(whole.replace(b"own_to_host_bytes", b"was_to_host_bytes"))

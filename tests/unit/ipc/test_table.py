@@ -103,6 +103,7 @@ def test_file_that_is_no_table_is_refused(content: bytes) -> None:
     name = os.urandom(16)
     path = Path("/dev/shm") / f"rmm-uvm-ipc-{name.hex()}"
     path.write_bytes(content)
+    path.chmod(0o600)
     try:
         with pytest.raises(DataError, match="no lease table of this version"):
             RemoteTable(name)
@@ -126,6 +127,7 @@ def test_abandoned_table_is_removed_and_a_live_one_is_not() -> None:
     live = LeaseTable()
     abandoned = Path("/dev/shm") / f"rmm-uvm-ipc-{os.urandom(16).hex()}"
     abandoned.write_bytes(file_of(live).read_bytes())
+    abandoned.chmod(0o600)
     LeaseTable()
     assert not abandoned.exists()
     assert file_of(live).exists()

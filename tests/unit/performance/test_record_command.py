@@ -71,6 +71,56 @@ def test_record_of_a_script_that_fails_says_what_it_said_last(
     assert "no result; it said: no such card" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("committed", "clocked", "said"),
+    [
+        ({"seconds": 2.0}, True, "tiny: seconds: 2.0 is missing now"),
+        ({"verdicts": {"fast": True}}, True, "tiny: verdicts/fast: judged is missing now"),
+        ({"moved_bytes": 7}, True, "tiny: nothing compared"),
+        ({"moved_bytes": 7, "peak": 1}, False, "tiny: peak: 1 is missing now"),
+    ],
+)
+def test_record_of_a_script_that_lost_its_figures_ends_with_1(
+    one: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    committed: dict[str, object],
+    clocked: bool,
+    said: str,
+) -> None:
+    one.write_text(json.dumps(committed))
+    tiny = Benchmark("tiny", ("tiny.py", "--json", FILE), clocked=clocked)
+    monkeypatch.setattr(record, "BENCHMARKS", (tiny,))
+
+    assert record.main() == 1
+    told = capsys.readouterr().out
+    assert said in told
+    assert "within the allowance" not in told
+
+
+def test_record_of_a_script_that_ends_with_a_status_says_so(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (one.parent.parent / "tiny.py").open("a") as script_file:
+        script_file.write("raise SystemExit(3)\n")
+
+    assert record.main() == 1
+    assert "tiny: the script ended with status 3" in capsys.readouterr().out
+
+
+def test_record_of_a_bound_that_was_missed_before_ends_with_0_and_tells_the_status(
+    one: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = {"verdicts": {"fast": {"reached": False}}}
+    one.write_text(json.dumps(result))
+    script_file = one.parent.parent / "tiny.py"
+    text = script_file.read_text().replace("{'moved_bytes': 7}", repr(result))
+    script_file.write_text(text + "raise SystemExit(1)\n")
+
+    assert record.main() == 0
+    assert "equal; ended with status 1" in " ".join(capsys.readouterr().out.split())
+
+
 def test_record_beside_gpus_without_a_cap_runs_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

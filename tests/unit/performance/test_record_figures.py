@@ -59,6 +59,24 @@ def test_faster_times_are_no_regression() -> None:
     assert found.slower(1.5) == {}
 
 
+def test_time_that_is_gone_differs() -> None:
+    recorded = {"seconds": {"ours": 1.0, "theirs": 2.0}, "calls_per_second": 5.0, "rounds": 3}
+
+    found = figures.compared(recorded, {"seconds": {"ours": 1.0, "theirs": None}}, clocked=True)
+
+    assert found.compared == 1
+    assert found.different == {"seconds/theirs": (2.0, None), "calls_per_second": (5.0, None)}
+
+
+def test_bound_that_is_judged_no_more_differs() -> None:
+    recorded = {"verdicts": {"fast": {"reached": True}, "small": False}}
+
+    found = figures.compared(recorded, {"verdicts": {"small": False}}, clocked=True)
+
+    assert (found.compared, found.judged) == (0, 1)
+    assert found.different == {"verdicts/fast": ("judged", None)}
+
+
 def test_part_by_the_clock_of_simulated_figures_may_differ() -> None:
     recorded = {"rows": ROWS, "speed": {"seconds": 1.0}}
     now = {"rows": ROWS, "speed": {"seconds": 1.2}}

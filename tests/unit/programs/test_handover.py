@@ -57,7 +57,7 @@ def test_recording_that_was_not_left_is_none(tmp_path: Path) -> None:
     assert load(tmp_path) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"devices": [{"nonsense": 1}]}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"devices": [{"nonsense": 1}]}', "[" * 100_000])
 def test_recording_that_is_damaged_is_one_error(tmp_path: Path, text: str) -> None:
     save(recording(), tmp_path)
     (tmp_path / "recording.json").write_text(text)
@@ -67,6 +67,15 @@ def test_recording_that_is_damaged_is_one_error(tmp_path: Path, text: str) -> No
 
 def test_samples_of_another_layout_are_an_error(tmp_path: Path) -> None:
     save(recording(), tmp_path)
-    np.save(tmp_path / "samples.npy", np.zeros(3))
+    facts = tmp_path / "recording.json"
+    facts.write_text(facts.read_text().replace("own_to_host_bytes", "was_to_host_bytes"))
     with pytest.raises(DataError, match="another layout"):
+        load(tmp_path)
+
+
+def test_samples_that_are_cut_off_are_an_error(tmp_path: Path) -> None:
+    save(recording(), tmp_path)
+    samples = tmp_path / "samples.raw"
+    samples.write_bytes(samples.read_bytes()[:-1])
+    with pytest.raises(DataError, match="cut off"):
         load(tmp_path)
