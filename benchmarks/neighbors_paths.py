@@ -40,6 +40,7 @@ IDLE = "idle"
 BESIDE = (IDLE, "matrix", "stream")
 BYTES, SIMULATED_BYTES = 1 << 30, 64 * MIB
 DISTURBANCE_BOUND = 1.03
+ADVISED_BYTES = 2 * MIB
 OURS_BOUND, PARALLEL_BOUND = 0.85, 1.15
 CYCLE_SECONDS, ALONE_SECONDS = 0.4, 0.3
 Row = Mapping[str, Any]
@@ -242,23 +243,26 @@ def multipath(pair: Any, nbytes: int, piece: int, rounds: int) -> dict[str, Any]
         budget = Budget(
             2 * nbytes,
             neighbors=[1],
-            harvest_limit=2 * MIB,  # the least: all else goes to the host
             board=None,
             background=False,
             piece_bytes=piece,
             fetch_bytes=piece,
             multipath=wanted,
         )
-        mr = pool(pair.device, budget, nbytes)
+        mr = pool(pair.device, budget, nbytes + ADVISED_BYTES)
         address = int(mr.allocate(nbytes))
+        other = int(mr.allocate(ADVISED_BYTES))
         pair.write(address, nbytes)
         prefetcher = mr.managed_mr.prefetcher
         seconds = []
         for _ in range(rounds + 1):
+            prefetcher.advise(other, ADVISED_BYTES, read_mostly=True)  # then all leave to the host
             prefetcher.evict(address, nbytes)
+            prefetcher.advise(other, ADVISED_BYTES, read_mostly=False)
             seconds.append(timed(pair, partial(prefetcher.bring, address, nbytes)))
         found[name] = statistics.median(seconds[1:])
         found["staged_bytes"] = prefetcher.residency()["staged_bytes"]
+        mr.deallocate(other, ADVISED_BYTES)
         mr.deallocate(address, nbytes)
     return found
 
@@ -306,6 +310,10 @@ def verdicts(result: Mapping[str, Any]) -> dict[str, Any]:
         times = result["parallel"]
         found["halves at once, against in turn"] = _harness.judged_at_least(
             times["in turn"] / times["budget"], PARALLEL_BOUND
+        )
+    if "multipath" in result and not result["simulated_pair"]:
+        found["multipath sent some by way of the neighbour"] = (
+            result["multipath"]["staged_bytes"] > 0
         )
     if "intact" in result:
         found["contents are as they were"] = result["intact"]
