@@ -51,6 +51,12 @@ std::uint64_t leaving_key(eviction_policy policy,
   return block.next_use >= now ? block.next_use - now : unused_for(block, now);
 }
 
+bool is_likely_unused(block_record const& block, use_tick now, use_tick until) noexcept
+{
+  return is_expected(block, now) ? block.next_use >= until
+                                 : unused_for(block, now) >= since(now, until);
+}
+
 std::uint64_t weight_of_kept(link_rates const& rates) noexcept
 {
   constexpr link_rates measured{51'000'000'000, 24'000'000'000, 205'000'000'000, 205'000'000'000};

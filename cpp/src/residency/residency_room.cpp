@@ -94,7 +94,7 @@ std::uint64_t residency_manager::weight_of_kept_now(unsigned& taking) const noex
   return weight_of_kept(settings_.rates);
 }
 
-/** @param not_before live blocks only that are used then or later */
+/** @param not_before live blocks only that are likely unused until then */
 residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
                                                             std::size_t dead_bytes,
                                                             std::size_t live_bytes,
@@ -125,11 +125,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
       return;  // kernels that use it may be under way: they would fault it back
     }
-    // Of what is not known to be used again most is freed soon: it would leave for nothing.
-    if (not_before != never_used &&
-        (block.next_use < not_before || block.next_use >= unknown_use)) {
-      return;
-    }
+    if (not_before != never_used && !is_likely_unused(block, now_, not_before)) { return; }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);

@@ -11,9 +11,15 @@ namespace {
 
 constexpr std::size_t most_sizes = 1U << 16U;  // a program that never repeats itself is forgotten
 
-[[nodiscard]] std::uint64_t place_of(std::uintptr_t before, std::uintptr_t start) noexcept
+[[nodiscard]] std::uint64_t place_of(std::span<std::uintptr_t const> before,
+                                     std::uintptr_t start) noexcept
 {
-  return (std::uint64_t{before} * 0x9E3779B97F4A7C15ULL) ^ start;
+  std::uint64_t place = 0;
+  for (auto const one : before) {
+    place = (place ^ one) * 0x9E3779B97F4A7C15ULL;
+    place ^= place >> 32U;  // or what differs in the upper bits would never reach the lower ones
+  }
+  return place ^ start;
 }
 
 }  // namespace
@@ -121,11 +127,15 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
   }
   if (found != own) { found->second.end = start; }
   auto const place = place_of(before_, start);
-  before_          = start;
+  std::shift_left(before_.begin(), before_.end(), 1);
+  before_.back()   = start;
   own->second      = {end, true, place, 0};
   carved_range carved{{start, end - start}, newly_live, 0};
   auto const size = sizes_.find(place);
-  if (size != sizes_.end()) { carved.likely_bytes = std::min(size->second, carved.extent.bytes); }
+  if (size != sizes_.end()) {  // to bring too much costs little, and what is missing faults
+    auto const likely_bytes = std::max(size->second.newer, size->second.older);
+    carved.likely_bytes     = std::min(likely_bytes, carved.extent.bytes);
+  }
   return carved;
 }
 
@@ -138,9 +148,10 @@ memory_range segment_map::on_free(std::uintptr_t start)
   auto& freed_part = found->second;
   if (freed_part.place != 0) {
     if (sizes_.size() >= most_sizes) { sizes_.clear(); }
-    sizes_[freed_part.place] = freed_part.measured_bytes == 0
-                                 ? freed.bytes
-                                 : std::min(freed_part.measured_bytes, freed.bytes);
+    auto& sizes = sizes_[freed_part.place];
+    sizes.older = sizes.newer;
+    sizes.newer = freed_part.measured_bytes == 0 ? freed.bytes
+                                                 : std::min(freed_part.measured_bytes, freed.bytes);
   }
   freed_part         = {freed_part.end, false, 0, 0};
   auto const segment = std::prev(segments_.upper_bound(start))->second.range;

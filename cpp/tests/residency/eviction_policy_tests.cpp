@@ -85,6 +85,20 @@ TEST(EvictionPolicy, WithoutBeliefInThePredictorItIsLru)
   }
 }
 
+TEST(EvictionPolicy, WhatIsExpectedLaterIsLikelyUnusedUntilThen)
+{
+  EXPECT_TRUE(is_likely_unused(block(1, 99, 140), now, 140));
+  EXPECT_FALSE(is_likely_unused(block(1, 99, 139), now, 140));
+}
+
+TEST(EvictionPolicy, WhatLayUnusedForLongIsLikelyUnusedForAsLong)
+{
+  for (auto const unknown : {unknown_use, no_use, use_tick{now - 1}}) {
+    EXPECT_TRUE(is_likely_unused(block(1, 60, unknown), now, 140));
+    EXPECT_FALSE(is_likely_unused(block(1, 61, unknown), now, 140));
+  }
+}
+
 TEST(EvictionPolicy, OnlyPoliciesThatForeseeHaveAPredictor)
 {
   EXPECT_EQ(make_predictor(eviction_policy::fifo), nullptr);

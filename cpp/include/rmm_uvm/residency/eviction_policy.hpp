@@ -44,6 +44,17 @@ enum class eviction_policy : std::uint8_t {
                                         bool foresees) noexcept;
 
 /**
+ * @brief Whether a live block is likely not used, or freed, between `now` and `until`.
+ *
+ * What is expected is not used before it is. Of what is not, most is freed soon: but not what has
+ * lain unused for as long as it is until then. Where that stayed, columns left in its place that
+ * kernels were about to use unannounced.
+ */
+[[nodiscard]] bool is_likely_unused(block_record const& block,
+                                    use_tick now,
+                                    use_tick until) noexcept;
+
+/**
  * @brief What the key of a block counts that a full neighbour has memory for.
  *
  * The square of how much dearer the host is, there and back: 1 where both are as dear. The ratio

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/memory.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,7 +19,7 @@ namespace rmm_uvm {
 struct carved_range {
   memory_range extent;          ///< from the start to the next byte that may be somebody else's
   memory_range newly_live;      ///< of it, what was free before; the rest was taken to be live
-  std::size_t likely_bytes{0};  ///< how long it likely is, at most the extent; 0: not known
+  std::size_t likely_bytes{0};  ///< how long it likely is at most; within the extent; 0: not known
 };
 
 /**
@@ -79,10 +80,15 @@ class segment_map {
   std::map<std::uintptr_t, held_segment> segments_;
   part_map parts_;                       // of known segments, without gaps
   std::map<std::uintptr_t, bool> told_;  // of unknown segments: whether what begins there is live
-  // A program that repeats itself allocates in the same order: how long each one was last time, by
-  // its start and that of the one before.
-  std::unordered_map<std::uint64_t, std::size_t> sizes_;
-  std::uintptr_t before_{0};
+  // A program that repeats itself allocates in the same order: how long each one was the last two
+  // times, by its start and those of the ones before. Of one before alone, a convolution's workspace
+  // was taken for a smaller one of the same step, and kernels faulted the rest in: 0.2 s a step.
+  struct last_sizes {
+    std::size_t newer{0};
+    std::size_t older{0};
+  };
+  std::unordered_map<std::uint64_t, last_sizes> sizes_;
+  std::array<std::uintptr_t, 3> before_{};
 };
 
 }  // namespace rmm_uvm
