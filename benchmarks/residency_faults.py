@@ -101,7 +101,7 @@ def main() -> None:
 
     import _harness
     import rmm
-    from residency_mortgage import Loop, make_engine, run_etl
+    from residency_mortgage import MOST_POOL_BYTES, Loop, make_engine, run_etl
 
     import rmm_uvm
     from rmm_uvm.integrations.cudf_accesses import observe
@@ -114,7 +114,7 @@ def main() -> None:
     loop = Loop(generated_data(GeneratorConfig(performance_rows=arguments.rows)), 3)
     peak_bytes = loop.run(None)["peak_bytes"]
     budget = Budget(int(peak_bytes / arguments.factor), arguments.policy)
-    mr = loop.pool(budget, 3 * peak_bytes)
+    mr = loop.pool(budget, min(3 * peak_bytes, MOST_POOL_BYTES))
     rmm.mr.set_current_device_resource(mr)
     prefetcher = mr.managed_mr.prefetcher
     end = observe([prefetcher])

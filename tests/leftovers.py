@@ -11,9 +11,10 @@ from pathlib import Path
 
 from rmm_uvm import limits
 
-# What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
+# What CUDA, NVML and CUPTI open at their first use or later, and keep. Nothing of ours opens these;
+# what process counters copy of another process they close in the same call.
 _NVIDIAS_OWN = re.compile(
-    r"/dev/nvidia(\d+|ctl|-caps/.+)|anon_inode:\[eventfd\]"
+    r"/dev/nvidia(\d+|ctl|-caps/.+|-uvm)|anon_inode:\[eventfd\]"
     r"|/dev/shm/(#\d+ \(deleted\)|cuda\.shm\..+)"
 )
 # Simulated cudaMalloc memory: as long as the device, which fixtures keep until after this check.

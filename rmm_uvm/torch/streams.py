@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from rmm_uvm.torch.gpu_trace import listen
 from rmm_uvm.torch.telling import tell
 
 __all__ = ["OwnStream", "uncounted", "watch_streams"]
@@ -49,10 +50,6 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
     -------
     callable
         Ends it.
-
-    Notes
-    -----
-    Torch's telling cannot be switched off again. It costs about a microsecond an allocation.
     """
     from torch.cuda import _gpu_trace as trace
 
@@ -63,8 +60,11 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
         if not getattr(_waiting, "uncounted", False):
             several()  # who waits for an event waits for another stream
 
-    ends = (tell(trace.StreamCreationCallbacks, created), tell(trace.EventWaitCallbacks, waits))
-    torch._C._activate_gpu_trace()
+    ends = (
+        tell(trace.StreamCreationCallbacks, created),
+        tell(trace.EventWaitCallbacks, waits),
+        listen(),
+    )
     if _others_are_there():
         several()
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing.resource_tracker
 import os
 from collections.abc import Iterator
 
@@ -26,6 +27,12 @@ def managed_limit() -> None:
     limit_bytes = managed_limit_bytes()
     if limit_bytes is None or limit_bytes > MOST_MANAGED_BYTES:
         pytest.exit("GPU tests need RMM_UVM_MANAGED_LIMIT, at most 24GiB", returncode=2)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def resource_tracker() -> None:
+    # It starts with the first process that is spawned, and its pipe stays open.
+    multiprocessing.resource_tracker.ensure_running()
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,8 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MIB = 1 << 20
 BUDGET_BYTES = 192 * MIB
 POOL_BYTES = 1024 * MIB
+# Free memory of an H200 changes in such steps: 64 MiB taken by the kernel driver may not show.
+TOLD_BYTES = 128 * MIB
 
 
 def benchmark(name: str) -> ModuleType:
@@ -119,13 +121,14 @@ def test_blocks_are_at_the_neighbour_that_was_named(gpu: CudaDriver, neighbour: 
         device_budget=Budget(BUDGET_BYTES, neighbors=[neighbour], background=False),
     )
     free_bytes = other.memory()[0]
-    parts = [mr.allocate(BUDGET_BYTES // 2) for _ in range(4)]
+    part_bytes = 64 * MIB
+    parts = [mr.allocate(part_bytes) for _ in range(POOL_BYTES // part_bytes)]
     cupy.cuda.runtime.deviceSynchronize()  # streams of the manager too
     evicted_bytes = rmm_uvm.residency_statistics(mr).neighbor_bytes
-    assert evicted_bytes >= BUDGET_BYTES
-    assert free_bytes - other.memory()[0] >= evicted_bytes
+    assert evicted_bytes >= POOL_BYTES - BUDGET_BYTES
+    assert free_bytes - other.memory()[0] >= evicted_bytes - TOLD_BYTES
     for address in parts:
-        mr.deallocate(address, BUDGET_BYTES // 2)
+        mr.deallocate(address, part_bytes)
 
 
 def test_direct_migration_moves_exactly_what_is_asked_while_kernels_write(

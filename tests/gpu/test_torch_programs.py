@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled and distributed models past a budget on a GPU: they train as without."""
+"""Compiled, distributed and checkpointed models past a budget on a GPU: they train as without."""
 
 from __future__ import annotations
 
@@ -59,3 +59,12 @@ def test_distributed_model_past_the_budget_has_the_losses_of_the_model_alone(
     assert result["losses"] == result["expected"]
     assert result["residency"]["dropped_bytes"] == 0  # several streams
     assert result["segments"]["unfenced"] > 0
+
+
+def test_checkpointed_model_past_the_budget_has_its_losses_and_has_them_after_it(
+    tmp_path: Path,
+) -> None:
+    # Torch's telling loses errors that pass through its operators, such as that by which
+    # checkpointing ends.
+    result = run("checkpointed", tmp_path)
+    assert result["losses"] == result["expected"] == result["after"]

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled or distributed model past a budget, for `test_torch_programs.py`: prints JSON.
+"""Models that are run in other ways past a budget, for `test_torch_programs.py`: prints JSON.
 
-    python torch_program.py {compiled,distributed} FOLDER
+    python torch_program.py {compiled,distributed,checkpointed} FOLDER
 
 In a process of its own, since compilers and NCCL keep threads and files until a process ends.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch.nn.parallel import DistributedDataParallel
 from torch_loops import losses_of
 
@@ -57,7 +58,32 @@ def distributed(folder: Path) -> dict[str, Any]:
         torch.distributed.destroy_process_group()
 
 
+class Checkpointed(torch.nn.Module):
+    """Recomputes each layer, whose last operator keeps its mask and has other results by then."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Sequential(layer, torch.nn.Dropout(0.1)) for layer in model
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what the last layer gives."""
+        for layer in self.layers:
+            x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)
+        return x
+
+
+def checkpointed(_folder: Path) -> dict[str, Any]:
+    """Train before, past the budget, and after it."""
+    expected = losses_of(STEPS, wrap=Checkpointed)
+    found = past_the_budget(Checkpointed)
+    return {**found, "expected": expected, "after": losses_of(STEPS, wrap=Checkpointed)}
+
+
+PROGRAMS = {"compiled": compiled, "distributed": distributed, "checkpointed": checkpointed}
+
 if __name__ == "__main__":
     expected = losses_of(STEPS)
-    result = {"compiled": compiled, "distributed": distributed}[sys.argv[1]](Path(sys.argv[2]))
+    result = PROGRAMS[sys.argv[1]](Path(sys.argv[2]))
     print(json.dumps({"expected": expected, **result}, default=str))

@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::uint64_t above_all = std::uint64_t{1} << 33U;  // more than any number of ticks
 
+// What lay unused for n times as long as it is until then lives until then n times in n + 1. On a
+// recorded ETL 8 takes up to 4 % off its time where it is little short of room, and 1 adds 3 %.
+constexpr std::uint64_t times_as_long = 8;
+
 constexpr std::uint64_t grace_uses = 4;  // costs 1 % more bytes on a recorded ETL, and saves faults
 
 [[nodiscard]] std::uint64_t since(use_tick then, use_tick now) noexcept
@@ -54,7 +58,7 @@ std::uint64_t leaving_key(eviction_policy policy,
 bool is_likely_unused(block_record const& block, use_tick now, use_tick until) noexcept
 {
   return is_expected(block, now) ? block.next_use >= until
-                                 : unused_for(block, now) >= since(now, until);
+                                 : unused_for(block, now) >= times_as_long * since(now, until);
 }
 
 std::uint64_t weight_of_kept(link_rates const& rates) noexcept

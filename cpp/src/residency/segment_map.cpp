@@ -128,8 +128,8 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
   if (found != own) { found->second.end = start; }
   auto const place = place_of(before_, start);
   std::shift_left(before_.begin(), before_.end(), 1);
-  before_.back()   = start;
-  own->second      = {end, true, place, 0};
+  before_.back() = start;
+  own->second    = {end, true, place, 0};
   carved_range carved{{start, end - start}, newly_live, 0};
   auto const size = sizes_.find(place);
   if (size != sizes_.end()) {  // to bring too much costs little, and what is missing faults

@@ -91,11 +91,11 @@ TEST(EvictionPolicy, WhatIsExpectedLaterIsLikelyUnusedUntilThen)
   EXPECT_FALSE(is_likely_unused(block(1, 99, 139), now, 140));
 }
 
-TEST(EvictionPolicy, WhatLayUnusedForLongIsLikelyUnusedForAsLong)
+TEST(EvictionPolicy, WhatLayUnusedForLongIsLikelyUnusedForAnEighthOfThat)
 {
   for (auto const unknown : {unknown_use, no_use, use_tick{now - 1}}) {
-    EXPECT_TRUE(is_likely_unused(block(1, 60, unknown), now, 140));
-    EXPECT_FALSE(is_likely_unused(block(1, 61, unknown), now, 140));
+    EXPECT_TRUE(is_likely_unused(block(1, 20, unknown), now, 110));
+    EXPECT_FALSE(is_likely_unused(block(1, 21, unknown), now, 110));
   }
 }
 

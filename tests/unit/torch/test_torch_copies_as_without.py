@@ -52,12 +52,13 @@ def test_double_backward_gives_the_same(budget_bytes: int) -> None:
 
 def test_several_threads_train_at_once() -> None:
     def work(number: int) -> None:
-        for _ in range(10):
-            model = small_model()
-            (model(batch()).square().mean() * (number + 1)).backward()
+        for model in models[number]:
+            (model(x).square().mean() * (number + 1)).backward()
             found[number] = [one.grad for one in model.parameters() if one.grad is not None]
 
     found: dict[int, list[torch.Tensor]] = {}
+    # Made here: threads have one seed among them.
+    models, x = [[small_model() for _ in range(10)] for _ in range(3)], batch()
     expected = [one * 1 for one in gradients(small_model(), 1)]
     with copying(256) as there:
         threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]

@@ -47,8 +47,8 @@ enum class eviction_policy : std::uint8_t {
  * @brief Whether a live block is likely not used, or freed, between `now` and `until`.
  *
  * What is expected is not used before it is. Of what is not, most is freed soon: but not what has
- * lain unused for as long as it is until then. Where that stayed, columns left in its place that
- * kernels were about to use unannounced.
+ * lain unused for much longer than it is until then. Where that stayed, columns left in its place
+ * that kernels were about to use unannounced.
  */
 [[nodiscard]] bool is_likely_unused(block_record const& block,
                                     use_tick now,

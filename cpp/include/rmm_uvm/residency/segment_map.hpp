@@ -81,8 +81,9 @@ class segment_map {
   part_map parts_;                       // of known segments, without gaps
   std::map<std::uintptr_t, bool> told_;  // of unknown segments: whether what begins there is live
   // A program that repeats itself allocates in the same order: how long each one was the last two
-  // times, by its start and those of the ones before. Of one before alone, a convolution's workspace
-  // was taken for a smaller one of the same step, and kernels faulted the rest in: 0.2 s a step.
+  // times, by its start and those of the ones before. Of one before alone, a convolution's
+  // workspace was taken for a smaller one of the same step, and kernels faulted the rest in: 0.2 s
+  // a step.
   struct last_sizes {
     std::size_t newer{0};
     std::size_t older{0};
