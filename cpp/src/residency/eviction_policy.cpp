@@ -25,7 +25,8 @@ constexpr std::uint64_t grace_uses = 4;  // costs 1 % more bytes on a recorded E
 
 [[nodiscard]] bool is_expected(block_record const& block, use_tick now) noexcept
 {
-  return block.next_use < unknown_use && block.next_use >= now;
+  auto const next_use = block.expected_use();
+  return next_use < unknown_use && next_use >= now;
 }
 
 [[nodiscard]] std::uint64_t unused_for(block_record const& block, use_tick now) noexcept
@@ -43,22 +44,29 @@ std::uint64_t leaving_key(eviction_policy policy,
   if (policy == eviction_policy::fifo) { return since(block.arrived, now); }
   if (policy == eviction_policy::lru || !foresees) { return unused_for(block, now); }
   // Memory that was just handed out is about to be written, whether or not anybody foresees it.
-  if (block.next_use == no_use && since(block.allocated, now) < grace_uses) { return 0; }
+  auto const next_use = block.expected_use();
+  if (next_use == no_use && since(block.allocated, now) < grace_uses) { return 0; }
   if (policy == eviction_policy::correlation) {
     return is_expected(block, now) ? since(block.arrived, now)
                                    : above_all + since(block.arrived, now);
   }
-  if (block.next_use == no_use) { return above_all + unused_for(block, now); }
+  if (next_use == no_use) { return above_all + unused_for(block, now); }
   // Not known to be needed is not known not to be: what was used before the order was found leaves
   // as it would have then. Taken for not needed, it left first, and kernels faulted it back.
-  if (block.next_use == unknown_use) { return unused_for(block, now); }
-  return block.next_use >= now ? block.next_use - now : unused_for(block, now);
+  if (next_use == unknown_use) { return unused_for(block, now); }
+  return next_use >= now ? next_use - now : unused_for(block, now);
 }
 
 bool is_likely_unused(block_record const& block, use_tick now, use_tick until) noexcept
 {
-  return is_expected(block, now) ? block.next_use >= until
-                                 : unused_for(block, now) >= times_as_long * since(now, until);
+  if (is_expected(block, now)) { return block.next_use >= until; }
+  auto const unused = unused_for(block, now);
+  auto const then   = since(now, until);
+  // Kernels may use, unannounced, what lives on: what they use was announced not long ago.
+  if (block.no_more_uses && block.next_use >= now) {
+    return block.next_use >= until && unused >= then;
+  }
+  return unused >= times_as_long * then;
 }
 
 std::uint64_t weight_of_kept(link_rates const& rates) noexcept

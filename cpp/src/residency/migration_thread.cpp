@@ -233,7 +233,7 @@ void residency_manager::adapt_look_ahead(ledger_view& view,
     view.each(use.range, [&](block_record const& block, memory_range whole) {
       used_bytes += whole.bytes;
       // What nobody expected could not have come earlier, however far ahead is looked.
-      bool const expected = block.next_use != no_use && block.next_use <= now_ + uses.size();
+      bool const expected = block.expected_use() <= now_ + uses.size();
       bool const coming   = block.fetched_ahead && block.busy;
       if (coming || (expected && block.place == block_place::host)) { late_bytes += whole.bytes; }
     });
@@ -250,7 +250,8 @@ expected_use residency_manager::expected_next(ledger_view& view) const
       // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
       // were needed late, or two blocks would change places for ever.
       auto const expected_at = now_ + expected.ahead;
-      if (block.next_use < now_ || block.next_use > expected_at) { block.next_use = expected_at; }
+      auto const foreseen    = block.expected_use();
+      if (foreseen < now_ || foreseen > expected_at) { block.expect(expected_at); }
       if (block.place == block_place::device || block.busy || block.dead()) { return; }
       if (block.used_on_host() || block.in_place) { return; }
       if (next.range.bytes == 0) {
@@ -290,9 +291,9 @@ residency_manager::outcome residency_manager::fetch_ahead()
       auto const leaving = choose(view, next.range.bytes, next.range.bytes, candidates::unused_now);
       // Nothing leaves for it that is expected sooner.
       auto const stays = [&](viewed_block const& each) {
-        auto const& block = *each.record;
-        return !block.dead() && block.next_use != no_use && block.next_use >= now_ &&
-               block.next_use <= now_ + next.ahead;
+        auto const& block   = *each.record;
+        auto const foreseen = block.expected_use();
+        return !block.dead() && foreseen >= now_ && foreseen <= now_ + next.ahead;
       };
       if ((leaving.dead.empty() && leaving.live.empty()) ||
           std::any_of(leaving.live.begin(), leaving.live.end(), stays)) {

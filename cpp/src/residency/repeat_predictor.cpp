@@ -60,12 +60,14 @@ use_tick repeat_predictor::observe(use_event const& event)
   }
   if (history_.size() >= context_events) { last_position_[place] = here; }
 
+  freed_after_ = unknown_use;
   if (cursor_ != none) {
     auto const& then = history_[cursor_];
     // What is freed without another use may be used until then in ways that nobody announces.
     if (then.freed && then.lasted <= soon_freed) {
       return static_cast<use_tick>(std::max<std::size_t>(then.lasted, 1));
     }
+    if (then.freed) { freed_after_ = static_cast<use_tick>(then.lasted); }
     if (!then.freed && then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that

@@ -56,7 +56,7 @@ void residency_manager::choose_in_place(range_list wanted)
   bool const room  = counts_.resident_bytes + missing_bytes <= settings_.budget_bytes;
   auto const stays = [&](viewed_block const& each) {
     beside_use use{room || !other, std::nullopt, other};
-    auto const next = each.record->next_use;
+    auto const next = each.record->expected_use();
     if (prediction_.on() && next != unknown_use) {
       use.again_in = next == no_use ? no_use : next - std::min(next, now_);
     }
@@ -119,7 +119,7 @@ std::optional<use_tick> residency_manager::first_to_leave(ledger_view& view,
   if (!leaving.dead.empty() || leaving.live.empty()) { return std::nullopt; }
   auto soonest = no_use;
   for (auto const& each : leaving.live) {
-    auto const next = each.record->next_use;
+    auto const next = each.record->expected_use();
     if (next < unknown_use) { soonest = std::min(soonest, next - std::min(next, now_)); }
   }
   return soonest;

@@ -96,6 +96,7 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
   auto next_use    = unknown_use;
+  bool no_more     = false;
   auto shown       = event;
   shown.live_bytes = live_bytes_;
   if (predictor_ != nullptr && all_present()) {  // nothing is asked of it yet
@@ -103,11 +104,13 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);
     auto const ahead = predictor_->observe(shown);
-    next_use         = ahead < unknown_use ? now_ + ahead : ahead;
+    auto const freed = predictor_->freed_after();
+    no_more          = ahead == unknown_use && freed != unknown_use;
+    next_use         = no_more ? now_ + freed : ahead < unknown_use ? now_ + ahead : ahead;
     static_cast<void>(prediction_.update(predictor_->score()));
   }
   // There, what a request finds leaves for it like others, if its last use is over: see note_uses.
-  if (!settings_.as_kernel_driver()) { note_use(view, event, next_use); }
+  if (!settings_.as_kernel_driver()) { note_use(view, event, next_use, no_more); }
 }
 
 void residency_manager::note_uses(std::span<use_event const> uses)
@@ -115,17 +118,25 @@ void residency_manager::note_uses(std::span<use_event const> uses)
   if (!settings_.as_kernel_driver()) { return; }  // noted before room was made
   ledger_view view{ledger_};
   for (auto const& use : uses) {
-    if (use.range.bytes > 0 && view.holds(use.range.address)) { note_use(view, use, unknown_use); }
+    if (use.range.bytes > 0 && view.holds(use.range.address)) {
+      note_use(view, use, unknown_use, false);
+    }
   }
 }
 
-void residency_manager::note_use(ledger_view& view, use_event const& event, use_tick next_use)
+void residency_manager::note_use(ledger_view& view,
+                                 use_event const& event,
+                                 use_tick next_use,
+                                 bool no_more)
 {
   bool const is_new = event.kind == use_kind::allocate;
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
-    bool const shared   = block.live_bytes > common(event.range, whole).bytes;
-    block.next_use      = shared ? soonest(block.next_use, next_use, now_) : next_use;
+    if (block.live_bytes > common(event.range, whole).bytes) {  // of others, too
+      block.expect(soonest(block.expected_use(), no_more ? unknown_use : next_use, now_));
+    } else {
+      block.expect(next_use, no_more);
+    }
     block.fetched_ahead = false;
     if (!is_new) {
       block.touched = now_;
@@ -248,7 +259,7 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
       // The pool had this allocation's stream wait for earlier frees of the same bytes.
       block.unfenced = false;
     }
-    if (block.dead()) { block.next_use = unknown_use; }
+    if (block.dead()) { block.expect(unknown_use); }
   });
   // Last, since it takes memory.
   if (predictor_ != nullptr && all_present()) {

@@ -99,6 +99,30 @@ TEST(EvictionPolicy, WhatLayUnusedForLongIsLikelyUnusedForAnEighthOfThat)
   }
 }
 
+TEST(EvictionPolicy, WhatIsFreedLaterIsLikelyUnusedIfItWasForAsLongAsItIsUntilThen)
+{
+  auto const lives = [](use_tick used, use_tick freed) {
+    auto one = block(1, used, unknown_use);
+    one.expect(freed, true);
+    return is_likely_unused(one, now, 110);
+  };
+  EXPECT_TRUE(lives(90, 110));
+  EXPECT_FALSE(lives(91, 110));  // kernels that use it may go on
+  EXPECT_FALSE(lives(1, 109));   // it would leave for nothing
+  EXPECT_TRUE(lives(20, 99));    // it should be gone: as if nothing were known
+  EXPECT_FALSE(lives(21, 99));
+}
+
+TEST(EvictionPolicy, WhatIsFreedLaterIsJudgedByItsLastUse)
+{
+  auto freed = block(1, 60, unknown_use);
+  freed.expect(101, true);
+  EXPECT_EQ(leaving_key(eviction_policy::repeat, freed, now, true), 40U);
+  EXPECT_EQ(freed.expected_use(), unknown_use);
+  freed.expect(120);
+  EXPECT_EQ(leaving_key(eviction_policy::repeat, freed, now, true), 20U);
+}
+
 TEST(EvictionPolicy, OnlyPoliciesThatForeseeHaveAPredictor)
 {
   EXPECT_EQ(make_predictor(eviction_policy::fifo), nullptr);

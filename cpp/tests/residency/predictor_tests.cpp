@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm {
@@ -186,14 +187,15 @@ TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
   EXPECT_EQ(next.front().ahead, 1U);
 }
 
-/** @brief What is foreseen for an allocation that is freed so many uses of others later. */
-[[nodiscard]] use_tick foreseen_for_one_that_lasts(std::size_t uses)
+/** @brief Next use, and end, of an allocation that is freed so many uses of others later. */
+[[nodiscard]] std::pair<use_tick, use_tick> foreseen_for_one_that_lasts(std::size_t uses)
 {
   repeat_predictor predictor;
   load(predictor);
-  auto found = never_used;
+  std::pair<use_tick, use_tick> found;
   for (int round = 0; round < 5; ++round) {
-    found = predictor.observe(allocation(20, 3));
+    found.first  = predictor.observe(allocation(20, 3));
+    found.second = predictor.freed_after();
     for (std::size_t use_number = 0; use_number < uses; ++use_number) {
       static_cast<void>(predictor.observe(use(use_number % 4 * 4, 4)));
     }
@@ -204,13 +206,13 @@ TEST(RepeatPredictor, IterationAtOtherAddressesIsForeseenToo)
 
 TEST(RepeatPredictor, MemoryThatIsFreedSoonIsTakenToBeUsedUntilThen)
 {
-  EXPECT_EQ(foreseen_for_one_that_lasts(5), 5U);
-  EXPECT_EQ(foreseen_for_one_that_lasts(32), 32U);
+  EXPECT_EQ(foreseen_for_one_that_lasts(5), (std::pair{use_tick{5}, unknown_use}));
+  EXPECT_EQ(foreseen_for_one_that_lasts(32), (std::pair{use_tick{32}, unknown_use}));
 }
 
-TEST(RepeatPredictor, OfMemoryThatIsFreedLateNothingIsKnown)
+TEST(RepeatPredictor, OfMemoryThatIsFreedLateItsEndIsKnownAlone)
 {
-  EXPECT_EQ(foreseen_for_one_that_lasts(33), unknown_use);
+  EXPECT_EQ(foreseen_for_one_that_lasts(33), (std::pair{unknown_use, use_tick{33}}));
 }
 
 TEST(RepeatPredictor, GoingRoundEqualPiecesIsForeseenPieceByPiece)

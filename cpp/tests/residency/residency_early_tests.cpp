@@ -79,6 +79,33 @@ TEST_F(EarlyRoom, WhatIsUsedLastLeavesBeforeItsRoomIsNeededAndNoMoreThanThat)
   EXPECT_EQ(blocks_to_host(), 0U);
 }
 
+TEST_F(EarlyRoom, WhatIsFreedAfterItsRoomIsNeededLeavesOnceItLayUnusedForLong)
+{
+  constexpr std::size_t table = 20;
+  constexpr std::size_t wide  = 30;
+  begin(eviction_policy::repeat);
+  std::size_t left_early = 0;
+  for (int step = 0; step < 6; ++step) {
+    left_early = 0;
+    allocate(table, 3);
+    for (std::size_t use = 0; use < 40; ++use) {
+      touch(use % state_blocks, 1);
+    }
+    static_cast<void>(moves());
+    manager->run_pending();
+    for (auto const& call : moves()) {
+      if (call.name == "prefetch" && call.device_id == location::host_id) {
+        EXPECT_GE(call.ranges[0].address, at(table).address);
+        ++left_early;
+      }
+    }
+    allocate(wide, 4);  // beside the state, which every step uses
+    free(wide, 4);
+    free(table, 3);
+  }
+  EXPECT_GT(left_early, 0U);
+}
+
 TEST_F(EarlyRoom, NothingLeavesEarlyWhereNothingIsForeseen)
 {
   begin(eviction_policy::lru);

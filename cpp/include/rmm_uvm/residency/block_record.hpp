@@ -42,15 +42,17 @@ struct block_record {
   use_tick allocated{never_used};   ///< when memory in it was last handed out
   use_tick touched{never_used};     ///< when a program last announced a use
   use_tick prefetched{never_used};  ///< when it was last asked to the device
-  use_tick next_use{unknown_use};   ///< when it is expected to be used next
-  std::uint32_t pins{0};            ///< by users; > 0: stays where it is
-  std::uint16_t holds{0};           ///< by requests under way that need it where it is
+  use_tick next_use{
+    unknown_use};          ///< when it is expected to be used next, or freed: `no_more_uses`
+  std::uint32_t pins{0};   ///< by users; > 0: stays where it is
+  std::uint16_t holds{0};  ///< by requests under way that need it where it is
   block_place place{block_place::nowhere};
-  bool discarded{false};  ///< its contents were dropped, and nobody has been handed it since
-  bool busy{false};       ///< a call about it is under way: whoever wants it waits
   std::uint8_t chunks{
     0};  ///< neighbours that have memory for it, by bits, also when it is not there
 
+  bool discarded        : 1 {false};  ///< its contents were dropped, and nobody was handed it since
+  bool busy             : 1 {false};  ///< a call about it is under way: whoever wants it waits
+  bool no_more_uses     : 1 {false};  ///< at `next_use` it is freed, with no use announced before
   bool fetched_ahead    : 1 {false};  ///< brought in before its use, and not used since
   bool read_mostly      : 1 {false};  ///< advised: readers get copies, and so does a prefetch
   std::uint8_t neighbor : 3 {0};      ///< which one it is on, while it is `beside`
@@ -60,6 +62,17 @@ struct block_record {
   bool copied   : 1 {false};          ///< the host has a copy of what lies there
   preferred_place preferred{preferred_place::none};  ///< advised
 
+  /** @brief When it is expected to be used next. */
+  [[nodiscard]] use_tick expected_use() const noexcept
+  {
+    return no_more_uses ? unknown_use : next_use;
+  }
+  /** @brief Notes when it is expected to be used next, or to be freed. */
+  void expect(use_tick then, bool no_more = false) noexcept
+  {
+    next_use     = then;
+    no_more_uses = no_more;
+  }
   /** @brief True when a user advised the driver about it. */
   [[nodiscard]] bool advised() const noexcept
   {

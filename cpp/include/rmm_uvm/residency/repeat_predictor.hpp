@@ -29,6 +29,7 @@ class repeat_predictor final : public use_predictor {
   explicit repeat_predictor(std::size_t most_events = std::size_t{1} << 16U);
 
   use_tick observe(use_event const& event) override;
+  [[nodiscard]] use_tick freed_after() const noexcept override { return freed_after_; }
   void forget(std::uintptr_t owner) override;
   [[nodiscard]] std::vector<expected_use> upcoming(std::size_t bytes) const override;
   [[nodiscard]] expected_growth growth() const override;
@@ -56,6 +57,7 @@ class repeat_predictor final : public use_predictor {
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
   std::size_t cursor_{none};  // where, before, what was seen last was seen
+  use_tick freed_after_{unknown_use};
   score_keeper score_;
 };
 

@@ -198,7 +198,7 @@ class residency_manager {
   // residency_manager.cpp
   void learn(ledger_view& view, use_event const& event);
   void note_uses(std::span<use_event const> uses);
-  void note_use(ledger_view& view, use_event const& event, use_tick next_use);
+  void note_use(ledger_view& view, use_event const& event, use_tick next_use, bool no_more);
   void hand_out(ledger_view& view, memory_range range);
   void forget(ledger_view& view, memory_range allocation, bool fenced);
   void count_presence(ledger_view& view, memory_range range);

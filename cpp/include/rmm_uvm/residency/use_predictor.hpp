@@ -74,6 +74,12 @@ class use_predictor {
    */
   virtual use_tick observe(use_event const& event) = 0;
 
+  /**
+   * @brief After how many further uses the memory that was observed last is freed, where no use of
+   *        it is expected before; `unknown_use`: not known.
+   */
+  [[nodiscard]] virtual use_tick freed_after() const noexcept { return unknown_use; }
+
   /** @brief Learns that an allocation is gone. */
   virtual void forget(std::uintptr_t owner) = 0;
 
