@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -64,11 +65,20 @@ def _begin() -> contextlib.ExitStack:
     (undo if ends else _stays).enter_context(
         torch.utils.checkpoint.set_checkpoint_early_stop(False)
     )
+    _recompute_to_the_end()
     torch._C._activate_gpu_trace()  # the first time; torch passes over any other
     if switch is not None and ends:
         switch.value = True
         undo.callback(_turn_off, switch)
     return undo
+
+
+def _recompute_to_the_end() -> None:
+    """Have also those parts recompute that went forward already, and are still to go backward."""
+    kind = getattr(torch.utils.checkpoint, "_CheckpointFrame", None)
+    for each in gc.get_objects() if kind is not None else ():
+        if type(each) is kind:
+            each.early_stop = False
 
 
 def _turn_off(switch: ctypes.c_bool) -> None:

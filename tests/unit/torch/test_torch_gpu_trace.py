@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def activated(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return calls
 
 
-def recomputed() -> int:
+def recomputed(between: Callable[[], object] = lambda: None) -> int:
     """Return how many functions of a checkpointed part ran again for the backward pass."""
     ran = []
 
@@ -44,7 +44,9 @@ def recomputed() -> int:
         return y + 1
 
     x = torch.ones(4, requires_grad=True)
-    checkpoint.checkpoint(work, x, use_reentrant=False).sum().backward()
+    result = checkpoint.checkpoint(work, x, use_reentrant=False).sum()
+    between()
+    result.backward()
     return len(ran) - 2
 
 
@@ -65,11 +67,14 @@ def test_telling_is_on_while_anybody_listens(switch: ctypes.c_bool, activated: l
 
 
 def test_checkpointing_recomputes_to_the_end_meanwhile(switch: ctypes.c_bool) -> None:
+    ends: list[Callable[[], None]] = []
     assert recomputed() == 1  # ends by an error of its own
     end = listen()
     assert recomputed() == 2
     end()
     assert recomputed() == 1
+    assert recomputed(between=lambda: ends.append(listen())) == 2  # between forward and backward
+    ends.pop()()
 
 
 def test_switch_that_was_on_stays_on(switch: ctypes.c_bool) -> None:
