@@ -71,9 +71,10 @@ std::size_t board_lender::claimed_by_others(int device_id) noexcept
   return uuid == nullptr ? 0 : board_->claimed_by_others(*uuid);
 }
 
-void board_lender::set_busy(int device_id, bool busy_now) noexcept
+bool board_lender::set_busy(int device_id, bool busy_now) noexcept
 {
-  if (auto const* const uuid = uuid_of(device_id)) { board_->set_busy(*uuid, busy_now); }
+  auto const* const uuid = uuid_of(device_id);
+  return uuid == nullptr || board_->set_busy(*uuid, busy_now);
 }
 
 }  // namespace rmm_uvm::ipc

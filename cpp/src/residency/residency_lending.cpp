@@ -102,8 +102,8 @@ void residency_manager::tell_if_busy(ledger_view& view) noexcept
   if (owner_.count < owner_.loads.size()) { return; }
   bool const busy = wants_links(owner_.loads, links_busy, owner_.busy);
   if (busy == owner_.busy) { return; }
-  owner_.busy = busy;
-  settings_.lender->set_busy(device_id, busy);
+  // A board that has no row left may have one at the next look.
+  if (settings_.lender->set_busy(device_id, busy)) { owner_.busy = busy; }
 }
 
 }  // namespace rmm_uvm

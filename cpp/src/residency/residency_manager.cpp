@@ -69,7 +69,9 @@ residency_manager::~residency_manager()
   wanted_.notify_all();
   if (thread_.joinable()) { thread_.join(); }
   if (settings_.lends) {
-    if (owner_.busy) { settings_.lender->set_busy(driver_->info().device_id, false); }
+    if (owner_.busy) {
+      static_cast<void>(settings_.lender->set_busy(driver_->info().device_id, false));
+    }
     settings_.lender->withdraw(driver_->info().device_id);
   }
 }

@@ -123,6 +123,26 @@ TEST_F(ResidencyNeighbors, OwnerSaysWhatTheDriverTellsOfItsLinksWhileNobodyHolds
   }
 }
 
+TEST_F(ResidencyNeighbors, WhatCouldNotBeSaidIsSaidAtTheNextLook)
+{
+  offers_memory   = true;
+  lends->can_tell = false;
+  driver->loads   = {{0, {std::nullopt, std::nullopt, 0.9}}};
+  make();
+  auto const look = [this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{21});
+    manager->run_pending();
+  };
+  for (int number = 0; number < 4; ++number) {
+    look();
+  }
+  EXPECT_EQ(lends->told_busy, (std::vector{true, true}));
+  lends->can_tell = true;
+  look();
+  look();
+  EXPECT_EQ(lends->told_busy, (std::vector{true, true, true}));
+}
+
 TEST_F(ResidencyNeighbors, WhoDoesNotLendSaysNothing)
 {
   driver->loads = {{0, {std::nullopt, std::nullopt, 0.9}}};

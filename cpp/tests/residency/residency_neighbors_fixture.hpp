@@ -21,6 +21,7 @@ class noting_lender final : public neighbor_lender {
   std::map<int, bool> at_work;          ///< what `busy` answers
   std::vector<std::size_t> offers;      ///< of the manager's own device
   std::vector<bool> told_busy;          ///< of the same
+  bool can_tell{true};                  ///< whether it is heard
   std::size_t others_hold{0};           ///< what `claimed_by_others` answers
   int others_leave_after{0};            ///< so many looks, if any, they hold nothing any more
 
@@ -59,7 +60,11 @@ class noting_lender final : public neighbor_lender {
     return others_hold;
   }
   bool busy(int device_id) noexcept override { return at_work[device_id]; }
-  void set_busy(int, bool busy_now) noexcept override { told_busy.push_back(busy_now); }
+  bool set_busy(int, bool busy_now) noexcept override
+  {
+    told_busy.push_back(busy_now);
+    return can_tell;
+  }
 };
 
 class ResidencyNeighbors : public ResidencyManager {

@@ -44,7 +44,7 @@ class board_lender final : public neighbor_lender {
   bool offer(int device_id, std::size_t bytes) noexcept override;
   void withdraw(int device_id) noexcept override;
   [[nodiscard]] std::size_t claimed_by_others(int device_id) noexcept override;
-  void set_busy(int device_id, bool busy_now) noexcept override;
+  bool set_busy(int device_id, bool busy_now) noexcept override;
 
  private:
   [[nodiscard]] device_uuid const* uuid_of(int device_id) const noexcept;

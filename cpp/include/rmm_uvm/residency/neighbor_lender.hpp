@@ -70,11 +70,12 @@ class neighbor_lender {
     static_cast<void>(device_id);
     return 0;
   }
-  /** @brief Says whether its links are busy. */
-  virtual void set_busy(int device_id, bool busy_now) noexcept
+  /** @brief Says whether its links are busy. @return false if it cannot be said now */
+  virtual bool set_busy(int device_id, bool busy_now) noexcept
   {
     static_cast<void>(device_id);
     static_cast<void>(busy_now);
+    return true;  // there is nobody to tell
   }
 };
 
