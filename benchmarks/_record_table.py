@@ -137,5 +137,5 @@ NOT_RUN = {
     "mortgage_allocations_parts1": "what cuDF allocates of real data: mortgage_allocations.py DATA",
     "mortgage_allocations_parts4": "what cuDF allocates of real data: mortgage_allocations.py DATA",
     "residency_launches_libcuda": "of a version that moved through libcuda only",
-    "residency_mortgage_learning": "of a version whose look-ahead was learnt otherwise",
+    "residency_mortgage_again": "of another host",
 }

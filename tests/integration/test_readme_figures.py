@@ -104,10 +104,6 @@ MISSED: dict[str, list[str]] = {
         "mortgage at 1.5x: emulation is not slower than it should be",
         "mortgage at 2.0x: emulation is not slower than it should be",
     ],
-    "residency_mortgage_learning": [
-        "mortgage at 1.5x: fault-in overshoot / budget",
-        "mortgage at 2.0x: fault-in overshoot / budget",
-    ],
     "torch_embedding": ["infer: speed / resident"],
 }
 """What is not reached yet, by result; docs/residency.md and docs/embeddings.md have the figures."""

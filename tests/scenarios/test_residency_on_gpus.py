@@ -140,8 +140,8 @@ def test_mortgage_loop_takes_half_of_what_faults_take_and_is_hardly_slowed_down(
     assert f"takes {resident['seconds'] / theirs['seconds']:.2f} of the fault-driven" in document
 
 
-def test_mortgage_loop_while_its_order_is_learnt_is_in_the_document_with_what_it_missed() -> None:
-    result = kept("residency_mortgage_learning")
+def test_mortgage_loop_on_another_host_is_in_the_document_with_what_it_missed() -> None:
+    result = kept("residency_mortgage_again")
     rows = {(row["factor"], row["mode"]): row for row in result["rows"]}
     document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
     times, overshoots = [], []
@@ -149,10 +149,17 @@ def test_mortgage_loop_while_its_order_is_learnt_is_in_the_document_with_what_it
         ours = rows[factor, "repeat"]
         times.append(f"{ours['seconds'] / rows[factor, 'fault-driven']['seconds']:.2f}")
         figures = ours["residency"]
-        overshoots.append(f"{figures['peak_overshoot_bytes'] / figures['budget_bytes']:.2f}")
-        assert rows[factor, "lru"]["residency"]["faulted_bytes"] == 0
+        assert figures["peak_overshoot_bytes"] <= 0.1 * figures["budget_bytes"]
+        overshoots.append(f"{figures['peak_overshoot_bytes'] / figures['budget_bytes']:.3f}")
+        _, *after_the_second = ours["faulted_bytes_so_far"]
+        assert after_the_second[-1] - after_the_second[0] <= 0.01 * figures["budget_bytes"]
     assert f"were {times[0]}, {times[1]} and {times[2]} of the fault-driven ones" in document
     assert f"faulted in {overshoots[0]}, {overshoots[1]} and {overshoots[2]} of" in document
+    little, resident = rows[1.25, "repeat"], rows[0.0, "resident"]["seconds"]
+    assert f"At 1.25 it takes {little['seconds'] / resident:.2f} of the time" in document
+    assert f"alone makes it {1 + little['link_seconds'] / resident:.2f}," in document
+    gigabytes = little["to_host_bytes"] / little["link_seconds"] / 1e9
+    assert f"takes out {gigabytes:.0f} GB/s" in document
     assert result["environment"]["commit"] in document
 
 
@@ -193,8 +200,11 @@ def test_budget_that_fits_costs_a_hundredth_at_most_and_is_in_the_document() -> 
         "residency",
         "residency_mortgage",
         "residency_mortgage_8m",
-        "residency_mortgage_learning",
+        "residency_mortgage_again",
         "residency_fits",
+        "neighbors_interference",
+        "neighbors_loops",
+        "neighbors_paths",
         "migration_threads",
         "torch_caching",
         "torch_embedding",
