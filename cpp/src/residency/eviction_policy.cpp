@@ -61,12 +61,12 @@ bool is_likely_unused(block_record const& block, use_tick now, use_tick until) n
 {
   if (is_expected(block, now)) { return block.next_use >= until; }
   auto const unused = unused_for(block, now);
-  auto const then   = since(now, until);
+  auto const ahead  = until > now ? std::uint64_t{until - now} : 0;
   // Kernels may use, unannounced, what lives on: what they use was announced not long ago.
   if (block.no_more_uses && block.next_use >= now) {
-    return block.next_use >= until && unused >= then;
+    return block.next_use >= until && unused >= ahead;
   }
-  return unused >= times_as_long * then;
+  return unused >= times_as_long * ahead;
 }
 
 std::uint64_t weight_of_kept(link_rates const& rates) noexcept

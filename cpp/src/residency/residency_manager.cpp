@@ -108,7 +108,8 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
     auto const ahead = predictor_->observe(shown);
     auto const freed = predictor_->freed_after();
     no_more          = ahead == unknown_use && freed != unknown_use;
-    next_use         = no_more ? now_ + freed : ahead < unknown_use ? now_ + ahead : ahead;
+    auto const then  = no_more ? freed : ahead;
+    next_use         = then < unknown_use ? now_ + then : then;
     static_cast<void>(prediction_.update(predictor_->score()));
   }
   // There, what a request finds leaves for it like others, if its last use is over: see note_uses.
