@@ -12,77 +12,91 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
-import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.utils.checkpoint
 
 __all__ = ["listen"]
 
-_SWITCH = "_ZN3c104impl8GPUTrace9haveStateE"  # c10::impl::GPUTrace::haveState, of torch 2.0 to 2.13
+_SWITCH = "_ZN3c104impl8GPUTrace9haveStateE"  # c10::impl::GPUTrace::haveState, of torch 2.9 to 2.13
 
-_lock = threading.Lock()
-_listeners = 0
+# Of one thread, too: a signal's handler or a pending call may begin while another one ends.
+_lock = threading.RLock()
+_listeners: set[object] = set()
+_changing = False
 _undo: contextlib.ExitStack | None = None
-_stays = contextlib.ExitStack()  # what is never undone
 
 
 def listen() -> Callable[[], None]:
-    """Have torch tell its callbacks of what happens; return what ends it, once. Thread-safe.
+    """Have torch tell its callbacks of what happens; return what ends it. Thread-safe.
 
     Notes
     -----
-    Costs about a microsecond an allocation. Where a build of torch does not show its switch,
-    telling stays on after the last listener, and checkpointing goes on recomputing to the end.
+    Costs about a microsecond an allocation. Telling that somebody else switched on stays on, and so
+    does all where a build of torch does not show its switch: then checkpointing goes on recomputing
+    to the end. Whoever activates torch's telling after the last listener is not told.
     """
-    global _listeners, _undo
-    with _lock:
-        if _listeners == 0:
-            _undo = _begin()
-        _listeners += 1
+    listener = object()
 
-    @functools.cache
     def end() -> None:
-        global _listeners, _undo
         with _lock:
-            _listeners -= 1
-            if _listeners == 0 and _undo is not None:
-                _undo.close()
-                _undo = None
+            _listeners.discard(listener)
+            _follow_listeners()
 
+    with _lock:
+        _listeners.add(listener)
+        try:
+            _follow_listeners()
+        except BaseException:
+            _listeners.discard(listener)
+            raise
     return end
 
 
+def _follow_listeners() -> None:
+    global _changing, _undo
+    if _changing:  # further down in this thread, where it is looked at again
+        return
+    _changing = True
+    try:
+        while bool(_listeners) != (_undo is not None):
+            if _undo is None:
+                _undo = _begin()
+            else:
+                undo, _undo = _undo, None
+                undo.close()
+    finally:
+        _changing = False
+
+
 def _begin() -> contextlib.ExitStack:
-    undo = contextlib.ExitStack()
     switch = _switch()
     is_on = switch is not None and switch.value  # by somebody else, whose it stays
-    ends = switch is not None and not is_on
-    (undo if ends else _stays).enter_context(
-        torch.utils.checkpoint.set_checkpoint_early_stop(False)
-    )
-    _recompute_to_the_end()
-    torch._C._activate_gpu_trace()  # the first time; torch passes over any other
-    if switch is not None and ends:
+    recompute = _recompute_to_the_end()
+    undo = contextlib.ExitStack()
+    try:
+        torch._C._activate_gpu_trace()  # the first time; torch passes over any other
+    except BaseException:
+        recompute()
+        raise
+    if switch is not None and not is_on:
         switch.value = True
-        undo.callback(_turn_off, switch)
+        undo.callback(_end, switch, recompute)
     return undo
 
 
-def _recompute_to_the_end() -> None:
-    """Have also those parts recompute that went forward already, and are still to go backward."""
-    kind = getattr(torch.utils.checkpoint, "_CheckpointFrame", None)
-    for each in gc.get_objects() if kind is not None else ():
-        if type(each) is kind:
-            each.early_stop = False
+def _end(switch: ctypes.c_bool, recompute: Callable[[], None]) -> None:
+    from torch.cuda import _gpu_trace
 
-
-def _turn_off(switch: ctypes.c_bool) -> None:
+    registries = vars(_gpu_trace).values()
+    if any(getattr(each, "callback_list", None) for each in registries):
+        return  # somebody else began to listen meanwhile
     switch.value = False
+    recompute()
 
 
 def _switch() -> ctypes.c_bool | None:
@@ -92,3 +106,29 @@ def _switch() -> ctypes.c_bool | None:
         return ctypes.c_bool.in_dll(ctypes.CDLL(str(library)), _SWITCH)
     except (OSError, ValueError):
         return None
+
+
+class _NeverEarly:
+    """Takes the place of an attribute of checkpointed parts: whether they end early."""
+
+    def __get__(self, part: Any, _kind: type) -> Any:
+        if part is None:
+            return self
+        part.__dict__["early_stop"] = False  # for good: it may be half-way when this ends
+        return False
+
+    def __set__(self, part: Any, value: bool) -> None:
+        part.__dict__["early_stop"] = value
+
+
+def _recompute_to_the_end() -> Callable[[], None]:
+    """Have checkpointed parts do so, also those that went forward already; return what ends it."""
+    kind = getattr(torch.utils.checkpoint, "_CheckpointFrame", None)
+    if kind is None or isinstance(vars(kind).get("early_stop"), _NeverEarly):
+        return lambda: None
+    kind.early_stop = _NeverEarly()
+
+    def end() -> None:
+        del kind.early_stop
+
+    return end

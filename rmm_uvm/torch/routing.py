@@ -149,24 +149,14 @@ class Routing:
             if several is not None:
                 several()
 
-        ends = [
-            watch_streams(several_streams),
-            before_others(trace.MemoryAllocationCallbacks, self._segments),
-            tell(trace.MemoryDeallocationCallbacks, freed),
-            tell(trace.MemoryDeallocationCallbacks, self._segments.on_free),
-        ]
-
-        def end() -> None:
-            self._segments.unfollow()
-            for each in ends:
-                each()
-
-        try:
+        with contextlib.ExitStack() as ends:
+            ends.callback(watch_streams(several_streams))  # ends last: it looks who else listens
+            ends.callback(before_others(trace.MemoryAllocationCallbacks, self._segments))
+            ends.callback(tell(trace.MemoryDeallocationCallbacks, freed))
+            ends.callback(tell(trace.MemoryDeallocationCallbacks, self._segments.on_free))
+            ends.callback(self._segments.unfollow)
             self._segments.follow(self.live())
-        except BaseException:
-            end()
-            raise
-        return end
+            return ends.pop_all().close
 
     @contextmanager
     def renewed(self) -> Iterator[None]:

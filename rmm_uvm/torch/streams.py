@@ -60,19 +60,13 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
         if not getattr(_waiting, "uncounted", False):
             several()  # who waits for an event waits for another stream
 
-    ends = (
-        tell(trace.StreamCreationCallbacks, created),
-        tell(trace.EventWaitCallbacks, waits),
-        listen(),
-    )
-    if _others_are_there():
-        several()
-
-    def end() -> None:
-        for each in ends:
-            each()
-
-    return end
+    with contextlib.ExitStack() as ends:
+        ends.callback(listen())  # ends last: callbacks of others are seen then
+        ends.callback(tell(trace.StreamCreationCallbacks, created))
+        ends.callback(tell(trace.EventWaitCallbacks, waits))
+        if _others_are_there():
+            several()
+        return ends.pop_all().close
 
 
 def _others_are_there() -> bool:
@@ -81,12 +75,15 @@ def _others_are_there() -> bool:
     everything = gc.get_objects()
     # Their types, and not what they say of themselves: proxies of all kinds would begin to work.
     # There are a thousand times as many objects as types.
-    kinds = {
-        kind
-        for kind in set(map(type, everything))
+    kinds = {id(kind): kind for kind in map(type, everything)}  # types need not have a hash
+    streams = {
+        number
+        for number, kind in kinds.items()
         if issubclass(kind, torch.Stream) and not issubclass(kind, OwnStream)
     }
-    return bool(kinds) and any(type(each) in kinds and _is_another(each) for each in everything)
+    return bool(streams) and any(
+        id(type(each)) in streams and _is_another(each) for each in everything
+    )
 
 
 def _is_another(stream: torch.Stream) -> bool:

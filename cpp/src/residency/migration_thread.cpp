@@ -205,7 +205,7 @@ residency_manager::outcome residency_manager::work_once()
  * @brief Has a piece of what is used last leave, where the program is going to need its room.
  *
  * By the order that is known: what is live at its highest level from now on, less what fits. Only
- * blocks leave that are used after that, so that nothing goes the way for nothing.
+ * blocks leave that are used after that, or likely unused until then: hardly any for nothing.
  * @param dead_bytes that are on the device and could be dropped: room already
  */
 residency_manager::outcome residency_manager::make_room_early(ledger_view& view,

@@ -74,6 +74,7 @@ use_tick repeat_predictor::observe(use_event const& event)
   // go round equal pieces, of which each looks like the next.
   bool const goes_round = now.before != none && history_[now.before].identity == now.identity;
   // What is freed late, or was used at this place before and not since, may be used any time.
+  if (goes_round) { freed_after_ = unknown_use; }
   return goes_round ? static_cast<use_tick>(ago) : unknown_use;
 }
 

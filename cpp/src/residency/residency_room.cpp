@@ -125,7 +125,10 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
       return;  // kernels that use it may be under way: they would fault it back
     }
-    if (not_before != never_used && !is_likely_unused(block, now_, not_before)) { return; }
+    // Early nothing leaves that is dead, and stays a copy if it leaves: it is handed out again.
+    if (not_before != never_used && (block.dead() || !is_likely_unused(block, now_, not_before))) {
+      return;
+    }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
+from torch.cuda import _gpu_trace
 from torch.utils import checkpoint
 
-from rmm_uvm.torch import gpu_trace
+from rmm_uvm.torch import gpu_trace, streams
 from rmm_uvm.torch.gpu_trace import listen
+from rmm_uvm.torch.telling import tell
 
 
 @pytest.fixture
@@ -25,11 +28,20 @@ def switch() -> Iterator[ctypes.c_bool]:
     found.value = before
 
 
+@pytest.fixture
+def part() -> Iterator[type]:
+    """The class of checkpointed parts; what of ours stays on it goes at the end."""
+    kind = checkpoint._CheckpointFrame
+    yield kind
+    if "early_stop" in vars(kind):
+        del kind.early_stop
+    gpu_trace._undo = None
+
+
 @pytest.fixture(autouse=True)
 def activated(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     calls: list[bool] = []
     monkeypatch.setattr(torch._C, "_activate_gpu_trace", lambda: calls.append(True))
-    monkeypatch.setattr(checkpoint, "_enable_checkpoint_early_stop", None)
     return calls
 
 
@@ -77,7 +89,7 @@ def test_checkpointing_recomputes_to_the_end_meanwhile(switch: ctypes.c_bool) ->
     ends.pop()()
 
 
-def test_switch_that_was_on_stays_on(switch: ctypes.c_bool) -> None:
+def test_switch_that_was_on_stays_on(switch: ctypes.c_bool, part: type) -> None:
     switch.value = True
     listen()()
     assert switch.value
@@ -85,9 +97,91 @@ def test_switch_that_was_on_stays_on(switch: ctypes.c_bool) -> None:
 
 
 def test_without_the_switch_checkpointing_goes_on_recomputing(
-    monkeypatch: pytest.MonkeyPatch, activated: list[bool]
+    monkeypatch: pytest.MonkeyPatch, activated: list[bool], part: type
 ) -> None:
     monkeypatch.setattr(gpu_trace, "_SWITCH", "no_such_variable")
-    listen()()
-    assert len(activated) == 1
+    for _ in range(2):
+        listen()()
+    assert len(activated) == 2
     assert recomputed() == 2
+
+
+def test_who_else_listens_meanwhile_goes_on_being_told(switch: ctypes.c_bool, part: type) -> None:
+    end = listen()
+    end_theirs = tell(_gpu_trace.EventWaitCallbacks, lambda *_: None)
+    end()
+    end_theirs()
+    assert switch.value
+
+
+def test_parts_know_again_whether_they_end_early(switch: ctypes.c_bool) -> None:
+    for wanted in (True, False):
+        with checkpoint.set_checkpoint_early_stop(wanted):
+            end = listen()
+            assert recomputed() == 2
+        end()
+        assert recomputed() == 1
+        with checkpoint.set_checkpoint_early_stop(wanted):
+            assert recomputed() == (1 if wanted else 2)
+
+
+def test_listener_that_comes_while_the_last_one_goes_is_told(
+    switch: ctypes.c_bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[Callable[[], None]] = []
+    end_of_telling = gpu_trace._end
+
+    def end_slowly(*given: Any) -> None:
+        end_of_telling(*given)
+        if not later:
+            later.append(listen())  # in the same thread, as a pending call would
+
+    monkeypatch.setattr(gpu_trace, "_end", end_slowly)
+    listen()()
+    assert switch.value
+    later[0]()
+    assert not switch.value
+
+
+def test_failure_to_begin_leaves_nothing(
+    switch: ctypes.c_bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("no telling")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch._C, "_activate_gpu_trace", fail)
+        with pytest.raises(RuntimeError, match="no telling"):
+            listen()
+    assert not switch.value
+    assert not gpu_trace._listeners
+    assert recomputed() == 1
+    end = listen()
+    assert switch.value
+    end()
+    assert not switch.value
+
+
+def test_streams_that_cannot_be_looked_for_leave_nobody_listening(
+    switch: ctypes.c_bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(streams, "_others_are_there", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        streams.watch_streams(lambda: None)
+    assert not switch.value
+    assert not _gpu_trace.EventWaitCallbacks.callback_list
+
+
+def test_streams_are_looked_for_among_objects_of_any_type() -> None:
+    class Kind(type):
+        def __eq__(cls, _other: object) -> bool:
+            return False
+
+        __hash__ = None  # type: ignore[assignment]
+
+    kept = Kind("Odd", (), {"__init__": lambda self: setattr(self, "me", self)})()
+    assert not streams._others_are_there()
+    assert kept.me is kept
