@@ -136,6 +136,7 @@ NOT_RUN = {
     "model_profile": "shares of functions, for those who make the model faster",
     "mortgage_allocations_parts1": "what cuDF allocates of real data: mortgage_allocations.py DATA",
     "mortgage_allocations_parts4": "what cuDF allocates of real data: mortgage_allocations.py DATA",
+    "neighbors_interference_before": "of fewer and longer rounds",
     "residency_launches_libcuda": "of a version that moved through libcuda only",
     "residency_mortgage_again": "of another host",
 }

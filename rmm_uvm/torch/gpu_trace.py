@@ -117,7 +117,7 @@ class _NeverEarly:
         part.__dict__["early_stop"] = False  # for good: it may be half-way when this ends
         return False
 
-    def __set__(self, part: Any, value: bool) -> None:
+    def __set__(self, part: Any, value: object) -> None:
         part.__dict__["early_stop"] = value
 
 

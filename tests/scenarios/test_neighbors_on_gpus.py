@@ -104,6 +104,10 @@ def test_neighbors_on_gpus_an_owner_is_hardly_slowed_down_and_has_its_memory_bac
             if line.startswith("| the ") and f"{title} " in line
         ]
         assert line.endswith(f"| {found} |")
+    before = committed("neighbors_interference_before")["interference"][1]
+    ours, theirs = before["slowdown, neighbour first"], before["slowdown, host only"]
+    assert f"was {ours:.3f} beside harvesting, above the 1.03 that is wanted" in TEXT
+    assert f"and {theirs:.3f} beside the host's" in TEXT
     for job in jobs:
         assert job["slowdown, neighbour first"] <= 1.03
         assert job["neighbor_bytes"] > 0

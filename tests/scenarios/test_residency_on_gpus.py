@@ -153,13 +153,20 @@ def test_mortgage_loop_on_another_host_is_in_the_document_with_what_it_missed() 
         overshoots.append(f"{figures['peak_overshoot_bytes'] / figures['budget_bytes']:.3f}")
         _, *after_the_second = ours["faulted_bytes_so_far"]
         assert after_the_second[-1] - after_the_second[0] <= 0.01 * figures["budget_bytes"]
+        assert rows[factor, "lru"]["residency"]["faulted_bytes"] == 0
     assert f"were {times[0]}, {times[1]} and {times[2]} of the fault-driven ones" in document
     assert f"faulted in {overshoots[0]}, {overshoots[1]} and {overshoots[2]} of" in document
     little, resident = rows[1.25, "repeat"], rows[0.0, "resident"]["seconds"]
     assert f"At 1.25 it takes {little['seconds'] / resident:.2f} of the time" in document
-    assert f"alone makes it {1 + little['link_seconds'] / resident:.2f}," in document
+    assert f"alone makes it {1 + little['link_seconds'] / resident:.2f}." in document
     gigabytes = little["to_host_bytes"] / little["link_seconds"] / 1e9
-    assert f"takes out {gigabytes:.0f} GB/s" in document
+    before = next(
+        row
+        for row in kept("residency_mortgage")["rows"]
+        if (row["factor"], row["mode"]) == (1.25, "repeat")
+    )
+    of_the_other = gigabytes / (before["to_host_bytes"] / before["link_seconds"] / 1e9)
+    assert f"takes out {gigabytes:.0f} GB/s, {of_the_other:.2f} of what" in document
     assert result["environment"]["commit"] in document
 
 
