@@ -13,6 +13,7 @@ import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -21,6 +22,7 @@ from rmm_uvm.torch.telling import tell
 
 __all__ = ["OwnStream", "uncounted", "watch_streams"]
 
+_DEFAULT_STREAM = 0  # its handle, and its number
 _waiting = threading.local()  # .uncounted
 
 
@@ -56,37 +58,66 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
     def created(_stream: int) -> None:
         several()
 
-    def waits(_event: int, _stream: int) -> None:
-        if not getattr(_waiting, "uncounted", False):
-            several()  # who waits for an event waits for another stream
+    events = _Events()
+
+    def waits(event: int, stream: int) -> None:
+        if not getattr(_waiting, "uncounted", False) and events.are_of_another(event, stream):
+            several()
 
     with contextlib.ExitStack() as ends:
         ends.callback(listen())  # ends last: callbacks of others are seen then
         ends.callback(tell(trace.StreamCreationCallbacks, created))
+        ends.callback(tell(trace.EventRecordCallbacks, events.recorded))
+        ends.callback(tell(trace.EventDeletionCallbacks, events.deleted))
         ends.callback(tell(trace.EventWaitCallbacks, waits))
         if _others_are_there():
             several()
         return ends.pop_all().close
 
 
+class _Events:
+    """Which stream each event was recorded in last. Thread-safe.
+
+    cuDNN's recurrent networks wait for an event that they recorded in the same stream, which is no
+    wait at all: who takes it for another stream takes nothing for dead any more. What was recorded
+    before torch told is known if the program has no event of its own: torch's was then in the
+    default stream, since others are looked for.
+    """
+
+    def __init__(self) -> None:
+        self._streams: dict[int, int] = {}
+        kinds = (torch.Event, torch.cuda.Event)
+        self._before = None if _instances_of(kinds, gc.get_objects()) else _DEFAULT_STREAM
+
+    def recorded(self, event: int, stream: int) -> None:
+        """Take note of a record."""
+        self._streams[event] = stream
+
+    def deleted(self, event: int) -> None:
+        """Forget an event: its address may be that of another one next."""
+        self._streams.pop(event, None)
+
+    def are_of_another(self, event: int, stream: int) -> bool:
+        """Return whether who waits in a stream for an event waits for another stream."""
+        return self._streams.get(event, self._before) != stream
+
+
 def _others_are_there() -> bool:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return True  # communication has streams of its own
-    everything = gc.get_objects()
-    # Their types, and not what they say of themselves: proxies of all kinds would begin to work.
-    # There are a thousand times as many objects as types.
-    kinds = {id(kind): kind for kind in map(type, everything)}  # types need not have a hash
-    streams = {
-        number
-        for number, kind in kinds.items()
-        if issubclass(kind, torch.Stream) and not issubclass(kind, OwnStream)
-    }
-    return bool(streams) and any(
-        id(type(each)) in streams and _is_another(each) for each in everything
-    )
+    streams = _instances_of((torch.Stream,), gc.get_objects())
+    return any(_is_another(each) for each in streams if not isinstance(each, OwnStream))
+
+
+def _instances_of(kinds: tuple[type, ...], objects: list[Any]) -> list[Any]:
+    # By their types, and not by what they say of themselves: proxies of all kinds would begin to
+    # work. Types need not have a hash, and there are a thousand times as many objects.
+    types = {id(kind): kind for kind in map(type, objects)}
+    these = {number for number, kind in types.items() if issubclass(kind, kinds)}
+    return [each for each in objects if id(type(each)) in these] if these else []
 
 
 def _is_another(stream: torch.Stream) -> bool:
     """Whether it is not the default stream; that of another kind of device may be one, too."""
     handle: int | None = getattr(stream, "cuda_stream", None)
-    return (stream.stream_id if handle is None else handle) != 0
+    return (stream.stream_id if handle is None else handle) != _DEFAULT_STREAM
