@@ -242,7 +242,7 @@ TEST_F(TorchSegments, MeasuredSizeIsAllThatComesTheNextTime)
 {
   segments->follow({});
   auto const start = address_of(take(8));
-  for (int round = 0; round < 2; ++round) {  // after nothing, then after itself
+  for (int round = 0; round < 4; ++round) {  // after nothing, then after itself, three times
     segments->on_allocate(start);
     segments->measured(start, blocks(2));
     segments->on_free(start);
