@@ -42,10 +42,9 @@ struct block_record {
   use_tick allocated{never_used};   ///< when memory in it was last handed out
   use_tick touched{never_used};     ///< when a program last announced a use
   use_tick prefetched{never_used};  ///< when it was last asked to the device
-  use_tick next_use{
-    unknown_use};          ///< when it is expected to be used next, or freed: `no_more_uses`
-  std::uint32_t pins{0};   ///< by users; > 0: stays where it is
-  std::uint16_t holds{0};  ///< by requests under way that need it where it is
+  use_tick next_use{unknown_use};   ///< when its next use, or end (`no_more_uses`), is expected
+  std::uint32_t pins{0};            ///< by users; > 0: stays where it is
+  std::uint16_t holds{0};           ///< by requests under way that need it where it is
   block_place place{block_place::nowhere};
   std::uint8_t chunks{
     0};  ///< neighbours that have memory for it, by bits, also when it is not there
