@@ -25,6 +25,7 @@ pytest.importorskip("xgboost")
 pytest.importorskip("dask.dataframe")
 
 import cloudpickle
+import dask.config
 from click.testing import CliRunner, Result
 from distributed import Client, LocalCluster
 from distributed.utils import offload
@@ -58,14 +59,16 @@ def _started_once() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Worker processes inherit it."""
     monkeypatch.setenv("RMM_UVM_DRIVER", f"simulated:{DEVICE_BYTES}")
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     # The sampling profiler of Dask's workers holds the frames of functions that it looks at, and
     # with them memory that these would have freed: peaks differ from run to run.
-    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "False")
+    # They take this process's settings, which Dask read before this, over their environment's.
+    with dask.config.set({"distributed.worker.profile.enabled": False}):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +112,10 @@ def eventually(client: Client, function: Callable[[], Any], expected: dict[str, 
     return True
 
 
+def profiled() -> bool:
+    return bool(dask.config.get("distributed.worker.profile.enabled"))
+
+
 def slabs() -> tuple[int, int]:
     installed = rmm_uvm.current_installation().devices[0]
     return id(installed.managed_mr), installed.managed_mr.get_allocated_bytes()
@@ -122,6 +129,7 @@ def test_run_on_two_workers_gives_the_result_of_one_process(
     told: list[PipelineProgress] = []
     with cluster() as client:
         pools_before = client.run(slabs)
+        assert not any(client.run(profiled).values())  # or peaks differ from run to run
         with ClusterRun(client, config) as on_cluster:
             report = on_cluster.run(told.append)
             on_cluster.write_features(tmp_path / "features.arrow")
