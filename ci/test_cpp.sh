@@ -62,9 +62,11 @@ require_wheels() {
 build_variant() {
   local name=$1 sanitizers=$2 options=$3
   shift 3
+  local together=ON
+  [ "$name" != plain ] || together=OFF # what a developer builds again and again, file by file
   # Not a Debug build: without NDEBUG, RMM's headers assert on a machine without a GPU.
   cmake -S . -B "$build/$name" -G Ninja --log-level=WARNING \
-    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DRMM_UVM_TESTS=ON -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DRMM_UVM_TESTS=ON -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" -DRMM_UVM_TESTS_TOGETHER=$together \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$options -DNDEBUG"
   ninja -C "$build/$name" --quiet "$@"
 }

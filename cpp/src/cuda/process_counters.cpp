@@ -189,7 +189,7 @@ void process_counters::let_go() noexcept
   if (!process_) { return; }
   last_ = now;
   attached_.clear();
-  process_.reset();
+  process_ = nullptr;
 }
 
 availability may_attach(int pid, std::shared_ptr<system_calls> const& system)

@@ -12,9 +12,6 @@ namespace {
 
 constexpr std::size_t pieces_given_back = 4;  // that leave together: nobody's launch waits for them
 
-/** @brief So many blocks, in bytes: neighbours are held block by block. */
-[[nodiscard]] std::size_t whole(std::size_t blocks) noexcept { return blocks * va_block_bytes; }
-
 }  // namespace
 
 /** @brief How much a neighbour's owner wants back; gives up the lock to ask. */
@@ -142,7 +139,7 @@ bool residency_manager::come_home(ledger_view& view,
       neighbors_[number].kept_bytes -= va_block_bytes;
     });
   }
-  gave_back(neighbors_[number], whole(came));
+  gave_back(neighbors_[number], bytes_of_blocks(came));
   return came > 0;
 }
 
@@ -199,8 +196,8 @@ bool residency_manager::go_back(ledger_view& view,
   if (result.ok()) {
     left_beside(number, blocks.size());
     if (!asked) {
-      neighbors_[number].kept_bytes -= whole(blocks.size());
-      gave_back(neighbors_[number], whole(blocks.size()));
+      neighbors_[number].kept_bytes -= bytes_of_blocks(blocks.size());
+      gave_back(neighbors_[number], bytes_of_blocks(blocks.size()));
     }
   } else {
     count_failure(result);

@@ -16,9 +16,6 @@ constexpr std::chrono::milliseconds full_period{100};
 constexpr std::size_t sure_to_be_kept = 4;  // with a quarter of its reserve free, a neighbour's
                                             // driver has not yet had to hand out what it keeps
 
-/** @brief So many blocks, in bytes: neighbours are held block by block. */
-[[nodiscard]] std::size_t whole(std::size_t blocks) noexcept { return blocks * va_block_bytes; }
-
 }  // namespace
 
 /** @brief What stays free of a neighbour's memory. */
@@ -106,12 +103,13 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     }
     auto const first_other = static_cast<std::ptrdiff_t>(ordered.size());
     ordered.insert(ordered.end(), others.begin(), others.end());
-    blocks            = std::move(ordered);
-    auto const wanted = std::min(whole(blocks.size()), va_block_floor(seen[*number].room_bytes()));
+    blocks = std::move(ordered);
+    auto const wanted =
+      std::min(bytes_of_blocks(blocks.size()), va_block_floor(seen[*number].room_bytes()));
     state.held_bytes += wanted;  // nobody else takes the same room meanwhile
     state.moving_bytes += wanted;
     auto const there    = ask_neighbor(view, *number);
-    auto const kept     = whole(static_cast<std::size_t>(
+    auto const kept     = bytes_of_blocks(static_cast<std::size_t>(
       std::count_if(blocks.begin(), blocks.begin() + first_other, [&](auto const& each) {
         return each.record->has_chunk(*number);  // still
       })));
@@ -127,7 +125,7 @@ residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victi
     state.held_bytes -= wanted - granted;
     state.moving_bytes -= wanted - granted;
     if (kept > 0) { state.refuses = granted < std::min(wanted, kept); }
-    if (granted < whole(blocks.size())) {
+    if (granted < bytes_of_blocks(blocks.size())) {
       state.full = true;
     } else if (granted > kept) {
       state.full = false;
@@ -184,7 +182,7 @@ void residency_manager::arrived_beside(std::size_t number,
                                        status moved) noexcept
 {
   auto& state      = neighbors_[number];
-  auto const bytes = whole(blocks.size());
+  auto const bytes = bytes_of_blocks(blocks.size());
   state.moving_bytes -= bytes;
   if (!moved.ok()) {
     state.held_bytes -= bytes;
@@ -211,10 +209,10 @@ void residency_manager::arrived_beside(std::size_t number,
 void residency_manager::left_beside(std::size_t number, std::size_t blocks) noexcept
 {
   auto& state = neighbors_[number];
-  state.held_bytes -= std::min(state.held_bytes, whole(blocks));
-  state.kept_bytes += whole(blocks);  // until somebody needs it
-  counts_.harvested_bytes -= std::min(counts_.harvested_bytes, whole(blocks));
-  settings_.lender->release(state.which.device_id, whole(blocks));
+  state.held_bytes -= std::min(state.held_bytes, bytes_of_blocks(blocks));
+  state.kept_bytes += bytes_of_blocks(blocks);  // until somebody needs it
+  counts_.harvested_bytes -= std::min(counts_.harvested_bytes, bytes_of_blocks(blocks));
+  settings_.lender->release(state.which.device_id, bytes_of_blocks(blocks));
 }
 
 /** @brief Notes what is asked from neighbours: their links carry it for us. */

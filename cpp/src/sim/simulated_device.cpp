@@ -14,11 +14,6 @@ namespace {
 /** @brief cudaMalloc hands out multiples of this. Source: seen on an H200, CUDA 13.0. */
 constexpr std::size_t device_granularity_bytes = 512;
 
-[[nodiscard]] constexpr status failed(status_code code, char const* call) noexcept
-{
-  return {code, 0, call};
-}
-
 [[nodiscard]] std::shared_ptr<simulated_node> node_of(simulated_device_config const& config)
 {
   simulated_node_config result;

@@ -7,11 +7,6 @@
 #include <utility>
 
 namespace rmm_uvm::sim {
-namespace {
-
-[[nodiscard]] constexpr status failed(status_code code) noexcept { return {code, 0, "migrate"}; }
-
-}  // namespace
 
 void simulated_device::migrate_beside(bool beside) noexcept
 {
@@ -55,16 +50,16 @@ status simulated_device::migrate(memory_range range, location where) noexcept
 try {
   auto const model = enter();
   if (auto const failure = injected("migrate")) { return *failure; }
-  if (!info_.direct_migration.available) { return failed(status_code::not_supported); }
+  if (!info_.direct_migration.available) { return failed(status_code::not_supported, "migrate"); }
   auto const there = place(where);
   bool const other = there >= 0 && std::cmp_not_equal(there, gpu_);
   if (there == nowhere || (other && !node_->reaches(gpu_, static_cast<unsigned>(there)))) {
-    return failed(status_code::invalid_value);
+    return failed(status_code::invalid_value, "migrate");
   }
   model->run_as(gpu_, lane_for(model, range, std::cmp_equal(there, gpu_)));
   return noted(finish(model, model->migrate(range, there)), range, where);
 } catch (...) {
-  return failed(status_code::out_of_memory);
+  return failed(status_code::out_of_memory, "migrate");
 }
 
 bool simulated_device::migrates_to(location where) noexcept

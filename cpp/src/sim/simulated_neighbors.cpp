@@ -8,14 +8,6 @@
 #include <utility>
 
 namespace rmm_uvm::sim {
-namespace {
-
-[[nodiscard]] constexpr status failed(status_code code, char const* call) noexcept
-{
-  return {code, 0, call};
-}
-
-}  // namespace
 
 int simulated_device::place(location where) const noexcept
 {

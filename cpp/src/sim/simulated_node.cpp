@@ -10,11 +10,6 @@
 namespace rmm_uvm::sim {
 namespace {
 
-[[nodiscard]] constexpr status failed(status_code code, char const* call) noexcept
-{
-  return {code, 0, call};
-}
-
 void check(simulated_node_config const& config)
 {
   auto const gpus = std::to_string(config.gpus);

@@ -13,11 +13,6 @@ constexpr int discarded_byte = 0xDB;
 /** @brief Streams are names here: everything goes on one. */
 constexpr std::uint64_t only_stream = 0;
 
-[[nodiscard]] constexpr status failed(status_code code, char const* call) noexcept
-{
-  return {code, 0, call};
-}
-
 /** @brief The model's name for advice. */
 [[nodiscard]] constexpr advice modelled(memory_advice what) noexcept
 {

@@ -18,11 +18,6 @@
 namespace rmm_uvm::sim {
 namespace {
 
-[[nodiscard]] constexpr status failed(status_code code, char const* call) noexcept
-{
-  return {code, 0, call};
-}
-
 /** @brief What a handle of shared memory holds: where a process keeps it, and which it is. */
 struct memory_handle {
   std::array<char, 8> magic{'r', 'm', 'm', 'u', 'v', 'm', 'S', 'M'};

@@ -9,13 +9,13 @@ namespace {
 
 thread_local bool armed            = false;
 thread_local std::size_t remaining = 0;
-thread_local bool failed           = false;
+thread_local bool has_thrown       = false;
 
 void* allocate_or_throw(std::size_t bytes)
 {
   if (armed && remaining-- == 0) {
-    armed  = false;
-    failed = true;
+    armed      = false;
+    has_thrown = true;
     throw std::bad_alloc{};
   }
   if (auto* const memory = std::malloc(bytes == 0 ? 1 : bytes)) { return memory; }  // NOLINT
@@ -35,13 +35,13 @@ namespace rmm_uvm::tests {
 
 failing_new::failing_new(std::size_t nth) noexcept
 {
-  failed    = false;
-  remaining = nth;
-  armed     = true;
+  has_thrown = false;
+  remaining  = nth;
+  armed      = true;
 }
 
 failing_new::~failing_new() { armed = false; }
 
-bool failing_new::has_failed() noexcept { return failed; }
+bool failing_new::has_failed() noexcept { return has_thrown; }
 
 }  // namespace rmm_uvm::tests

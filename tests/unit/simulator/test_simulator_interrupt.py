@@ -67,6 +67,7 @@ def test_interrupt_of_a_long_kernel_ends_it_and_the_simulator_goes_on(
                 child.send_signal(signal.SIGINT)
         errors = child.stderr.read()
         guard.cancel()
+        guard.join()
 
     assert (lines[-1], errors) == ("stopped: stop True", "")
     assert child.returncode == 0

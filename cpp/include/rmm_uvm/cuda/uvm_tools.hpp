@@ -6,15 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rmm_uvm::cuda {
-
 /**
  * @brief The part of the UVM kernel driver's tools interface that counters need.
  *
  * Source: NVIDIA/open-gpu-kernel-modules 580 to 595, kernel-open/nvidia-uvm/uvm_ioctl.h and
  * uvm_types.h; behaviour: uvm_tools.c.
  */
-namespace uvm_tools {
+namespace rmm_uvm::cuda::uvm_tools {
 
 inline constexpr char const* device_path     = "/dev/nvidia-uvm";
 inline constexpr char const* tools_path      = "/dev/nvidia-uvm-tools";
@@ -53,5 +51,4 @@ enum class counter : std::uint8_t {
   return std::uint64_t{1} << static_cast<unsigned>(which);
 }
 
-}  // namespace uvm_tools
-}  // namespace rmm_uvm::cuda
+}  // namespace rmm_uvm::cuda::uvm_tools

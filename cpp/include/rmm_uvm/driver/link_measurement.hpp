@@ -58,9 +58,9 @@ class link_measurement {
 
  private:
   struct leg {
-    location where;                          // its end
-    std::uint64_t link_rates::* rate;        // what it measures
-    std::array<std::uint64_t, rounds> of{};  // its rates
+    location where{};                           // its end
+    std::uint64_t link_rates::* rate{nullptr};  // what it measures
+    std::array<std::uint64_t, rounds> of{};     // its rates
   };
 
   status measure(memory_range memory, int neighbor, link_rates& found) noexcept

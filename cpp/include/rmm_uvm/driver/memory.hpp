@@ -21,6 +21,12 @@ inline constexpr std::size_t va_block_bytes = std::size_t{1} << 21U;
  */
 inline constexpr std::size_t page_bytes = 4096;
 
+/** @brief So many whole blocks, in bytes. */
+[[nodiscard]] constexpr std::size_t bytes_of_blocks(std::size_t blocks) noexcept
+{
+  return blocks * va_block_bytes;
+}
+
 /** @brief A half-open range of addresses, [address, address + bytes). */
 struct memory_range {
   std::uintptr_t address{0};  ///< first byte

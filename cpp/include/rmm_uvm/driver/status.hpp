@@ -29,6 +29,12 @@ struct [[nodiscard]] status {
   [[nodiscard]] constexpr bool ok() const noexcept { return code == status_code::success; }
 };
 
+/** @brief A failure of `call` that CUDA was not asked about. */
+[[nodiscard]] constexpr status failed(status_code code, char const* call) noexcept
+{
+  return {code, 0, call};
+}
+
 /** @brief Short text for a code, for messages. */
 [[nodiscard]] constexpr char const* to_string(status_code code) noexcept
 {

@@ -89,7 +89,7 @@ class lease_file {
   /** @brief Takes back the count of an opening that came to nothing; the slot is still open. */
   void uncount(std::size_t slot) noexcept;
   /** @brief Lets go of a slot, however often it was opened. @return 0 or -errno */
-  int close_lease(std::size_t slot) const noexcept;
+  [[nodiscard]] int close_lease(std::size_t slot) const noexcept;
 
   /** @brief What the file says of a slot now. */
   [[nodiscard]] lease_record read(std::size_t slot) const noexcept;

@@ -92,7 +92,7 @@ class sampler {
    * @brief Waits for sample number `sequence`, the end of the thread, or `timeout` of real time.
    * @return whether that sample was taken
    */
-  bool wait(std::uint64_t sequence, std::chrono::nanoseconds timeout) const noexcept;
+  [[nodiscard]] bool wait(std::uint64_t sequence, std::chrono::nanoseconds timeout) const noexcept;
 
   /** @brief Processor time that the thread took so far, as of its last sample. */
   [[nodiscard]] std::uint64_t cost_ns() const noexcept;

@@ -86,12 +86,12 @@ struct block_record {
   /** @brief True when a neighbour has memory for it, whether it lies there or not. */
   [[nodiscard]] bool has_chunk(std::size_t number) const noexcept
   {
-    return ((chunks >> number) & 1U) != 0;
+    return ((unsigned{chunks} >> number) & 1U) != 0;
   }
   /** @brief Notes that a neighbour has memory for it, or has it no longer. */
   void set_chunk(std::size_t number, bool there) noexcept
   {
-    auto const bit = static_cast<std::uint8_t>(1U << number);
+    auto const bit = 1U << number;
     chunks         = static_cast<std::uint8_t>(there ? chunks | bit : chunks & ~bit);
   }
   /** @brief True when it may be told to go elsewhere. */

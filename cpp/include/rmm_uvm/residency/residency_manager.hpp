@@ -138,16 +138,16 @@ class residency_manager {
  private:
   enum class reason : std::uint8_t { allocation, use, asked, ahead };
   struct claimed_block {
-    block_record* record;
-    memory_range range;
-    bool keeps;    // live contents: they must come with it
-    bool ordered;  // was discarded: the stream must wait for that
-    bool counted;  // was on the device, as of an epoch that has ended
-    bool away;     // was evicted to the host
-    bool first;    // of its slab
-    int from;      // the neighbour that it lay on, or `no_neighbor`
-    bool mapped;   // and was used there
-    bool copied;   // and had a copy on the host
+    block_record* record{nullptr};
+    memory_range range{};
+    bool keeps{false};    // live contents: they must come with it
+    bool ordered{false};  // was discarded: the stream must wait for that
+    bool counted{false};  // was on the device, as of an epoch that has ended
+    bool away{false};     // was evicted to the host
+    bool first{false};    // of its slab
+    int from{0};          // the neighbour that it lay on, or `no_neighbor`
+    bool mapped{false};   // and was used there
+    bool copied{false};   // and had a copy on the host
   };
   static constexpr int no_neighbor = -1;
   static constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such
@@ -162,9 +162,9 @@ class residency_manager {
 
   /** @brief Where blocks leave to, and how many of them. */
   struct refuge {
-    location where;
-    std::size_t number;  // of the neighbour
-    std::size_t blocks;
+    location where{};
+    std::size_t number{0};  // of the neighbour
+    std::size_t blocks{0};
   };
 
   /** @brief Pieces of a burst that come from the host by way of a neighbour. */

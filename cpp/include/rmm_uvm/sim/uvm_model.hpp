@@ -274,7 +274,7 @@ class uvm_model {
   [[nodiscard]] bool is_free(memory_range range) const noexcept;
   [[nodiscard]] bool is_place(int where) const noexcept
   {
-    return where == host || (where >= 0 && static_cast<unsigned>(where) < config_.gpus);
+    return where == host || (where >= 0 && std::cmp_less(where, config_.gpus));
   }
   [[nodiscard]] clock& own() noexcept { return clocks_[clock_number_]; }
   [[nodiscard]] clock const& clock_of(unsigned program, unsigned lane) const noexcept
