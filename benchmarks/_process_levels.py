@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What this process holds now: resident memory, heap, descriptors, threads. Linux and glibc."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from dataclasses import dataclass
+from pathlib import Path
+
+_FIELDS = (
+    *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+    *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+)
+
+
+class _Mallinfo2(ctypes.Structure):
+    """glibc's ``struct mallinfo2``."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS]
+
+
+@dataclass(frozen=True)
+class ProcessLevels:
+    """Levels of this process.
+
+    Attributes
+    ----------
+    rss_bytes : int
+        Resident memory, without `besides_bytes`.
+    heap_bytes : int
+        Allocated by malloc and not freed. Python's small objects come in arenas of their own.
+    descriptors, threads : int
+        Open files, and threads of any language.
+    """
+
+    rss_bytes: int
+    heap_bytes: int
+    descriptors: int
+    threads: int
+
+
+def process_levels(besides_bytes: int = 0) -> ProcessLevels:
+    """Return what this process holds, once its garbage is collected.
+
+    Parameters
+    ----------
+    besides_bytes : int
+        Of the resident memory, what a simulated device keeps for its managed memory.
+    """
+    gc.collect()
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return ProcessLevels(
+        rss_bytes=(int(status["VmRSS"].split()[0]) << 10) - besides_bytes,
+        heap_bytes=_heap_bytes(),
+        descriptors=len(list(Path("/proc/self/fd").iterdir())) - 1,  # without that of the listing
+        threads=int(status["Threads"]),
+    )
+
+
+def _heap_bytes() -> int:
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = _Mallinfo2
+    found = mallinfo2()
+    return int(found.uordblks + found.hblkhd)
