@@ -27,7 +27,15 @@ extern "C" __global__ void work(
   }
 }
 """
-_BLOCKS, _THREADS = 2048, 256
+GRID = ((2048,), (256,))  # blocks, and threads of each
+
+
+def kernels() -> tuple[Any, Any]:
+    """Return the kernels that fill words with a value and their number, and that look at them."""
+    import cupy
+
+    module = cupy.RawModule(code=_SOURCE)
+    return module.get_function("fill"), module.get_function("work")
 
 
 class GpuArrays:
@@ -45,8 +53,7 @@ class GpuArrays:
         import cupy
 
         self._u64 = cupy.uint64
-        kernels = cupy.RawModule(code=_SOURCE)
-        self._fill, self._work = kernels.get_function("fill"), kernels.get_function("work")
+        self._fill, self._work = kernels()
         self._wrong = cupy.zeros(1, dtype=cupy.uint64)
         self._synchronize = cupy.cuda.runtime.deviceSynchronize
         self._wait = cupy.cuda.Stream.null.synchronize
@@ -62,7 +69,7 @@ class GpuArrays:
         value = self._made << 32
         self._held[address] = (nbytes, value)
         words = (self._u64(address), self._u64(nbytes // 8), self._u64(value))
-        self._fill((_BLOCKS,), (_THREADS,), words)
+        self._fill(*GRID, words)
         return address
 
     def read(self, handle: int, first_byte: int = 0, nbytes: int | None = None) -> None:
@@ -86,7 +93,7 @@ class GpuArrays:
         nbytes, value = self._held[handle]
         u64 = self._u64
         words = (u64(handle), u64(nbytes // 8), u64(value), u64(0), u64(self._passes))
-        self._work((_BLOCKS,), (_THREADS,), (*words, self._wrong))
+        self._work(*GRID, (*words, self._wrong))
 
     def wait(self) -> None:
         """Wait for the stream that arrays are computed in."""
@@ -105,5 +112,5 @@ class GpuArrays:
         u64 = self._u64
         there = value + first_byte // 8
         words = (u64(first), u64(nbytes // 8), u64(there), u64(step), u64(self._passes))
-        self._work((_BLOCKS,), (_THREADS,), (*words, self._wrong))
+        self._work(*GRID, (*words, self._wrong))
         self._held[address] = (all_bytes, value + step)

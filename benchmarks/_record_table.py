@@ -113,6 +113,8 @@ BENCHMARKS = (
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
     _gpu("torch_training"),
+    # ci/test_gpu.sh endurance
+    _gpu("endurance_gpu"),
     # ci/test_gpu.sh cluster
     *(
         _gpu(name, gpus=2)

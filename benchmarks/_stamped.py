@@ -47,13 +47,18 @@ class Stamped:
 
     def _places(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         last = self.nbytes // _WORD_BYTES - 1
-        whole = np.asarray(_Words(self.address, last + 1))
+        whole = words_at(self.address, last + 1)
         first = -self.address % PAGE_BYTES // _WORD_BYTES
         return whole[first :: PAGE_BYTES // _WORD_BYTES], whole[:: max(last, 1)]
 
 
+def words_at(address: int, count: int) -> np.ndarray[Any, Any]:
+    """Return the words at an address as an array; ctypes would keep a type for each count."""
+    return np.asarray(_Words(address, count))
+
+
 class _Words:
-    """Words at an address, as NumPy reads them; ctypes would keep a type for each size for good."""
+    """Words at an address, as NumPy asks for them."""
 
     def __init__(self, address: int, count: int) -> None:
         self.__array_interface__ = {

@@ -4,13 +4,13 @@
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
-#     [tests|benchmarks|residency|training|cluster|neighbors|all]
+#     [tests|benchmarks|residency|training|endurance|cluster|neighbors|all]
 # By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
 # and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` and
-# `training` (torch) are what runs with a budget, and not part of `all`. Nor are `neighbors` and
-# `cluster`: they need two GPUs of one host, and run several processes at once, among which each
-# script divides the cap; `cluster` needs dask-cudf too.
+# `training` (torch) are what runs with a budget, and not part of `all`. Nor is `endurance`, eight
+# minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
+# several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
@@ -27,8 +27,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | residency | training | cluster | neighbors | all) ;;
-  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, cluster, neighbors, all" ;;
+  tests | benchmarks | residency | training | endurance | cluster | neighbors | all) ;;
+  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, endurance, cluster, neighbors, all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -138,6 +138,7 @@ case $what in
   neighbors) run_neighbors ;;
   residency) run_residency ;;
   training) run_training ;;
+  endurance) benchmark endurance_gpu.py --json "$results/endurance_gpu.json" ;;
   all)
     run_tests
     run_benchmarks
