@@ -39,7 +39,7 @@ def computed_part(result: Mapping[str, Any]) -> str:
     lines = [
         f"{rows[-1]['allocations']:,} allocations in {result['seconds'] / 60:.0f} minutes on "
         f"{result['environment']['cpu_count']} cores; {moved / 2**40:.1f} TiB moved between device "
-        f"and host, {dropped / 2**40:.2f} TiB of dead blocks were dropped, contents were looked at "
+        f"and host, {dropped / 2**40:.2f} TiB of dead blocks were dropped, contents looked at "
         f"{sum(row['checks'] for row in rows):,} times.",
         "",
         f"| {' | '.join(_HEADINGS)} |",
@@ -83,4 +83,5 @@ def _verdict(name: str, verdict: Any) -> str:
     value = verdict.get("value", verdict.get("ratio"))
     bound = next(verdict[key] for key in ("must_be_at_most", "must_be_at_least") if key in verdict)
     how = "at most" if "must_be_at_most" in verdict else "at least"
-    return f"| {name} | {value:,} | {how} {bound:,} |"
+    shown = f"{value:,.0f}" if value == int(value) else f"{value:.2f}"
+    return f"| {name} | {shown} | {how} {bound:,} |"

@@ -132,6 +132,7 @@ BENCHMARKS = (
 
 # Results that no command of here makes again, and why.
 NOT_RUN = {
+    "endurance": "a hundred million allocations: 20 minutes; endurance.py writes and judges it",
     "fuzzing": "ci/fuzz.sh 3600 writes it: hours, and nothing in it is a figure of speed",
     "instruction_counts": "ci/check_instructions.sh counts and judges it",
     "machine_h200": "a machine's profile: `rmm-uvm measure` makes one",

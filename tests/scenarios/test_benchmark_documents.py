@@ -12,11 +12,11 @@ import pytest
 
 from .residency_scripts import committed, script
 
-PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION = map(
+PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION, ENDURANCE = map(
     script,
     (
         *("_placement_document", "_policy_document", "_advice_document", "_training_document"),
-        "_consolidation_document",
+        *("_consolidation_document", "_endurance_document"),
     ),
 )
 WRITTEN = {
@@ -28,6 +28,7 @@ WRITTEN = {
     ),
     "torch_training": (TRAINING, committed("torch_training")),
     "neighbors_consolidation": (CONSOLIDATION, committed("neighbors_consolidation")),
+    "endurance": (ENDURANCE, committed("endurance")),
 }
 WITH_DOCUMENTS = pytest.mark.parametrize(
     ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
@@ -57,6 +58,10 @@ def test_document_says_what_the_committed_result_says(
         (
             "neighbors_consolidation",
             lambda kept: {"rows": [{**row, "speedup": 9.0} for row in kept["rows"]]},
+        ),
+        (
+            "endurance",
+            lambda kept: {"rows": [{**row, "rss_bytes": 9 << 30} for row in kept["rows"]]},
         ),
         (
             "torch_training",

@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A hundred million allocations: the run in little, what is kept of the whole, and its verdicts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rmm_uvm
+
+from .residency_scripts import committed, script
+
+benchmark = script("endurance")
+extents = script("_free_extents")
+levels = script("_process_levels")
+stamped = script("_stamped")
+judge = script("_endurance_verdicts")
+KEPT = committed("endurance")
+MIB = 1 << 20
+RSS, HEAP = "resident memory of the process grew, bytes", "heap grew, bytes"
+FRAGMENTED = "fragmentation, second half / first"
+BLOCKS = "blocks needed for the live bytes, second half / first"
+SLOWER = "time of an allocation, last quarter / first"
+# Of a run of seconds: it learns until half of it is over, and is no mean of anything.
+NEEDS_LONGER = {RSS, HEAP, FRAGMENTED, BLOCKS, SLOWER}
+
+
+def missed(verdicts: dict[str, Any]) -> set[str]:
+    return {
+        name
+        for name, one in verdicts.items()
+        if one is False or (isinstance(one, dict) and not one["reached"])
+    }
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    where = tmp_path_factory.mktemp("endurance") / "endurance.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RMM_UVM_DRIVER", "simulated")
+        benchmark.main(["--small", "--json", str(where)])
+    kept: dict[str, Any] = json.loads(where.read_text())
+    return kept
+
+
+def test_run_in_little_loses_nothing_and_gives_everything_back(small: dict[str, Any]) -> None:
+    assert missed(small["verdicts"]) <= NEEDS_LONGER
+    assert small["rows"][-1]["allocations"] >= benchmark.SMALL_ALLOCATIONS
+    assert len(small["rows"]) == 12
+
+
+def test_heap_of_the_run_in_little_stays_once_it_is_learnt(small: dict[str, Any]) -> None:
+    last = [row["heap_bytes"] for row in small["rows"][-4:]]
+    assert max(last) - last[0] < MIB
+
+
+@pytest.mark.parametrize("leaks", [False, True])
+def test_what_is_left_behind_before_each_sample_is_seen(leaks: bool) -> None:
+    left: list[Any] = []
+
+    def leave(mr: Any) -> None:
+        left.append(bytearray(2 * MIB))
+        left.append(Path("/dev/null").open())  # noqa: SIM115 - left open on purpose
+        mr.allocate(1)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: [one.close() for one in left[1::2]])
+        found = benchmark.endure(
+            40_000,
+            churn_steps=benchmark.SMALL_CHURN_STEPS,
+            before_sample=leave if leaks else lambda _: None,
+        )
+    rows = found["rows"][-3:]
+    assert (rows[-1]["heap_bytes"] - rows[0]["heap_bytes"] >= 4 * MIB) is leaks
+    assert (rows[-1]["descriptors"] == rows[0]["descriptors"] + 2) is leaks
+    assert (found["end"]["allocated_bytes"] > 0) is leaks
+
+
+def test_committed_run_is_of_a_hundred_million_allocations_and_reaches_every_bound() -> None:
+    assert KEPT["settings"]["allocations"] == benchmark.ALLOCATIONS == 100_000_000
+    assert KEPT["rows"][-1]["allocations"] >= 100_000_000
+    assert len(KEPT["rows"]) == 100
+    assert missed(KEPT["verdicts"]) == set()
+
+
+def test_committed_verdicts_are_those_of_the_committed_rows() -> None:
+    asked = KEPT["settings"]["allocations"]
+    assert judge.verdicts_of(KEPT["rows"], KEPT["end"], asked) == KEPT["verdicts"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({"allocations": 99}, "allocations"),
+        ({"rss_bytes": 102 * MIB}, RSS),
+        ({"heap_bytes": 22 * MIB}, HEAP),
+        ({"descriptors": 8}, "open files stayed as many"),
+        ({"threads": 6}, "threads stayed as many"),
+        ({"slab_bytes": 900 * MIB}, "the pool's slabs stayed as large"),
+        ({"fragmentation_fraction": 0.9}, FRAGMENTED),
+        ({"live_block_bytes": 210 * MIB}, BLOCKS),
+        ({"ns_an_allocation": 9000}, SLOWER),
+        ({"to_host_bytes": 0}, "memory moved both ways, and was dropped, in every part"),
+        ({"checks": 0}, "contents were looked at in every part"),
+        ({"overlaps": 1}, "no allocations overlapped"),
+        ({"failed_calls": 1}, "no call of the driver failed"),
+    ],
+)
+def test_run_that_grows_slows_down_or_stops_moving_misses_its_bound(
+    changed: dict[str, float], verdict: str
+) -> None:
+    good = {
+        **{"allocations": 100, "rss_bytes": 100 * MIB, "heap_bytes": 20 * MIB, "descriptors": 7},
+        **{"threads": 5, "slab_bytes": 704 * MIB, "fragmentation_fraction": 0.4, "overlaps": 0},
+        **{"live_bytes": 100 * MIB, "live_block_bytes": 110 * MIB, "ns_an_allocation": 6000},
+        **{"to_device_bytes": 9, "to_host_bytes": 9, "dropped_bytes": 9, "checks": 9},
+        **{"failed_calls": 0},
+    }
+    end = dict.fromkeys(KEPT["end"], 0)
+    assert missed(judge.verdicts_of([good] * 12, end, 100)) == set()
+    bad = [good] * 6 + [{**good, **changed}] * 6
+    assert missed(judge.verdicts_of(bad, end, 100)) == {verdict}
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("wrong", "no contents were lost"),
+        ("managed_bytes", "everything is free in the end"),
+        ("resident_bytes", "everything is free in the end"),
+        ("allocated_bytes", "everything is free in the end"),
+        ("accounted_bytes", "everything is free in the end"),
+    ],
+)
+def test_run_that_ends_with_something_left_misses_its_bound(name: str, verdict: str) -> None:
+    end = {**KEPT["end"], name: 1}
+    assert missed(judge.verdicts_of(KEPT["rows"], end, 100_000_000)) == {verdict}
+
+
+def test_extents_are_the_gaps_between_what_is_alive() -> None:
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    slabs = extents.Slabs(mr)
+    live = [(mr.allocate(MIB), MIB) for _ in range(8)]
+    assert slabs.extents(live).free_bytes == 0
+    for number in (1, 3, 4):
+        mr.deallocate(*live[number])
+    kept = [live[number] for number in (0, 2, 5, 6, 7)]
+    found = slabs.extents(kept)
+    assert (found.free_bytes, found.largest_free_bytes, found.free_extents) == (
+        *(3 * MIB, 2 * MIB),
+        2,
+    )
+    assert found.fragmentation_fraction == pytest.approx(1 / 3)
+    assert found.live_block_bytes == 8 * MIB
+    assert found.overlaps == 0
+    for one in kept:
+        mr.deallocate(*one)
+
+
+def test_extents_of_a_pool_that_grew_have_both_slabs() -> None:
+    mr = rmm_uvm.managed_pool(
+        driver="simulated:64MiB", initial_pool_size="4MiB", maximum_pool_size="16MiB"
+    )
+    slabs = extents.Slabs(mr)
+    first = (mr.allocate(100), 100)
+    slabs.look([first])
+    second = (mr.allocate(4 * MIB), 4 * MIB)
+    found = slabs.extents([first, second])
+    assert mr.managed_mr.slab_bytes > 4 * MIB
+    assert found.free_bytes == mr.managed_mr.slab_bytes - 256 - 4 * MIB
+    for one in (first, second):
+        mr.deallocate(*one)
+    assert slabs.extents([]).largest_free_bytes == mr.managed_mr.slab_bytes - 4 * MIB
+
+
+def test_allocations_that_overlap_are_counted() -> None:
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+    address = mr.allocate(MIB)
+    assert extents.Slabs(mr).extents([(address, MIB), (address + 512, 256)]).overlaps == 1
+    mr.deallocate(address, MIB)
+
+
+@pytest.mark.parametrize("nbytes", [16, 256, 4096, 5000, 3 * MIB + 8])
+def test_stamps_that_are_lost_are_seen(nbytes: int) -> None:
+    device = rmm_uvm.simulated_device("16MiB", backing=True)
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB")
+    mr.allocate(768)  # off a page's beginning
+    one = stamped.Stamped(mr.allocate(nbytes), nbytes)
+    assert not one.whole or one.stamp == 0
+    one.write(1 << 40)
+    assert one.whole
+    stamped.words_at(one.address, nbytes // 8)[-1] = 0
+    assert not one.whole
+
+
+def test_levels_of_this_process_follow_what_it_takes() -> None:
+    before = levels.process_levels()
+    on_heap = bytearray(4 * MIB)
+    with mmap.mmap(-1, 8 * MIB) as beside, Path("/dev/null").open():
+        beside[:] = b"x" * len(beside)
+        after = levels.process_levels()
+    assert after.heap_bytes - before.heap_bytes >= len(on_heap)
+    assert after.rss_bytes - before.rss_bytes >= 7 * MIB  # what is freed may go back meanwhile
+    assert after.descriptors == before.descriptors + 1
+    assert after.threads == before.threads
+    assert levels.process_levels(besides_bytes=MIB).rss_bytes < after.rss_bytes
