@@ -9,7 +9,8 @@
 # times as long as the tests and longer. Fails if a test fails or an access is wrong.
 #
 # The sanitizer is looked for on PATH, in CUDA_HOME/bin, and beside PYTHON (default python3), where
-# `pip install "nvidia-cuda-sanitizer-api==13.*"` puts it. SANITIZER names another.
+# `pip install "nvidia-cuda-sanitizer-api==13.0.*"` puts it; 13.0 is the CUDA of the driver, as
+# nvidia-smi says it. SANITIZER names another.
 # The tests refuse to run without a cap on managed memory that is safe, as under ci/test_gpu.sh.
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -36,7 +37,7 @@ find_sanitizer() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 sanitizer=$(find_sanitizer) ||
-  refuse "no compute-sanitizer: pip install \"nvidia-cuda-sanitizer-api==13.*\", or set SANITIZER"
+  refuse "no compute-sanitizer: pip install \"nvidia-cuda-sanitizer-api==13.0.*\", or set SANITIZER"
 
 tests=$repository/tests/gpu
 selected=("$@")
@@ -46,9 +47,9 @@ elsewhere=$(mktemp -d)
 trap 'rm -rf "$elsewhere"' EXIT
 cd "$elsewhere" # for the installed package, see test.sh
 
-# Left out: what asks CUPTI, which does not serve a program under this tool, and what traces other
-# processes, which the tool does already. Failed calls of CUDA are no findings: the package asks for
-# some that a machine may lack, and tests make others fail.
+# Left out: what asks CUPTI, since the tool works beside no other tool for CUDA (its release notes,
+# known limitations), and what traces processes, which the tool does already. Failed calls of CUDA
+# are no findings: the package asks for some that a machine may lack, and tests make others fail.
 "$sanitizer" --tool memcheck --target-processes all --error-exitcode "$wrong" \
   --report-api-errors no --check-exit-code no \
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" -m gpu \
