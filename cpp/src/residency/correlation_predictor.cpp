@@ -52,7 +52,7 @@ use_tick correlation_predictor::observe(use_event const& event)
 {
   auto const now = identity_of(event);
   score_.enter(successor_of(last_) == now);
-  if (after_.size() >= most_contexts) { after_.clear(); }
+  if (after_.size() >= most_contexts || uses_.size() >= most_contexts) { begin_anew(); }
   // The most recent successor first; of an equal one, the older entry goes.
   auto& following = after_[last_];
   auto* const old = std::find(following.begin(), following.end(), now);
@@ -77,6 +77,15 @@ use_tick correlation_predictor::observe(use_event const& event)
     push(chain, next);
   }
   return no_use;
+}
+
+void correlation_predictor::begin_anew() noexcept
+{
+  after_.clear();
+  // Only what a context leads to is ever looked up. Addresses that a pool hands out are too many to
+  // keep what was done at each.
+  uses_.clear();
+  uses_of_.clear();
 }
 
 void correlation_predictor::revive(use_event const& allocation)

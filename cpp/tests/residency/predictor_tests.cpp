@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <utility>
@@ -307,6 +308,33 @@ TEST(CorrelationPredictor, FreedMemoryIsNotExpectedUntilItIsAllocatedAgain)
   auto const next = predictor.upcoming(blocks(1));
   ASSERT_EQ(next.size(), 1U);
   EXPECT_EQ(next[0].range, at(20, 3));
+}
+
+TEST(CorrelationPredictor, MemoryOfAProgramThatNeverRepeatsIsBounded)
+{
+  correlation_predictor predictor;
+  std::size_t most = 0;
+  for (std::size_t block = 0; block < 3 * correlation_predictor::most_contexts; ++block) {
+    static_cast<void>(predictor.observe(allocation(block, 1)));
+    predictor.forget(at(block).address);
+    most = std::max(most, predictor.remembered());
+  }
+  EXPECT_LE(most, correlation_predictor::most_contexts);
+  EXPECT_GT(most, correlation_predictor::most_contexts / 2);
+}
+
+TEST(CorrelationPredictor, RepetitionIsForeseenAgainOnceItBeganAnew)
+{
+  correlation_predictor predictor;
+  for (std::size_t block = 0; block <= correlation_predictor::most_contexts; ++block) {
+    static_cast<void>(predictor.observe(use(block)));
+  }
+  EXPECT_LT(predictor.remembered(), 8U);
+  load(predictor);
+  for (int i = 0; i < 3; ++i) {
+    iterate(predictor);
+  }
+  EXPECT_EQ(predictor.upcoming(blocks(8)).size(), 2U);
 }
 
 TEST(CorrelationPredictor, ProgramWithoutRepetitionIsNotForeseen)

@@ -31,6 +31,9 @@ class correlation_predictor final : public use_predictor {
   [[nodiscard]] std::vector<expected_use> upcoming(std::size_t bytes) const override;
   [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
 
+  /** @brief Uses that are remembered, of live memory and of freed; at most `most_contexts`. */
+  [[nodiscard]] std::size_t remembered() const noexcept { return uses_.size(); }
+
  private:
   using identity = std::uint64_t;
   using context  = std::array<identity, context_events>;
@@ -42,6 +45,7 @@ class correlation_predictor final : public use_predictor {
     bool alive{true};
   };
 
+  void begin_anew() noexcept;
   void revive(use_event const& allocation);
   [[nodiscard]] identity successor_of(context const& uses) const noexcept;
 
