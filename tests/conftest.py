@@ -37,8 +37,8 @@ _DEVICES = (0, 1)  # the ordinals that tests install on
 def pytest_configure() -> None:
     if Path(rmm_uvm.__file__).is_relative_to(_REPOSITORY / "rmm_uvm"):
         pytest.exit("tests run against the installed package: use `python -P -m pytest`", 2)
-    # A script's shell ignores Ctrl-C in what it starts in the background, and programs inherit that.
-    # Tests send it to programs of theirs.
+    # A script's shell ignores Ctrl-C in what it starts in the background, and what that starts
+    # inherits it. Tests send it to programs of theirs.
     for number, default in (
         (signal.SIGINT, signal.default_int_handler),
         (signal.SIGQUIT, signal.SIG_DFL),
