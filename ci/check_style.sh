@@ -4,7 +4,7 @@
 #
 # Checks style and layers; changes nothing. Runs every check and then fails if one did.
 #   ci/check_style.sh [--tidy]
-# --tidy adds clang-tidy, which needs a build (ci/test_cpp.sh plain or asan) and four minutes.
+# --tidy adds clang-tidy, which needs a build (ci/test_cpp.sh plain or asan) and three minutes.
 # PYTHON names the interpreter beside which the package and its `test` extra are installed; the
 # other tools are fetched into build/style at the versions below.
 set -uo pipefail

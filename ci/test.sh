@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the package and runs every test that needs no GPU: style, C++, Python, doctests and
-# notebooks. About 20 minutes on 2 cores, downloads included.
+# notebooks. About 15 minutes on 2 cores, downloads included.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
@@ -45,20 +45,30 @@ export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
-# Tests of whole programs often wait, and leave a core idle: everything else runs beside them.
-step "tests of whole programs and notebooks; meanwhile style, API reference, doctests, all other Python tests"
-run_pytest -m "not gpu" "$repository/tests/integration" >integration.log 2>&1 &
-integration=$!
+# Two jobs of about the same length. Tests of whole programs often wait: style goes beside them.
+beside() {
+  local status=0
+  nice bash "$repository/ci/check_style.sh" --tidy >style.log 2>&1 & # C++ as the tests were built
+  local style=$!
+  step "tests of whole programs and notebooks"
+  run_pytest -m "not gpu" "$repository/tests/integration" || status=$?
+  step "doctests"
+  run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
+  step "API reference"
+  bash "$repository/ci/build_api.sh" || status=$?
+  step "style"
+  finished "$style" style || status=$?
+  return "$status"
+}
+
+step "Python tests; meanwhile tests of whole programs and notebooks, doctests, API reference, style"
 status=0
-# clang-tidy reads how the C++ tests were built. Tests go first where processors are few.
-nice bash "$repository/ci/check_style.sh" --tidy || status=$?
-bash "$repository/ci/build_api.sh" || status=$?
-step "doctests"
-run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
-step "Python tests"
-run_pytest -m "not gpu" --ignore "$repository/tests/integration" "$repository/tests" || status=$?
-step "tests of whole programs and notebooks, from above"
-finished "$integration" integration || status=$?
+beside >beside.log 2>&1 &
+others=$!
+run_pytest -m "not gpu" --durations 15 --ignore "$repository/tests/integration" "$repository/tests" ||
+  status=$?
+step "the others, from above"
+finished "$others" beside || status=$?
 [ "$status" -eq 0 ] || exit "$status"
 
 step "done"
