@@ -1,0 +1,293 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Queries like those of TPC-H, on the CPU: two implementations agree, and what does not is seen."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import rmm_uvm
+
+from .residency_scripts import script
+
+tables_module = script("_tpch_tables")
+pandas_queries = script("_tpch_pandas")
+polars_queries = script("_tpch_polars")
+shared = script("_tpch_queries")
+answers = script("_tpch_answers")
+memory = script("_tpch_memory")
+fallbacks = script("_tpch_fallbacks")
+processes = script("_tpch_process")
+benchmark = script("tpch")
+SCALE = 0.01
+ROWS = {
+    **{"region": 5, "nation": 25, "supplier": 100, "customer": 1500, "part": 2000},
+    **{"partsupp": 8000, "orders": 15000},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made: Path = tmp_path_factory.mktemp("tables")
+    rows = tables_module.write_tables(made, SCALE)
+    assert {name: rows[name] for name in ROWS} == ROWS
+    in_polars("q6", made)  # what Polars opens it keeps: no test of its own leaves that behind
+    return made
+
+
+@pytest.fixture(scope="module")
+def tables(folder: Path) -> dict[str, pd.DataFrame]:
+    read: dict[str, pd.DataFrame] = pandas_queries.read_tables(folder)
+    return read
+
+
+def in_pandas(name: str, tables: dict[str, pd.DataFrame]) -> Any:
+    frame = pandas_queries.QUERIES[name](tables)
+    return answers.plain({column: frame[column].tolist() for column in frame.columns})
+
+
+def in_polars(name: str, folder: Path) -> Any:
+    frame = polars_queries.QUERIES[name](polars_queries.scan_tables(folder)).collect()
+    return answers.plain(frame.to_dict(as_series=False))
+
+
+def test_tables_items_fit_their_orders_and_suppliers(tables: dict[str, pd.DataFrame]) -> None:
+    orders, items, pairs = tables["orders"], tables["lineitem"], tables["partsupp"]
+    assert 3.9 < len(items) / len(orders) < 4.1
+    assert orders["o_orderkey"].is_unique
+    assert set(items["l_orderkey"]) == set(orders["o_orderkey"])
+    assert set(orders["o_custkey"]) < set(tables["customer"]["c_custkey"])
+    assert not pairs.duplicated(["ps_partkey", "ps_suppkey"]).any()
+    sold = items[["l_partkey", "l_suppkey"]].drop_duplicates()
+    kept = sold.merge(
+        pairs, left_on=["l_partkey", "l_suppkey"], right_on=["ps_partkey", "ps_suppkey"]
+    )
+    assert len(kept) == len(sold)
+    charge = items["l_extendedprice"] * (1 - items["l_discount"]) * (1 + items["l_tax"])
+    totals = charge.groupby(items["l_orderkey"]).sum().round(2)
+    assert np.allclose(orders.set_index("o_orderkey")["o_totalprice"], totals, atol=0.011)
+    assert not items.duplicated(["l_orderkey", "l_linenumber"]).any()
+
+
+def test_tables_of_a_seed_are_the_same_and_of_another_are_not(tmp_path: Path, folder: Path) -> None:
+    for seed in (1, 2):
+        tables_module.write_tables(tmp_path / str(seed), SCALE, seed)
+    for name in ("supplier", "lineitem"):
+        file = f"{name}.parquet"
+        assert (tmp_path / "1" / file).read_bytes() == (folder / file).read_bytes()
+        assert (tmp_path / "2" / file).read_bytes() != (folder / file).read_bytes()
+
+
+def test_tables_with_too_few_suppliers_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"scale is 0\.001: at least 0\.01"):
+        tables_module.write_tables(tmp_path, 0.001)
+
+
+@pytest.mark.parametrize("name", shared.ORDER)
+def test_query_in_pandas_and_in_polars_gives_one_answer(
+    name: str, folder: Path, tables: dict[str, pd.DataFrame]
+) -> None:
+    expected, got = in_polars(name, folder), in_pandas(name, tables)
+    assert len(next(iter(expected.values()))) > 0
+    assert answers.differences(expected, got, shared.ORDER[name]) == []
+
+
+@pytest.mark.parametrize("name", shared.ORDER)
+def test_query_over_half_the_rows_gives_another_answer(
+    name: str, folder: Path, tables: dict[str, pd.DataFrame]
+) -> None:
+    halved = {part: tables[part].iloc[::2] for part in ("orders", "lineitem")}
+    got = in_pandas(name, {**tables, **halved})
+    assert answers.differences(in_polars(name, folder), got, shared.ORDER[name])
+
+
+def test_queries_are_the_same_in_both_modules() -> None:
+    assert set(pandas_queries.QUERIES) == set(polars_queries.QUERIES) == set(shared.ORDER)
+
+
+ANSWER = {"name": ["a", "b", "c"], "count": [1, 2, 2], "sum": [10.0, 20.0, 30.0]}
+BY_COUNT = (("count", False),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"sum": [10.0, 20.0001, 30.0]}, "sum: 20.0001 in place of 20.0"),
+        ({"count": [1, 2, 3]}, "count: 3 in place of 2"),
+        ({"name": ["a", "b", "d"]}, "name: 'd' in place of 'c'"),
+        ({"count": [1.0, 2.0, 2.0]}, "count: 1.0 in place of 1"),
+        ({"sum": [10.0, None, 30.0]}, "sum: None in place of 20.0"),
+        ({name: values[:2] for name, values in ANSWER.items()}, "name: 2 rows in place of 3"),
+        (
+            {name: values[::-1] for name, values in ANSWER.items()},
+            "got: row 2 is out of order: count is 1 after 2",
+        ),
+        ({"more": [1, 2, 3]}, "columns are"),
+    ],
+    ids=["float", "int", "text", "kind", "missing", "rows", "order", "columns"],
+)
+def test_answer_that_differs_is_told(changed: dict[str, list[Any]], said: str) -> None:
+    found = answers.differences(ANSWER, {**ANSWER, **changed}, BY_COUNT)
+    assert any(said in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"sum": [10.0, 20.00001, 30.0]},
+        {"name": ["a", "c", "b"], "sum": [10.0, 30.0, 20.0]},  # a tie
+    ],
+    ids=["float", "tie"],
+)
+def test_answer_that_may_differ_so_is_the_same(changed: dict[str, list[Any]]) -> None:
+    assert answers.differences(ANSWER, {**ANSWER, **changed}, BY_COUNT) == []
+
+
+def test_answer_out_of_order_is_the_same_where_none_is_asked_for() -> None:
+    turned = {name: values[::-1] for name, values in ANSWER.items()}
+    assert answers.differences(ANSWER, turned) == []
+
+
+def test_order_descends_where_it_is_said_to() -> None:
+    down = {name: values[::-1] for name, values in ANSWER.items()}
+    assert answers.differences(down, down, (("count", True),)) == []
+    assert len(answers.differences(down, down, BY_COUNT)) == 2  # of both
+
+
+def test_values_become_plain() -> None:
+    day = pd.Timestamp("1995-03-15")
+    got = answers.plain({"a": [np.int32(1), np.float64("nan")], "b": [day, day.date()]})
+    assert got == {"a": [1, None], "b": ["1995-03-15", "1995-03-15"]}
+    assert type(got["a"][0]) is int
+    assert answers.digest(got) != answers.digest({**got, "a": [2, None]})
+
+
+def test_fallbacks_are_counted_within_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Said:
+        def __init__(self, name: str) -> None:
+            self.kwargs = {"slow_object": name, "exception": "TypeError"}
+
+    monkeypatch.delenv(fallbacks.SWITCH, raising=False)
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers))
+    with fallbacks.counted_fallbacks() as counter:
+        root.info(Said("pandas.merge"))
+        root.info(Said("pandas.merge"))
+        root.info("something else")
+    assert (root.level, list(root.handlers)) == before
+    root.warning(Said("pandas.merge"))
+    assert counter == {"pandas.merge: TypeError": 2}
+
+
+def test_memory_of_our_pool_says_its_peak_and_what_a_budget_moved() -> None:
+    sizes = memory.Sizes(64 << 20, 16 << 20)
+    pool = rmm_uvm.mr.ManagedPool(driver="simulated:64MiB", **sizes.keywords())
+    pointers = [pool.allocate(8 << 20) for _ in range(4)]
+    found = memory.figures_of(pool)
+    for pointer in pointers:
+        pool.deallocate(pointer, 8 << 20)
+    assert found["peak_bytes"] == 32 << 20
+    assert found["evicted_bytes"] + found["dropped_bytes"] > 0
+    without = rmm_uvm.mr.ManagedPool(driver="simulated:64MiB", **memory.Sizes(32 << 20).keywords())
+    assert memory.figures_of(without) == {"peak_bytes": 0}
+    assert memory.figures_of(without.upstream_mr) == {}
+
+
+def test_process_answers_and_survives_a_query_that_fails(folder: Path) -> None:
+    sizes = memory.Sizes(0)
+    with processes.EngineProcess("polars", folder, "cpu", sizes, 0) as process:
+        assert process.call("orders")["q6"] == []
+        assert process.seconds("q6") > 0
+        with pytest.raises(processes.QueryError, match=r"(?s)polars, cpu:.*KeyError: 'q7'"):
+            process.call("answer", "q7")
+        assert answers.differences(in_polars("q6", folder), process.call("answer", "q6")) == []
+        assert process.call("memory") == {}
+
+
+def test_process_that_ends_by_itself_is_told(folder: Path) -> None:
+    with processes.EngineProcess("polars", folder, "cpu", memory.Sizes(0), 0) as process:
+        process._process.kill()
+        process._process.wait()
+        with pytest.raises(SystemExit, match="polars, cpu: the process ended"):
+            process.call("memory")
+
+
+def test_process_without_tables_is_told(tmp_path: Path) -> None:
+    with pytest.raises(processes.QueryError, match=r"(?s)pandas, cpu:.*FileNotFound"):
+        processes.EngineProcess("pandas", tmp_path, "cpu", memory.Sizes(0), 0)
+
+
+def run(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    result = folder.parent / f"{folder.name}.json"
+    tables = ["--tables", str(folder), "--json", str(result)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RMM_UVM_DRIVER", "simulated")
+        status = benchmark.main([*tables, *words, "--ways", "cpu", "--rounds", "2"])
+    return status, json.loads(result.read_text())
+
+
+def test_benchmark_on_the_cpu_compares_and_times_every_query(folder: Path) -> None:
+    status, result = run(folder, "--libraries", "pandas", "polars")
+    assert status == 0
+    assert result["verdicts"] == {"pandas: answers of cpu": True, "polars: answers of cpu": True}
+    assert result["failures"] == []
+    timed = {(row["library"], row["query"]) for row in result["rows"]}
+    assert timed == {(name, query) for name in ("pandas", "polars") for query in shared.ORDER}
+    assert all(row["seconds"] > 0 and row["rounds"] == 2 for row in result["rows"])
+    assert {row["query"]: row["rows"] for row in result["answers"]}["q1"] == 4
+
+
+def test_benchmark_with_an_answer_that_is_wrong_or_missing_fails(folder: Path) -> None:
+    comparison = benchmark.Comparison("pandas", folder, 0)
+    comparison.refer()
+    comparison._expected["q6"]["revenue"][0] *= 1.001
+    comparison._orders["q99"] = []  # there is none
+    comparison.run(("cpu",), 1, 60.0)
+    found = benchmark.results_of([comparison], ("cpu",))
+    assert [row["query"] for row in found["failures"]] == ["q6", "q99"]
+    assert "KeyError" in found["failures"][1]["what"]
+    assert {row["query"] for row in found["rows"]} == set(shared.ORDER) - {"q6"}
+    assert benchmark._harness.exit_status(found["verdicts"]) == 1
+
+
+def of_memories(stock: dict[str, int], moved: int) -> Any:
+    """Return the verdicts of a comparison whose runs left that behind."""
+    comparison = benchmark.Comparison("pandas", Path(), 0)
+    comparison.fallbacks = {"stock": {"q1": stock}, "ours": {"q1": {"merge: MemoryError": 1}}}
+    comparison.memory = {"budget": {"budget_bytes": 1, "evicted_bytes": moved}}
+    return comparison.verdicts(("stock", "ours", "budget"))
+
+
+def test_verdicts_ask_for_the_fallbacks_of_stock_and_for_evictions() -> None:
+    assert all(of_memories({"merge: MemoryError": 1}, 4096).values())
+    assert not of_memories({}, 4096)["pandas: ours leaves to the CPU what stock does"]
+    assert not of_memories({}, 0)["pandas: the budget was passed"]
+
+
+@pytest.mark.parametrize("words", [[], ["--json", "f", "--ways", "gpu"], ["--json", "f", "--x"]])
+def test_benchmark_with_wrong_words_ends(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        benchmark.main(words)
+    assert caught.value.code == 2
+
+
+def test_benchmark_in_managed_memory_needs_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "24GiB")
+    with pytest.raises(SystemExit, match="1 GPUs are needed"):
+        benchmark.main(["--json", str(tmp_path / "f.json")])
+    assert not list(tmp_path.iterdir())
+
+
+def test_polars_is_the_one_that_is_declared() -> None:
+    assert "1.35" <= pl.__version__ < "1.45"
