@@ -30,6 +30,8 @@ class Chain:
     """Dask's configuration."""
     managed_bytes: int
     """The most managed memory of one worker."""
+    on_cpu: bool = False
+    """Without a GPU: Dask's own cluster, or ours on simulated devices."""
 
 
 def make_chain(
@@ -42,8 +44,9 @@ def make_chain(
 ) -> Chain:
     """Return one of the chains: ``stock-cuda[-nvlink]``, ``stock-managed`` or ``ours``.
 
-    Dask-CUDA's own spilling is off in all, so that they differ in memory and protocol alone. Pools
-    have a fixed size, and CuPy allocates from them. `settings` are further ones of ``rmm-uvm``.
+    Without a GPU there are ``stock-cpu`` and ``ours-simulated``. Dask-CUDA's own spilling is off in
+    all, so that they differ in memory and protocol alone. Pools have a fixed size, and CuPy
+    allocates from them. `settings` are further ones of ``rmm-uvm``.
     """
     stock = {"protocol": "ucxx", "rmm_allocator_external_lib_list": ["cupy"]}
     if name == "stock-cuda":
@@ -54,6 +57,11 @@ def make_chain(
         # Dask-CUDA builds the chain, so the cap is its pool's maximum.
         pool = {"rmm_pool_size": managed_bytes, "rmm_maximum_pool_size": managed_bytes}
         return Chain(name, {**stock, **pool, "rmm_managed_memory": True}, {}, managed_bytes)
+    if name == "stock-cpu":
+        return Chain(name, {"dashboard_address": ":0"}, {}, 0, on_cpu=True)
+    if name == "ours-simulated":
+        keywords = {"simulated": managed_bytes, "dashboard_address": ":0"}
+        return Chain(name, keywords, {}, managed_bytes, on_cpu=True)
     if name == "ours":
         keywords = {"protocol": "ucxuvm", "preload": ["rmm_uvm.dask"]}
         sizes = {
@@ -122,14 +130,11 @@ def _serve(pipe: Connection, chain: Chain, workers: int) -> None:
     os.environ["RMM_UVM_MANAGED_LIMIT"] = str(chain.managed_bytes or 1 << 20)
     try:
         import dask
-        from dask_cuda import LocalCUDACluster
         from distributed import Client
 
         with (
             dask.config.set(chain.config),
-            LocalCUDACluster(
-                n_workers=workers, device_memory_limit=0, dashboard_address=":0", **chain.keywords
-            ) as cluster,
+            _cluster(chain, workers) as cluster,
             Client(cluster) as client,
         ):
             client.wait_for_workers(workers, timeout=STARTUP_SECONDS)
@@ -139,6 +144,23 @@ def _serve(pipe: Connection, chain: Chain, workers: int) -> None:
                 pipe.send((True, function(client, *arguments)))
     except Exception:
         pipe.send((False, traceback.format_exc()))
+
+
+def _cluster(chain: Chain, workers: int) -> Any:
+    """Start the cluster of a chain."""
+    if not chain.on_cpu:
+        from dask_cuda import LocalCUDACluster
+
+        return LocalCUDACluster(
+            n_workers=workers, device_memory_limit=0, dashboard_address=":0", **chain.keywords
+        )
+    if chain.name == "stock-cpu":
+        from distributed import LocalCluster
+
+        return LocalCluster(n_workers=workers, threads_per_worker=1, **chain.keywords)
+    from rmm_uvm.dask import local_cluster
+
+    return local_cluster(workers, **chain.keywords)
 
 
 def addresses(client: Any) -> list[str]:

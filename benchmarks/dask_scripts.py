@@ -1,0 +1,293 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark scripts of dask-cuda, as they are, on stock workers and on ours.
+
+    RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/dask_scripts.py --json FILE [--workers 1]
+
+`local_cudf_merge`, `local_cudf_shuffle` and `local_cupy` are run as ``python -m``, from the
+installed package, and connect to a cluster by ``--scheduler-address``: dask-cuda makes its own
+preload the only one of a cluster that a script starts, and sets up RMM there. So the script leaves
+memory alone, and both clusters are set up alike: see `_dask_chains.py`. They live at once, and take
+turns. Times are those that the scripts measure and write.
+
+The scripts check no results. So the same frames and arrays are made by their functions, put through
+the same calls, and added up on both clusters: see `_dask_answers.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import _dask_answers
+import _harness
+from _dask_chains import ClusterProcess, make_chain
+
+SCRIPTS: dict[str, tuple[str, ...]] = {
+    "local_cudf_merge": ("--chunk-size", "16000000"),
+    "local_cudf_shuffle": ("--partition-size", "64MiB", "--in-parts", "32"),
+    "local_cupy": ("--size", "16000", "--chunk-size", "4000"),
+}
+"""Megabytes to gigabytes a worker, which fits."""
+SMALL: dict[str, tuple[str, ...]] = {
+    "local_cudf_merge": ("--chunk-size", "20000"),
+    "local_cudf_shuffle": ("--partition-size", "64KiB", "--in-parts", "8"),
+    "local_cupy": ("--size", "400", "--chunk-size", "100"),
+}
+ANSWERS = {
+    "gpu": {"merge": (4_000_000,), "shuffle": (16 << 20, 16), "array": (8000, 2000)},
+    "cpu": {"merge": (20_000,), "shuffle": (64 << 10, 8), "array": (400, 100)},
+}
+"""What functions of `_dask_answers.py` are given."""
+CHAINS = {"gpu": ("stock-cuda", "ours"), "cpu": ("stock-cpu", "ours-simulated")}
+CUDA_BYTES = 24 << 30
+MANAGED_BYTES = 12 << 30
+"""Of one worker."""
+SIMULATED_BYTES = 64 << 20
+SCRIPT_SECONDS = 240
+TOLERANCE = 1e-12  # of float sums of one array, whose parts may be added in another order
+
+
+def words_of(
+    script: str, kind: str, address: str, file: Path, runs: int, workers: int
+) -> list[str]:
+    """Return the command line of a script; its result goes to `file`, without ``.json``."""
+    sizes = (SMALL if kind == "cpu" else SCRIPTS)[script]
+    return [
+        *("--type", kind, "--scheduler-address", address, "--output-basename", str(file)),
+        *("--runs", str(runs), "--warmup-runs", "2", "--no-show-p2p-bandwidth"),
+        *("--devs", ",".join(map(str, range(workers))), *sizes),
+    ]
+
+
+def run_script(
+    script: str, kind: str, address: str, runs: int, workers: int
+) -> list[dict[str, float]]:
+    """Run a script on a cluster, and return seconds and bytes of each of its runs.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails, with the last lines that it said.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "result"
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", f"dask_cuda.benchmarks.{script}"),
+                *words_of(script, kind, address, file, runs, workers),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=SCRIPT_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            said = "\n".join((done.stdout + done.stderr).splitlines()[-12:])
+            raise RuntimeError(f"{script} ended with status {done.returncode}:\n{said}")
+        table = json.loads(file.with_suffix(".json").read_text())
+    return [
+        {"seconds": seconds, "data_bytes": table["data_processed"][number]}
+        for number, seconds in table["wallclock"].items()
+    ]
+
+
+def verdicts_of(
+    found: Mapping[str, Mapping[str, Mapping[str, float]]],
+    runs: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]],
+) -> dict[str, bool]:
+    """Return whether each cluster's answers are what they have to be, and the same as the others'.
+
+    Parameters
+    ----------
+    found : mapping
+        By chain, then by kind of answer: figures. One that ends in ``_expected`` is what another
+        has to be; of a shuffle the others differ by design.
+    runs : mapping
+        By script, then by chain: what the script wrote of each of its runs.
+    """
+    verdicts = {
+        f"{chain}, {what}: as expected": all(
+            _same(figures[name.removesuffix("_expected")], value)
+            for name, value in figures.items()
+            if name.endswith("_expected")
+        )
+        for chain, kinds in found.items()
+        for what, figures in kinds.items()
+    }
+    for what in ("merge", "array"):
+        answers = [kinds.get(what, {}) for kinds in found.values()]
+        verdicts[f"{what}: the same on all"] = bool(answers) and all(
+            one.keys() == answers[0].keys()
+            and all(_same(one[name], answers[0][name]) for name in one)
+            for one in answers
+        )
+    for script, chains in runs.items():
+        seen = {run["data_bytes"] for each in chains.values() for run in each}
+        verdicts[f"{script}: processes the same on all"] = len(seen) == 1
+    return verdicts
+
+
+def _same(a: float, b: float) -> bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return math.isclose(a, b, rel_tol=TOLERANCE)
+
+
+def rows_of(
+    runs: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]],
+) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Return a row for each script and chain, and how much longer ours takes than stock."""
+    rows, ratios = [], {}
+    for script, chains in runs.items():
+        medians = {}
+        for chain, each in chains.items():
+            if not each:
+                continue
+            seconds = [run["seconds"] for run in each]
+            medians[chain] = statistics.median(seconds)
+            rows.append(
+                {
+                    "script": script,
+                    "chain": chain,
+                    "seconds": medians[chain],
+                    "least_seconds": min(seconds),
+                    "data_bytes": each[0]["data_bytes"],
+                    "runs": len(seconds),
+                }
+            )
+        stock, ours = (
+            [value for chain, value in medians.items() if chain.startswith(start)]
+            for start in ("stock", "ours")
+        )
+        if stock and ours:
+            ratios[script] = round(ours[0] / stock[0], 4)
+    return rows, ratios
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return what the command line may hold."""
+    made = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    made.add_argument("--workers", type=int, default=2, help="each on a GPU (%(default)s)")
+    made.add_argument("--runs", type=int, default=5, help="of a script, each time (%(default)s)")
+    made.add_argument("--rounds", type=int, default=2, help="in which scripts are started anew")
+    made.add_argument("--time-limit", type=float, default=150, help="s; no new round after that")
+    made.add_argument("--scripts", nargs="+", choices=SCRIPTS, default=tuple(SCRIPTS))
+    made.add_argument("--on-cpu", action="store_true", help="in little, to test this script")
+    made.add_argument("--json", type=Path, required=True)
+    return made
+
+
+class Measured:
+    """What was found on all clusters.
+
+    Parameters
+    ----------
+    clusters : mapping of str to ClusterProcess
+        By the names of their chains.
+    kind : str
+        ``gpu`` or ``cpu``.
+    workers : int
+        Of each cluster.
+    """
+
+    def __init__(self, clusters: Mapping[str, ClusterProcess], kind: str, workers: int) -> None:
+        self._clusters, self._kind, self._workers = clusters, kind, workers
+        self.failures: list[dict[str, str]] = []
+        self.runs: dict[str, dict[str, list[dict[str, float]]]] = {}
+        self.memory: dict[str, list[dict[str, Any]]] = {}
+        self.answers: dict[str, dict[str, dict[str, float]]] = {}
+
+    def time(self, scripts: Sequence[str], runs: int, rounds: int, time_limit: float) -> None:
+        """Run the scripts on each cluster, in turn; a new round begins within the time only."""
+        until = time.monotonic() + time_limit
+        addresses = {
+            name: each.call(_dask_answers.scheduler_address)
+            for name, each in self._clusters.items()
+        }
+        for number in range(rounds):
+            for script in scripts if not number or time.monotonic() < until else ():
+                for name in list(self._clusters)[:: 1 if number % 2 == 0 else -1]:
+                    kept = self.runs.setdefault(script, {}).setdefault(name, [])
+                    try:
+                        kept += run_script(script, self._kind, addresses[name], runs, self._workers)
+                    except (RuntimeError, subprocess.TimeoutExpired) as error:
+                        self._keep(script, name, error)
+
+    def answer(self) -> None:
+        """Ask what workers allocate from, then for the answers of each cluster."""
+        for name, cluster in self._clusters.items():
+            self.memory[name] = cluster.call(_dask_answers.memories)
+            self.answers[name] = {}
+            try:
+                for what, sizes in ANSWERS[self._kind].items():
+                    function = getattr(_dask_answers, f"{what}_answer")
+                    self.answers[name][what] = cluster.call(function, *sizes, self._kind)
+            except SystemExit as error:  # its process has ended: an answer is missing
+                self._keep("answers", name, error)
+
+    def verdicts(self) -> dict[str, bool]:
+        """Return whether everything ran, where it had to, and rightly."""
+        ours = [each for name, each in self.memory.items() if name.startswith("ours")]
+        failed = {(one["script"], one["chain"]) for one in self.failures}
+        return {
+            **{
+                f"{script}, {name}: runs": (script, name) not in failed
+                for script in (*self.runs, "answers")
+                for name in self._clusters
+            },
+            **verdicts_of(self.answers, self.runs),
+            "ours: in our pool": all(
+                "UvmResourceAdaptor" in one["resource"]
+                and (self._kind == "cpu" or one["peak_bytes"] > 0)
+                for each in ours
+                for one in each
+            ),
+        }
+
+    def _keep(self, script: str, name: str, error: BaseException) -> None:
+        self.failures.append({"script": script, "chain": name, "what": str(error)})
+        print(f"{script}, {name}: {error}", flush=True)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    arguments = parser().parse_args(words)
+    kind, workers = "cpu" if arguments.on_cpu else "gpu", arguments.workers
+    managed_bytes = SIMULATED_BYTES if arguments.on_cpu else MANAGED_BYTES
+    if not arguments.on_cpu:
+        _harness.require_managed_on_gpus(workers, {"workers": workers * managed_bytes})
+    with contextlib.ExitStack() as stack:
+        clusters = {}
+        for name in CHAINS[kind]:
+            chain = make_chain(name, cuda_bytes=CUDA_BYTES, managed_bytes=managed_bytes)
+            clusters[name] = stack.enter_context(ClusterProcess(chain, workers))
+        found = Measured(clusters, kind, workers)
+        found.time(arguments.scripts, arguments.runs, arguments.rounds, arguments.time_limit)
+        found.answer()
+    rows, ratios = rows_of(found.runs)
+    verdicts = found.verdicts()
+    results = {
+        "workers": workers,
+        "rows": rows,
+        "ratios": ratios,
+        "answers": found.answers,
+        "memory": found.memory,
+        "failures": found.failures,
+        "verdicts": verdicts,
+    }
+    _harness.write_json(arguments.json, "dask_scripts", results)
+    return _harness.exit_status(verdicts)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

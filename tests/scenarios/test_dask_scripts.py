@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""dask-cuda's benchmark scripts on two clusters, in little and without a GPU; what is judged."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .residency_scripts import BENCHMARKS, script
+
+benchmark = script("dask_scripts")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
+    """Run everything once, in a process of its own: its clusters find their modules by its path."""
+    file = tmp_path_factory.mktemp("whole") / "result.json"
+    command = [sys.executable, str(BENCHMARKS / "dask_scripts.py"), "--on-cpu"]
+    done = subprocess.run(
+        [*command, "--rounds", "1", "--runs", "2", "--json", str(file)],
+        env={**os.environ, "RMM_UVM_DRIVER": "simulated"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert file.exists(), done.stderr
+    return done.returncode, json.loads(file.read_text())
+
+
+@pytest.mark.timeout(400)
+def test_scripts_run_on_stock_workers_and_on_ours(whole: tuple[int, dict[str, Any]]) -> None:
+    status, result = whole
+    assert result["failures"] == []
+    assert status == 0, result["verdicts"]
+    ran = {(row["script"], row["chain"]) for row in result["rows"]}
+    assert ran == {(name, chain) for name in benchmark.SCRIPTS for chain in benchmark.CHAINS["cpu"]}
+    assert all(row["seconds"] > 0 and row["runs"] == 2 for row in result["rows"])
+    assert set(result["ratios"]) == set(benchmark.SCRIPTS)
+
+
+@pytest.mark.timeout(400)
+def test_scripts_run_where_our_pool_is_and_stock_has_none(
+    whole: tuple[int, dict[str, Any]],
+) -> None:
+    memory = whole[1]["memory"]
+    ours, stock = memory["ours-simulated"], memory["stock-cpu"]
+    assert [one["resource"][0] for one in ours] == ["UvmResourceAdaptor"] * 2
+    assert not any("UvmResourceAdaptor" in one["resource"] for one in stock)
+
+
+@pytest.mark.timeout(400)
+def test_answers_are_of_as_many_rows_as_the_scripts_make(
+    whole: tuple[int, dict[str, Any]],
+) -> None:
+    answers = whole[1]["answers"]["ours-simulated"]
+    assert answers["merge"]["rows"] == 2 * 2 * int(20_000 / 2 * 0.3)
+    assert answers["shuffle"]["rows"] == 8 * (64 << 10) // 8
+    assert answers["array"]["sum"] == pytest.approx(400 * 400, rel=0.01)  # twice a mean of a half
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("what", "name", "missed"),
+    [
+        ("merge", "rows", {"ours-simulated, merge: as expected", "merge: the same on all"}),
+        ("merge", "mixed", {"merge: the same on all"}),
+        ("shuffle", "bits", {"ours-simulated, shuffle: as expected"}),
+        ("array", "sum", {"ours-simulated, array: as expected", "array: the same on all"}),
+    ],
+)
+def test_answer_that_is_another_misses_its_verdicts(
+    whole: tuple[int, dict[str, Any]], what: str, name: str, missed: set[str]
+) -> None:
+    answers = copy.deepcopy(whole[1]["answers"])
+    assert all(benchmark.verdicts_of(answers, {}).values())
+    value = answers["ours-simulated"][what][name]
+    answers["ours-simulated"][what][name] = value + 1 if isinstance(value, int) else value * 1.0001
+    verdicts = benchmark.verdicts_of(answers, {})
+    assert {name for name, reached in verdicts.items() if not reached} == missed
+
+
+def test_answers_that_one_cluster_has_not_are_not_the_same() -> None:
+    verdicts = benchmark.verdicts_of({"stock": {"merge": {"rows": 1}}, "ours": {}}, {})
+    assert not verdicts["merge: the same on all"]
+
+
+def test_script_that_processes_other_data_misses_its_verdict() -> None:
+    runs = {
+        "equal": {"stock": [{"data_bytes": 1}], "ours": [{"data_bytes": 1}]},
+        "other": {"stock": [{"data_bytes": 1}], "ours": [{"data_bytes": 2}]},
+    }
+    verdicts = benchmark.verdicts_of({}, runs)
+    assert verdicts["equal: processes the same on all"]
+    assert not verdicts["other: processes the same on all"]
+
+
+def test_script_that_did_not_run_or_ran_elsewhere_misses_its_verdict() -> None:
+    measured = benchmark.Measured({"stock-cuda": None, "ours": None}, "gpu", 1)
+    measured.runs = {"local_cupy": {"stock-cuda": [], "ours": []}}
+    pool = {"resource": ["UvmResourceAdaptor"], "peak_bytes": 4096}
+    measured.memory = {"stock-cuda": [{"resource": ["PoolMemoryResource"]}], "ours": [pool]}
+    assert measured.verdicts()["ours: in our pool"]
+    assert measured.verdicts()["local_cupy, ours: runs"]
+    measured._keep("local_cupy", "ours", RuntimeError("it ended with status 1"))
+    assert not measured.verdicts()["local_cupy, ours: runs"]
+    assert measured.verdicts()["local_cupy, stock-cuda: runs"]
+    for other in ({**pool, "peak_bytes": 0}, {"resource": ["CudaMemoryResource"]}):
+        measured.memory["ours"] = [other]
+        assert not measured.verdicts()["ours: in our pool"]
+
+
+def test_rows_have_medians_and_ours_over_stock() -> None:
+    runs = {
+        "local_cupy": {
+            "stock-cuda": [{"seconds": s, "data_bytes": 8} for s in (1.0, 2.0, 9.0)],
+            "ours": [{"seconds": 3.0, "data_bytes": 8}],
+        },
+        "local_cudf_merge": {"stock-cuda": [{"seconds": 1.0, "data_bytes": 8}], "ours": []},
+    }
+    rows, ratios = benchmark.rows_of(runs)
+    assert [(row["chain"], row["seconds"], row["least_seconds"]) for row in rows] == [
+        ("stock-cuda", 2.0, 1.0),
+        ("ours", 3.0, 3.0),
+        ("stock-cuda", 1.0, 1.0),
+    ]
+    assert ratios == {"local_cupy": 1.5}
+
+
+def parsed(name: str, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what a script's own parser makes of a command line."""
+    module = importlib.import_module(f"dask_cuda.benchmarks.{name}")
+    monkeypatch.setattr(sys, "argv", [name, *words])
+    return module.parse_args()
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+@pytest.mark.parametrize("name", benchmark.SCRIPTS)
+def test_command_line_is_one_that_the_script_takes(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = benchmark.words_of(name, kind, "ucxuvm://10.0.0.1:8786", Path("here"), 5, 2)
+    found = parsed(name, words, monkeypatch)
+    assert (found.type, found.runs, found.output_basename) == (kind, 5, "here")
+    assert (found.scheduler_address, found.devs) == ("ucxuvm://10.0.0.1:8786", "0,1")
+
+
+@pytest.mark.parametrize("name", benchmark.SCRIPTS)
+def test_command_line_with_a_word_that_there_is_not_is_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = benchmark.words_of(name, "gpu", "tcp://10.0.0.1:8786", Path("here"), 5, 2)
+    with pytest.raises(SystemExit):
+        parsed(name, [*words, "--chunks-size", "1"], monkeypatch)
+
+
+def test_script_that_ends_with_an_error_says_its_last_lines() -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)local_cupy ended with status 2:.*invalid choice"):
+        benchmark.run_script("local_cupy", "neither", "tcp://10.0.0.1:8786", 1, 1)
+
+
+@pytest.mark.parametrize("words", [[], ["--json", "f", "--scripts", "x"], ["--json", "f", "--x"]])
+def test_benchmark_with_wrong_words_ends(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        benchmark.main(words)
+    assert caught.value.code == 2
+
+
+def test_benchmark_needs_as_many_gpus_as_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "24GiB")
+    with pytest.raises(SystemExit, match="2 GPUs are needed"):
+        benchmark.main(["--json", str(tmp_path / "f.json")])
+    assert not list(tmp_path.iterdir())
