@@ -24,7 +24,7 @@ MOST_MANAGED_BYTES = 24 << 30
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 _PACKAGES = (
     *("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x", "torch", "xgboost", "numpy"),
-    "transformers",
+    *("transformers", "pandas", "polars", "cudf-polars-cu13"),
     *("dask", "distributed", "dask-cuda", "dask-cudf-cu13"),
     *("distributed-ucxx-cu13", "ucxx-cu13", "libucx-cu13"),
 )

@@ -128,6 +128,9 @@ BENCHMARKS = (
         _gpu(name, gpus=2)
         for name in ("neighbors_paths", "neighbors_interference", "neighbors_loops")
     ),
+    # ci/test_gpu.sh others
+    _gpu("tpch"),
+    _gpu("dask_scripts", gpus=2),
 )
 
 # Results that no command of here makes again, and why.

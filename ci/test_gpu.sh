@@ -4,13 +4,15 @@
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
-#     [tests|benchmarks|residency|training|endurance|cluster|neighbors|all]
+#     [tests|benchmarks|residency|training|endurance|cluster|neighbors|others|all]
 # By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
 # and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` and
 # `training` (torch) are what runs with a budget, and not part of `all`. Nor is `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
+# `others` is what others wrote: cudf-polars' queries (polars, cudf-polars) on one GPU, then
+# dask-cuda's scripts (dask-cudf, nvtx) on two.
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
@@ -27,8 +29,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | residency | training | endurance | cluster | neighbors | all) ;;
-  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, endurance, cluster, neighbors, all" ;;
+  tests | benchmarks | residency | training | endurance | cluster | neighbors | others | all) ;;
+  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, endurance, cluster, neighbors, others, all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -131,11 +133,20 @@ run_neighbors() {
   return "$failed"
 }
 
+# Times beside stock, and equal answers: about five minutes.
+run_others() {
+  local failed=0
+  benchmark tpch.py --json "$results/tpch.json" || failed=1
+  benchmark dask_scripts.py --json "$results/dask_scripts.json" || failed=1
+  return "$failed"
+}
+
 case $what in
   tests) run_tests ;;
   benchmarks) run_benchmarks ;;
   cluster) run_cluster ;;
   neighbors) run_neighbors ;;
+  others) run_others ;;
   residency) run_residency ;;
   training) run_training ;;
   endurance) benchmark endurance_gpu.py --json "$results/endurance_gpu.json" ;;
