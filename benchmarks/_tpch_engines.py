@@ -86,7 +86,7 @@ class PandasEngine:
             return {}
         import rmm
 
-        return figures_of(rmm.mr.get_current_device_resource())
+        return figures_of(rmm.mr.get_per_device_resource(0))
 
 
 class PolarsEngine:

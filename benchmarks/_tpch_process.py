@@ -25,11 +25,13 @@ from _tpch_memory import Sizes
 
 
 class QueryError(RuntimeError):
-    """What was asked of another process failed there; with its traceback."""
+    """What was asked of another process failed there, with its traceback; or it has ended."""
 
 
 class EngineProcess:
     """An engine in another process; also a context manager.
+
+    Several may start at once: that one is there, or why not, shows at its first call.
 
     Parameters
     ----------
@@ -53,20 +55,19 @@ class EngineProcess:
             text=True,
             env={**os.environ, "RMM_UVM_MANAGED_LIMIT": str(max(managed_bytes, 1 << 20))},
         )
-        try:
-            self.load_seconds: float = self._receive()
-        except BaseException:
-            self.close()
-            raise
+        self._started = False
 
     def call(self, action: str, query: str = "") -> Any:
         """Return what an action gives: ``run`` seconds; ``answer``, ``fallbacks`` and so on."""
         assert self._process.stdin is not None
+        if not self._started:
+            self._receive()
+            self._started = True
         try:
             self._process.stdin.write(json.dumps([action, query]) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise SystemExit(f"{self.name}: the process ended") from None
+            raise QueryError(f"{self.name}: the process ended") from None
         return self._receive()
 
     def seconds(self, query: str) -> float:
@@ -95,7 +96,7 @@ class EngineProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self.name}: the process ended")
+            raise QueryError(f"{self.name}: the process ended")
         succeeded, value = json.loads(line)
         if not succeeded:
             raise QueryError(f"{self.name}:\n{value}")
@@ -133,12 +134,7 @@ def serve(make: Callable[[], Engine], asked: TextIO, told: TextIO) -> None:
 
     engines: list[Engine] = []
 
-    def start() -> float:
-        begin = time.perf_counter()
-        engines.append(make())
-        return time.perf_counter() - begin
-
-    if tell(start):
+    if tell(lambda: engines.append(make())):
         for line in asked:
             tell(lambda line=line: perform(engines[0], *json.loads(line)))
 

@@ -127,7 +127,7 @@ def verdicts_of(
     }
     for what in ("merge", "array"):
         answers = [kinds.get(what, {}) for kinds in found.values()]
-        verdicts[f"{what}: the same on all"] = bool(answers) and all(
+        verdicts[f"{what}: the same on all"] = any(answers) and all(
             one.keys() == answers[0].keys()
             and all(_same(one[name], answers[0][name]) for name in one)
             for one in answers
@@ -247,12 +247,26 @@ class Measured:
                 for name in self._clusters
             },
             **verdicts_of(self.answers, self.runs),
-            "ours: in our pool": all(
+            "ours: in our pool": bool(ours)
+            and all(
                 "UvmResourceAdaptor" in one["resource"]
                 and (self._kind == "cpu" or one["peak_bytes"] > 0)
                 for each in ours
                 for one in each
             ),
+        }
+
+    def results(self) -> dict[str, Any]:
+        """Return what was found so far, for the result file."""
+        rows, ratios = rows_of(self.runs)
+        return {
+            "workers": self._workers,
+            "rows": rows,
+            "ratios": ratios,
+            "answers": self.answers,
+            "memory": self.memory,
+            "failures": self.failures,
+            "verdicts": self.verdicts(),
         }
 
     def _keep(self, script: str, name: str, error: BaseException) -> None:
@@ -273,20 +287,11 @@ def main(words: Sequence[str] | None = None) -> int:
             clusters[name] = stack.enter_context(ClusterProcess(chain, workers))
         found = Measured(clusters, kind, workers)
         found.time(arguments.scripts, arguments.runs, arguments.rounds, arguments.time_limit)
+        _harness.write_json(arguments.json, "dask_scripts", found.results())  # in any case
         found.answer()
-    rows, ratios = rows_of(found.runs)
-    verdicts = found.verdicts()
-    results = {
-        "workers": workers,
-        "rows": rows,
-        "ratios": ratios,
-        "answers": found.answers,
-        "memory": found.memory,
-        "failures": found.failures,
-        "verdicts": verdicts,
-    }
+    results = found.results()
     _harness.write_json(arguments.json, "dask_scripts", results)
-    return _harness.exit_status(verdicts)
+    return _harness.exit_status(results["verdicts"])
 
 
 if __name__ == "__main__":

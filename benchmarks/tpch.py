@@ -62,11 +62,24 @@ class Comparison:
         self.fallbacks: dict[str, dict[str, dict[str, int]]] = {}
         self.memory: dict[str, dict[str, Any]] = {}
 
+    def complete(self, ways: Sequence[str], rounds: int, time_limit: float, factor: float) -> None:
+        """Do all of it; a process that ends meanwhile is a failure, and what was found is kept."""
+        try:
+            self.refer()
+            self.run(ways, rounds, time_limit)
+            self.run_past_the_edge(factor, 1, time_limit)
+        except QueryError as error:
+            self._keep("all", "", [str(error)])
+
     def refer(self) -> None:
         """Find out on the CPU what the answers are."""
         with self._process("cpu", REFERENCES[self.library]) as process:
-            self._orders = process.call("orders")
-            self._expected = {name: process.call("answer", name) for name in self._orders}
+            for name, order in process.call("orders").items():
+                try:
+                    self._expected[name] = process.call("answer", name)
+                    self._orders[name] = order
+                except QueryError as error:
+                    self._keep("cpu", name, [str(error)])
         for name, answer in self._expected.items():
             rows = len(next(iter(answer.values())))
             self.answers.append(
@@ -77,17 +90,15 @@ class Comparison:
         """Compare the answers of ways, then time them in turn."""
         with contextlib.ExitStack() as stack:
             processes = {way: stack.enter_context(self._process(way)) for way in ways}
-            right = [
-                name
-                for name in self._orders
-                if all([self._check(process, way, name) for way, process in processes.items()])
-            ]
-            self._time(processes, right, rounds, time_limit)
-            for way, process in processes.items():
-                self.memory[way] = {
-                    "load_seconds": process.load_seconds,
-                    **process.call("memory"),
-                }
+            passed = {
+                way: {name for name in self._orders if self._check(process, way, name)}
+                for way, process in processes.items()
+            }
+            alive = {way: process for way, process in processes.items() if passed[way]}
+            right = [name for name in self._orders if all(name in passed[way] for way in alive)]
+            self._time(alive, right, rounds, time_limit)
+            for way, process in alive.items():
+                self.memory[way] = process.call("memory")
                 if self.library == "pandas" and way in GPU_WAYS:
                     counted = {name: process.call("fallbacks", name) for name in right}
                     self.fallbacks[way] = {name: found for name, found in counted.items() if found}
@@ -100,15 +111,16 @@ class Comparison:
         budget_bytes = int(peak_bytes / factor)
         with self._process("budget", budget_bytes=budget_bytes) as process:
             right = [name for name in self._orders if self._check(process, "budget", name)]
-            self._time({"budget": process}, right, rounds, time_limit)
-            self.memory["budget"] = {"budget_bytes": budget_bytes, **process.call("memory")}
+            self.memory["budget"] = {"budget_bytes": budget_bytes}
+            if right:
+                self._time({"budget": process}, right, rounds, time_limit)
+                self.memory["budget"] |= process.call("memory")
 
     def verdicts(self, ways: Sequence[str]) -> dict[str, Any]:
         """Return whether each way answered everything rightly, and what goes with it."""
-        failed = {(one["way"], one["query"]) for one in self.failures}
+        failed = {one["way"] for one in self.failures}
         found: dict[str, Any] = {
-            f"{self.library}: answers of {way}": not any(name == way for name, _ in failed)
-            for way in ways
+            f"{self.library}: answers of {way}": not failed & {way, "cpu", "all"} for way in ways
         }
         if {"stock", "ours"} <= set(self.fallbacks):
             found[f"{self.library}: ours leaves to the CPU what stock does"] = (
@@ -155,11 +167,14 @@ class Comparison:
         except QueryError as error:
             wrong = [str(error)]
         if wrong:
-            more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-            what = "; ".join(wrong[:SHOWN]) + more
-            self.failures.append({"library": self.library, "query": name, "way": way, "what": what})
-            print(f"{self.library}, {way}, {name}: {what}", flush=True)
+            self._keep(way, name, wrong)
         return not wrong
+
+    def _keep(self, way: str, name: str, wrong: Sequence[str]) -> None:
+        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        what = "; ".join(wrong[:SHOWN]) + more
+        self.failures.append({"library": self.library, "query": name, "way": way, "what": what})
+        print(f"{self.library}, {way}, {name}: {what}", flush=True)
 
     def _time(
         self,
@@ -236,9 +251,9 @@ def main(words: Sequence[str] | None = None) -> int:
         for library in arguments.libraries:
             comparison = Comparison(library, folder, pool_bytes)
             comparisons.append(comparison)
-            comparison.refer()
-            comparison.run(arguments.ways, arguments.rounds, arguments.time_limit)
-            comparison.run_past_the_edge(arguments.factor, 1, arguments.time_limit)
+            comparison.complete(
+                arguments.ways, arguments.rounds, arguments.time_limit, arguments.factor
+            )
             results = {
                 "scale": arguments.scale,
                 "seed": arguments.seed,

@@ -216,13 +216,16 @@ def test_process_that_ends_by_itself_is_told(folder: Path) -> None:
     with processes.EngineProcess("polars", folder, "cpu", memory.Sizes(0), 0) as process:
         process._process.kill()
         process._process.wait()
-        with pytest.raises(SystemExit, match="polars, cpu: the process ended"):
+        with pytest.raises(processes.QueryError, match="polars, cpu: the process ended"):
             process.call("memory")
 
 
 def test_process_without_tables_is_told(tmp_path: Path) -> None:
-    with pytest.raises(processes.QueryError, match=r"(?s)pandas, cpu:.*FileNotFound"):
-        processes.EngineProcess("pandas", tmp_path, "cpu", memory.Sizes(0), 0)
+    with (
+        processes.EngineProcess("pandas", tmp_path, "cpu", memory.Sizes(0), 0) as process,
+        pytest.raises(processes.QueryError, match=r"(?s)pandas, cpu:.*FileNotFound"),
+    ):
+        process.call("orders")
 
 
 def run(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
@@ -256,6 +259,38 @@ def test_benchmark_with_an_answer_that_is_wrong_or_missing_fails(folder: Path) -
     assert "KeyError" in found["failures"][1]["what"]
     assert {row["query"] for row in found["rows"]} == set(shared.ORDER) - {"q6"}
     assert benchmark._harness.exit_status(found["verdicts"]) == 1
+
+
+def test_benchmark_whose_process_ends_keeps_what_it_found_and_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comparison = benchmark.Comparison("polars", folder, 0)
+
+    def end(*_: object) -> None:
+        raise benchmark.QueryError("polars, cpu: the process ended")
+
+    monkeypatch.setattr(comparison, "_time", end)
+    comparison.complete(("cpu",), 1, 60.0, 1.5)
+    found = benchmark.results_of([comparison], ("cpu",))
+    assert [row["what"] for row in found["failures"]] == ["polars, cpu: the process ended"]
+    assert len(found["answers"]) == len(shared.ORDER)
+    assert not found["verdicts"]["polars: answers of cpu"]
+
+
+def test_benchmark_goes_on_without_a_way_that_does_not_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    comparison = benchmark.Comparison("pandas", folder, 64 << 20)
+    comparison.refer()
+    comparison.run(("cpu", "stock"), 1, 60.0)  # of which the second needs cuDF
+    found = benchmark.results_of([comparison], ("cpu", "stock"))
+    assert {row["query"] for row in found["failures"] if row["way"] == "stock"} == set(shared.ORDER)
+    assert "pylibcudf" in found["failures"][0]["what"]
+    assert {(row["query"], row["way"]) for row in found["rows"]} == {
+        (n, "cpu") for n in shared.ORDER
+    }
+    assert not found["verdicts"]["pandas: answers of stock"]
 
 
 def of_memories(stock: dict[str, int], moved: int) -> Any:
