@@ -229,7 +229,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--tables", type=Path, help="keep the tables in this folder, or use those")
     made.add_argument("--libraries", nargs="+", choices=REFERENCES, default=("pandas", "pdsh"))
     made.add_argument("--ways", nargs="+", choices=("cpu", *IN_TURN), default=IN_TURN)
-    made.add_argument("--pool", default="8GiB", help="of each way (%(default)s)")
+    made.add_argument("--pool", default="10GiB", help="of each way (%(default)s)")
     made.add_argument("--rounds", type=int, default=5)
     made.add_argument("--factor", type=float, default=1.5, help="of the peak over the budget")
     made.add_argument("--time-limit", type=float, default=45.0, help="s of timing, each library")
