@@ -10,6 +10,7 @@ are timestamps at midnight, which pandas, Polars and cuDF all read as columns of
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,31 @@ from _tpch_words import (
 SUPPLIERS, CUSTOMERS, PARTS, ORDERS = 10_000, 150_000, 200_000, 1_500_000  # at scale factor 1
 SUPPLIERS_OF_A_PART = 4
 LEAST_SCALE = 0.01
+NOTE = "made.json"  # beside the tables: of which scale and seed they are
 ORDERS_AT_ONCE = 500_000  # rows of a piece, so that memory stays small
 FIRST_DAY, LAST_DAY = np.datetime64("1992-01-01"), np.datetime64("1998-08-02")  # of orders
 TODAY = np.datetime64("1995-06-17")  # what was shipped or received by then is final
 
 PHRASES = 5000  # distinct comments of a table
+
+
+def provide_tables(folder: Path, scale: float, seed: int = 1) -> dict[str, int]:
+    """Write the tables unless they are there, and return how many rows each has.
+
+    Raises
+    ------
+    ValueError
+        If there are others, or `write_tables` raises it.
+    """
+    note, asked = folder / NOTE, {"scale": scale, "seed": seed}
+    if not note.exists():
+        rows = write_tables(folder, scale, seed)
+        note.write_text(json.dumps({**asked, "rows": rows}))  # last: all is there
+    made = json.loads(note.read_text())
+    found: dict[str, int] = made.pop("rows")
+    if made != asked:
+        raise ValueError(f"in {folder} are tables of {made}, not of {asked}")
+    return found
 
 
 def write_tables(folder: Path, scale: float, seed: int = 1) -> dict[str, int]:
@@ -339,7 +360,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print(write_tables(arguments.folder, arguments.scale, arguments.seed))
+    print(provide_tables(arguments.folder, arguments.scale, arguments.seed))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import _harness
 from _tpch_answers import Answer, differences, digest
 from _tpch_memory import GPU_WAYS, Sizes
 from _tpch_process import EngineProcess, QueryError
-from _tpch_tables import write_tables
+from _tpch_tables import provide_tables
 
 from rmm_uvm.units import parse_bytes
 
@@ -244,8 +244,7 @@ def main(words: Sequence[str] | None = None) -> int:
         _harness.require_managed_on_gpus(1, dict.fromkeys(managed, pool_bytes))
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.tables or Path(temporary)
-        if not (folder / "lineitem.parquet").exists():
-            write_tables(folder, arguments.scale, arguments.seed)
+        table_rows = provide_tables(folder, arguments.scale, arguments.seed)
         comparisons: list[Comparison] = []
         results: dict[str, Any] = {}
         for library in arguments.libraries:
@@ -257,6 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
             results = {
                 "scale": arguments.scale,
                 "seed": arguments.seed,
+                "table_rows": table_rows,
                 "pool_bytes": pool_bytes,
                 **results_of(comparisons, arguments.ways),
             }

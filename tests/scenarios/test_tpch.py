@@ -37,7 +37,7 @@ ROWS = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made: Path = tmp_path_factory.mktemp("tables")
-    rows = tables_module.write_tables(made, SCALE)
+    rows = tables_module.provide_tables(made, SCALE)
     assert {name: rows[name] for name in ROWS} == ROWS
     in_polars("q6", made)  # what Polars opens it keeps: no test of its own leaves that behind
     return made
@@ -89,6 +89,15 @@ def test_tables_of_a_seed_are_the_same_and_of_another_are_not(tmp_path: Path, fo
 def test_tables_with_too_few_suppliers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"scale is 0\.001: at least 0\.01"):
         tables_module.write_tables(tmp_path, 0.001)
+
+
+def test_tables_that_are_there_are_taken_if_they_are_those(folder: Path) -> None:
+    before = (folder / "orders.parquet").stat().st_mtime_ns
+    assert tables_module.provide_tables(folder, SCALE)["orders"] == ROWS["orders"]
+    assert (folder / "orders.parquet").stat().st_mtime_ns == before
+    for scale, seed in ((0.02, 1), (SCALE, 2)):
+        with pytest.raises(ValueError, match="are tables of"):
+            tables_module.provide_tables(folder, scale, seed)
 
 
 @pytest.mark.parametrize("name", shared.ORDER)
@@ -233,7 +242,9 @@ def run(folder: Path, *words: str) -> tuple[int, dict[str, Any]]:
     tables = ["--tables", str(folder), "--json", str(result)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RMM_UVM_DRIVER", "simulated")
-        status = benchmark.main([*tables, *words, "--ways", "cpu", "--rounds", "2"])
+        status = benchmark.main(
+            [*tables, *words, "--scale", str(SCALE), "--ways", "cpu", "--rounds", "2"]
+        )
     return status, json.loads(result.read_text())
 
 
