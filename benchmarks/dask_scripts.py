@@ -6,9 +6,9 @@
 
 `local_cudf_merge`, `local_cudf_shuffle` and `local_cupy` are run as ``python -m``, from the
 installed package, and connect to a cluster by ``--scheduler-address``: dask-cuda makes its own
-preload the only one of a cluster that a script starts, and sets up RMM there. So the script leaves
-memory alone, and both clusters are set up alike: see `_dask_chains.py`. They live at once, and take
-turns. Times are those that the scripts measure and write.
+preload the only one of a cluster that a script starts. So the script is told to leave memory alone
+(``--disable-rmm``), and both clusters are set up alike: see `_dask_chains.py`. They live at once,
+and take turns. Times are those that the scripts measure and write.
 
 The scripts check no results. So the same frames and arrays are made by their functions, put through
 the same calls, and added up on both clusters: see `_dask_answers.py`.
@@ -38,7 +38,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "local_cudf_shuffle": ("--partition-size", "64MiB", "--in-parts", "32"),
     "local_cupy": ("--size", "16000", "--chunk-size", "4000"),
 }
-"""Megabytes to gigabytes a worker, which fits."""
+"""Up to a gigabyte of input a worker: everything fits."""
 SMALL: dict[str, tuple[str, ...]] = {
     "local_cudf_merge": ("--chunk-size", "20000"),
     "local_cudf_shuffle": ("--partition-size", "64KiB", "--in-parts", "8"),
@@ -65,7 +65,7 @@ def words_of(
     sizes = (SMALL if kind == "cpu" else SCRIPTS)[script]
     return [
         *("--type", kind, "--scheduler-address", address, "--output-basename", str(file)),
-        *("--runs", str(runs), "--warmup-runs", "2", "--no-show-p2p-bandwidth"),
+        *("--runs", str(runs), "--warmup-runs", "2", "--no-show-p2p-bandwidth", "--disable-rmm"),
         *("--devs", ",".join(map(str, range(workers))), *sizes),
     ]
 

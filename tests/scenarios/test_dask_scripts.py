@@ -150,6 +150,7 @@ def test_command_line_is_one_that_the_script_takes(
     words = benchmark.words_of(name, kind, "ucxuvm://10.0.0.1:8786", Path("here"), 5, 2)
     found = parsed(name, words, monkeypatch)
     assert (found.type, found.runs, found.output_basename) == (kind, 5, "here")
+    assert found.disable_rmm  # memory is the cluster's
     assert (found.scheduler_address, found.devs) == ("ucxuvm://10.0.0.1:8786", "0,1")
 
 
