@@ -37,6 +37,8 @@ CALLS = (
     "make_ipc_event",
     "record",
 )
+# What a driver that has no figures of loads answers, as the simulated one does without a fault.
+_NO_FAILURES = (("read_neighbor_load", "not_supported"),)
 _ALL = 100  # more than an operation makes
 _SKIPS = (0, 1, 2, 3, 5, 8, 13, 21)
 
@@ -56,7 +58,7 @@ def test_operation_whose_driver_call_fails_is_done_or_undone(
                 driver_call(call, code, skip, times),
                 tmp_path,
                 after,
-                quiet=call in operation.quiet,
+                quiet=call in operation.quiet or (call, code) in _NO_FAILURES,
             )
             wrong += [f"{call} {skip}, {code}: {each}" for each in outcome.wrong]
             if not outcome.met:

@@ -91,12 +91,14 @@ void residency_manager::tell_if_busy(ledger_view& view) noexcept
   owner_.looked        = now;
   owner_.stirred       = moving > 0;
   neighbor_load load;
-  bool told = owner_.told;
+  status told;
+  bool const asks = owner_.told;
   view.lock().unlock();  // the first look loads NVML
-  if (told) { told = driver_->read_neighbor_load(device_id, load).ok(); }
+  if (asks) { told = driver_->read_neighbor_load(device_id, load); }
   bool const others_hold = settings_.lender->claimed_by_others(device_id) > 0;
   view.lock().lock();
-  owner_.told = told;
+  count_unread(told);
+  if (told.code == status_code::not_supported) { owner_.told = false; }
   owner_.loads.at(owner_.count++ % owner_.loads.size()) =
     load_of_owner(moving, load.link_fraction, others_hold);
   if (owner_.count < owner_.loads.size()) { return; }

@@ -82,6 +82,13 @@ void residency_manager::count_failure(status failure) noexcept
   counts_.last_failure = failure;
 }
 
+/** @brief Counts that a device's load could not be read; a driver that tells none has not failed.
+ */
+void residency_manager::count_unread(status answer) noexcept
+{
+  if (!answer.ok() && answer.code != status_code::not_supported) { count_failure(answer); }
+}
+
 void residency_manager::count_failure_of(char const* call) noexcept
 {
   ledger_view const view{ledger_};

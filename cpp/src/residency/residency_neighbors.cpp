@@ -154,6 +154,7 @@ void residency_manager::look_who_is_busy(ledger_view& view) noexcept
       auto const told = driver_->read_neighbor_load(device_id, load);
       view.lock().lock();
       // What computes leaves its links and memory to others: only the links count.
+      count_unread(told);
       auto const of_others = fraction_of_others(load, watch);
       if (told.ok() && of_others) {
         watch.loads.at(watch.count++ % watch.loads.size()) = {{}, {}, of_others};

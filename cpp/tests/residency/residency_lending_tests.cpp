@@ -143,6 +143,26 @@ TEST_F(ResidencyNeighbors, WhatCouldNotBeSaidIsSaidAtTheNextLook)
   EXPECT_EQ(lends->told_busy, (std::vector{true, true, true}));
 }
 
+TEST_F(ResidencyNeighbors, OwnersLoadThatCouldNotBeReadIsCountedAndReadAtTheNextLook)
+{
+  offers_memory = true;
+  driver->loads = {{0, {std::nullopt, std::nullopt, 0.9}}};
+  make();
+  driver->answers["read_neighbor_load"] = {status_code::driver_error, 999, "read_neighbor_load"};
+  auto const look                       = [this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{21});
+    manager->run_pending();
+  };
+  look();
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+  driver->answers.clear();
+  for (int number = 0; number < 4; ++number) {
+    look();
+  }
+  EXPECT_EQ(lends->told_busy, std::vector{true});
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+}
+
 TEST_F(ResidencyNeighbors, WhoDoesNotLendSaysNothing)
 {
   driver->loads = {{0, {std::nullopt, std::nullopt, 0.9}}};

@@ -115,6 +115,21 @@ TEST_F(ResidencyNeighbors, MemoryThatIsKeptForABlockNeedNotBeFree)
   EXPECT_EQ(moves(), (calls{to(1, 0, 1), to_host(1, 1)}));
 }
 
+TEST_F(ResidencyNeighbors, LoadThatCannotBeReadIsCountedAndTheNeighbourTakesMemory)
+{
+  driver->answers["read_neighbor_load"] = {status_code::driver_error, 999, "read_neighbor_load"};
+  evict_first(1);
+  EXPECT_EQ(moves(), calls{to(1, 0, 1)});
+  EXPECT_EQ(manager->statistics().failed_calls, 2U);  // of both neighbours
+  EXPECT_STREQ(manager->statistics().last_failure.call, "read_neighbor_load");
+}
+
+TEST_F(ResidencyNeighbors, LoadThatTheDriverNeverTellsIsNoFailure)
+{
+  evict_first(1);
+  EXPECT_EQ(manager->statistics().failed_calls, 0U);
+}
+
 TEST_F(ResidencyNeighbors, NeighboursWhoseLinksAreBusyAreLeftAlone)
 {
   for (double const link : {0.1, 0.9}) {

@@ -205,6 +205,7 @@ class residency_manager {
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
+  void count_unread(status answer) noexcept;
 
   // residency_arrivals.cpp
   void wait_until_free(ledger_view& view, range_list wanted);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <numbers>
 
 namespace rmm_uvm::sim {
 
@@ -13,7 +14,7 @@ namespace rmm_uvm::sim {
 /** @brief The natural logarithm. @param x > 0, normal and finite */
 [[nodiscard]] inline double natural_log(double x) noexcept
 {
-  constexpr double ln2       = 0.693'147'180'559'945'309'4;
+  constexpr double ln2       = std::numbers::ln2;
   constexpr double root_half = 0.707'106'781'186'547'524'4;
   int exponent               = 0;
   auto mantissa              = std::frexp(x, &exponent);  // exact, in [1/2, 1)
