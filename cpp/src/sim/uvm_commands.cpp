@@ -192,7 +192,7 @@ status uvm_model::advise(memory_range range, advice what, int where)
   auto const span = find(range, false);
   if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "advise"}; }
   own().host_ns += config_.machine.call_ns;
-  auto const bit = static_cast<std::uint8_t>(where < 0 ? 0U : 1U << static_cast<unsigned>(where));
+  unsigned const bit = where < 0 ? 0U : 1U << static_cast<unsigned>(where);
   return each_block(*span, [&](std::uint32_t block, page_set const&) {
     auto policy = blocks_.policy(block);
     switch (what) {
@@ -206,7 +206,9 @@ status uvm_model::advise(memory_range range, advice what, int where)
         break;
       case advice::preferred_location: policy.preferred = static_cast<std::int8_t>(where); break;
       case advice::unset_preferred_location: policy.preferred = block_policy::nowhere; break;
-      case advice::accessed_by: policy.accessed_by |= bit; break;
+      case advice::accessed_by:
+        policy.accessed_by = static_cast<std::uint8_t>(policy.accessed_by | bit);
+        break;
       case advice::unset_accessed_by:
         policy.accessed_by = static_cast<std::uint8_t>(policy.accessed_by & ~bit);
         break;

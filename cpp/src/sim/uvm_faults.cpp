@@ -29,7 +29,7 @@ page_set uvm_model::missing_for(std::uint32_t block,
       missing |= pages & here & blocks_.discarded(block);
     }
   }
-  auto const mapped = ((policy.accessed_by >> gpu) & 1U) != 0;
+  auto const mapped = ((unsigned{policy.accessed_by} >> gpu) & 1U) != 0;
   if (missing.none() || (!mapped && policy.preferred == block_policy::nowhere) ||
       policy.read_mostly) {  // which the accessing GPU always gets a copy of
     return missing;

@@ -35,7 +35,7 @@ namespace rmm_uvm::sim {
 /** @brief e to the power of x: 0 far below 0, infinity far above. @param x not a NaN */
 [[nodiscard]] inline double exponential(double x) noexcept
 {
-  constexpr double ln2     = 0.693'147'180'559'945'309'4;
+  constexpr double ln2     = std::numbers::ln2;
   constexpr double largest = 1024 * ln2;  // past the exponents that there are
   if (x > largest) { return HUGE_VAL; }
   if (x < -1.5 * largest) { return 0; }
