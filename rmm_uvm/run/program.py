@@ -34,6 +34,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 __all__ = ["Program", "check", "run_as_main"]
 
 # Frames that stand between the interpreter and the program: nobody wants them in a traceback.
+_NAMES_CACHE = sys.version_info < (3, 15)  # whether a program finds the name `__cached__`
 _OUR_FILES = frozenset({__file__, importlib.util.__file__, "<frozen importlib.util>"})
 
 
@@ -154,9 +155,9 @@ def _execute_script(target: str, arguments: Sequence[str]) -> None:
     else:
         loader = importlib.machinery.SourcelessFileLoader("__main__", path)
     main = _new_main()
-    main.__dict__.update(
-        __file__=path, __loader__=loader, __package__=None, __spec__=None, __cached__=None
-    )
+    main.__dict__.update(__file__=path, __loader__=loader, __package__=None, __spec__=None)
+    if _NAMES_CACHE:
+        main.__dict__.update(__cached__=None)
     exec(code, main.__dict__)
 
 
@@ -185,8 +186,9 @@ def _execute_spec(spec: importlib.machinery.ModuleSpec) -> None:
         __loader__=spec.loader,
         __package__=spec.parent,
         __spec__=spec,
-        __cached__=spec.cached,
     )
+    if _NAMES_CACHE:
+        main.__dict__.update(__cached__=spec.cached)
     exec(code, main.__dict__)
 
 

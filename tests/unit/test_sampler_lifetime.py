@@ -52,6 +52,8 @@ def test_forked_child_reads_and_stops_without_hanging() -> None:
     result = run_python(
         PRELUDE
         + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads: ours is one
 for _ in range(50):
     before = sampler.next_sequence
     pid = os.fork()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import py_compile
+import re
 import signal
 import subprocess
 import sys
@@ -47,7 +48,8 @@ def both(
 SCRIPTS = {
     "what it sees": """
         import os, sys
-        print(__name__, __file__, __package__, __spec__, __cached__, sorted(globals()))
+        print(__name__, __file__, __package__, __spec__, sorted(globals()))
+        print(globals().get("__cached__", "no such name"))
         print(sys.argv, sys.path[0], type(__loader__).__name__, __builtins__)
         print(sys.modules["__main__"].__dict__ is globals(), os.getcwd())
     """,
@@ -284,7 +286,7 @@ def test_check_of_what_is_there_is_silent(folder: Path, monkeypatch: pytest.Monk
     [
         ("missing.py", "'missing.py' cannot be read: no such file or directory; for a command"),
         ("empty", "no __main__.py in the directory 'empty'"),
-        ("nul\0.py", "cannot be read: embedded null byte"),
+        ("nul\0.py", "cannot be read: .*embedded null"),
         ("script.py/x", "cannot be read: not a directory"),
     ],
 )
@@ -296,7 +298,7 @@ def test_check_of_a_script_that_is_not_there_says_why(
     monkeypatch.chdir(folder)
     with pytest.raises(ConfigurationError) as raised:
         check(Program("script", target))
-    assert message in str(raised.value)
+    assert re.search(message, str(raised.value))
     assert "\n" not in str(raised.value)
 
 
