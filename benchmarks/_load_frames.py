@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import numpy as np
 
@@ -37,8 +38,16 @@ def frames_wrong(rows: int, number: int) -> int:
     wanted = np.zeros(_GROUPS, np.int64)
     np.add.at(wanted, values % _GROUPS, values)
     found = ordered.to_pandas()
+    _forget_scalars()
     return int(
         int(sums["value"].sum() != values.sum())
         + int(len(found) != rows or (found["value"].to_numpy() != values).any())
         + int((found["value_sum"].to_numpy() != wanted[values % _GROUPS]).any())
     )
+
+
+def _forget_scalars() -> None:
+    """Free the scalars that cuDF keeps from operations with numbers, and with them their pool."""
+    kept = getattr(sys.modules.get("cudf.utils.scalar"), "pa_scalar_to_plc_scalar", None)
+    if kept is not None:
+        kept.cache_clear()

@@ -21,8 +21,10 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
+import json
 import os
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -104,6 +106,7 @@ class Run:
     load: Load
     rounds: int = 0
     frame_passes: int = 0
+    frames_refused: int = 0
     frames_wrong: int = 0
     dropped_bytes: int = 0
     failed_calls: int = 0
@@ -137,9 +140,7 @@ class Run:
         with ThreadPoolExecutor(THREADS) as executor:
             running = [executor.submit(worker.run, mr, ended) for worker in self._workers]
             while self.load.frames is not None and not all(one.done() for one in running):
-                rows = pool_bytes // BYTES_A_ROW
-                self.frames_wrong += self.load.frames(rows, self.frame_passes)
-                self.frame_passes += 1
+                self._pass_frames(self.load.frames)
             for one in running:
                 one.result()
         for worker in self._workers:
@@ -148,6 +149,13 @@ class Run:
         self.dropped_bytes += kept.dropped_bytes
         self.failed_calls += kept.failed_calls
         self.rounds += 1
+
+    def _pass_frames(self, frames: Callable[[int, int], int]) -> None:
+        try:
+            self.frames_wrong += frames(self.load.pool_bytes // BYTES_A_ROW, self.frame_passes)
+            self.frame_passes += 1
+        except MemoryError:  # as in the threads: no room is no fault
+            self.frames_refused += 1
 
     def give_back(self) -> None:
         """Free everything, restore what was installed before, and take a sample."""
@@ -161,9 +169,11 @@ class Run:
             {
                 **{
                     name: getattr(self, name)
-                    for name in ("rounds", "frame_passes", "frames_wrong", "dropped_bytes")
+                    for name in (
+                        *("rounds", "frame_passes", "frames_refused", "frames_wrong"),
+                        *("dropped_bytes", "failed_calls"),
+                    )
                 },
-                "failed_calls": self.failed_calls,
                 **{
                     name: sum(getattr(worker, name) for worker in self._workers)
                     for name in ("operations", "checks", "refused")
@@ -176,11 +186,15 @@ class Run:
                 **asdict(process_levels()),
             }
         )
+        # A run that is ended early, by whomever, has told what it found.
+        print(json.dumps(self.rows[-1]), flush=True)
 
 
-def endure(load: Load, rounds: Iterable[Callable[[int], bool]]) -> list[dict[str, float]]:
-    """Run a round for each of `rounds`, which say when it has ended; return the samples."""
-    run = Run(load)
+def endure(
+    load: Load, rounds: Iterable[Callable[[int], bool]], rows: list[dict[str, float]]
+) -> None:
+    """Run a round for each of `rounds`, which say when it has ended; add the samples to `rows`."""
+    run = Run(load, rows=rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # findings: it is past the edge on purpose
         try:
@@ -190,7 +204,6 @@ def endure(load: Load, rounds: Iterable[Callable[[int], bool]]) -> list[dict[str
                     run.give_back()
         finally:
             rmm_uvm.restore()
-    return run.rows
 
 
 def timed_rounds(seconds: float, round_seconds: float) -> Iterable[Callable[[int], bool]]:
@@ -225,12 +238,25 @@ def main(words: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     if options.simulated:
         os.environ.setdefault("RMM_UVM_DRIVER", "simulated")  # what the result file describes
-        rows = endure(Load.simulated(), counted_rounds(options.operations, options.rounds))
+        load, rounds = Load.simulated(), counted_rounds(options.operations, options.rounds)
     else:
-        rows = endure(Load.on_gpu(), timed_rounds(options.seconds, options.round_seconds))
-    verdicts = load_verdicts(rows)
+        load, rounds = Load.on_gpu(), timed_rounds(options.seconds, options.round_seconds)
+    with_frames = load.frames is not None
+    rows: list[dict[str, float]] = []
+    verdicts: dict[str, Any] = {"the run came to its end": False}
+    try:
+        endure(load, rounds, rows)
+        verdicts["the run came to its end"] = True
+    except Exception:  # what was found before it is kept
+        traceback.print_exc()
+    if rows:
+        verdicts |= load_verdicts(rows, with_frames=with_frames)
     result = {
-        "settings": {"threads": THREADS, "seconds_asked": options.seconds},
+        "settings": {
+            "threads": THREADS,
+            "seconds_asked": options.seconds,
+            "frames": with_frames,
+        },
         "run_seconds": round(time.monotonic() - begun, 1),
         "rows": rows,
         "verdicts": verdicts,

@@ -25,7 +25,11 @@ refuse() {
 find_sanitizer() {
   local beside
   beside=$("$python" -P -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
-  for place in "${SANITIZER:-}" "$(command -v compute-sanitizer || true)" \
+  if [ -n "${SANITIZER:-}" ]; then
+    [ -x "$SANITIZER" ] && echo "$SANITIZER"
+    return
+  fi
+  for place in "$(command -v compute-sanitizer || true)" \
     "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" "$beside/nvidia/cu13/bin/compute-sanitizer"; do
     if [ -n "$place" ] && [ -x "$place" ]; then
       echo "$place"

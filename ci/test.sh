@@ -45,17 +45,25 @@ export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
+# waited COMMAND...: so that a signal need not wait for the command.
+waited() {
+  "$@" &
+  wait $!
+}
+
 # Two jobs of about the same length. Tests of whole programs often wait: style goes beside them.
 beside() {
   local status=0
+  trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
+  trap 'exit 143' TERM # at once, since it only ever waits
   nice bash "$repository/ci/check_style.sh" --tidy >style.log 2>&1 & # C++ as the tests were built
   local style=$!
   step "tests of whole programs and notebooks"
-  run_pytest -m "not gpu" "$repository/tests/integration" || status=$?
+  waited run_pytest -m "not gpu" "$repository/tests/integration" || status=$?
   step "doctests"
-  run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
+  waited run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
   step "API reference"
-  bash "$repository/ci/build_api.sh" || status=$?
+  waited bash "$repository/ci/build_api.sh" || status=$?
   step "style"
   finished "$style" style || status=$?
   return "$status"

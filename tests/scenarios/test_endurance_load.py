@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def test_contents_of_another_buffer_are_counted() -> None:
 
 def rows(**changed: float) -> list[dict[str, float]]:
     """Return samples of a run that reaches every bound, but for what changes in the last one."""
-    growing = ("checks", "to_device_bytes", "to_host_bytes", "dropped_bytes")
+    growing = ("checks", "to_device_bytes", "to_host_bytes", "dropped_bytes", "frame_passes")
     still = ("wrong", "frames_wrong", "failed_calls", "accounted_bytes")
     made = [
         {
@@ -140,7 +141,7 @@ def rows(**changed: float) -> list[dict[str, float]]:
 
 
 def test_run_that_keeps_everything_reaches_every_bound() -> None:
-    assert missed(judge.load_verdicts(rows())) == set()
+    assert missed(judge.load_verdicts(rows(), with_frames=True)) == set()
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,7 @@ def test_run_that_keeps_everything_reaches_every_bound() -> None:
         ({"checks": 700}, "contents were looked at in every part"),
         ({"wrong": 1}, "no contents were lost"),
         ({"frames_wrong": 1}, "frames were computed right"),
+        ({"frame_passes": 700}, "frames were computed right"),
         ({"to_host_bytes": 700}, "memory moved both ways, and was dropped, in every part"),
         ({"failed_calls": 1}, "no call of the driver failed"),
         ({"rss_bytes": 517 * MIB}, SETTLED),
@@ -161,7 +163,46 @@ def test_run_that_keeps_everything_reaches_every_bound() -> None:
 def test_run_that_keeps_something_or_loses_it_misses_its_bound(
     changed: dict[str, float], verdict: str
 ) -> None:
-    assert missed(judge.load_verdicts(rows(**changed))) == {verdict}
+    assert missed(judge.load_verdicts(rows(**changed), with_frames=True)) == {verdict}
+
+
+def test_run_without_frames_is_not_asked_for_any() -> None:
+    assert missed(judge.load_verdicts(rows(frame_passes=700), with_frames=False)) == set()
+
+
+def test_run_that_fails_keeps_what_it_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
+    samples = []
+
+    def give_back(run: Any, real: Any = benchmark.Run.give_back) -> None:
+        real(run)
+        samples.append(run.rows[-1])
+        if len(samples) == 2:
+            raise RuntimeError("the GPU is gone")
+
+    monkeypatch.setattr(benchmark.Run, "give_back", give_back)
+    where = tmp_path / "load.json"
+    words = ["--simulated", "--rounds", "9", "--operations", "40", "--json", str(where)]
+    assert benchmark.main(words) > 0
+    result = json.loads(where.read_text())
+    assert result["rows"] == samples
+    assert result["verdicts"]["the run came to its end"] is False
+    assert "the GPU is gone" in capsys.readouterr().err
+
+
+def test_frames_without_room_are_counted_and_the_load_goes_on() -> None:
+    def no_room(_rows: int, number: int) -> int:
+        if number:
+            raise MemoryError("no room")
+        return 0
+
+    made = dataclasses.replace(benchmark.Load.simulated(), frames=no_room)
+    found: list[dict[str, float]] = []
+    benchmark.endure(made, benchmark.counted_rounds(40, benchmark.ROUNDS_A_SAMPLE), found)
+    assert found[0]["frame_passes"] == 1
+    assert found[0]["frames_refused"] > 0
 
 
 def test_rounds_by_the_clock_end_with_whole_samples() -> None:

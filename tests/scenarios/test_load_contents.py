@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import ModuleType
 from typing import Any
@@ -151,3 +152,14 @@ def test_frames_that_lose_a_value_are_counted(cudf: ModuleType) -> None:
 
     cudf.DataFrame = Losing  # type: ignore[attr-defined]
     assert frames.frames_wrong(10_000, 5) == 2
+
+
+def test_scalars_that_cudf_keeps_are_freed(
+    cudf: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scalars = ModuleType("cudf.utils.scalar")
+    scalars.pa_scalar_to_plc_scalar = functools.lru_cache(str)  # type: ignore[attr-defined]
+    scalars.pa_scalar_to_plc_scalar(1)
+    monkeypatch.setitem(sys.modules, "cudf.utils.scalar", scalars)
+    assert frames.frames_wrong(1_000, 0) == 0
+    assert scalars.pa_scalar_to_plc_scalar.cache_info().currsize == 0

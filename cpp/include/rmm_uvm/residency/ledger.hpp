@@ -125,7 +125,7 @@ class ledger_view {
    * Ascending; nothing outside of all slabs. A range lies in one slab.
    */
   template <typename Visit>
-  void each(memory_range range, Visit&& visit)
+  void each(memory_range range, Visit const& visit)
   {
     auto const found = ledger_.find(range.address);
     if (found == ledger_.slabs_.end() || range.bytes == 0) { return; }
@@ -134,7 +134,7 @@ class ledger_view {
 
   /** @brief The same for every block of every slab. */
   template <typename Visit>
-  void each(Visit&& visit)
+  void each(Visit const& visit)
   {
     for (auto& [address, slab] : ledger_.slabs_) {
       visit_blocks(slab, slab.range, visit);

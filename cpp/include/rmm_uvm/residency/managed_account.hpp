@@ -28,7 +28,7 @@ class managed_account {
   {
     std::size_t used  = used_bytes_.load(std::memory_order_relaxed);
     std::size_t limit = limit_bytes_.load(std::memory_order_relaxed);
-    do {
+    do {  // NOLINT(cppcoreguidelines-avoid-do-while): around compare_exchange
       if (used > limit || bytes > limit - used) { return false; }
     } while (!used_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
     return true;

@@ -17,6 +17,8 @@
 namespace rmm_uvm::mr::detail {
 
 /** @brief State behind `managed_memory_resource`. */
+// Fields stand in the order in which they are read.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class managed_memory_resource_impl {
  public:
   managed_memory_resource_impl(std::shared_ptr<rmm_uvm::prefetcher> prefetcher,

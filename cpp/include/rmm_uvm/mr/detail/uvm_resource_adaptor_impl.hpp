@@ -20,6 +20,8 @@
 namespace rmm_uvm::mr::detail {
 
 /** @brief State behind `uvm_resource_adaptor`. */
+// Fields stand in the order in which they are read.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class uvm_resource_adaptor_impl {
  public:
   using upstream_type = cuda::mr::any_resource<cuda::mr::device_accessible>;
