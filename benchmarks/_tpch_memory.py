@@ -10,7 +10,7 @@ budget    the same with a budget of device memory
 ========  ==========================================================================
 
 The stock chain has the size of the others in place of four fifths of the device, and RMM's limiting
-adaptor: so it stays under the cap on managed memory.
+adaptor: so it stays under the cap on managed memory. The adaptor bounds cudaMallocAsync's pool too.
 """
 
 from __future__ import annotations
@@ -47,16 +47,19 @@ class Sizes:
 
 def stock_resource(way: str, sizes: Sizes, *, pooled: bool) -> Any:
     """Return RMM's own resource; `pooled` says whether cudaMalloc memory comes from a pool."""
-    import pylibcudf
     import rmm
+
+    if way == "cuda" and not pooled:
+        # It knows a threshold of release, and no maximum.
+        return rmm.mr.LimitingResourceAdaptor(rmm.mr.CudaAsyncMemoryResource(), sizes.pool_bytes)
+    if way == "stock":
+        import pylibcudf
+
+        pylibcudf.prefetch.enable()
     from _chains import make_chain
 
     from rmm_uvm.drivers import cuda_driver
 
-    if way == "cuda" and not pooled:
-        return rmm.mr.CudaAsyncMemoryResource()
-    if way == "stock":
-        pylibcudf.prefetch.enable()
     chain = {"cuda": "cuda-pool", "stock": "rmm-prefetch"}[way]
     return make_chain(chain, sizes.pool_bytes, cuda_driver(0))
 

@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -23,6 +24,10 @@ from typing import Any, TextIO
 from _tpch_engines import Engine, make_engine
 from _tpch_memory import Sizes
 
+# The slowest call is the first: a minute for imports, tables and kernels that are compiled. Five
+# are a hang, and short enough that the other ways and libraries still have their turn.
+CALL_SECONDS = 300.0
+
 
 class QueryError(RuntimeError):
     """What was asked of another process failed there, with its traceback; or it has ended."""
@@ -31,7 +36,8 @@ class QueryError(RuntimeError):
 class EngineProcess:
     """An engine in another process; also a context manager.
 
-    Several may start at once: that one is there, or why not, shows at its first call.
+    Several may start at once: that one is there, or why not, shows at its first call. A call that
+    takes longer than `CALL_SECONDS` ends the process.
 
     Parameters
     ----------
@@ -55,7 +61,7 @@ class EngineProcess:
             text=True,
             env={**os.environ, "RMM_UVM_MANAGED_LIMIT": str(max(managed_bytes, 1 << 20))},
         )
-        self._started = False
+        self._started = self._late = False
 
     def call(self, action: str, query: str = "") -> Any:
         """Return what an action gives: ``run`` seconds; ``answer``, ``fallbacks`` and so on."""
@@ -94,13 +100,25 @@ class EngineProcess:
 
     def _receive(self) -> Any:
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        limit = threading.Timer(CALL_SECONDS, self._end_late)
+        limit.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            limit.cancel()
+            limit.join()
         if not line:
-            raise QueryError(f"{self.name}: the process ended")
+            why = f": no answer within {CALL_SECONDS:g} s" if self._late else ""
+            raise QueryError(f"{self.name}: the process ended{why}")
         succeeded, value = json.loads(line)
         if not succeeded:
             raise QueryError(f"{self.name}:\n{value}")
         return value
+
+    def _end_late(self) -> None:
+        """End a process that hangs; who waits for its answer reads that there is none."""
+        self._late = True
+        self._process.kill()
 
 
 def perform(engine: Engine, action: str, query: str) -> Any:

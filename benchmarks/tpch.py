@@ -20,7 +20,7 @@ import functools
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ REFERENCES = {"pandas": "polars", "polars": "polars", "pdsh": "pdsh"}
 IN_TURN = ("cuda", "stock", "ours")
 MANAGED = ("stock", "ours", "budget")
 SHOWN = 3  # differences of one answer
+LEAST_ROUNDS = 2  # of a query in the ratios: after one there is no median
 
 
 class Comparison:
@@ -62,14 +63,27 @@ class Comparison:
         self.fallbacks: dict[str, dict[str, dict[str, int]]] = {}
         self.memory: dict[str, dict[str, Any]] = {}
 
-    def complete(self, ways: Sequence[str], rounds: int, time_limit: float, factor: float) -> None:
-        """Do all of it; a process that ends meanwhile is a failure, and what was found is kept."""
+    def complete(
+        self,
+        ways: Sequence[str],
+        rounds: int,
+        time_limit: float,
+        factor: float,
+        keep: Callable[[], None],
+    ) -> None:
+        """Do all of it; a process that ends meanwhile is a failure, and what was found is kept.
+
+        `keep` is called after each part: what was found is there if the next one never ends.
+        """
         try:
             self.refer()
+            keep()
             self.run(ways, rounds, time_limit)
+            keep()
             self.run_past_the_edge(factor, 1, time_limit)
         except QueryError as error:
             self._keep("all", "", [str(error)])
+        keep()
 
     def refer(self) -> None:
         """Find out on the CPU what the answers are."""
@@ -126,6 +140,10 @@ class Comparison:
             found[f"{self.library}: ours leaves to the CPU what stock does"] = (
                 self.fallbacks["stock"] == self.fallbacks["ours"]
             )
+        if "ours" in ways:
+            peak_bytes = self.memory.get("ours", {}).get("peak_bytes", 0)
+            found[f"{self.library}: ours ran in our pool"] = peak_bytes > 0
+            found[f"{self.library}: ran past the edge"] = "budget" in self.memory
         if "budget" in self.memory:
             moved = self.memory["budget"]
             found[f"{self.library}: the budget was passed"] = (
@@ -134,9 +152,13 @@ class Comparison:
         return found
 
     def ratios(self) -> dict[str, float]:
-        """Return how much longer ours takes: the median of the queries' ratios of medians."""
-        seconds = {(row["query"], row["way"]): row["seconds"] for row in self.rows}
-        names = [row["query"] for row in self.rows if row["way"] == "ours"]
+        """Return how much longer ours takes: the median of the queries' ratios of medians.
+
+        Of queries that ran `LEAST_ROUNDS` at least.
+        """
+        timed = [row for row in self.rows if row["in_ratios"]]
+        seconds = {(row["query"], row["way"]): row["seconds"] for row in timed}
+        names = [row["query"] for row in timed if row["way"] == "ours"]
         found = {}
         for way in ("cuda", "stock"):
             pairs = [
@@ -198,6 +220,7 @@ class Comparison:
                         "way": way,
                         "seconds": statistics.median(seconds),
                         "rounds": len(seconds),
+                        "in_ratios": len(seconds) >= LEAST_ROUNDS,
                     }
                 )
 
@@ -240,19 +263,15 @@ def parser() -> argparse.ArgumentParser:
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(words)
     pool_bytes = parse_bytes(arguments.pool)
-    if managed := [way for way in arguments.ways if way in MANAGED]:
+    if set(arguments.ways) - {"cpu"}:  # no GPU run without the cap, of any memory
+        managed = [way for way in arguments.ways if way in MANAGED]
         _harness.require_managed_on_gpus(1, dict.fromkeys(managed, pool_bytes))
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.tables or Path(temporary)
         table_rows = provide_tables(folder, arguments.scale, arguments.seed)
         comparisons: list[Comparison] = []
-        results: dict[str, Any] = {}
-        for library in arguments.libraries:
-            comparison = Comparison(library, folder, pool_bytes)
-            comparisons.append(comparison)
-            comparison.complete(
-                arguments.ways, arguments.rounds, arguments.time_limit, arguments.factor
-            )
+
+        def keep() -> None:
             results = {
                 "scale": arguments.scale,
                 "seed": arguments.seed,
@@ -261,7 +280,13 @@ def main(words: Sequence[str] | None = None) -> int:
                 **results_of(comparisons, arguments.ways),
             }
             _harness.write_json(arguments.json, "tpch", results)
-    return _harness.exit_status(results["verdicts"])
+
+        for library in arguments.libraries:
+            comparisons.append(Comparison(library, folder, pool_bytes))
+            comparisons[-1].complete(
+                arguments.ways, arguments.rounds, arguments.time_limit, arguments.factor, keep
+            )
+    return _harness.exit_status(results_of(comparisons, arguments.ways)["verdicts"])
 
 
 if __name__ == "__main__":

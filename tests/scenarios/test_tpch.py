@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import rmm
 
 import rmm_uvm
 
@@ -128,7 +131,7 @@ def test_query_in_pandas_compares_with_no_timestamp(
     dates = tables["orders"]["o_orderdate"]
     kept = pandas_queries._from_until(dates, "1994-01-01", "1995-01-01")
     assert kept.equals(dates.dt.year == 1994)  # midnight of both ends
-    assert kept.any() and not kept.all()
+    assert 0 < kept.sum() < len(dates)
 
 
 def test_queries_are_the_same_in_both_modules() -> None:
@@ -223,6 +226,18 @@ def test_memory_of_our_pool_says_its_peak_and_what_a_budget_moved() -> None:
     assert memory.figures_of(without.upstream_mr) == {}
 
 
+def test_memory_that_cuda_gives_polars_is_bounded_by_the_size_of_the_pool() -> None:
+    upstream = rmm_uvm.mr.ManagedPool(driver="simulated:64MiB", **memory.Sizes(64 << 20).keywords())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rmm.mr, "CudaAsyncMemoryResource", lambda: upstream)
+        resource = memory.stock_resource("cuda", memory.Sizes(16 << 20), pooled=False)
+    pointer = resource.allocate(16 << 20)
+    with pytest.raises(MemoryError):
+        resource.allocate(1 << 20)  # which the one below has
+    resource.deallocate(pointer, 16 << 20)
+    resource.deallocate(resource.allocate(1 << 20), 1 << 20)
+
+
 def test_process_answers_and_survives_a_query_that_fails(folder: Path) -> None:
     sizes = memory.Sizes(0)
     with processes.EngineProcess("polars", folder, "cpu", sizes, 0) as process:
@@ -240,6 +255,20 @@ def test_process_that_ends_by_itself_is_told(folder: Path) -> None:
         process._process.wait()
         with pytest.raises(processes.QueryError, match="polars, cpu: the process ended"):
             process.call("memory")
+
+
+def test_process_that_never_answers_is_ended_and_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with processes.EngineProcess("polars", folder, "cpu", memory.Sizes(0), 0) as process:
+        assert process.call("memory") == {}
+        os.kill(process._process.pid, signal.SIGSTOP)
+        monkeypatch.setattr(processes, "CALL_SECONDS", 0.05)
+        with pytest.raises(
+            processes.QueryError, match=r"polars, cpu: the process ended: no answer within 0\.05 s"
+        ):
+            process.call("memory")
+        assert process._process.wait() == -signal.SIGKILL
 
 
 def test_process_without_tables_is_told(tmp_path: Path) -> None:
@@ -269,6 +298,7 @@ def test_benchmark_on_the_cpu_compares_and_times_every_query(folder: Path) -> No
     timed = {(row["library"], row["query"]) for row in result["rows"]}
     assert timed == {(name, query) for name in ("pandas", "polars") for query in shared.ORDER}
     assert all(row["seconds"] > 0 and row["rounds"] == 2 for row in result["rows"])
+    assert all(row["in_ratios"] for row in result["rows"])
     assert {row["query"]: row["rows"] for row in result["answers"]}["q1"] == 4
 
 
@@ -293,8 +323,10 @@ def test_benchmark_whose_process_ends_keeps_what_it_found_and_fails(
     def end(*_: object) -> None:
         raise benchmark.QueryError("polars, cpu: the process ended")
 
+    kept: list[int] = []
     monkeypatch.setattr(comparison, "_time", end)
-    comparison.complete(("cpu",), 1, 60.0, 1.5)
+    comparison.complete(("cpu",), 1, 60.0, 1.5, lambda: kept.append(len(comparison.failures)))
+    assert kept == [0, 1]  # after the answers, and after the process ended
     found = benchmark.results_of([comparison], ("cpu",))
     assert [row["what"] for row in found["failures"]] == ["polars, cpu: the process ended"]
     assert len(found["answers"]) == len(shared.ORDER)
@@ -317,11 +349,46 @@ def test_benchmark_goes_on_without_a_way_that_does_not_start(
     assert not found["verdicts"]["pandas: answers of stock"]
 
 
-def of_memories(stock: dict[str, int], moved: int) -> Any:
+def test_benchmark_writes_what_it_found_after_each_part(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[int, int]] = []
+
+    def write(_: Path, __: str, results: dict[str, Any]) -> None:
+        written.append((len(results["answers"]), len(results["rows"])))
+
+    monkeypatch.setattr(benchmark._harness, "write_json", write)
+    words = ["--tables", str(folder), "--json", "f", "--scale", str(SCALE)]
+    benchmark.main([*words, "--libraries", "polars", "--ways", "cpu", "--rounds", "1"])
+    count = len(shared.ORDER)
+    assert written == [(count, 0), (count, count), (count, count)]
+
+
+def test_ratios_leave_out_a_query_of_one_round() -> None:
+    comparison = benchmark.Comparison("pandas", Path(), 0)
+
+    def timed(name: str, factor: float, rounds: int) -> None:
+        ways = {"ours": lambda: factor, "stock": lambda: 1.0}
+        runs = {way: SimpleNamespace(seconds=lambda _, run=run: run()) for way, run in ways.items()}
+        comparison._time(runs, [name], rounds, 60.0)
+
+    timed("q1", 1.5, 5)
+    timed("q3", 100.0, 1)
+    assert comparison.ratios() == {"pandas: ours / stock": 1.5}
+    marked = {(row["query"], row["in_ratios"]) for row in comparison.rows}
+    assert marked == {("q1", True), ("q3", False)}
+    timed("q4", 2.5, 2)
+    assert comparison.ratios() == {"pandas: ours / stock": 2.0}
+
+
+def of_memories(stock: dict[str, int], moved: int, peak_bytes: int = 1) -> Any:
     """Return the verdicts of a comparison whose runs left that behind."""
     comparison = benchmark.Comparison("pandas", Path(), 0)
     comparison.fallbacks = {"stock": {"q1": stock}, "ours": {"q1": {"merge: MemoryError": 1}}}
-    comparison.memory = {"budget": {"budget_bytes": 1, "evicted_bytes": moved}}
+    comparison.memory = {
+        "ours": {"peak_bytes": peak_bytes},
+        "budget": {"budget_bytes": 1, "evicted_bytes": moved},
+    }
     return comparison.verdicts(("stock", "ours", "budget"))
 
 
@@ -331,6 +398,17 @@ def test_verdicts_ask_for_the_fallbacks_of_stock_and_for_evictions() -> None:
     assert not of_memories({}, 0)["pandas: the budget was passed"]
 
 
+def test_verdicts_ask_that_ours_ran_in_our_pool_and_past_the_edge() -> None:
+    stock = {"merge: MemoryError": 1}
+    assert not of_memories(stock, 4096, peak_bytes=0)["pandas: ours ran in our pool"]
+    comparison = benchmark.Comparison("pandas", Path(), 0)
+    comparison.memory = {"ours": {}}  # of a resource that is not ours: the edge is not known
+    found = comparison.verdicts(("stock", "ours"))
+    assert not found["pandas: ours ran in our pool"]
+    assert not found["pandas: ran past the edge"]
+    assert set(comparison.verdicts(("stock",))) == {"pandas: answers of stock"}
+
+
 @pytest.mark.parametrize("words", [[], ["--json", "f", "--ways", "gpu"], ["--json", "f", "--x"]])
 def test_benchmark_with_wrong_words_ends(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -338,14 +416,25 @@ def test_benchmark_with_wrong_words_ends(words: list[str]) -> None:
     assert caught.value.code == 2
 
 
-def test_benchmark_in_managed_memory_needs_a_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ways", [[], ["--ways", "cuda"], ["--ways", "cpu", "stock"]])
+def test_benchmark_of_any_memory_needs_a_gpu(
+    ways: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "24GiB")
     with pytest.raises(SystemExit, match="1 GPUs are needed"):
-        benchmark.main(["--json", str(tmp_path / "f.json")])
+        benchmark.main(["--json", str(tmp_path / "f.json"), *ways])
     assert not list(tmp_path.iterdir())
+
+
+def test_benchmark_of_cuda_memory_needs_the_cap_on_managed_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = SimpleNamespace(memory=lambda: (80 << 30, 80 << 30))
+    monkeypatch.setattr("rmm_uvm.drivers.cuda_driver", lambda _: card)
+    monkeypatch.delenv("RMM_UVM_MANAGED_LIMIT", raising=False)
+    with pytest.raises(SystemExit, match="set RMM_UVM_MANAGED_LIMIT"):
+        benchmark.main(["--json", str(tmp_path / "f.json"), "--ways", "cuda"])
 
 
 def is_declared(version: str) -> bool:
