@@ -8,6 +8,7 @@ So several clusters live at once, and their runs can be interleaved.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import os
@@ -101,7 +102,9 @@ class ClusterProcess:
     def close(self) -> None:
         """End the cluster."""
         if self._process.is_alive():
-            self._pipe.send(None)
+            # It may end meanwhile, or have failed and closed its end: then there is nobody to tell.
+            with contextlib.suppress(OSError):
+                self._pipe.send(None)
         self._process.join(60)
         if self._process.is_alive():
             self._process.kill()

@@ -7,10 +7,12 @@ from __future__ import annotations
 import copy
 import importlib
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ import pytest
 from .residency_scripts import BENCHMARKS, script
 
 benchmark = script("dask_scripts")
+chains = script("_dask_chains")
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +169,130 @@ def test_command_line_with_a_word_that_there_is_not_is_refused(
 def test_script_that_ends_with_an_error_says_its_last_lines() -> None:
     with pytest.raises(RuntimeError, match=r"(?s)local_cupy ended with status 2:.*invalid choice"):
         benchmark.run_script("local_cupy", "neither", "tcp://10.0.0.1:8786", 1, 1)
+
+
+def test_script_has_no_part_of_the_cap_on_managed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, str]] = []
+
+    def start(words: list[str], *, env: dict[str, str], **_: Any) -> Any:
+        given.append(env)
+        return SimpleNamespace(returncode=2, stdout="", stderr="")
+
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "24GiB")
+    monkeypatch.setenv("UCX_TLS", "tcp")
+    monkeypatch.setattr(benchmark.subprocess, "run", start)
+    with pytest.raises(RuntimeError, match="status 2"):
+        benchmark.run_script("local_cupy", "gpu", "tcp://10.0.0.1:8786", 1, 1)
+    assert given[0]["RMM_UVM_MANAGED_LIMIT"] == "1MiB"
+    assert given[0]["UCX_TLS"] == "tcp"
+
+
+class Cluster:
+    """In the place of a cluster: each call gives its figures, and its name is its address."""
+
+    def __init__(self, chain: Any, *_: Any) -> None:
+        self._name = getattr(chain, "name", chain)
+
+    def call(self, function: Any, *_: Any) -> Any:
+        if function is benchmark._dask_answers.scheduler_address:
+            return self._name
+        pool = [{"resource": ["UvmResourceAdaptor"], "peak_bytes": 1}]
+        return pool if function is benchmark._dask_answers.memories else {"rows": 1}
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        raise ChildProcessError("the cluster does not end")
+
+
+NAMES = ("stock-cpu", "ours-simulated")
+ANSWERED = benchmark.ANSWERS["cpu"]
+TWO = ("local_cudf_merge", "local_cupy")
+
+
+def timed(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None, *, seconds: float = 1.0
+) -> tuple[Any, list[tuple[str, str]]]:
+    """Return what two rounds of two scripts find, the first of which fails so on ours; and starts.
+
+    Each takes so many of ten seconds.
+    """
+    measured = benchmark.Measured({name: Cluster(name) for name in NAMES}, "cpu", 1)
+    clock, started = [0.0], []
+
+    def start(script: str, _: str, address: str, *__: Any) -> list[dict[str, float]]:
+        clock[0] += seconds
+        started.append((script, address))
+        if error is not None and started[-1] == (TWO[0], NAMES[1]):
+            raise error
+        return [{"seconds": seconds, "data_bytes": 8}]
+
+    monkeypatch.setattr(benchmark, "run_script", start)
+    monkeypatch.setattr(benchmark, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    assert len(list(measured.time(TWO, 1, 2, 10.0))) == 4
+    return measured, started
+
+
+def test_chain_on_which_a_script_never_ended_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, started = timed(monkeypatch, subprocess.TimeoutExpired("it", 120))
+    ours = [script for script, name in started if name == NAMES[1]]
+    assert ours == [TWO[0]]
+    assert len(started) == 1 + 4  # stock has all
+    measured.answer()
+    reason = "left out: local_cudf_merge did not end here within 120 s"
+    said = [one["script"] for one in measured.failures if one["what"].startswith(reason)]
+    assert said == [TWO[1], TWO[0], TWO[1], "answers"]
+    assert {one["chain"] for one in measured.failures} == {NAMES[1]}
+    assert measured.answers == {NAMES[0]: {what: {"rows": 1} for what in ANSWERED}, NAMES[1]: {}}
+    verdicts = measured.verdicts()
+    assert not verdicts[f"{TWO[1]}, {NAMES[1]}: runs"]
+    assert not verdicts["ours: in our pool"]
+
+
+def test_chain_on_which_a_script_failed_has_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, started = timed(monkeypatch, RuntimeError("status 1"))
+    assert len(started) == 8
+    assert [one["script"] for one in measured.failures] == [TWO[0], TWO[0]]
+    assert measured.verdicts()[f"{TWO[1]}, {NAMES[1]}: runs"]
+
+
+def test_scripts_start_within_the_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, started = timed(monkeypatch, None, seconds=4.0)  # three of ten seconds
+    assert started == [(TWO[0], NAMES[0]), (TWO[0], NAMES[1]), (TWO[1], NAMES[0])]
+    assert [(one["script"], one["chain"], one["what"]) for one in measured.failures] == [
+        (TWO[1], NAMES[1], "not started: 10 s were over")
+    ]
+    assert not measured.verdicts()[f"{TWO[1]}, {NAMES[1]}: runs"]
+    measured, started = timed(monkeypatch, None, seconds=2.0)  # five: one of the second round
+    assert len(started) == 5
+    assert measured.failures == []
+
+
+def test_results_are_there_if_a_cluster_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
+    monkeypatch.setattr(benchmark, "ClusterProcess", Cluster)
+    file = tmp_path / "f.json"
+    with pytest.raises(ChildProcessError):
+        benchmark.main(["--on-cpu", "--rounds", "0", "--json", str(file)])
+    assert json.loads(file.read_text())["answers"]["ours-simulated"]["merge"] == {"rows": 1}
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_cluster_process_that_closed_its_end_is_no_error_of_ours(listens: bool) -> None:
+    cluster = chains.ClusterProcess.__new__(chains.ClusterProcess)
+    cluster._pipe, theirs = multiprocessing.Pipe()
+    alive = iter([True, False])
+    cluster._process = SimpleNamespace(is_alive=lambda: next(alive), join=lambda _: None)
+    if not listens:
+        theirs.close()
+    cluster.close()
+    assert cluster._pipe.closed
+    if listens:
+        assert theirs.recv() is None
+        theirs.close()
 
 
 @pytest.mark.parametrize("words", [[], ["--json", "f", "--scripts", "x"], ["--json", "f", "--x"]])
