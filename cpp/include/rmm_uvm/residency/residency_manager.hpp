@@ -44,16 +44,14 @@ namespace rmm_uvm {
  * is in it, and every free in it was fenced: a stream of its own, which discards wait for on the
  * host, waits for the freeing stream. The stream of discards itself waits for no other.
  * An allocation in a discarded block makes its stream wait for the discards. While a call about a
- * block is under way, the block is `busy`, and whoever wants it waits. Streams of users are used at
- * once and never kept.
+ * block is under way, the block is `busy`, and whoever wants it waits. No user's stream is kept.
  *
  * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
  * told, and pages that fault in come on top; how many is estimated.
  *
  * Thread-safe. Never throws: what could not be done is counted, and pages come by fault.
  */
-// Fields stand in the order in which they are read.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields stand as they are read
 class residency_manager {
  public:
   /**
