@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +34,29 @@ def script(name: str) -> ModuleType:
 
 def _is_ours(module: ModuleType | None) -> bool:
     return module is None or Path(module.__file__ or "").parent == BENCHMARKS
+
+
+def run_alone(name: str, *words: str) -> int:
+    """Run a script of benchmarks/ on the simulated driver in a process of its own.
+
+    What it counts of its process is its own then: in ours, files and memory of other tests go
+    whenever they like.
+
+    Returns
+    -------
+    int
+        Its exit status; what it printed is this test's.
+    """
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / f"{name}.py"), *words],
+        env={**os.environ, "RMM_UVM_DRIVER": "simulated"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    print(done.stdout, done.stderr)
+    return done.returncode
 
 
 def committed(name: str) -> dict[str, Any]:

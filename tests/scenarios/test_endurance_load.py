@@ -13,7 +13,7 @@ import pytest
 
 import rmm_uvm
 
-from .residency_scripts import script
+from .residency_scripts import run_alone, script
 
 benchmark = script("endurance_gpu")
 load = script("_endurance_load")
@@ -34,9 +34,7 @@ def missed(verdicts: dict[str, Any]) -> set[str]:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
     where = tmp_path_factory.mktemp("load") / "load.json"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RMM_UVM_DRIVER", "simulated")
-        status = benchmark.main(["--simulated", "--rounds", "9", "--json", str(where)])
+    status = run_alone("endurance_gpu", "--simulated", "--rounds", "9", "--json", str(where))
     return status, json.loads(where.read_text())
 
 
