@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The residency benchmarks that need no GPU, as modules, and their committed results."""
+"""Benchmarks as modules and as programs, and their committed results."""
 
 from __future__ import annotations
 
@@ -63,3 +63,9 @@ def committed(name: str) -> dict[str, Any]:
     """Return a committed result."""
     kept: dict[str, Any] = json.loads((BENCHMARKS / "results" / f"{name}.json").read_text())
     return kept
+
+
+def missed(verdicts: dict[str, Any]) -> set[str]:
+    """Return the names of the bounds that verdicts say are missed, as the record counts them."""
+    names: set[str] = script("_record_figures").missed({"verdicts": verdicts})
+    return names

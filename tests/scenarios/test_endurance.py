@@ -17,7 +17,7 @@ import pytest
 
 import rmm_uvm
 
-from .residency_scripts import BENCHMARKS, committed, run_alone, script
+from .residency_scripts import BENCHMARKS, committed, missed, run_alone, script
 
 benchmark = script("endurance")
 extents = script("_free_extents")
@@ -32,14 +32,6 @@ BLOCKS = "blocks needed for the live bytes, second half / first"
 SLOWER = "time of an allocation, last quarter / first"
 # Of a run of seconds: it learns until half of it is over, and is no mean of anything.
 NEEDS_LONGER = {RSS, HEAP, FRAGMENTED, BLOCKS, SLOWER}
-
-
-def missed(verdicts: dict[str, Any]) -> set[str]:
-    return {
-        name
-        for name, one in verdicts.items()
-        if one is False or (isinstance(one, dict) and not one["reached"])
-    }
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 import rmm_uvm
 
-from .residency_scripts import run_alone, script
+from .residency_scripts import missed, run_alone, script
 
 benchmark = script("endurance_gpu")
 load = script("_endurance_load")
@@ -21,14 +21,6 @@ contents = script("_load_contents")
 judge = script("_load_verdicts")
 MIB = 1 << 20
 SETTLED = "resident memory of the process grew, bytes"
-
-
-def missed(verdicts: dict[str, Any]) -> set[str]:
-    return {
-        name
-        for name, one in verdicts.items()
-        if one is False or (isinstance(one, dict) and not one["reached"])
-    }
 
 
 @pytest.fixture(scope="module")
