@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import mmap
 import os
@@ -207,7 +206,6 @@ def test_stamps_that_are_lost_are_seen(nbytes: int) -> None:
 
 
 def test_levels_of_this_process_follow_what_it_takes() -> None:
-    gc.collect()  # files of other tests that nobody closed go now, and not in between
     before = levels.process_levels()
     on_heap = bytearray(4 * MIB)
     with mmap.mmap(-1, 8 * MIB) as beside, Path("/dev/null").open():
