@@ -82,8 +82,7 @@ void residency_manager::count_failure(status failure) noexcept
   counts_.last_failure = failure;
 }
 
-/** @brief Counts that a device's load could not be read; a driver that tells none has not failed.
- */
+/** @brief Counts a load that could not be read; a driver that tells none has not failed. */
 void residency_manager::count_unread(status answer) noexcept
 {
   if (!answer.ok() && answer.code != status_code::not_supported) { count_failure(answer); }
