@@ -37,7 +37,7 @@ cdef class CudaDriver(UvmDriver):
         if not library.loaded.available:
             raise DriverError(
                 f"{library.loaded.reason.decode()}; \"rmm-uvm doctor\" says more, and "
-                "driver=\"simulated:16GiB\" needs no GPU"
+                "a simulated device (\"simulated:16GiB\") needs no GPU"
             )
         cdef opened_cuda_driver opened
         with nogil:

@@ -282,7 +282,7 @@ cdef class SimulatedDevice(UvmDriver):
         -------
         dict of str to int
             Bytes, counts, and ``modelled_ns``: modelled time of all driver work. Field by field in
-            ``docs/simulator-model.md``.
+            ``docs/metrics.md``.
         """
         cdef simulated_statistics s = dereference(self.model).statistics()
         return s

@@ -18,6 +18,7 @@ from rmm_uvm.messages import shown
 from rmm_uvm.residency.neighbors import (
     HarvestLimit,
     Neighbors,
+    check_neighbor_variables,
     checked_limit,
     checked_neighbors,
     neighbors_for,
@@ -25,13 +26,15 @@ from rmm_uvm.residency.neighbors import (
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
 from rmm_uvm.units import format_bytes, parse_size
 
-__all__ = ["BUDGET_VARIABLE", "POLICY_VARIABLE", "Budget", "budget_for"]
+__all__ = ["BUDGET_VARIABLE", "LEAST_BUDGET_BYTES", "POLICY_VARIABLE", "Budget", "budget_for"]
 
 BUDGET_VARIABLE: Final = "RMM_UVM_DEVICE_BUDGET"
 POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
 
 _BLOCK_BYTES = 2 << 20
-_LEAST_BLOCKS = 4
+LEAST_BUDGET_BYTES: Final = 4 * _BLOCK_BYTES
+"""With less nothing could be moved while something else is used."""
+
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
@@ -61,7 +64,7 @@ class Budget:
         much for each byte.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
-    neighbors : "auto", iterable of int, or None
+    neighbors : "auto", int, iterable of int, or None
         Other devices whose idle memory live blocks leave to before the host: CUDA ordinals, or
         "auto" for all that have peer access. 1/16 of each device's memory stays free, and what its
         owner needs goes back. What they have no room for, and everything while memory is advised
@@ -153,10 +156,10 @@ class Budget:
                 "neighbors with fetch=False: what lies there would come by page faults, unseen; "
                 "leave one out"
             )
-        if self.budget_bytes < _LEAST_BLOCKS * _BLOCK_BYTES:
+        if self.budget_bytes < LEAST_BUDGET_BYTES:
             raise ConfigurationError(
                 f"device_budget is {shown(self.budget_bytes)} bytes: at least "
-                f"{format_bytes(_LEAST_BLOCKS * _BLOCK_BYTES)} are needed to move anything"
+                f"{format_bytes(LEAST_BUDGET_BYTES)} are needed to move anything"
             )
         if self.low_bytes is None:
             below = min(int(self.budget_bytes * _LOW_FRACTION), _MOST_LOW_BYTES)
@@ -211,6 +214,7 @@ def budget_for(
         If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown;
         if the policy or neighbours are given without a budget, or a limit without neighbours.
     """
+    _check_environment()
     reason = "as asked"
     if device_budget is None and (text := _setting(BUDGET_VARIABLE)):
         device_budget, reason = _size_or_fraction(text), BUDGET_VARIABLE
@@ -249,9 +253,19 @@ def budget_for(
     if budget.budget_bytes > total_bytes:
         raise ConfigurationError(
             f"device_budget is {format_bytes(budget.budget_bytes)}, the device has "
-            f"{format_bytes(total_bytes)}: a budget is for less than that"
+            f"{format_bytes(total_bytes)}: a budget is at most that"
         )
     return budget
+
+
+def _check_environment() -> None:
+    """Refuse variables that cannot be used, also where there is no budget to use them for."""
+    policy = _setting(POLICY_VARIABLE)
+    if policy and policy not in POLICIES:
+        raise ConfigurationError(
+            f"{POLICY_VARIABLE}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
+        )
+    check_neighbor_variables()
 
 
 def _setting(variable: str) -> str:

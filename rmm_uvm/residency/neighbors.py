@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
@@ -27,12 +27,14 @@ __all__ = [
 NEIGHBORS_VARIABLE: Final = "RMM_UVM_NEIGHBORS"
 LIMIT_VARIABLE: Final = "RMM_UVM_HARVEST_LIMIT"
 
-Neighbors: TypeAlias = "str | Iterable[int] | None"
-"""``"auto"``, CUDA ordinals, or None."""
+Neighbors: TypeAlias = "str | int | Iterable[int] | None"
+"""``"auto"``, one CUDA ordinal, several, or None."""
 HarvestLimit: TypeAlias = "int | str | Mapping[int, int | str] | None"
 """A size for each neighbour, or sizes by ordinal."""
 
 _BLOCK_BYTES = 2 << 20
+_MOST_ORDINAL = 2**31 - 1  # CUDA's ordinals are of C's type int
+_MOST_DIGITS = len(str(_MOST_ORDINAL))
 
 
 def checked_neighbors(value: object, name: str = "neighbors") -> str | tuple[int, ...] | None:
@@ -45,11 +47,13 @@ def checked_neighbors(value: object, name: str = "neighbors") -> str | tuple[int
 
     Examples
     --------
-    >>> checked_neighbors([2, 1])
-    (2, 1)
+    >>> checked_neighbors([2, 1]), checked_neighbors(1)
+    ((2, 1), (1,))
     """
     if value is None or value == "auto":
         return value
+    if _is_ordinal(value):  # YAML and Dask's environment make a number of a single one
+        return (cast("int", value),)
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
         ordinals = tuple(value)
         if all(_is_ordinal(one) for one in ordinals) and len(set(ordinals)) == len(ordinals):
@@ -111,12 +115,27 @@ def neighbors_for(
     return chosen, checked_limit(limit)
 
 
+def check_neighbor_variables() -> None:
+    """Refuse variables that cannot be used, whether or not anybody uses them.
+
+    Raises
+    ------
+    ConfigurationError
+        As of `checked_neighbors` and `checked_limit`.
+    """
+    if text := os.environ.get(NEIGHBORS_VARIABLE, "").strip():
+        checked_neighbors(neighbors_in(text), NEIGHBORS_VARIABLE)
+    checked_limit(os.environ.get(LIMIT_VARIABLE, "").strip() or None, LIMIT_VARIABLE)
+
+
 def neighbors_in(text: str) -> object:
     """Return what a variable or a flag says: "auto", "none", or ordinals with commas."""
     if text.lower() in ("auto", "none"):
         return "auto" if text.lower() == "auto" else None
     parts = [part.strip() for part in text.split(",")]
-    return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else text
+    # Python makes no number of thousands of digits.
+    ordinals = all(part.isdecimal() and len(part) <= _MOST_DIGITS for part in parts)
+    return [int(part) for part in parts] if ordinals else text
 
 
 def asked_neighbors(text: str | None) -> str | tuple[int, ...] | None:
@@ -127,7 +146,14 @@ def asked_neighbors(text: str | None) -> str | tuple[int, ...] | None:
     ConfigurationError
         As of `checked_neighbors`.
     """
-    return None if text is None else checked_neighbors(neighbors_in(text.strip()), "--neighbors")
+    if text is None:
+        return None
+    asked = neighbors_in(text.strip())
+    if isinstance(asked, str) and asked != "auto":
+        raise ConfigurationError(
+            f"--neighbors {text}: expected auto, none, or ordinals with commas such as 1,2"
+        )
+    return checked_neighbors(asked, "--neighbors")
 
 
 def _size(value: object, name: str) -> int:
@@ -136,4 +162,5 @@ def _size(value: object, name: str) -> int:
 
 
 def _is_ordinal(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and 0 <= cast("int", value) <= _MOST_ORDINAL

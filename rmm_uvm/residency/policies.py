@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DEFAULT_POLICY", "POLICIES", "POLICY_REASONS"]
+__all__ = ["DEFAULT_POLICY", "POLICIES", "POLICY_REASONS", "SIMPLE_POLICIES"]
 
 POLICIES: Final = ("fifo", "lru", "repeat", "correlation")
 """Which live blocks leave first: the oldest, the least recently used, what the last iteration used
@@ -23,5 +23,8 @@ POLICY_REASONS: Final = {
     "correlation": "what is not expected next leaves first; lru where little is foreseen",
 }
 """The same in words, by policy."""
+
+SIMPLE_POLICIES: Final = ("fifo", "lru")
+"""Those that foresee nothing; the others have a predictor."""
 
 DEFAULT_POLICY: Final = "repeat"

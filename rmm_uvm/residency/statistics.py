@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
+from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.units import format_bytes
 
 __all__ = ["SCORE_WINDOW", "ResidencyStatistics"]
@@ -64,7 +65,8 @@ class ResidencyStatistics:
     dropped_bytes : int
         Dead, and discarded in place of being copied.
     fetched_bytes : int
-        Brought in for a use that waited.
+        Brought in for a use that waited. What was there already counts once, also where it is asked
+        for again since something else moved pages.
     renewed_bytes : int
         Made usable for a new allocation without a copy.
     fetched_ahead_bytes, ahead_used_bytes : int
@@ -80,7 +82,8 @@ class ResidencyStatistics:
     over_budget : int
         Times that no block could leave: all were pinned or wanted.
     too_large, too_large_bytes : int
-        Requests larger than the budget, left to page faults, and the largest of them.
+        Requests larger than the budget, left to page faults, and the largest of them, in whole
+        blocks of 2 MiB.
     unfenced_frees : int
         Frees that were not fenced: while all slabs fit the budget none is, and their blocks are
         copied and not dropped until they are used anew.
@@ -286,7 +289,7 @@ def _announced(s: ResidencyStatistics) -> str:
 
 def _predictor(s: ResidencyStatistics) -> str:
     """Return in words whether the predictor is believed, and why."""
-    if s.policy in ("fifo", "lru"):
+    if s.policy in SIMPLE_POLICIES:
         return f"none: {s.policy} decides"
     if s.hit_rate is None:
         return "nothing was predicted yet"

@@ -40,13 +40,14 @@ class Trouble(NamedTuple):
 def too_large(counts: ResidencyStatistics) -> Trouble:
     """Return the words for requests that no budget of this size can hold."""
     if counts.too_large == 1:
-        asked = f"a request of {format_bytes(counts.too_large_bytes)} is"
+        asked = f"a request of {format_bytes(counts.too_large_bytes)} in whole blocks is"
     else:
-        asked = f"{counts.too_large} requests of up to {format_bytes(counts.too_large_bytes)} are"
+        most = format_bytes(counts.too_large_bytes)
+        asked = f"{counts.too_large} requests of up to {most} in whole blocks are"
     return Trouble(
         f"{asked} larger than the budget of {format_bytes(counts.budget_bytes)}, and left to page "
         "faults beside it",
-        f"give a device_budget of more than {format_bytes(counts.too_large_bytes)}, or work on "
+        f"give a device_budget of {format_bytes(counts.too_large_bytes)} or more, or work on "
         "less data at a time",
     )
 

@@ -251,14 +251,14 @@ char const* trace_decoder::read_samples(std::span<std::uint8_t const> payload,
     if (!bytes.number(device) || !bytes.number(mask)) { return cut_off; }
     auto const device_id = static_cast<std::int64_t>(unzigzag(device));
     if (device_id < std::numeric_limits<std::int32_t>::min() ||
-        device_id > std::numeric_limits<std::int32_t>::max() || mask >= known_changed << 1U) {
+        device_id > std::numeric_limits<std::int32_t>::max() || mask >= end_of_field_bits) {
       return "a sample of no kind";
     }
     auto& row     = previous[static_cast<std::int32_t>(device_id)];
     row.device_id = static_cast<std::int32_t>(device_id);
     for (std::size_t field = 0; field < sample_fields.size(); ++field) {
       std::uint64_t difference = 0;
-      if ((mask >> field & 1U) == 0) { continue; }
+      if ((mask & field_changed(field)) == 0) { continue; }
       if (!bytes.number(difference)) { return cut_off; }
       row.*sample_fields[field] += unzigzag(difference);
     }

@@ -225,9 +225,7 @@ std::vector<std::uint8_t> encode_samples(std::span<sample const> samples)
     auto& last         = previous[row.device_id];
     std::uint64_t mask = row.known == last.known ? 0 : known_changed;
     for (std::size_t field = 0; field < sample_fields.size(); ++field) {
-      if (row.*sample_fields[field] != last.*sample_fields[field]) {
-        mask |= std::uint64_t{1} << field;
-      }
+      if (row.*sample_fields[field] != last.*sample_fields[field]) { mask |= field_changed(field); }
     }
     cursor = put_number(cursor, zigzag(static_cast<std::uint64_t>(std::int64_t{row.device_id})));
     cursor = put_number(cursor, mask);

@@ -4,6 +4,7 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,10 +21,45 @@ template <typename Claims>
   return bytes;
 }
 
+/** @brief Bytes of blocks of a kind that are there already, as far as is known. */
+template <typename Claims, typename Kind>
+[[nodiscard]] std::size_t counted_bytes(Claims const& blocks, Kind const& is_of_kind) noexcept
+{
+  std::size_t bytes = 0;
+  for (auto const& each : blocks) {
+    if (each.counted && is_of_kind(each)) { bytes += each.range.bytes; }
+  }
+  return bytes;
+}
+
 /** @brief Whether a block is on the device for sure, with its contents. */
 [[nodiscard]] bool is_there(block_record const& block, epoch_number as_of) noexcept
 {
   return block.place == block_place::device && !block.discarded && block.on_device_as_of == as_of;
+}
+
+/** @brief Bytes of blocks that a request needs at once: the missing, and those that are there. */
+[[nodiscard]] std::size_t needed_bytes(ledger_view& view,
+                                       std::span<memory_range const> wanted,
+                                       std::size_t missing_bytes,
+                                       std::size_t budget_bytes)
+{
+  std::size_t most_bytes = 0;
+  for (auto const& range : wanted) {
+    most_bytes += bytes_of_blocks(range);
+  }
+  if (most_bytes <= budget_bytes) { return missing_bytes; }  // all of it fits
+  std::vector<memory_range> there;
+  for (auto const& range : wanted) {
+    view.each(range, [&](block_record const& block, memory_range whole) {
+      if (block.place == block_place::device) { there.push_back(whole); }
+    });
+  }
+  std::sort(
+    there.begin(), there.end(), [](auto const& a, auto const& b) { return a.address < b.address; });
+  auto const same = [](auto const& a, auto const& b) { return a.address == b.address; };
+  there.erase(std::unique(there.begin(), there.end(), same), there.end());
+  return missing_bytes + bytes_of(there);
 }
 
 /** @brief Adds a block to ranges, each as long as one call may be, and of one slab. */
@@ -122,9 +158,13 @@ void residency_manager::bring(range_list wanted,
   auto missing             = claim(view, wanted, allocation, why);
   auto const missing_bytes = uncounted_bytes(missing);
   if (missing.empty()) { return; }
-  // What a smaller card holds of it leaves for the rest of it: there all of it has to fit.
-  auto const asked_bytes = settings_.as_kernel_driver() ? bytes_of(wanted) : missing_bytes;
+  // What is there of a request does not leave for the rest of it: all of it has to fit.
+  auto const asked_bytes = settings_.as_kernel_driver()
+                             ? bytes_of(wanted)
+                             : needed_bytes(view, wanted, missing_bytes, settings_.budget_bytes);
   if (asked_bytes > settings_.budget_bytes) {
+    ++counts_.too_large;
+    counts_.too_large_bytes = std::max(counts_.too_large_bytes, asked_bytes);
     view.lock().unlock();
     bring_in_parts(wanted, allocation, stream, why);
     return;
@@ -180,7 +220,9 @@ void residency_manager::admit(
       each.record->fetched_ahead = why == reason::ahead;
     }
   }
-  counts_.resident_bytes += uncounted_bytes(missing);
+  auto const coming_bytes = uncounted_bytes(missing);
+  counts_.resident_bytes += coming_bytes;
+  without_room_bytes_ += coming_bytes;
   offer_idle();
   // What is there already of the same request does not leave to make room for the rest of it.
   hold(view, wanted, 1);
@@ -190,6 +232,7 @@ void residency_manager::admit(
   } catch (...) {  // no list of victims: the budget is exceeded, and nobody waits for ever
     count_failure({status_code::out_of_memory, 0, "make_room"});
   }
+  without_room_bytes_ -= coming_bytes;
   counts_.peak_resident_bytes = std::max(counts_.peak_resident_bytes, counts_.resident_bytes);
 }
 
@@ -236,58 +279,6 @@ void residency_manager::hold(ledger_view& view, range_list wanted, int by)
   }
 }
 
-/**
- * @brief A request larger than the budget: the ranges that fit together, the first ones first.
- *
- * The others would drive out what the same work is about to use: they are left to page faults.
- */
-void residency_manager::bring_in_parts(range_list wanted,
-                                       memory_range allocation,
-                                       stream_handle stream,
-                                       reason why)
-{
-  std::vector<memory_range> together;
-  std::size_t together_bytes = 0;
-  for (auto const& range : wanted) {
-    auto const bytes = va_block_ceil(range.end()) - va_block_floor(range.address);
-    if (together_bytes + bytes <= settings_.budget_bytes) {
-      together.push_back(range);
-      together_bytes += bytes;
-      continue;
-    }
-    if (bytes > settings_.budget_bytes) {
-      ledger_view const view{ledger_};
-      ++counts_.too_large;
-      counts_.too_large_bytes = std::max(counts_.too_large_bytes, range.bytes);
-    }
-    await_discards(range);
-  }
-  if (together.size() < wanted.size()) { bring(together, allocation, stream, why); }
-}
-
-void residency_manager::await_discards(memory_range range) noexcept
-{
-  bool pending = false;
-  ledger_view view{ledger_};
-  wait_until_free(view, {&range, 1});
-  view.each(range,
-            [&](block_record const& block, memory_range) { pending = pending || block.discarded; });
-  if (!pending) { return; }
-  // Others who want a part of these blocks wait too: what is discarded is not theirs yet.
-  view.each(range, [](block_record& block, memory_range) { block.busy = true; });
-  view.lock().unlock();
-  stream_handle discards = nullptr;
-  if (driver_->own_stream(own_stream_use::discards, discards).ok()) {
-    static_cast<void>(driver_->synchronize(discards));
-  }
-  view.lock().lock();
-  view.each(range, [](block_record& block, memory_range) {
-    block.busy      = false;
-    block.discarded = false;
-  });
-  changed_.notify_all();
-}
-
 /** @brief Has a stream wait for the discards of blocks that come in it. */
 status residency_manager::after_discards(claims const& blocks, stream_handle stream) noexcept
 {
@@ -317,15 +308,16 @@ std::size_t residency_manager::place_of(claimed_block const& block) const noexce
 void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
   end_advice(blocks);  // first: it takes no memory, and what comes by fault must not be a copy
-  auto const device = location::device(driver_->info().device_id);
-  bool const drops  = driver_->info().discard.available;
-  auto const most   = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
+  auto const device     = location::device(driver_->info().device_id);
+  bool const drops      = driver_->info().discard.available;
+  auto const most       = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
+  auto const is_renewed = [drops](auto const& each) { return drops && !each.keeps; };
   std::size_t from_neighbor_bytes = 0;
   std::vector<memory_range> fresh;      // nothing in them is anybody's
   places kept{2 + neighbors_.size()};   // to come with their contents, by where they come from
   std::vector<memory_range> discarded;  // likewise, but not before their discard
   for (auto const& each : blocks) {
-    if (!each.keeps && drops) {
+    if (is_renewed(each)) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
       add_block(each.ordered ? discarded : kept[place_of(each)], each.range, each.first, most);
@@ -342,7 +334,7 @@ try {
   static_cast<void>(noted(after_discards(blocks, stream)));
   if (!fresh.empty()) {
     if (noted(driver_->discard_and_prefetch(fresh, device, stream))) {
-      renewed_bytes = bytes_of(fresh);
+      renewed_bytes = bytes_of(fresh) - counted_bytes(blocks, is_renewed);
     } else {
       // Pages may be discarded and not prefetched, and would fault one by one.
       discarded.insert(discarded.end(), fresh.begin(), fresh.end());
@@ -354,6 +346,7 @@ try {
   for (auto const& range : discarded) {
     if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
   }
+  fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, std::not_fn(is_renewed)));
   ledger_view const view{ledger_};
   counts_.renewed_bytes += renewed_bytes;
   (why == reason::ahead ? counts_.fetched_ahead_bytes : counts_.fetched_bytes) += fetched_bytes;

@@ -3,6 +3,8 @@
 // What the counters of the driver tell the manager: bytes that moved without its asking.
 #include <rmm_uvm/residency/residency_manager.hpp>
 
+#include <algorithm>
+
 namespace rmm_uvm {
 
 epoch_number residency_manager::epoch() noexcept
@@ -46,7 +48,9 @@ residency_statistics residency_manager::statistics() const noexcept
 {
   ledger_view const view{ledger_};
   count_faulted();
-  auto counts                 = counts_;
+  auto counts = counts_;
+  // What is to come once others have left is not there yet.
+  counts.resident_bytes -= std::min(counts.resident_bytes, without_room_bytes_);
   counts.overshoot_bytes      = faulted_in_.beside_bytes();
   counts.peak_overshoot_bytes = faulted_in_.peak_bytes();
   counts.faulted_bytes        = faulted_in_.faulted_bytes();

@@ -110,6 +110,18 @@ TEST(HarvestShare, ShareOfTheLargestHoldingsThatABoardCountsDoesNotOverflow)
             most / 2 / block * block);
 }
 
+TEST(HarvestShare, SharesOfManyOfTheLargestHoldingsAreTogetherAtLeastTheExcess)
+{
+  auto const each    = std::size_t{0xffff'ffff} * block;
+  auto const claimed = 64 * each;
+  for (auto const excess : {claimed / 3, claimed - block, claimed / 2 + 1, block}) {
+    auto const share = give_back_bytes(each, claimed, excess);
+    EXPECT_LE(share, each);
+    EXPECT_GE(64 * share, excess);
+    EXPECT_LE(64 * share, excess + 65 * 64 * block);
+  }
+}
+
 TEST(HarvestHolding, PlacedBytesStayClaimedUntilTheyAreReleased)
 {
   auto const placed = harvest_holding{}.claimed(4 * block).placed(3 * block);

@@ -3,6 +3,8 @@
 // Hints, and what is not asked for: what is too large, and what a capture would not bear.
 #include "residency_manager_fixture.hpp"
 
+#include <array>
+
 namespace rmm_uvm {
 namespace {
 
@@ -43,6 +45,56 @@ TEST_F(ResidencyManager, RequestLargerThanTheBudgetIsLeftToFaults)
   allocate(0, 9);
   EXPECT_TRUE(moves().empty());
   EXPECT_EQ(manager->statistics().too_large, 1U);
+}
+
+TEST_F(ResidencyManager, RequestLargerThanTheBudgetIsLeftToFaultsThoughMostOfItIsThere)
+{
+  make();
+  allocate(0, 6);
+  static_cast<void>(moves());
+  touch(0, 9);
+  EXPECT_TRUE(moves().empty());
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.too_large, 1U);
+  EXPECT_EQ(counts.too_large_bytes, blocks(9));
+  EXPECT_EQ(counts.over_budget, 0U);
+  EXPECT_EQ(counts.peak_resident_bytes, blocks(6));
+}
+
+TEST_F(ResidencyManager, RequestIsTooLargeByItsWholeBlocks)
+{
+  make();
+  manager->on_allocate({slab_address + blocks(1) / 2, blocks(8)}, stream);
+  EXPECT_TRUE(moves().empty());
+  EXPECT_EQ(manager->statistics().too_large_bytes, blocks(9));
+}
+
+TEST_F(ResidencyManager, RangesThatAreTooLargeOnlyTogetherCountAndTheFirstOnesComeAsFarAsTheyFit)
+{
+  make();
+  std::array<use_event, 3> const uses{use_event{use_kind::touch, at(0, 5), at(0).address},
+                                      use_event{use_kind::touch, at(8, 6), at(8).address},
+                                      use_event{use_kind::touch, at(16, 3), at(16).address}};
+  manager->on_touch(uses, stream);
+  EXPECT_EQ(moves(), (calls{fetched(0, 5), fetched(16, 3)}));
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.too_large, 1U);
+  EXPECT_EQ(counts.too_large_bytes, blocks(14));
+  EXPECT_EQ(counts.over_budget, 0U);
+}
+
+TEST_F(ResidencyManager, BlockThatRangesOfOneRequestShareIsNeededOnce)
+{
+  make();
+  allocate(0, 3);
+  static_cast<void>(moves());
+  memory_range const first{slab_address, blocks(5) + blocks(1) / 2};
+  memory_range const second{first.end(), blocks(8) - first.bytes};
+  std::array<use_event, 2> const uses{use_event{use_kind::touch, first, first.address},
+                                      use_event{use_kind::touch, second, second.address}};
+  manager->on_touch(uses, stream);
+  EXPECT_EQ(moves(), (calls{fetched(3, 5)}));
+  EXPECT_EQ(manager->statistics().too_large, 0U);
 }
 
 TEST_F(ResidencyManager, NothingIsIssuedWhileAStreamCaptures)

@@ -18,6 +18,36 @@ TEST_F(ResidencyManager, AllocationThatFitsIsRenewedAndNothingLeaves)
   EXPECT_EQ(manager->statistics().resident_bytes, blocks(8));
 }
 
+TEST_F(ResidencyManager, WhatIsToComeIsNotResidentWhileOthersLeaveForIt)
+{
+  make();
+  allocate(0, 8);
+  std::size_t seen_bytes = 0;
+  driver->on_call        = [&](auto const& call) {
+    if (call.name == "prefetch") { seen_bytes = manager->statistics().resident_bytes; }
+  };
+  allocate(8, 2);
+  EXPECT_EQ(seen_bytes, blocks(8));
+  EXPECT_EQ(manager->statistics().resident_bytes, blocks(8));
+  EXPECT_EQ(manager->statistics().peak_resident_bytes, blocks(8));
+}
+
+TEST_F(ResidencyManager, WhatIsThereAndAskedForAgainAfterAnEpochIsNotCountedTwice)
+{
+  make();
+  allocate(0, 4);
+  free(2, 2);
+  static_cast<void>(moves());
+  driver->counted.device_to_host_bytes = 4096;  // somebody moved something
+  touch(0, 2);
+  allocate(2, 2);
+  EXPECT_EQ(moves(), (calls{fetched(0, 2), renewed(2, 2)}));
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.fetched_bytes, 0U);
+  EXPECT_EQ(counts.renewed_bytes, blocks(4));
+  EXPECT_EQ(counts.resident_bytes, blocks(4));
+}
+
 TEST_F(ResidencyManager, AllocationOfWhatIsThereCallsNothing)
 {
   make();

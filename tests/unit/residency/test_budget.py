@@ -50,8 +50,8 @@ def test_look_ahead_that_is_not_given_is_left_to_be_learnt() -> None:
 @pytest.mark.parametrize(
     ("asked", "policy", "says"),
     [
-        ("1GiB", None, "the device has 64.00 MiB"),
-        (Budget(DEVICE + 1), None, "the device has 64.00 MiB"),
+        ("1GiB", None, "the device has 64.00 MiB: a budget is at most that"),
+        (Budget(DEVICE + 1), None, "the device has 64.00 MiB: a budget is at most that"),
         (-1, None, "greater than 0"),
         ("-1GiB", None, "expected"),
         (0, None, "greater than 0"),
@@ -83,8 +83,10 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"ahead_bytes": 33 * MIB}, "0 to the budget"),
         ({"ahead_bytes": "4MiB"}, "ahead_bytes='4MiB'"),
         ({"neighbors": -1}, "neighbors=-1"),
+        ({"neighbors": True}, "neighbors=True"),
         ({"neighbors": [True]}, r"neighbors=\[True\]"),
         ({"neighbors": [1, 1]}, "each once"),
+        ({"neighbors": [2**31]}, r"neighbors=\[2147483648\]"),
         ({"neighbors": "host"}, "use 'auto', CUDA ordinals"),
         ({"harvest_limit": "1GiB"}, "without neighbours"),
         ({"neighbors": [1], "fetch": False}, "with fetch=False"),
@@ -98,6 +100,11 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
 def test_setting_out_of_its_bounds_is_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Budget(**{"budget_bytes": 32 * MIB, **settings})
+
+
+@pytest.mark.parametrize("neighbors", [1, [1], (1,)])
+def test_one_neighbour_needs_no_list(neighbors: Any) -> None:
+    assert Budget(32 * MIB, neighbors=neighbors) == Budget(32 * MIB, neighbors=(1,))
 
 
 def test_every_policy_has_its_words() -> None:
@@ -137,7 +144,11 @@ def test_environment_without_a_budget_and_with_a_policy_has_no_budget(
         ("RMM_UVM_DEVICE_BUDGET", "2.0"),
         ("RMM_UVM_DEVICE_BUDGET", "-8MiB"),
         ("RMM_UVM_EVICTION", "belady"),
+        ("RMM_UVM_NEIGHBORS", "1,1"),
+        ("RMM_UVM_NEIGHBORS", "2147483648"),
+        ("RMM_UVM_NEIGHBORS", "9" * 5000),
     ],
+    ids=lambda text: text[:24],
 )
 def test_environment_that_cannot_be_used_is_named(
     variable: str, text: str, monkeypatch: pytest.MonkeyPatch
@@ -266,3 +277,21 @@ def test_pool_made_by_name_keeps_a_budget() -> None:
     counts = mr.managed_mr.prefetcher.residency()
     assert counts is not None
     assert counts["budget_bytes"] == 24 * MIB
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("RMM_UVM_EVICTION", "lru2"),
+        ("RMM_UVM_NEIGHBORS", "x"),
+        ("RMM_UVM_HARVEST_LIMIT", "1.5"),
+    ],
+)
+def test_variable_that_cannot_be_used_is_refused_without_a_budget_too(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError, match=variable):
+        budget_for(None, None, 1 << 30)
+    monkeypatch.setenv(variable, "")
+    assert budget_for(None, None, 1 << 30) is None

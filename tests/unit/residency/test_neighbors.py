@@ -13,6 +13,7 @@ import pytest
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, NeighborWarning
 from rmm_uvm.residency import Budget
+from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.units import format_bytes
 
 MIB = 1 << 20
@@ -290,3 +291,12 @@ def test_memory_with_a_copy_is_given_back_without_a_move() -> None:
     assert found.given_back_at_once_bytes == found.given_back_bytes > 0
     assert sum(device.migrated_bytes()) == moved_bytes
     assert first_and_last_bytes(parts) == [(n + 1, n + 1) for n in range(12)]
+
+
+@pytest.mark.parametrize("text", ["x", "1;2", "-1", "1,,2"])
+def test_flag_that_cannot_be_read_is_told_in_words_of_a_command_line(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^--neighbors .*auto, none, or ordinals with"):
+        asked_neighbors(text)
+    assert asked_neighbors(" auto ") == "auto"
+    assert asked_neighbors("none") is None
+    assert asked_neighbors("1, 2") == (1, 2)

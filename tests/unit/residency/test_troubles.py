@@ -18,7 +18,7 @@ from rmm_uvm.residency.troubles import prediction_off, too_large
 
 from .test_statistics import MIB, statistics
 
-LARGE = "a request of 24.00 MiB is larger than the budget of 16.00 MiB"
+LARGE = "a request of 24.00 MiB in whole blocks is larger than the budget of 16.00 MiB"
 COUNTS = {"budget_bytes": 16 * MIB, "too_large": 1, "too_large_bytes": 24 * MIB}
 
 
@@ -41,9 +41,11 @@ def no_warning() -> Any:
 def test_too_large_requests_are_told_with_size_budget_and_remedy() -> None:
     message, remedy = too_large(statistics(**COUNTS))
     assert message == f"{LARGE}, and left to page faults beside it"
-    assert remedy.startswith("give a device_budget of more than 24.00 MiB")
+    assert remedy.startswith("give a device_budget of 24.00 MiB or more")
     several = too_large(statistics(**COUNTS | {"too_large": 3})).message
-    assert several.startswith("3 requests of up to 24.00 MiB are larger than the budget")
+    assert several.startswith(
+        "3 requests of up to 24.00 MiB in whole blocks are larger than the budget"
+    )
 
 
 def test_predictor_that_is_off_is_told_with_its_score_and_remedy() -> None:

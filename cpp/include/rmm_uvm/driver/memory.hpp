@@ -55,6 +55,12 @@ struct memory_range {
   return va_block_floor(address + va_block_bytes - 1);
 }
 
+/** @brief Bytes of all VA blocks that a range touches. */
+[[nodiscard]] constexpr std::size_t bytes_of_blocks(memory_range range) noexcept
+{
+  return va_block_ceil(range.end()) - va_block_floor(range.address);
+}
+
 /** @brief Free and total bytes of one device, of all processes together. */
 struct device_memory {
   std::size_t free_bytes{0};   ///< bytes that nobody holds now

@@ -103,10 +103,15 @@ struct harvest_holding {
 {
   if (held_bytes == 0 || excess == 0) { return 0; }
   if (excess >= claimed_bytes) { return held_bytes; }
-  // In blocks, of which a board counts less than 2^32: the product fits.
-  std::uint64_t const held    = held_bytes / va_block_bytes;
-  std::uint64_t const claimed = std::max<std::uint64_t>(claimed_bytes / va_block_bytes, 1);
-  std::uint64_t const over    = (excess - 1) / va_block_bytes + 1;
+  // In blocks. One holding has less than 2^32, all of them together may have more: what is divided
+  // by is kept below that, and the product fits. Rounding makes a share larger, never smaller.
+  std::uint64_t const held = held_bytes / va_block_bytes;
+  std::uint64_t claimed    = std::max<std::uint64_t>(claimed_bytes / va_block_bytes, 1);
+  std::uint64_t over       = (excess - 1) / va_block_bytes + 1;
+  while (claimed >> 32U != 0) {
+    claimed >>= 1U;
+    over = (over + 1) >> 1U;
+  }
   return static_cast<std::size_t>(std::min(held, (held * over + claimed - 1) / claimed)) *
          va_block_bytes;
 }

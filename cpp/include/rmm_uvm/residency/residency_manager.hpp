@@ -140,14 +140,14 @@ class residency_manager {
   struct claimed_block {
     block_record* record{nullptr};
     memory_range range{};
-    bool keeps{false};    // live contents: they must come with it
-    bool ordered{false};  // was discarded: the stream must wait for that
-    bool counted{false};  // was on the device, as of an epoch that has ended
-    bool away{false};     // was evicted to the host
-    bool first{false};    // of its slab
-    int from{0};          // the neighbour that it lay on, or `no_neighbor`
-    bool mapped{false};   // and was used there
-    bool copied{false};   // and had a copy on the host
+    bool keeps{false};      // live contents: they must come with it
+    bool ordered{false};    // was discarded: the stream must wait for that
+    bool counted{false};    // was on the device, as of an epoch that has ended
+    bool away{false};       // was evicted to the host
+    bool first{false};      // of its slab
+    int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
+    bool mapped{false};     // and was used there
+    bool copied{false};     // and had a copy on the host
   };
   static constexpr int no_neighbor = -1;
   static constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such
@@ -215,7 +215,6 @@ class residency_manager {
                              memory_range allocation,
                              reason why);
   void bring(range_list wanted, memory_range allocation, stream_handle stream, reason why);
-  void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
   void admit(
     ledger_view& view, claims const& missing, range_list wanted, stream_handle stream, reason why);
   void expect_faults(ledger_view& view,
@@ -227,6 +226,9 @@ class residency_manager {
   status after_discards(claims const& blocks, stream_handle stream) noexcept;
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
   void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
+
+  // residency_parts.cpp
+  void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
   void await_discards(memory_range range) noexcept;
 
   // residency_counts.cpp
@@ -371,6 +373,7 @@ class residency_manager {
   std::size_t free_marks_{0};              // made so far
   std::size_t unmarked_bytes_{0};          // freed since the last one
   std::size_t leaving_bytes_{0};
+  std::size_t without_room_bytes_{0};  // of resident bytes: others are leaving for them
   std::vector<neighbor_state> neighbors_;
   std::vector<neighbor_watch> watches_;          // of the same neighbours
   bool copies_beside_{true};                     // until a copy beside fails

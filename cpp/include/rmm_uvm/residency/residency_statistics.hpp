@@ -21,7 +21,7 @@ struct residency_statistics {
   std::uint64_t faulted_bytes{0};       ///< that kernels faulted in: at least
   std::uint64_t evicted_bytes{0};  ///< moved to the host or beside: live, or not known to be dead
   std::uint64_t dropped_bytes{0};  ///< dead, discarded in place of being copied
-  std::uint64_t fetched_bytes{0};  ///< brought in for a use that waits
+  std::uint64_t fetched_bytes{0};  ///< brought in for a use that waits; not what was there already
   std::uint64_t renewed_bytes{0};  ///< made usable for a new allocation without a copy
   std::uint64_t fetched_ahead_bytes{0};  ///< brought in before the use
   std::uint64_t ahead_used_bytes{0};     ///< of these, used before they left again
@@ -44,7 +44,7 @@ struct residency_statistics {
   std::uint64_t waits{0};            ///< uses that waited for a call about the same block
   std::uint64_t over_budget{0};      ///< times that no block could leave: all were pinned or wanted
   std::uint64_t too_large{0};        ///< requests larger than the budget, left to page faults
-  std::size_t too_large_bytes{0};    ///< the largest of those
+  std::size_t too_large_bytes{0};    ///< the largest of those, in whole blocks
   std::uint64_t unfenced_frees{0};   ///< frees without a fence; their blocks are never dropped
   std::uint64_t failed_calls{0};     ///< driver calls that failed; nothing was lost
   status last_failure;               ///< the latest of those
