@@ -31,7 +31,7 @@ def read(path: str | os.PathLike[str], *, most_events: int = 50_000_000) -> Trac
         A file that `rmm_uvm._lib.trace.TraceWriter` wrote or is still writing; gzip may have
         compressed it.
     most_events : int
-        Events to read at most, 48 bytes of memory each; more count as damage.
+        Events to read at most, >= 0, 48 bytes of memory each; more count as damage.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def _read(parts: TraceParts, most_events: int) -> Trace:
     marks = Marks()
     events, samples, count = [], [], 0
     for part in parts:
-        events.append(part.events)
+        events.append(part.events[: most_events - count])
         samples.append(part.samples)
         marks.add(part.marks)
         count += len(part.events)

@@ -3,7 +3,8 @@
 """The board: where watching processes let `rmm-uvm top` of the same user see their figures.
 
 Each monitor has one small JSON file in a directory that only the user can read, replaced as a whole
-about once a second and removed when it stops. Does not cover processes that publish nothing: those
+about once a second and removed when it stops. What processes left behind that were killed goes when
+a monitor starts or somebody reads. Does not cover processes that publish nothing: those
 are attached to; see `rmm_uvm.watch.process`.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import stat
 import sys
@@ -22,7 +24,7 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
 
-__all__ = ["Board", "Published", "board_directories", "read_board"]
+__all__ = ["Board", "Published", "board_directories", "read_board", "tell_command"]
 
 _VERSION = 1
 _MOST_BYTES = 1 << 20  # of one file; a real one has a few KiB
@@ -93,7 +95,9 @@ class Board:
     def __init__(self, directories: Sequence[Path] | None = None) -> None:
         self._directory = _usable(board_directories() if directories is None else directories)
         self._pid = os.getpid()
-        self._path = self._directory / f"{self._pid}-{id(self):x}.json"
+        name = f"{self._pid}-{id(self):x}"
+        self._path = self._directory / f"{name}.json"
+        self._new = self._directory / f"{name}-{_digits(_namespace())}.new"
         self._fixed = {
             "version": _VERSION,
             "pid": self._pid,
@@ -101,6 +105,7 @@ class Board:
             "namespace": _namespace(),
             "command": _command(),
         }
+        read_board(directories)  # removes what dead processes left
 
     def publish(self, figures: Mapping[str, Any]) -> None:
         """Replace what is on the board.
@@ -118,17 +123,18 @@ class Board:
         if os.getpid() != self._pid:
             return
         text = json.dumps({**self._fixed, "published_seconds": time.time(), **figures})
-        new = self._path.with_suffix(".new")
         try:
             descriptor = os.open(
-                new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+                self._new,
+                os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC,
+                0o600,
             )
             with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
                 file.write(text)
-            new.replace(self._path)
+            self._new.replace(self._path)
         except OSError as error:
             with contextlib.suppress(OSError):
-                new.unlink()
+                self._new.unlink()
             raise AvailabilityError(
                 f"figures cannot be published in {self._directory}: {error.strerror}"
             ) from error
@@ -143,7 +149,8 @@ class Board:
 def read_board(directories: Sequence[Path] | None = None) -> list[Published]:
     """Return what living processes of this user publish, by process.
 
-    What dead processes left behind is removed. Files that are no publications are skipped.
+    What dead processes left behind is removed, also what they had not finished. Files that are no
+    publications are skipped.
 
     Parameters
     ----------
@@ -158,6 +165,8 @@ def read_board(directories: Sequence[Path] | None = None) -> list[Published]:
             published = _read(path)
             if published is not None:
                 found.append(published)
+        for path in directory.glob("*.new"):
+            _remove_unfinished(path)
     return sorted(found, key=lambda published: published.pid)
 
 
@@ -173,12 +182,12 @@ def _read(path: Path) -> Published | None:
         if _start_of(int(raw["pid"])) != raw["started"]:
             path.unlink(missing_ok=True)
             return None
-        published_seconds = float(raw["published_seconds"])
+        published_seconds = _seconds(raw["published_seconds"])
         return Published(
             pid=int(raw["pid"]),
             command=str(raw["command"]),
             published_seconds=published_seconds,
-            interval_seconds=float(raw["interval_seconds"]),
+            interval_seconds=_seconds(raw["interval_seconds"]),
             devices=_mappings(raw["devices"]),
             snapshots=_mappings(raw["snapshots"]),
             sources={str(name): str(reason) for name, reason in dict(raw["sources"]).items()},
@@ -187,6 +196,28 @@ def _read(path: Path) -> Published | None:
         )
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove what a process was writing when it died: its name says whose it is, as in `Board`."""
+    pid, _, namespace = path.stem.partition("-")
+    ours = _digits(_namespace())
+    if not ours or namespace.rpartition("-")[2] != ours or not pid.isdecimal():
+        return  # of a container whose processes we cannot see, or none of ours
+    if not _start_of(int(pid[:20])):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdecimal, text))
+
+
+def _seconds(value: Any) -> float:
+    found = float(value)
+    if not math.isfinite(found):  # JSON of Python's has NaN
+        raise ValueError(f"{found} seconds")
+    return found
 
 
 def _mappings(values: Any) -> tuple[Mapping[str, Any], ...]:
@@ -248,5 +279,16 @@ def _namespace() -> str:
         return ""
 
 
+def tell_command(words: Sequence[str]) -> None:
+    """Have this process publish another command line than its own from now on.
+
+    That of a launcher is the same for all the programs that it runs in its own process.
+    """
+    _told[:] = words
+
+
+_told: list[str] = []
+
+
 def _command() -> str:
-    return " ".join(sys.orig_argv)[:1000]
+    return " ".join(_told or sys.orig_argv)[:1000]

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import DataError
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
+from rmm_uvm.messages import shown
+from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.watch.plain_values import fields_of, value_of
+from rmm_uvm.watch.recording import Recording
 from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 __all__ = ["plain", "restored"]
@@ -37,7 +38,7 @@ def plain(recording: Recording) -> dict[str, Any]:
     return {**told, "layout": _LAYOUT}
 
 
-def restored(values: Mapping[str, Any], raw_samples: bytes) -> Recording:
+def restored(values: Any, raw_samples: bytes) -> Recording:
     """Return the recording that `plain` gave, with its samples: rows of `SAMPLE_DTYPE` as bytes.
 
     Not a ``.npy`` file: reading one uses as much memory as its header claims.
@@ -45,30 +46,54 @@ def restored(values: Mapping[str, Any], raw_samples: bytes) -> Recording:
     Raises
     ------
     DataError
-        If it cannot be understood.
+        If it cannot be understood: a field is missing or unknown, or of another type than
+        `Recording` has it; or the samples are cut off, or not in order of time.
     """
-    try:
-        fields = dict(values)
-        layout = fields.pop("layout", "none told")
-        if layout != _LAYOUT:
-            raise DataError(f"samples in another layout: {layout!s:.200}")
-        if len(raw_samples) % SAMPLE_DTYPE.itemsize:
-            raise DataError(
-                f"{len(raw_samples)} bytes of samples, of {SAMPLE_DTYPE.itemsize} each: cut off"
-            )
-        made = {
-            "devices": tuple(
-                DeviceFacts(**{**each, "chain": tuple(each["chain"])}) for each in values["devices"]
-            ),
-            "stages": tuple(Stage(**each) for each in values["stages"]),
-            "findings": tuple(Finding(**each) for each in values["findings"]),
-            "sources": {name: Availability(**each) for name, each in values["sources"].items()},
-            "busiest": tuple(tuple(each) for each in values["busiest"]),
-        }
-        samples = np.frombuffer(raw_samples, SAMPLE_DTYPE)
-        return Recording(samples=samples, **{**fields, **made})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DataError(f"a recording cannot be read: {error}") from error
+    if not isinstance(values, dict):
+        raise DataError(f"{shown(values)} is no recording")
+    told = dict(values)
+    layout = told.pop("layout", "none told")
+    if layout != _LAYOUT:
+        raise DataError(f"samples in another layout: {shown(layout)}")
+    if len(raw_samples) % SAMPLE_DTYPE.itemsize:
+        raise DataError(
+            f"{len(raw_samples)} bytes of samples, of {SAMPLE_DTYPE.itemsize} each: cut off"
+        )
+    samples = np.frombuffer(raw_samples, SAMPLE_DTYPE)
+    if (samples["time_ns"][1:] < samples["time_ns"][:-1]).any():
+        raise DataError("samples that go back in time")
+    causes, budgets = told.pop("causes", None), told.pop("budgets", {})
+    return Recording(
+        samples=samples,
+        **fields_of(Recording, told, "it", left_out=("samples",)),
+        causes=None if causes is None else _causes_of(causes),
+        budgets={
+            device_id: dataclasses.asdict(budget)
+            for device_id, budget in value_of(
+                Mapping[int, ResidencyStatistics], budgets, "budgets"
+            ).items()
+        },
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Causes:
+    """A table, as `Recording.causes` has it."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+
+
+def _causes_of(told: Any) -> dict[str, Any]:
+    """Return the table of causes; its rows have as many values as it has columns."""
+    found: _Causes = value_of(_Causes, told, "causes")
+    if not {"time_seconds", "device_id"} <= set(found.columns):
+        raise DataError("causes without time or device")
+    if any(len(row) != len(found.columns) for row in found.rows):
+        raise DataError(f"a row of causes has not {len(found.columns)} values, one for each column")
+    at = found.columns.index("time_seconds")
+    rows = sorted(found.rows, key=lambda row: row[at])  # two threads may have looked at once
+    return {"columns": list(found.columns), "rows": [list(row) for row in rows]}
 
 
 def _plain(value: Any) -> Any:

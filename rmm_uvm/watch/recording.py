@@ -111,6 +111,9 @@ class Recording:
         Of packages and the driver.
     cost_seconds : float
         Processor time that watching took.
+    failure : str
+        How the program ended, in one sentence, where it did not end well; empty where it did, or
+        where nobody saw it end.
     """
 
     samples: np.ndarray[Any, np.dtype[np.void]]
@@ -127,6 +130,7 @@ class Recording:
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cost_seconds: float = 0.0
+    failure: str = ""
 
     @property
     def simulated(self) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.units import parse_bytes
 from rmm_uvm.watch.delivery import OnFinding
 from rmm_uvm.watch.thresholds import Thresholds
 
@@ -141,13 +141,11 @@ def _checked_devices(
 
 
 def _checked_driver(driver: UvmDriver | str | None) -> UvmDriver | str | None:
-    if driver is None or isinstance(driver, UvmDriver) or driver == "cuda":
+    if driver is None or isinstance(driver, UvmDriver):
         return driver
-    kind, _, size = driver.partition(":") if isinstance(driver, str) else ("", "", "")
-    if kind != "simulated":
-        raise ConfigurationError(f"driver={driver!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")
-    if size:
-        parse_bytes(size, name="driver")
+    if not isinstance(driver, str):
+        raise ConfigurationError(f"driver={driver!r}: {DRIVERS}")
+    simulated_bytes(driver, f"driver={driver!r}")
     return driver
 
 

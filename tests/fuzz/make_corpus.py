@@ -14,9 +14,13 @@ import json
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from rmm_uvm.ipc.handle import Handle
+from rmm_uvm.mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 
+from .categories_target import FILES
+from .make_shared import shared_seeds
 from .payload import END, EVENTS, SAMPLES, Payload, raw_trace, unframed
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
@@ -43,6 +47,9 @@ def seeds() -> dict[str, dict[str, bytes]]:
         "machine": _machines(),
         "handle": _handles(),
         "dask-settings": _sections(),
+        "environment": _environments(),
+        "categories": _categories(),
+        **shared_seeds(),
     }
 
 
@@ -166,6 +173,39 @@ def _sections() -> dict[str, bytes]:
         "huge-wait": {"comm": {"wait-seconds": 10**400}},
     }
     return {name: json.dumps(section).encode() for name, section in sections.items()}
+
+
+def _environments() -> dict[str, bytes]:
+    texts = {
+        "sizes": ("24GiB", "12 GiB", "lru", "auto", "1GiB", "2", "0.5", "on", "60"),
+        "fractions": ("1e9", "0.5", "", "1,2", "", "1.5", "off", "off", "0"),
+        "none": ("", "", "", "none"),
+        "wrong": ("all", "1", "random", "1,1", "1MiB", "-1", "nan", "maybe", "inf"),
+        "budget-alone": ("", "8MiB"),
+        "policy-alone": ("", "", "fifo"),
+        # Python makes no number of so many digits.
+        "long-ordinal": ("", "1GiB", "", "9" * 4090),
+    }
+    return {name: "\n".join(lines).encode()[:4095] for name, lines in texts.items()}
+
+
+def _categories() -> dict[str, bytes]:
+    domains = {name: ["A", "B"] for name in (*CLOSED_DOMAINS, *OPEN_DOMAINS)}
+    whole = {"file_bytes": dict.fromkeys(FILES, 1), "domains": domains}
+    first = min(domains)
+    contents: dict[str, Any] = {
+        "whole": whole,
+        "no-sizes": {**whole, "file_bytes": [1]},
+        "another-size": {**whole, "file_bytes": dict.fromkeys(FILES, 2)},
+        "missing": {**whole, "domains": {first: []}},
+        "not-sorted": {**whole, "domains": {**domains, first: ["B", "A"]}},
+        "numbers": {**whole, "domains": {**domains, first: [1, 2]}},
+        "numbers-and-names": {**whole, "domains": {**domains, first: ["A", 1]}},
+        "lists": {**whole, "domains": {**domains, first: [["A"], ["B"]]}},
+        "text": {**whole, "domains": {**domains, first: "AB"}},
+        "no-object": [whole],
+    }
+    return {name: json.dumps(told).encode() for name, told in contents.items()}
 
 
 if __name__ == "__main__":

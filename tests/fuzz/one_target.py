@@ -9,20 +9,39 @@ Coverage is that of our Python code; the compiled decoder is driven, not followe
 
 from __future__ import annotations
 
+import random
 import sys
 
 import atheris
 
+from . import json_changes
+
 # Parts of the standard library that do the work of a reader are followed as well.
 _FOLLOWED = [
     "rmm_uvm.dask.checks",
+    "rmm_uvm.dask.cluster_advice",
+    "rmm_uvm.dask.cluster_text",
     "rmm_uvm.dask.settings",
+    "rmm_uvm.dask.worker_recording",
+    "rmm_uvm.harvest",
     "rmm_uvm.ipc.array",
     "rmm_uvm.ipc.handle",
+    "rmm_uvm.ipc.table",
+    "rmm_uvm.limits",
+    "rmm_uvm.mortgage.dictionary",
     "rmm_uvm.planner",
+    "rmm_uvm.report",
+    "rmm_uvm.residency.budget",
+    "rmm_uvm.residency.neighbors",
+    "rmm_uvm.run.handover",
+    "rmm_uvm.run.summary",
     "rmm_uvm.simulator",
+    "rmm_uvm.top",
     "rmm_uvm.trace",
     "rmm_uvm.units",
+    "rmm_uvm.watch.board",
+    "rmm_uvm.watch.plain_recording",
+    "rmm_uvm.watch.plain_values",
     "rmm_uvm.watch.recording",
     "rmm_uvm.watch.thresholds",
     "tomllib",
@@ -34,8 +53,17 @@ with atheris.instrument_imports(include=_FOLLOWED):
 
 def main() -> None:
     """Fuzz; libFuzzer ends the process."""
-    target = TARGETS[sys.argv.pop(1)]
-    atheris.Setup(sys.argv, target)
+    name = sys.argv.pop(1)
+
+    def mutate(data: bytes, most_bytes: int, seed: int) -> bytes:
+        chance = random.Random(seed)
+        found = json_changes.changed(name, data, chance) if chance.random() < 0.7 else data
+        if found == data or len(found) > most_bytes:
+            found = atheris.Mutate(data, most_bytes)
+        return found
+
+    own = {"custom_mutator": mutate} if name in json_changes.SKIPPED else {}
+    atheris.Setup(sys.argv, TARGETS[name], **own)
     atheris.Fuzz()
 
 

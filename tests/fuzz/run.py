@@ -33,6 +33,12 @@ _WEIGHTS = {
     "machine": 1,
     "handle": 1,
     "dask-settings": 1,
+    "environment": 1,
+    "categories": 1,
+    "recording": 4,
+    "board": 2,
+    "harvest-board": 2,
+    "lease-table": 1,
 }
 # Atheris leaks what NumPy's comparisons give where it follows them, some 20 KiB for each input that
 # is read: a process runs for so long at most, and the next goes on with the corpus that it left.

@@ -38,12 +38,18 @@ def problem(workload: Workload) -> str:
             live_bytes -= nbytes
         elif kind != TOUCH:
             return f"event {number} is of no kind"
+        elif not all(_holds(live, one) for one in (address, address + nbytes - 1)):
+            return f"event {number} touches what is not live"
     if latest > workload.seconds * 1e9 + 1000:
         return f"{workload.seconds} seconds, and an event at {latest} ns"
     told = (workload.peak_live_bytes, workload.allocated_bytes, workload.allocations)
     if told != (peak, allocated, allocations):
         return f"peak, allocated bytes, allocations: {told}, not {(peak, allocated, allocations)}"
     return _slabs_problem(workload)
+
+
+def _holds(live: dict[int, int], address: int) -> bool:
+    return any(begin <= address < begin + nbytes for begin, nbytes in live.items())
 
 
 def _slabs_problem(workload: Workload) -> str:

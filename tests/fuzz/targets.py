@@ -9,19 +9,16 @@ input would come past it.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import struct
-import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from rmm_uvm.dask.settings import Settings, settings_of
-from rmm_uvm.errors import ConfigurationError, DataError, UvmError
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.planner.workload import load_workload
 from rmm_uvm.simulator.machine import load_machine
@@ -30,29 +27,32 @@ from rmm_uvm.trace import iter_events, read, read_rmm_log
 from rmm_uvm.trace.log_lines import HEADER
 
 from . import slow_log, slow_workload
+from .board_target import board
+from .categories_target import categories
+from .harvest_target import harvest_board
+from .lease_target import lease_table
 from .payload import framed
-
-
-class Finding(AssertionError):  # noqa: N818 - what fuzzing calls it
-    """A reader did what it may not do."""
+from .promises import Finding, attempted, written
+from .recording_target import recording
+from .settings_target import environment
 
 
 def trace_bytes(data: bytes) -> None:
     """Read any bytes as a trace."""
-    with _written(data) as path:
+    with written(data) as path:
         _read_trace(path)
 
 
 def trace(data: bytes) -> None:
     """Read a trace whose checksums are right."""
-    with _written(framed(data)) as path:
+    with written(framed(data)) as path:
         _read_trace(path)
 
 
 def rmm_log(data: bytes) -> None:
     """Read lines as a log of RMM's; a slow and simple reader has to understand the same lines."""
-    with _written(HEADER + b"\n" + data) as path:
-        found = _attempt(lambda: read_rmm_log(path))
+    with written(HEADER + b"\n" + data) as path:
+        found = attempted(lambda: read_rmm_log(path))
     if found is None:
         raise Finding("a log with the right first line was refused")
     found.recording()
@@ -73,10 +73,10 @@ def workload(data: bytes) -> None:
     """Load a workload from a trace, a log or any bytes; what it is made of has to add up."""
     kind, rest = data[:1], data[1:]
     contents = {b"t": framed, b"l": lambda lines: HEADER + b"\n" + lines}.get(kind, bytes)(rest)
-    with _written(contents) as path:
+    with written(contents) as path:
         for device in (None, 0):
             load = functools.partial(load_workload, path, device=device)
-            found, strict = _attempt(load), _attempt(functools.partial(load, strict=True))
+            found, strict = attempted(load), attempted(functools.partial(load, strict=True))
             if found is None:
                 if strict is not None:
                     raise Finding("only a strict reader accepts it")
@@ -88,8 +88,8 @@ def workload(data: bytes) -> None:
 
 def machine(data: bytes) -> None:
     """Load a machine file; what is accepted is the same after it was written and read again."""
-    with _written(data) as path:
-        found = _attempt(lambda: load_machine(path))
+    with written(data) as path:
+        found = attempted(lambda: load_machine(path))
     if found is not None and parse_machine(format_machine(found), "again") != found:
         raise Finding(f"{found} is another machine after it was written")
 
@@ -100,7 +100,7 @@ def handle(data: bytes) -> None:
     if len(body) >= 16:
         body[12:16] = struct.pack("<I", len(body) + 4)
     for packed in (data, bytes(body) + zlib.crc32(body).to_bytes(4, "little")):
-        found = _attempt(lambda packed=packed: Handle.unpack(packed))
+        found = attempted(lambda packed=packed: Handle.unpack(packed))
         if found is not None and Handle.unpack(found.pack()) != found:
             raise Finding(f"{found} is another handle after it was packed")
 
@@ -111,7 +111,7 @@ def dask_settings(data: bytes) -> None:
         section = json.loads(data)
     except (ValueError, RecursionError):
         return
-    found = _attempt(lambda: settings_of(section))
+    found = attempted(lambda: settings_of(section))
     if found is None:
         return
     again = {name: getattr(found, name) for name in Settings.__dataclass_fields__}
@@ -127,13 +127,19 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "machine": machine,
     "handle": handle,
     "dask-settings": dask_settings,
+    "environment": environment,
+    "categories": categories,
+    "recording": recording,
+    "board": board,
+    "harvest-board": harvest_board,
+    "lease-table": lease_table,
 }
 
 
 def _read_trace(path: Path) -> None:
-    found = _attempt(lambda: read(path))
+    found = attempted(lambda: read(path))
     batches: list[int] = []
-    refused = _attempt(lambda: batches.extend(map(len, iter_events(path))) or True) is None
+    refused = attempted(lambda: batches.extend(map(len, iter_events(path))) or True) is None
     if found is None:
         if not refused:
             raise Finding("only iter_events accepts it")
@@ -141,28 +147,3 @@ def _read_trace(path: Path) -> None:
     found.recording()
     if (sum(batches), refused) != (len(found.events), bool(found.damaged)):
         raise Finding(f"iter_events: {sum(batches)} events, refused: {refused}; read: {found}")
-
-
-def _attempt(call: Callable[[], object]) -> object:
-    """Return what a reader returns, or None if it refuses as it should."""
-    try:
-        return call()
-    except (DataError, ConfigurationError) as error:
-        _check_message(error)
-        return None
-
-
-def _check_message(error: UvmError) -> None:
-    text = str(error)
-    if not text or len(text) > 600 or text.count("\n") > 1:
-        raise Finding(f"not one or two lines: {text[:3000]!r}") from error
-
-
-@contextlib.contextmanager
-def _written(data: bytes) -> Iterator[Path]:
-    """Write the input to a file, in memory where that can be."""
-    folder = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.NamedTemporaryFile(dir=folder) as file:
-        file.write(data)
-        file.flush()
-        yield Path(file.name)

@@ -216,3 +216,11 @@ def test_levels_of_this_process_follow_what_it_takes() -> None:
     assert after.descriptors == before.descriptors + 1
     assert after.threads == before.threads
     assert levels.process_levels(besides_bytes=MIB).rss_bytes < after.rss_bytes
+
+
+def test_file_that_another_thread_has_open_for_a_moment_is_not_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = iter([8, 7, 8, 8, 8])
+    monkeypatch.setattr(levels, "_open_descriptors", lambda: next(counted))
+    assert levels.process_levels().descriptors == 7

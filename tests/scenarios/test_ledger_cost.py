@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 import pytest
@@ -112,6 +113,21 @@ def test_document_says_what_was_measured() -> None:
     assert ledger_cost.written(DOCUMENT, KEPT) == DOCUMENT
     other = changed("calls", 10, "ns", blocks=64)
     assert ledger_cost.written(DOCUMENT, other) != DOCUMENT
+
+
+def test_sentence_about_the_lock_has_the_ratios_of_the_rows() -> None:
+    assert "2.4 times the processor time with 2 threads, and 2.3 times with 8" in DOCUMENT
+    dearer = changed("threads", 2, "cpu_us_a_call", ledger_gib=64, budget_gib=64, threads=8)
+    assert "2.4 times the processor time with 2 threads, and 4.6 times with 8" in (
+        ledger_cost.table(dearer)
+    )
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1, 1e3, 1e6])
+def test_times_in_the_table_have_no_exponent(factor: float) -> None:
+    text = ledger_cost.table(changed("threads", factor, "cpu_us_a_call"))
+    assert not re.search(r"\de[+-]\d", text)
+    assert f"| fits | 8,280, 0%, {0.12 * factor:,.5f}".rstrip("0").rstrip(".") in text
 
 
 def test_document_without_a_place_for_the_tables_is_refused() -> None:

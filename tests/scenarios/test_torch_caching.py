@@ -223,6 +223,7 @@ def test_program_ends_with_1_where_a_child_fails_and_the_file_says_why(
     assert caught.value.code == 1
     kept = json.loads(path.read_text())
     assert kept["rows"][0]["failed"] == "exit status 9: killed"
+    assert kept["rows"][0]["commit"] == kept["environment"]["commit"][:12]
     assert not kept["verdicts"]["processes that failed"]["reached"]
 
 

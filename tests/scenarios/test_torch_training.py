@@ -107,6 +107,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> type[MadeUp]:
     monkeypatch.setattr(training, "Trainer", MadeUp)
     monkeypatch.setattr(training, "duplex_rate", lambda _driver: 1e10)
     monkeypatch.setattr(training._harness, "environment", dict)
+    monkeypatch.setattr(training, "clean", lambda: None)  # of hundreds of runs nothing is left
     monkeypatch.setattr(MadeUp, "failing", {})
     monkeypatch.setattr(MadeUp, "past", {})
     return MadeUp
@@ -137,9 +138,49 @@ def test_copies_are_ours_where_they_are_the_best() -> None:
     assert found["gpt2 bf16 at 1.25x: time / bound"]["ratio"] == pytest.approx(1.2)
 
 
+def test_document_compares_copies_with_lazy_where_both_are_there() -> None:
+    more = [{**row, "way": "copy"} for row in rows() if row["way"] == "eager"]
+    other = [{**row, "model": "bert"} for row in rows() if row["way"] == "lazy"]
+    slower = [{**row, "way": "copy", "seconds": 1.2} for row in other]
+    part = document.computed_part({"rows": [*rows(), *more, *other, *slower], "losses": []})
+    assert "| 1.25 | 1 of 2 | 1.00 | 0.50 (gpt2 bf16) | 2.00 (bert bf16) |" in part
+    alone = document.computed_part({"rows": [*rows(), *more, *other], "losses": []})
+    assert "| 1.25 | 1 of 1 | 0.50 | 0.50 (gpt2 bf16) | 0.50 (gpt2 bf16) |" in alone
+    assert "Copy over lazy" not in document.computed_part({"rows": rows(), "losses": []})
+
+
 def test_verdicts_say_what_is_missed() -> None:
     found = verdicts.verdicts_of(rows(ours_seconds=0.7, managed_seconds=0.11))
     assert not any(verdict["reached"] for verdict in found.values())
+
+
+def test_what_fits_is_judged_at_the_full_batch_where_that_was_measured(
+    made_up: type[MadeUp], tmp_path: Path
+) -> None:
+    path = tmp_path / "found.json"
+    words = ("--models", "gpt2", "--dtypes", "bf16", "--fits")
+    status, result = call(path, *words)
+    assert status == 0
+    assert result["rows"] == []
+    assert [(row["way"], row["batch"]) for row in result["fits"]] == [("native", 8), ("managed", 8)]
+    call(path, *words, "--missing")  # it is there
+    assert json.loads(path.read_text()) == result
+    slow = {**result["fits"][1], "least_seconds": 0.5}
+    name = "gpt2 bf16: everything fits, managed / native"
+    for small, full, reached in ((rows(), result["fits"], True), (rows(), [slow], True)):
+        assert verdicts.verdicts_of(small, full)[name]["reached"] is reached
+    late = [result["fits"][0], slow]
+    assert not verdicts.verdicts_of(rows(), late)[name]["reached"]
+    late_at_small = rows(managed_seconds=0.11)
+    assert not verdicts.verdicts_of(late_at_small)[name]["reached"]
+    assert verdicts.verdicts_of(late_at_small, result["fits"])[name]["reached"]
+    part = document.computed_part({"rows": rows(), "fits": late, "losses": []})
+    assert "| gpt2 | bf16 | 8 | 1.00 | 123.5 | 500.0 | 4.05 |" in part
+    assert "Everything fits, at the full batch" not in document.computed_part(
+        {"rows": rows(), "losses": []}
+    )
+    with pytest.raises(SystemExit):
+        training.parsed(["--json", str(path), "--fits", "--losses-steps", "4"])
 
 
 def test_verdicts_of_a_model_that_failed_half_way_are_of_what_is_there() -> None:
@@ -216,7 +257,7 @@ def test_model_that_fails_is_kept_with_its_reason_and_the_others_are_measured(
         "bert": "OutOfMemoryError: no memory",
     }
     factors = {row["factor"] for row in result["rows"] if row["model"] == "bert"}
-    assert factors == {0.0, 1.0, 1.25, 1.5}  # what was done before is kept
+    assert factors == {0.0, 1.25, 1.5}  # what was done before is kept
     assert result["verdicts"]["gpt2 bf16: rows were measured"]["reached"] is False
 
     made_up.failing.clear()

@@ -173,7 +173,18 @@ def test_unknown_chunk_is_passed_over(made: Make) -> None:
 
 
 def test_more_events_than_wanted_are_said(small: Path) -> None:
-    assert "more than 3 events" in read(small, most_events=3).damaged
+    whole = read(small)
+    for most in (0, 3, len(whole.events) - 1):
+        cut = read(small, most_events=most)
+        assert f"more than {most} events" in cut.damaged
+        assert cut.events.tolist() == whole.events[:most].tolist()
+    assert read(small, most_events=len(whole.events)).damaged == ""
+
+
+def test_events_of_several_chunks_end_where_they_are_enough(made: Make) -> None:
+    one = chunk(1, CONTEXT + number(0) + number(2) + number(16))
+    trace = made(header(), one, one, one, END)
+    assert [len(read(trace, most_events=most).events) for most in range(5)] == [0, 1, 2, 3, 3]
 
 
 def test_wrong_version_says_what_to_do(made: Make) -> None:

@@ -19,6 +19,7 @@ from rmm_uvm.trace import EventKind, TraceWriter, iter_events, read
 
 from .conftest import BASE, make_samples
 
+KEPT = Path(__file__).parents[2] / "data" / "mortgage-h200.trace.gz"
 ADDRESS = st.one_of(
     st.integers(0, 63).map(lambda slot: BASE + slot * 256), st.integers(0, (1 << 60) - 1)
 )
@@ -208,3 +209,13 @@ def test_a_loop_takes_at_most_12_bytes_for_an_allocation_and_its_free(tmp_path: 
 
     assert counts["allocations"] == counts["frees"] > 5000
     assert counts["written_bytes"] <= 12 * counts["frees"]
+
+
+def test_samples_of_a_trace_that_was_kept_are_read_as_they_were_written() -> None:
+    samples = read(KEPT).samples
+
+    assert len(samples) == 63
+    assert sorted(set(samples["known"].tolist())) == [9, 29]
+    assert samples["time_ns"][-1] == 1_685_346_995
+    assert samples["footprint_bytes"].max() == 1_027_246_594
+    assert samples["device_used_bytes"].max() == 9_942_466_560
