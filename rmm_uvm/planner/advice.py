@@ -28,6 +28,7 @@ __all__ = [
     "parts_needed",
     "pool_sizes",
     "room_bytes",
+    "spread",
 ]
 
 ENOUGH = 1.05
@@ -65,6 +66,8 @@ class Facts(NamedTuple):
         The input is better split.
     host_bytes : int or None
         Host memory for one process; None if it is not limited.
+    working_set_bytes : int
+        Most bytes touched in one window of time.
     """
 
     peak_bytes: int
@@ -75,6 +78,7 @@ class Facts(NamedTuple):
     enough_bytes: int | None
     splits: bool
     host_bytes: int | None = None
+    working_set_bytes: int = 0
 
 
 def best(variants: Sequence[Variant]) -> Variant:
@@ -127,6 +131,20 @@ def room_bytes(facts: Facts) -> int:
     """Return what a slab, or a budget, may take of a card, bytes: page tables need some too."""
     left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
     return whole_blocks(facts.capacity_bytes - left_bytes)
+
+
+def spread(peak_bytes: int, working_set_bytes: int) -> bool:
+    """Return whether recorded addresses are so many that the peak does not tell what is needed.
+
+    More is touched in one window then than is allocated at a time, and than the first slab of a
+    pool for the peak: what was freed was not allocated again soon, which another pool may do.
+
+    Examples
+    --------
+    >>> spread(60 << 10, 57 << 20), spread(448 << 20, 480 << 20)
+    (True, False)
+    """
+    return working_set_bytes > peak_bytes * INITIAL_FACTOR
 
 
 def default_sizes(facts: Facts) -> tuple[int, int]:

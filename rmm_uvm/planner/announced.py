@@ -22,15 +22,16 @@ from rmm_uvm.planner.advice import (
     room_bytes,
 )
 from rmm_uvm.planner.capacities import whole_blocks
+from rmm_uvm.planner.driver_work import compared
 from rmm_uvm.planner.outcome import AnnouncedWay, Settings
 from rmm_uvm.planner.request import DEFAULTS, Prefetch
 from rmm_uvm.report.words import clock_text
+from rmm_uvm.residency.budget import LEAST_BUDGET_BYTES
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
 from rmm_uvm.units import format_bytes
 
 __all__ = ["AnnouncedTrial", "Moved", "advised_way", "tried_ways", "with_way"]
 
-_LEAST_BUDGET_BYTES = 8 << 20
 _THRESHOLD = "uvm_perf_prefetch_threshold"
 
 
@@ -103,7 +104,7 @@ def tried_ways(
     initial_bytes, maximum_bytes = pool_sizes(facts)
     ways.append(run(_fastest(ways).in_sizes(initial_bytes, maximum_bytes)))
     budget_bytes = whole_blocks(room_bytes(facts))
-    if facts.peak_bytes <= facts.capacity_bytes or budget_bytes < _LEAST_BUDGET_BYTES:
+    if facts.peak_bytes <= facts.capacity_bytes or budget_bytes < LEAST_BUDGET_BYTES:
         return tuple(ways)
     # The default policy first: of ways that take the same time the first is advised.
     policies = (DEFAULT_POLICY, *(name for name in POLICIES if name != DEFAULT_POLICY))
@@ -134,19 +135,18 @@ def with_way(settings: Settings, ways: Sequence[AnnouncedWay]) -> Settings:
     for name in ("pool sizes", "initial_pool_size", "maximum_pool_size", "prefetch", _THRESHOLD):
         reasons.pop(name, None)
     usual = ways[0]
-    gain = f"uses announced, with the pool itself {_time(way)} of driver work"
-    against = f"against {_time(usual)} by default"
+    gain = f"uses announced, {compared(way.driver_seconds, usual.driver_seconds)}"
     told: dict[str, str] = {}
     if way.sized:
-        told["initial_pool_size"] = f"{gain}, {against}"
+        told["initial_pool_size"] = gain
         told["maximum_pool_size"] = "room for the pool to grow; a leak ends in MemoryError"
     else:
         told["pool sizes"] = "uses announced, others gain less than a hundredth"
-    told["prefetch"] = f"{gain}, {against}"
+    told["prefetch"] = gain
     if way is usual:
         told["prefetch"] = "the default: uses announced, no other is faster by a hundredth"
     if way.eviction is not None:
-        told["eviction"] = f"{gain}, {against}; {_others(ways, way)}"
+        told["eviction"] = f"{gain}; {_others(ways, way)}"
         reasons["device budget"] = "the card, less what page tables and other memory may take"
     return dataclasses.replace(
         settings,

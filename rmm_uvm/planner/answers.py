@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rmm_uvm.planner.advice import ENOUGH, parts_needed
 from rmm_uvm.planner.outcome import Answer, Variant
+from rmm_uvm.planner.request import DEFAULTS, Options, options_text
 from rmm_uvm.planner.result import StageResult
 from rmm_uvm.report.words import plain_name
 from rmm_uvm.units import format_bytes
@@ -23,6 +24,12 @@ TOLERABLE = 1.25
 
 BEARABLE = 2.0
 """Slowdown up to which it is yes, at a price."""
+
+
+_SPREAD = (
+    "That rests on a replay, which keeps the recorded addresses: they spread over more than is "
+    "allocated at a time, and a pool that puts the data closer moves less."
+)
 
 
 class Asked(NamedTuple):
@@ -37,14 +44,20 @@ class Asked(NamedTuple):
     advised : Variant
         How the workload runs there with the advised settings.
     tolerable_bytes : int or None
-        Least managed capacity with which it takes at most `TOLERABLE` times as long; None if none
-        is enough.
+        Least managed capacity with which it takes at most `TOLERABLE` times as long, run as
+        `tolerable_options`; None if none is enough.
     machine : str
         The machine that is simulated, with its label.
     host_bytes : int or None
         Host memory for one process; None if it is not limited.
     fullest : StageResult or None
         The stage that holds most; None where there are no stages.
+    pool_fails : bool
+        Tried through RMM's pool, it runs out of memory there in every way.
+    defaults : Variant or None
+        How it runs there with the default settings; None where those are advised.
+    tolerable_options : Options
+        The way to run that `tolerable_bytes` is of.
     """
 
     device_bytes: int
@@ -55,12 +68,15 @@ class Asked(NamedTuple):
     machine: str
     host_bytes: int | None
     fullest: StageResult | None = None
+    pool_fails: bool = False
+    defaults: Variant | None = None
+    tolerable_options: Options = DEFAULTS
 
 
 def splitting(asked: Asked) -> Answer:
     """Answer "Can I avoid splitting my input?"."""
     question = "Can I avoid splitting my input?"
-    card = _card(asked)
+    card = _card(asked, asked.advised.options)
     peak, slowdown = format_bytes(asked.peak_bytes), asked.advised.slowdown
     factor = asked.peak_bytes / asked.capacity_bytes
     parts = parts_needed(asked.peak_bytes, asked.capacity_bytes)
@@ -79,22 +95,39 @@ def splitting(asked: Asked) -> Answer:
             f"No: on {card} the whole input runs out of memory{where}{wanted}; device and host "
             f"together hold too little. {in_parts}",
         )
+    if asked.pool_fails:
+        host = ""
+        if asked.host_bytes is not None:
+            host = f", and the host has {format_bytes(asked.host_bytes)} for what does not fit"
+        return Answer(
+            question,
+            "no",
+            f"No: on {card} it runs in a replay only. Up to {peak} are allocated at a time, "
+            f"{factor:.2f} times the managed capacity; RMM's pool, whose memory breaks into "
+            f"pieces, runs out of it{host}. {in_parts}",
+        )
     if factor <= 1 and slowdown <= ENOUGH:
         return Answer(
             question,
             "yes",
             f"Yes: on {card} all of it fits. At most {peak} are allocated at a time, "
-            f"{factor:.2f} times what managed data can use there.",
+            f"{factor:.2f} times what managed data can use there.{_by_default(asked)}",
         )
     result = asked.advised.result
+    holds = (
+        f"the whole input holds up to {peak}, {factor:.2f} times the managed capacity, and takes"
+    )
+    if factor <= 1:
+        # More parts would not help: it is not the amount of data that moves them.
+        holds = f"the whole input holds up to {peak}, which would fit, but replayed it takes"
+        in_parts = _SPREAD
     cost = (
-        f"on {card} the whole input holds up to {peak}, {factor:.2f} times the managed capacity, "
-        f"and takes {slowdown:.2f} times as long as if it fitted: "
+        f"on {card} {holds} {slowdown:.2f} times as long as if it fitted: "
         f"{format_bytes(result.to_device_bytes)} move to the device, "
-        f"{format_bytes(result.evicted_bytes)} are evicted."
+        f"{format_bytes(result.evicted_bytes)} are evicted.{_by_default(asked)}"
     )
     if slowdown <= TOLERABLE:
-        whole = f" With cudaMalloc it would need {parts} parts." if factor > 1 else ""
+        whole = f" With cudaMalloc it would need {parts} parts." if factor > 1 else f" {_SPREAD}"
         return Answer(question, "yes", f"Yes: {cost}{whole}")
     if slowdown <= BEARABLE:
         return Answer(question, "at a price", f"Yes, at a price: {cost} {in_parts}")
@@ -108,7 +141,7 @@ def more_data(asked: Asked) -> Answer:
     smaller. Without managed memory the data end where the card does.
     """
     question = "Can I train on more data?"
-    card = _card(asked)
+    card = _card(asked, asked.tolerable_options)
     plain = asked.capacity_bytes / asked.peak_bytes
     than = f"cudaMalloc memory ends at {plain:.2f} times at the latest"
     most = ""
@@ -117,9 +150,17 @@ def more_data(asked: Asked) -> Answer:
             f" The stage that holds most is {plain_name(asked.fullest.name, 60)}, with "
             f"{format_bytes(asked.fullest.peak_live_bytes)}."
         )
+    if (asked.tolerable_bytes or 0) > asked.peak_bytes * ENOUGH:
+        most = f" {_SPREAD}{most}"
     now = "run out of memory"
     if asked.advised.slowdown is not None:
         now = f"take {asked.advised.slowdown:.2f} times as long as if they fitted"
+    if asked.pool_fails:
+        return Answer(
+            question,
+            "no",
+            f"No: on {card} already these data run out of memory in RMM's pool; {than}.{most}",
+        )
     if asked.tolerable_bytes is None:
         return Answer(
             question,
@@ -136,6 +177,9 @@ def more_data(asked: Asked) -> Answer:
             managed = max(host, plain)
             limited = f", since the host has {format_bytes(asked.host_bytes)} for them"
     gain = managed / plain - 1
+    if managed < 1 and asked.capacity_bytes >= asked.peak_bytes:
+        # These data would fit: no less of them is known to do better.
+        return Answer(question, "no", f"No: on {card} already these data {now}; {than}.{most}")
     if managed < 1:
         return Answer(
             question,
@@ -145,19 +189,19 @@ def more_data(asked: Asked) -> Answer:
             + (f", so that is still {_more(gain)}." if gain >= ENOUGH - 1 else ".")
             + most,
         )
-    if gain < ENOUGH - 1:
-        verdict = "Yes, as far as the card goes" if managed >= ENOUGH else "Hardly"
-        return Answer(
-            question,
-            "yes" if managed >= ENOUGH else "no",
-            f"{verdict}: on {card} {managed:.2f} times these data run within {TOLERABLE:.2f} times "
-            f"the time for as many that fit{limited}; {than}.{most}",
-        )
+    if managed < ENOUGH and gain < ENOUGH - 1:
+        kept = "these data" if round(managed, 2) <= 1 else f"{managed:.2f} times these data"
+        would = f"would take more than {TOLERABLE:.2f} times as long as with room for all of it"
+        if limited:
+            would = f"has no room{limited}"
+        return Answer(question, "no", f"Hardly: on {card} more than {kept} {would}; {than}.{most}")
+    more = f", so that is {_more(gain)}" if gain >= ENOUGH - 1 else ""
     return Answer(
         question,
         "yes",
-        f"Yes: on {card} {managed:.2f} times these data run within {TOLERABLE:.2f} times the time "
-        f"for as many that fit{limited}; {than}, so that is {_more(gain)}.{most}",
+        f"Yes{'' if more else ', as far as the card goes'}: on {card} up to {managed:.2f} times "
+        f"these data take at most {TOLERABLE:.2f} times as long as with room for all of them"
+        f"{limited}; {than}{more}.{most}",
     )
 
 
@@ -179,5 +223,16 @@ def _more(gain: float) -> str:
     return f"{gain:.0%} more" if gain < 1 else f"{gain + 1:.1f} times as much"
 
 
-def _card(asked: Asked) -> str:
-    return f"a card of {format_bytes(asked.device_bytes)} in {asked.machine}"
+def _card(asked: Asked, options: Options) -> str:
+    """Return the card, and how the workload is run there unless that is the default."""
+    way = "" if options == DEFAULTS else f", with {options_text(options)},"
+    return f"a card of {format_bytes(asked.device_bytes)} in {asked.machine}{way}"
+
+
+def _by_default(asked: Asked) -> str:
+    """Return what the default settings come to where others are advised."""
+    if asked.defaults is None:
+        return ""
+    if asked.defaults.slowdown is None:
+        return " With the default settings it runs out of memory."
+    return f" With the default settings it takes {asked.defaults.slowdown:.2f} times as long."

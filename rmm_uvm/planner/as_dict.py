@@ -61,6 +61,7 @@ def _card(card: Card) -> dict[str, Any]:
         "working_set_factor": card.working_set_factor,
         "host_bytes": card.host_bytes,
         "variants": [_variant(one, card) for one in card.variants],
+        "pool_out_of_memory": card.pool_out_of_memory,
         "settings": settings,
         "reinitialize_keywords": card.settings.keywords(),
         "ways": [dataclasses.asdict(way) for way in card.ways],

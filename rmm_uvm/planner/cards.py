@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rmm_uvm.planner.advice import ENOUGH, Facts, best
 from rmm_uvm.planner.announced import AnnouncedTrial, tried_ways, with_way
@@ -16,11 +18,21 @@ from rmm_uvm.planner.reasons import settings
 from rmm_uvm.planner.request import DEFAULTS, Options, Request
 from rmm_uvm.planner.result import StageResult
 from rmm_uvm.planner.runs import Runs
-from rmm_uvm.planner.settling import Trial, tried
+from rmm_uvm.planner.settling import Settled, Trial, tried
 from rmm_uvm.planner.working_set import WorkingSet
 from rmm_uvm.sizing import ipc_pool_bytes
 
-__all__ = ["Around", "least_capacity", "planned_card", "ways_to_run"]
+__all__ = [
+    "Around",
+    "TriedCard",
+    "least_capacity",
+    "planned_card",
+    "settable_ways",
+    "tried_card",
+    "ways_to_run",
+]
+
+_WORTH_TELLING = 0.95  # of the memory: a way that needs more than that is not told beside another
 
 
 @dataclass(frozen=True)
@@ -64,38 +76,96 @@ def ways_to_run(around: Around, device_bytes: int) -> tuple[Variant, ...]:
     return tuple(variants)
 
 
-def planned_card(around: Around, device_bytes: int) -> Card:
-    """Return one card, everything on it replayed and told.
+class TriedCard(NamedTuple):
+    """One card: in which ways the workload was replayed there, and which of them stands.
 
-    Best after `ways_to_run` of all cards: what is said of one then agrees with the others.
+    Attributes
+    ----------
+    device_bytes : int
+        Memory of the card.
+    facts : Facts
+        Of workload and card, `enough_bytes` and `splits` not found yet.
+    variants : tuple of Variant
+        All that were replayed; the defaults first.
+    replayed : Variant
+        The one that replays speak for.
+    settled : Settled
+        What is advised, after trials with the pool.
     """
+
+    device_bytes: int
+    facts: Facts
+    variants: tuple[Variant, ...]
+    replayed: Variant
+    settled: Settled
+
+
+def tried_card(around: Around, device_bytes: int) -> TriedCard:
+    """Return one card with the workload replayed there, and tried with the pool."""
     runs, request = around.runs, around.request
-    peak_bytes = runs.workload.peak_live_bytes
     ipc_bytes = _ipc_bytes(around, device_bytes)
-    capacity_bytes = whole_blocks(device_bytes - ipc_bytes)
     variants = ways_to_run(around, device_bytes)
     facts = Facts(
-        peak_bytes=peak_bytes,
+        peak_bytes=runs.workload.peak_live_bytes,
         slab_bytes=sum(slab.nbytes for slab in runs.workload.slabs),
-        capacity_bytes=capacity_bytes,
+        capacity_bytes=whole_blocks(device_bytes - ipc_bytes),
         ipc_bytes=ipc_bytes,
         workers=request.workers,
         enough_bytes=0,
         splits=False,
         host_bytes=request.own_host_bytes,
+        working_set_bytes=around.touched.nbytes,
     )
     replayed = best(variants)
     settled = tried(around.trial, facts, variants[0], replayed)
+    return TriedCard(device_bytes, facts, variants, replayed, settled)
+
+
+def settable_ways(around: Around, cards: Sequence[TriedCard]) -> tuple[Options, ...]:
+    """Return the ways to run that can be set, less those that were faster only when replayed."""
+    rejected = {
+        card.replayed.options for card in cards if card.settled.variant is not card.replayed
+    }
+    ways = (*around.request.options, *around.request.alternatives)
+    return tuple(
+        way for way in ways if way.policy == DEFAULTS.policy and way not in rejected - {DEFAULTS}
+    )
+
+
+def planned_card(around: Around, card: TriedCard, settable: Sequence[Options]) -> Card:
+    """Return one card, everything on it replayed and told.
+
+    Best after `tried_card` of all cards: what is said of one then agrees with the others.
+
+    Parameters
+    ----------
+    around : Around
+        What all cards share.
+    card : TriedCard
+        The card.
+    settable : sequence of Options
+        Ways to run that more data may take.
+    """
+    runs, request = around.runs, around.request
+    device_bytes, facts, variants, replayed, settled = card
+    peak_bytes, capacity_bytes = facts.peak_bytes, facts.capacity_bytes
     advised = settled.variant
+    ways = _ways(around, facts, variants)
+    works = any(way.driver_seconds is not None for way in ways)
+    pool_fails = settled.out_of_memory and not works
+    tolerable_bytes, tolerable_options = _tolerable(runs, capacity_bytes, advised, settable)
     asked = Asked(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
         peak_bytes=peak_bytes,
         advised=advised,
-        tolerable_bytes=_least_here(runs, capacity_bytes, advised, TOLERABLE),
+        tolerable_bytes=tolerable_bytes,
         machine=str(around.machine),
         host_bytes=request.own_host_bytes,
         fullest=_fullest(runs) if around.staged else None,
+        pool_fails=pool_fails,
+        defaults=None if advised is variants[0] else variants[0],
+        tolerable_options=tolerable_options,
     )
     whole = splitting(asked)
     facts = facts._replace(
@@ -103,7 +173,6 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         splits=whole.verdict == "no",
     )
     told = settings(facts, variants[0], settled, replayed)
-    ways = _ways(around, facts, variants)
     return Card(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
@@ -116,6 +185,7 @@ def planned_card(around: Around, device_bytes: int) -> Card:
         splitting=whole,
         more_data=more_data(asked),
         ways=ways,
+        pool_out_of_memory=pool_fails,
     )
 
 
@@ -146,6 +216,28 @@ def _least_here(
     if advised.slowdown is not None and advised.slowdown <= most_slowdown:
         return capacity_bytes if found is None else min(found, capacity_bytes)
     return None if found is None else max(found, capacity_bytes + BLOCK_BYTES)
+
+
+def _tolerable(
+    runs: Runs, capacity_bytes: int, advised: Variant, settable: Sequence[Options]
+) -> tuple[int | None, Options]:
+    """Return the least tolerable capacity, bytes, and the way to run that it is of.
+
+    More data are as these on a smaller card, where another way may do better than the advised one:
+    a larger card is then not told to hold less. Only where these data run well themselves.
+    """
+    least, way = _least_here(runs, capacity_bytes, advised, TOLERABLE), advised.options
+    if least is None or advised.slowdown is None or advised.slowdown > TOLERABLE:
+        return least, way
+    for options in settable:
+        less = whole_blocks(least * _WORTH_TELLING)
+        # One replay tells whether a search is worth its time.
+        slowdown = runs.variant(less, options).slowdown if less < least else None
+        if slowdown is not None and slowdown <= TOLERABLE:
+            found = least_capacity(runs, TOLERABLE, options)
+            if found is not None and found < least:
+                least, way = found, options
+    return least, way
 
 
 def _ipc_bytes(around: Around, device_bytes: int) -> int:

@@ -24,7 +24,10 @@ def enough_text(plan: Plan) -> str:
     if plan.enough_bytes is None or plan.tolerable_bytes is None:
         said = no_card_is_enough(plan.host_bytes)
         return f"{said[0].upper()}{said[1:]}."
+    # What is advised on a card may need less: each card tells that.
+    other = any(card.advised is not card.defaults for card in plan.cards)
     return (
+        f"{'With the default settings ' if other else ''}"
         f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted, and "
         f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time."
     )
@@ -41,6 +44,13 @@ def ran_out_text(plan: Plan) -> str:
         ways = " in every way that was replayed" if len(always[0].variants) > 1 else ""
         on = "every card" if len(always) == len(plan.cards) > 1 else _named(always)
         said.append(f"It runs out of memory on {on}{ways}.")
+    in_pool = [card for card in plan.cards if card.pool_out_of_memory and card not in always]
+    if in_pool:
+        said.append(
+            f"Tried with RMM's pool, it runs out of memory on {_named(in_pool)}: the table, and "
+            "what is enough, are of replays at the recorded addresses."
+        )
+        defaults = [card for card in defaults if card not in in_pool]
     if defaults:
         said.append(f"With the default settings it runs out of memory on {_named(defaults)}.")
     return " ".join(said)

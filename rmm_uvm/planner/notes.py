@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+from rmm_uvm.planner.advice import spread
 from rmm_uvm.planner.outcome import MachineFacts
 from rmm_uvm.planner.request import Request
 from rmm_uvm.planner.runs import Runs
+from rmm_uvm.planner.working_set import WorkingSet
 from rmm_uvm.report.words import plain_name
 
 __all__ = ["notes"]
 
 
-def notes(runs: Runs, machine: MachineFacts, request: Request, *, tried: bool) -> tuple[str, ...]:
+def notes(
+    runs: Runs, machine: MachineFacts, request: Request, touched: WorkingSet, *, tried: bool
+) -> tuple[str, ...]:
     """Return sentences, the most important first.
 
     Parameters
@@ -23,6 +27,8 @@ def notes(runs: Runs, machine: MachineFacts, request: Request, *, tried: bool) -
         Where.
     request : Request
         What was asked for.
+    touched : WorkingSet
+        Of the workload.
     tried : bool
         Whether pool sizes were tried with the pool itself.
     """
@@ -66,9 +72,18 @@ def notes(runs: Runs, machine: MachineFacts, request: Request, *, tried: bool) -
             f"All {request.workers} workers are taken to do what the recorded process did; what "
             "they send each other is not modelled."
         )
+    addresses = spread(workload.peak_live_bytes, touched.nbytes)
+    if addresses:
+        told.append(
+            "More is touched in one window than is allocated at a time. A replay keeps the "
+            "recorded addresses: times, answers and what is enough hold for a pool that spreads "
+            "data as the recorded one did; one that puts them closer needs less. Factors are of "
+            "the peak."
+        )
     if not tried:
         told.append(
-            "Pool sizes follow from the peak; the recording is too long to try them with the pool."
+            "The recording is too long to try it with the pool: answers rest on replays alone, and "
+            f"pool sizes {'are left out' if addresses else 'follow from the peak'}."
         )
     if request.announced and not tried:
         told.append(

@@ -215,6 +215,9 @@ class Card:
         For a program that announces its uses: all that were tried, the defaults first. What is set
         is then the fastest of them; answers and `advised` rest on replays, where nothing is
         announced. Empty if not asked for, or if the recording is too long.
+    pool_out_of_memory : bool
+        Tried through RMM's pool, the workload runs out of memory in every way, whatever replays
+        at the recorded addresses say.
     """
 
     device_bytes: int
@@ -228,6 +231,7 @@ class Card:
     splitting: Answer
     more_data: Answer
     ways: tuple[AnnouncedWay, ...] = ()
+    pool_out_of_memory: bool = False
 
     @property
     def defaults(self) -> Variant:

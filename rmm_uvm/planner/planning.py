@@ -18,7 +18,13 @@ from rmm_uvm.planner.advice import ENOUGH, helps_most
 from rmm_uvm.planner.announced import AnnouncedTrial
 from rmm_uvm.planner.answers import TOLERABLE
 from rmm_uvm.planner.capacities import card_sizes
-from rmm_uvm.planner.cards import Around, least_capacity, planned_card, ways_to_run
+from rmm_uvm.planner.cards import (
+    Around,
+    least_capacity,
+    planned_card,
+    settable_ways,
+    tried_card,
+)
 from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.notes import notes
 from rmm_uvm.planner.outcome import MachineFacts, Plan
@@ -62,15 +68,16 @@ def plan(
     driver_prefetch_threshold : int, or several
         The UVM kernel driver's ``uvm_perf_prefetch_threshold``, percent, 0 to 100.
     policy : {"driver", "discard-dead"}, or both
-        "discard-dead" shows what dropping dead data in time would save; it is never advised.
+        "discard-dead" shows what dropping dead data in time would save; it is never advised, since
+        no setting turns it on. A budget drops dead data by rules of its own.
     workers : int
         Processes like the recorded one that share a host, each on a card of its own; >= 1.
     host_memory : int or str, optional
         Host memory of all of them together; by default as much as they want.
     fitting_seconds : float, optional
-        Time that the program takes on a GPU with room for everything, > 0; by default the recorded
-        time, less the driver's work in it. A recording on a simulated device has no such time:
-        there kernels are taken to run at the speed of device memory.
+        Time that the program takes on a GPU with room for everything, 1e-6 to 1e9; by default the
+        recorded time, less the driver's work in it. A recording on a simulated device has no such
+        time: there kernels are taken to run at the speed of device memory.
     device : int, optional
         Which device of a recording of several.
     announced : bool
@@ -174,9 +181,9 @@ def plan_workload(
     touched = working_set(workload)
     around = Around(runs, trial, request, facts, touched, staged, announced_trial)
     sizes = request.device_bytes or card_sizes(workload.peak_live_bytes)
-    for size in sizes:
-        ways_to_run(around, size)
-    cards = tuple(planned_card(around, size) for size in sizes)
+    on_cards = [tried_card(around, size) for size in sizes]
+    settable = settable_ways(around, on_cards)
+    cards = tuple(planned_card(around, card, settable) for card in on_cards)
     return Plan(
         workload=workload,
         machine=facts,
@@ -190,7 +197,7 @@ def plan_workload(
         curve=runs.curve,
         helps=helps_most([(card.device_bytes, card.defaults.slowdown) for card in cards]),
         by_size_class=not staged,
-        notes=notes(runs, facts, request, tried=trial is not None and trial.able),
+        notes=notes(runs, facts, request, touched, tried=trial is not None and trial.able),
     )
 
 

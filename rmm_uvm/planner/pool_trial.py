@@ -9,7 +9,6 @@ pool gives addresses anew, and everything else is as in a program: the chain of
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.announced import Moved
 from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
+from rmm_uvm.planner.live_ranges import LiveRanges
 from rmm_uvm.planner.outcome import AnnouncedWay
 from rmm_uvm.planner.request import DEFAULTS, Options, Prefetch
 from rmm_uvm.planner.runs import PlanProgress, ShowProgress
@@ -110,30 +110,29 @@ def _run(
     columns = (events[name].tolist() for name in ("kind", "flags", "address", "nbytes"))
     live: dict[int, tuple[int, int]] = {}  # by recorded address: address and bytes now
     fresh: int | None = None
-    begins: list[int] = []  # recorded addresses in order: touches may be inside an allocation
+    ranges = LiveRanges()  # as recorded: touches may be inside an allocation, or of several
     try:
         for number, (kind, flags, address, nbytes) in enumerate(zip(*columns, strict=True)):
             if progress is not None and number % _CHUNK_EVENTS == 0:
                 progress(number, len(events))
             if kind == ALLOCATE:
                 live[address] = (mr.allocate(nbytes), nbytes)
-                insort(begins, address)
+                ranges.add(address, nbytes)
                 fresh = address
                 continue
-            place = bisect_right(begins, address) - 1
             if kind == FREE:
                 mr.deallocate(*live.pop(address))
-                del begins[place]
+                ranges.remove(address)
                 continue
-            now, size = live[begins[place]]
-            first = address - begins[place]
-            nbytes = min(nbytes, size - first)
-            if announcing is not None and not flags & BY_THE_CPU:
-                if fresh != begins[place]:
-                    announcing.touch(now + first, nbytes, now)
-                fresh = None
-            touch = device.cpu_touch if flags & BY_THE_CPU else device.touch
-            touch(now + first, nbytes, bool(flags & WRITES))
+            for begin, size in ranges.overlapping(address, nbytes):
+                now, first = live[begin][0], max(address - begin, 0)
+                touched = min(address + nbytes - begin, size) - first
+                if announcing is not None and not flags & BY_THE_CPU:
+                    if fresh != begin:
+                        announcing.touch(now + first, touched, now)
+                    fresh = None
+                touch = device.cpu_touch if flags & BY_THE_CPU else device.touch
+                touch(now + first, touched, bool(flags & WRITES))
             if announcing is not None:
                 announcing.run_pending()  # what a thread would do meanwhile
     finally:

@@ -11,11 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rmm_uvm.planner.advice import ENOUGH, INITIAL_FACTOR, Facts, parts_needed, pool_sizes
+from rmm_uvm.planner.advice import (
+    ENOUGH,
+    INITIAL_FACTOR,
+    Facts,
+    parts_needed,
+    pool_sizes,
+    spread,
+)
+from rmm_uvm.planner.driver_work import compared, time_text, work_text
 from rmm_uvm.planner.outcome import Settings, Variant
 from rmm_uvm.planner.request import options_text
 from rmm_uvm.planner.settling import Settled, Tried
-from rmm_uvm.report.words import clock_text
+from rmm_uvm.residency.budget import LEAST_BUDGET_BYTES
 from rmm_uvm.units import format_bytes
 
 __all__ = ["settings"]
@@ -49,7 +57,7 @@ def settings(
     """
     advised, sized, told = settled
     initial_bytes, maximum_bytes = pool_sizes(facts) if sized else (None, None)
-    budget_bytes, budget_reason = _budget(facts, advised)
+    budget_bytes, budget_reason = _budget(facts, settled)
     threshold = advised.options.driver_prefetch_threshold
     changed = threshold != defaults.options.driver_prefetch_threshold
     parts = parts_needed(facts.peak_bytes, facts.capacity_bytes) if facts.splits else 1
@@ -103,8 +111,16 @@ def _initial_reason(facts: Facts, initial_bytes: int) -> str:
     return f"{peak} and a tenth in one slab, on the device from the start: the pool need not grow"
 
 
-def _budget(facts: Facts, advised: Variant) -> tuple[int, str]:
-    if facts.enough_bytes is not None and facts.enough_bytes <= facts.capacity_bytes:
+def _budget(facts: Facts, settled: Settled) -> tuple[int, str]:
+    advised = settled.variant
+    if settled.out_of_memory:
+        return facts.capacity_bytes, "the whole card, and still it runs out of memory"
+    least_bytes = min(LEAST_BUDGET_BYTES, facts.capacity_bytes)
+    if facts.enough_bytes is not None and facts.enough_bytes < least_bytes:
+        return least_bytes, "the least that a budget can be; less would be enough"
+    if facts.enough_bytes == facts.capacity_bytes:
+        return facts.capacity_bytes, "the whole card: it runs as if it fitted, and less may not do"
+    if facts.enough_bytes is not None and facts.enough_bytes < facts.capacity_bytes:
         return facts.enough_bytes, (
             f"with this much it takes at most {ENOUGH:.2f} times as long as with all; the rest of "
             "the card can serve others"
@@ -120,15 +136,22 @@ def _budget(facts: Facts, advised: Variant) -> tuple[int, str]:
 def _unsized_reason(facts: Facts, advised: Variant, told: Sequence[Tried]) -> str:
     """Return why sizes of the pool are no part of the advice."""
     ways = [one for one in told if one.sized]
+    if not told and spread(facts.peak_bytes, facts.working_set_bytes):
+        touched, peak = format_bytes(facts.working_set_bytes), format_bytes(facts.peak_bytes)
+        return (
+            f"not tried, and more is touched in one window, {touched}, than the peak of {peak}: "
+            "that says little of what is needed"
+        )
     if not ways:
         return _NOT_SIZED
     if all(one.seconds is None for one in told):
         return "tried with the pool itself, it runs out of memory with others too"
     initial_bytes, maximum_bytes = pool_sizes(facts)
     usual = next((one for one in told if one.variant is advised and not one.sized), told[0])
+    work = work_text(min(ways, key=_seconds).seconds)
     return (
         f"{_NOT_SIZED}: with {format_bytes(initial_bytes)} and {format_bytes(maximum_bytes)} "
-        f"{_work(min(ways, key=_seconds))}, with the defaults {_time(usual)}"
+        f"{work}, with the defaults {time_text(usual.seconds)}"
     )
 
 
@@ -140,6 +163,8 @@ def _prefetch_reason(defaults: Variant, settled: Settled, replayed: Variant) -> 
         return _rejection(defaults, replayed, told)
     if defaults.slowdown is None:
         return "the default: every way that was replayed runs out of memory"
+    if settled.out_of_memory:
+        return "the default: tried with the pool itself, it runs out of memory in every way"
     if defaults.slowdown <= ENOUGH:
         return "the default: it runs as if it fitted"
     return "the default: replayed, no other is faster by a hundredth"
@@ -150,8 +175,7 @@ def _rejection(defaults: Variant, replayed: Variant, told: Sequence[Tried]) -> s
     ways = [one for one in told if one.variant is replayed]
     worse = "not tried with the pool itself"
     if ways:
-        best = min(ways, key=_seconds)
-        worse = f"with the pool itself {_work(best)}, against {_time(told[0])} by default"
+        worse = compared(min(ways, key=_seconds).seconds, told[0].seconds)
     return (
         f"the default: {options_text(replayed.options)} is faster only when replayed, "
         f"{_against(defaults, replayed)}; {worse}"
@@ -163,8 +187,7 @@ def _gain(defaults: Variant, advised: Variant, told: Sequence[Tried]) -> str:
     ways = [one for one in told if one.variant is advised]
     if not ways:
         return said
-    best = min(ways, key=_seconds)
-    return f"{said}; with the pool itself {_work(best)}, against {_time(told[0])}"
+    return f"{said}; {compared(min(ways, key=_seconds).seconds, told[0].seconds)}"
 
 
 def _against(defaults: Variant, other: Variant) -> str:
@@ -172,14 +195,6 @@ def _against(defaults: Variant, other: Variant) -> str:
     if defaults.slowdown is not None:
         before = f"{defaults.slowdown:.2f} times with the defaults"
     return f"{other.slowdown or 1.0:.2f} times as long as if it fitted, against {before}"
-
-
-def _work(tried: Tried) -> str:
-    return _time(tried) + " of driver work" * (tried.seconds is not None)
-
-
-def _time(tried: Tried) -> str:
-    return "running out of memory" if tried.seconds is None else clock_text(tried.seconds)
 
 
 def _seconds(tried: Tried) -> float:

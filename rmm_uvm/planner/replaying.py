@@ -70,9 +70,10 @@ def replay(
     driver : DriverSettings, optional
         Parameters of the kernel driver.
     policy : {"driver", "discard-dead"}
-        "driver": nothing but what the package does today. "discard-dead": while less than 256 MiB
-        (an eighth of a small card) are free, a free drops all blocks without a live byte, which
-        are then evicted without a copy.
+        "driver": dead blocks are evicted as live ones are, which is so without a budget.
+        "discard-dead": while less than 256 MiB (an eighth of a small card) are free, a free drops
+        all blocks without a live byte, which are then evicted without a copy. A budget drops them
+        too, by rules of its own (`rmm_uvm.residency.Budget`); replays know of none.
     host_bytes : int or str, optional
         Host memory that pages may take; by default without limit.
     progress : callable, optional

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
@@ -31,6 +30,8 @@ _PREFETCH = ("auto", "always", "never")
 _POLICIES = ("driver", "discard-dead")
 _LEAST_CARD_BYTES = 16 << 20
 _MOST_CARDS = 32
+# From what a trace tells apart to thirty years: figures of a time outside fit no table.
+_LEAST_SECONDS, _MOST_SECONDS = 1e-6, 1e9
 _Given = TypeVar("_Given")
 
 
@@ -86,7 +87,8 @@ class Request:
     host_bytes : int or None
         Host memory of all of them together; None for as much as they want.
     fitting_seconds : float or None
-        Time of the workload with room for everything, > 0; None to find it from the recording.
+        Time of the workload with room for everything, 1e-6 to 1e9; None to find it from the
+        recording.
     announced : bool
         The program announces its uses.
     """
@@ -139,7 +141,8 @@ def checked_request(
         raise ConfigurationError(f"announced={shown(announced)}: True or False")
     if fitting_seconds is not None and not _is_time(fitting_seconds):
         raise ConfigurationError(
-            f"fitting_seconds={shown(fitting_seconds)}: a time in seconds, above 0"
+            f"fitting_seconds={shown(fitting_seconds)}: a time in seconds, "
+            f"{_LEAST_SECONDS:g} to {_MOST_SECONDS:g}"
         )
     return Request(
         device_bytes=() if device_memory is None else _cards(device_memory),
@@ -154,7 +157,7 @@ def checked_request(
 
 def _is_time(seconds: object) -> bool:
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return is_number and 0 < cast(float, seconds) < math.inf
+    return is_number and _LEAST_SECONDS <= cast(float, seconds) <= _MOST_SECONDS
 
 
 def _combined(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
-from rmm_uvm.planner.advice import WORTH_SETTING, Facts, default_sizes, pool_sizes
+from rmm_uvm.planner.advice import WORTH_SETTING, Facts, default_sizes, pool_sizes, spread
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import Options
 
@@ -66,6 +66,11 @@ class Settled(NamedTuple):
     sized: bool
     told: tuple[Tried, ...] = ()
 
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether it was tried, and ran out of memory in every way."""
+        return bool(self.told) and all(one.seconds is None for one in self.told)
+
 
 def tried(trial: Trial | None, facts: Facts, defaults: Variant, advised: Variant) -> Settled:
     """Return what stays advised: the fastest of all, or the defaults if none gains a hundredth.
@@ -80,7 +85,8 @@ def tried(trial: Trial | None, facts: Facts, defaults: Variant, advised: Variant
         What runs where nothing is set, and what replays speak for.
     """
     if trial is None or not trial.able:
-        return Settled(advised, sized=True)
+        # Sizes that were not tried rest on the peak alone.
+        return Settled(advised, sized=not spread(facts.peak_bytes, facts.working_set_bytes))
     as_default, as_advised = default_sizes(facts), pool_sizes(facts)
 
     def run(variant: Variant, *, sized: bool) -> Tried:
@@ -94,7 +100,8 @@ def tried(trial: Trial | None, facts: Facts, defaults: Variant, advised: Variant
     in_one_slab = as_advised[0] >= facts.peak_bytes
     if in_one_slab and advised is defaults:
         sized = run(defaults, sized=True)
-        return Settled(defaults, _seconds(sized) <= _seconds(usual), (usual, sized))
+        works = sized.seconds is not None and _seconds(sized) <= _seconds(usual)
+        return Settled(defaults, works, (usual, sized))
     ways = [(advised, True), (advised, False), (defaults, True)]
     if advised is defaults:
         ways = ways[:1]

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which recorded events can be replayed: what is passed over, and what makes a file unusable.
 
-Logs often begin in the middle of a run. So frees of what is not known to be live are passed over
-and counted; what contradicts itself is refused with the number of its record or line.
+Recordings often begin in the middle of a run. So frees and touches of what is not known to be live
+are passed over and counted; what contradicts itself is refused with the number of its record or
+line.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ class Sieve:
         self._path = path
         self._unit = unit
         self._unknown = Passed("frees of memory that was not live, allocated before or freed twice")
+        self._strays = Passed(
+            "touches of memory that was not live, in whole or in part, allocated before or freed"
+        )
         self._failed = Passed("allocations that failed when it was recorded")
         self._set_back = Passed("times before the time of the event above")
         self._latest_ns = 0
@@ -81,6 +85,10 @@ class Sieve:
         self._failed.add(numbers[failed])
         return kept
 
+    def add_strays(self, numbers: NDArray[np.int64]) -> None:
+        """Count touches of what is not live, or only in part."""
+        self._strays.add(numbers)
+
     def times(self, times_ns: NDArray[np.uint64], numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Return times that never go back."""
         latest = np.maximum.accumulate(np.append(np.uint64(self._latest_ns), times_ns))
@@ -98,7 +106,7 @@ class Sieve:
         """What was passed over, a line each."""
         return [
             f"{one.what}: {one.count} (the first is {self._unit} {one.first})"
-            for one in (self._unknown, self._failed, self._set_back)
+            for one in (self._unknown, self._strays, self._failed, self._set_back)
             if one.count
         ]
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from rmm_uvm.planner.outcome import Card, Plan, Variant
-from rmm_uvm.planner.request import DEFAULTS, Options, options_text
+from rmm_uvm.planner.request import options_text
 from rmm_uvm.report.words import clock_text
 from rmm_uvm.units import format_bytes
 
@@ -17,7 +17,7 @@ _HEADERS = (
 )
 _OF_THE_CARD = 3  # cells at the begin that are the same for all ways to run
 _ADVISED, _OTHER = "* ", "  "
-_NAME_WIDTH = 26
+_MORE = "    "  # before what a name continues with
 
 
 def table(plan: Plan) -> list[str]:
@@ -32,15 +32,16 @@ def table(plan: Plan) -> list[str]:
             mark = (_ADVISED if chosen else _OTHER) if many else ""
             first = variant is card.defaults
             rows.append(_row(card, variant, plan.workers, mark if first else None))
-            names.append("" if first else mark + _name(variant.options))
+            names.append("" if first else mark + options_text(variant.options))
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     head_width = sum(widths[:_OF_THE_CARD]) + _OF_THE_CARD - 1
     lines = []
     for row, name in zip(rows, names, strict=True):
         cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        begin, *others = _broken(name, head_width)
         if name:
-            cells = [name.ljust(head_width), *cells[_OF_THE_CARD:]]
-        lines.append(" ".join(cells).rstrip())
+            cells = [begin.ljust(head_width), *cells[_OF_THE_CARD:]]
+        lines += [" ".join(cells).rstrip(), *others]
     if many:
         lines.append("* advised. Beside a card: with the default settings; below: in other ways.")
     return lines
@@ -85,15 +86,14 @@ def _factor(value: float) -> str:
     return f"{value:.2f}" if value < 1000 else f"{value:.0f}"
 
 
-def _name(options: Options) -> str:
-    """Return in what a way to run differs from the defaults, shorter where that is long."""
-    full = options_text(options)
-    if len(full) <= _NAME_WIDTH:
-        return full
-    differs = [
-        options.prefetch * (options.prefetch != DEFAULTS.prefetch),
-        f"{options.driver_prefetch_threshold} %"
-        * (options.driver_prefetch_threshold != DEFAULTS.driver_prefetch_threshold),
-        options.policy * (options.policy != DEFAULTS.policy),
-    ]
-    return " ".join(one for one in differs if one)
+def _broken(name: str, width: int) -> list[str]:
+    """Return a name in lines of that many characters, broken between its options alone."""
+    first, *others = name.split(", ")
+    lines = [first]
+    for part in others:
+        if len(lines[-1]) + len(part) + 3 <= width:  # a comma, a space, and maybe a comma more
+            lines[-1] += f", {part}"
+        else:
+            lines[-1] += ","
+            lines.append(_MORE + part)
+    return lines

@@ -11,6 +11,7 @@ from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Settings, Variant
 from rmm_uvm.planner.table import table
 from rmm_uvm.report import words
+from rmm_uvm.report.text import WIDTH
 from rmm_uvm.units import format_bytes
 
 __all__ = [
@@ -21,36 +22,46 @@ __all__ = [
     "text",
 ]
 
-_WIDTH = 80
 _MOST_STAGES = 3
 
 
-def text(plan: Plan) -> str:
-    """Return the text; its first line says that all of it is simulated, and on which machine."""
+def text(plan: Plan, width: int = WIDTH) -> str:
+    """Return the text; its first line says that all of it is simulated, and on which machine.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to show.
+    width : int
+        Columns of the terminal; tables keep theirs.
+    """
     parts = [
-        *(line for part in opening(plan) for line in _opening_lines(plan, part)),
+        *(line for part in opening(plan) for line in _opening_lines(plan, part, width)),
         "",
         *table(plan),
         "",
-        *_wrapped(helps_text(plan)),
-        *_evictions(plan),
+        *_wrapped(helps_text(plan), width),
+        *_evictions(plan, width),
     ]
     for card in plan.cards:
-        parts += ["", *_card(card)]
-    return "\n".join([*parts, "", "How to read this", *(_bullet(note) for note in plan.notes)])
+        parts += ["", *_card(card, width)]
+    return "\n".join(
+        [*parts, "", "How to read this", *(_bullet(note, width) for note in plan.notes)]
+    )
 
 
 def opening(plan: Plan) -> tuple[str, ...]:
     """Return the lines with which every form of a plan begins."""
     workload, machine = plan.workload, plan.machine
     where = words.plain_name(workload.device_name, 60) if workload.device_name else "unknown"
+    allocations = "allocation" if workload.allocations == 1 else "allocations"
     each = f" by each of {plan.workers} workers" if plan.workers > 1 else ""
     return (
         f"Simulated on {words.plain_name(str(machine))}. Nothing of this ran on a GPU.",
         f"machine: {words.plain_name(machine.gpu, 60)}, {words.plain_name(machine.link, 60)}",
         _source(plan),
         *_ends_early(plan),
-        f"{workload.allocations:,} allocations in {words.clock_text(workload.seconds)}{each}, "
+        f"{workload.allocations:,} {allocations} in {words.clock_text(workload.seconds)}{each}, "
         f"recorded on: {where}",
         f"peak {format_bytes(workload.peak_live_bytes)}, working set "
         f"{format_bytes(plan.working_set.nbytes)} in "
@@ -59,9 +70,9 @@ def opening(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _opening_lines(plan: Plan, part: str) -> Sequence[str]:
+def _opening_lines(plan: Plan, part: str, width: int) -> Sequence[str]:
     # A path stays as it is, with all its spaces.
-    return [part] if part == _source(plan) else _wrapped(part)
+    return [part] if part == _source(plan) else _wrapped(part, width)
 
 
 def _source(plan: Plan) -> str:
@@ -102,7 +113,7 @@ def evicting_stages(variant: Variant) -> list[tuple[str, int]]:
     return sorted(found, key=lambda row: -row[1])
 
 
-def _evictions(plan: Plan) -> list[str]:
+def _evictions(plan: Plan, width: int) -> list[str]:
     kind = "size of allocation" if plan.by_size_class else "stage"
     lines: list[str] = []
     for card in plan.cards:
@@ -114,23 +125,23 @@ def _evictions(plan: Plan) -> list[str]:
             for name, nbytes in stages[:_MOST_STAGES]
         ]
         more = f" and {len(stages) - _MOST_STAGES} more" if len(stages) > _MOST_STAGES else ""
-        lines += _wrapped(f"Evicted on {_size(card)}, by {kind}: {', '.join(shown)}{more}")
+        lines += _wrapped(f"Evicted on {_size(card)}, by {kind}: {', '.join(shown)}{more}", width)
     return lines
 
 
-def _card(card: Card) -> Iterable[str]:
+def _card(card: Card, width: int) -> Iterable[str]:
     yield f"On {_size(card)}"
     for answer in (card.splitting, card.more_data):
-        yield from _wrapped(f"{answer.question} {answer.text}", "  ")
-    yield from _call_lines(card.settings)
+        yield from _wrapped(f"{answer.question} {answer.text}", width, "  ")
+    yield from _call_lines(card.settings, width)
     for name, value, reason in setting_rows(card.settings):
-        yield from _wrapped(f"{name} {value}: {reason}", "    ")
+        yield from _wrapped(f"{name} {value}: {reason}", width, "    ")
 
 
-def _call_lines(settings: Settings) -> Iterable[str]:
+def _call_lines(settings: Settings, width: int) -> Iterable[str]:
     """Yield the call, in several lines where one is too long; Python reads them all the same."""
     line = f"  {called(settings)}"
-    if len(line) <= _WIDTH:
+    if len(line) <= width:
         yield line
         return
     yield "  rmm_uvm.reinitialize("
@@ -147,11 +158,11 @@ def _readable(settings: Settings) -> Iterable[tuple[str, object]]:
             yield name, value
 
 
-def _wrapped(line: str, indent: str = "") -> Sequence[str]:
+def _wrapped(line: str, width: int, indent: str = "") -> Sequence[str]:
     # Names may hold spaces, but a hyphen in them is no place to break.
     return textwrap.wrap(
         line,
-        _WIDTH,
+        width,
         initial_indent=indent,
         subsequent_indent=indent + "  ",
         break_on_hyphens=False,
@@ -159,8 +170,8 @@ def _wrapped(line: str, indent: str = "") -> Sequence[str]:
     )
 
 
-def _bullet(note: str) -> str:
-    return "\n".join(_wrapped(f"- {note}"))
+def _bullet(note: str, width: int) -> str:
+    return "\n".join(_wrapped(f"- {note}", width))
 
 
 def _size(card: Card) -> str:

@@ -29,6 +29,7 @@ from rmm_uvm.planner.events import (
     Progress,
     Workload,
 )
+from rmm_uvm.planner.live_ranges import TouchedRanges
 from rmm_uvm.planner.recordings import RecordedPart, RecordingReader, open_recording
 from rmm_uvm.planner.sifting import Sieve
 from rmm_uvm.planner.slabs import CoverageError, CoveredBlocks
@@ -74,8 +75,8 @@ def load_workload(
         CUDA ordinal, >= 0; needed if the recording is of several devices.
     strict : bool
         Refuse what is otherwise passed over or mended and told in `Workload.remarks`: a recording
-        that is cut off, frees of what is not live, lines that were not understood, failed
-        allocations, times that go back.
+        that is cut off, frees and touches of what is not live, lines that were not understood,
+        failed allocations, times that go back.
     progress : callable, optional
         Called with bytes read and bytes of the file, every MiB or so.
     most_events : int
@@ -124,6 +125,7 @@ class _Building:
         self._others: set[int] = set()  # devices that were not asked for
         self._sieve = Sieve(path, reader.unit)
         self._stages = StageNumbers()
+        self._touched = TouchedRanges()
         self._covered = CoveredBlocks()
         self._rows = EventRows()
         self._touches_assumed = True
@@ -141,13 +143,20 @@ class _Building:
         if self._begin_ns is None and len(events):
             self._begin_ns = int(times_ns[0])
         kept = self._sieve.kept(events, numbers)
-        events = events[kept]
+        events, numbers = events[kept], numbers[kept]
         rows = np.zeros(len(events), REPLAY_DTYPE)
         rows["kind"], rows["flags"] = _KINDS[events["kind"]], _FLAGS[events["kind"]]
         rows["stage"] = stages[kept]
-        rows["address"], rows["nbytes"] = events["address"], events["bytes"]
         rows["time_ns"] = times_ns[kept] - np.uint64(self._begin_ns or 0)
-        self._count(rows, numbers[kept])
+        rows["address"], rows["nbytes"] = self._touched.follow(events)
+        if (rows["kind"] == TOUCH).any():
+            self._sieve.add_strays(numbers[rows["nbytes"] != events["bytes"]])
+            if self._touches_assumed:
+                self._touches_assumed = False
+                self._rows.drop_kind(TOUCH)  # those that were assumed
+            live = rows["nbytes"] > 0
+            rows, numbers = rows[live], numbers[live]
+        self._count(rows, numbers)
         self._append(rows)
 
     def finished(self, *, strict: bool) -> Workload:
@@ -211,9 +220,6 @@ class _Building:
             raise DataError(f"{self._path} cannot be replayed: as of {at} {error}") from None
 
     def _append(self, rows: NDArray[np.void]) -> None:
-        if self._touches_assumed and (rows["kind"] == TOUCH).any():
-            self._touches_assumed = False
-            self._rows.drop_kind(TOUCH)  # those that were assumed
         self._rows.extend(with_touches(rows) if self._touches_assumed else rows)
         if len(self._rows) > self._most_events:
             raise DataError(

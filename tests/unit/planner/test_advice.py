@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner.advice import (
     Facts,
     best,
@@ -22,6 +23,7 @@ from rmm_uvm.planner.reasons import settings as settings_of
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.result import OutOfMemory
 from rmm_uvm.planner.settling import Settled, Tried
+from rmm_uvm.residency import Budget
 
 from .workloads import GIB, FakeReplay, Machine, etl
 
@@ -153,6 +155,13 @@ def test_budget_is_what_is_enough_or_else_the_card() -> None:
     assert "2.00 times" in dict(short.reasons)["device budget"]
 
 
+def test_budget_of_the_whole_card_leaves_nothing_to_others() -> None:
+    rest = "the rest of the card can serve others"
+    assert rest in reason("device budget", enough_bytes=14 * GIB)
+    whole = reason("device budget", enough_bytes=16 * GIB)
+    assert whole == "the whole card: it runs as if it fitted, and less may not do"
+
+
 def test_one_process_gets_no_ipc_pool() -> None:
     found = settings(FACTS, variant(10.0), variant(10.0))
     assert set(found.keywords()) == {"initial_pool_size", "maximum_pool_size", "prefetch"}
@@ -228,6 +237,21 @@ def test_faster_replay_that_the_pool_rejects_is_named_with_its_times() -> None:
     assert "only when replayed" not in stays["prefetch"]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.00092, "with the pool itself 11% less driver work than by default"),
+        (0.00136, "with the pool itself 32% more driver work than by default"),
+        (0.00103, "with the pool itself as much driver work as by default"),
+    ],
+)
+def test_times_that_read_alike_are_no_reason(seconds: float, said: str) -> None:
+    defaults, faster = variant(15.0), variant(12.0, Options("always"))
+    told = (Tried(defaults, False, 0.00103), Tried(faster, True, seconds))
+    why = reasons_of(Settled(faster, True, told), defaults, faster)["prefetch"]
+    assert why.endswith(said)
+
+
 def test_faster_replay_that_runs_out_of_memory_with_the_pool_says_so() -> None:
     defaults, faster = variant(15.0), variant(12.0, Options("always"))
     told = (Tried(defaults, False, 2.0), Tried(faster, True, None), Tried(faster, False, None))
@@ -249,6 +273,29 @@ def test_reasons_where_everything_runs_out_of_memory_name_nothing_as_faster() ->
     why = reasons_of(Settled(defaults, False, told), defaults, defaults)
     assert why["prefetch"] == "the default: every way that was replayed runs out of memory"
     assert "runs out of memory with others too" in why["pool sizes"]
+
+
+def test_settings_where_only_the_pool_runs_out_of_memory_claim_nothing_of_fitting() -> None:
+    defaults = variant(10.0)
+    told = (Tried(defaults, False, None), Tried(defaults, True, None))
+    found = dict(settings_of(FACTS, defaults, Settled(defaults, False, told)).reasons)
+    assert "with the pool itself, it runs out of memory" in found["prefetch"]
+    assert found["device budget"] == "the whole card, and still it runs out of memory"
+    works = (Tried(defaults, False, 1.0), Tried(defaults, True, None))
+    found = dict(settings_of(FACTS, defaults, Settled(defaults, False, works)).reasons)
+    assert found["prefetch"] == "the default: it runs as if it fitted"
+    assert "runs out" not in found["device budget"]
+
+
+@pytest.mark.parametrize(("enough", "advised"), [(4, 8), (8, 8), (10, 10)])
+def test_budget_that_is_advised_is_one_that_is_accepted(enough: int, advised: int) -> None:
+    facts = FACTS._replace(enough_bytes=enough << 20, capacity_bytes=64 << 20)
+    found = settings_of(facts, variant(10.0), Settled(variant(10.0), False))
+    assert found.device_budget_bytes == advised << 20
+    assert Budget(found.device_budget_bytes).budget_bytes == advised << 20
+    assert ("the least that a budget" in dict(found.reasons)["device budget"]) == (enough < 8)
+    with pytest.raises(ConfigurationError, match="at least"):
+        Budget((advised << 20) // 8 * 4)
 
 
 def test_threshold_says_who_sets_it_and_how() -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from rmm_uvm.planner.answers import Asked, more_data, splitting
+from rmm_uvm.planner.request import Options
 
 from .test_advice import variant
 from .workloads import GIB
@@ -87,7 +88,28 @@ def test_more_data_without_gain_says_that_it_is_the_card() -> None:
     roomy = more_data(asked(10.0, 20, tolerable=10.0))
     assert (roomy.verdict, roomy.text[:34]) == ("yes", "Yes, as far as the card goes: on a")
     full = more_data(asked(10.0, 10, tolerable=10.0))
-    assert (full.verdict, full.text[:6]) == ("no", "Hardly")
+    assert full.verdict == "no"
+    assert full.text.startswith(
+        "Hardly: on a card of 10.00 GiB in h200-pcie5 more than these data would take more than "
+        "1.25 times as long as with room for all of it; "
+    )
+    host = more_data(asked(10.0, 10, tolerable=4.0, host_bytes=10 * GIB))
+    assert "more than these data has no room, since the host has 10.00 GiB" in host.text
+
+
+def test_workload_that_the_pool_cannot_hold_is_a_no_to_both_whatever_replays_say() -> None:
+    fits = asked(10.0, 16, host_bytes=1 << 20)
+    fails = fits._replace(pool_fails=True)
+    whole = splitting(fails)
+    assert (splitting(fits).verdict, whole.verdict) == ("yes", "no")
+    assert "all of it fits" not in whole.text
+    assert "RMM's pool, whose memory breaks into pieces, runs out of it" in whole.text
+    assert "the host has 1.00 MiB for what does not fit" in whole.text
+    more = more_data(fails)
+    assert (more.verdict, "already these data run out of memory in RMM's pool" in more.text) == (
+        "no",
+        True,
+    )
 
 
 def test_more_data_ends_where_the_host_does() -> None:
@@ -95,3 +117,37 @@ def test_more_data_ends_where_the_host_does() -> None:
     assert "2.00 times these data" in answer.text
     assert "since the host has 20.00 GiB" in answer.text
     assert "4.00 times these data" in more_data(asked(10.0, 16, tolerable=4.0)).text
+
+
+def test_answers_of_another_way_than_the_defaults_name_it_and_what_those_take() -> None:
+    never = Options("never")
+    plain = asked(10.0, 16)
+    other = plain._replace(
+        advised=variant(10.0, never), defaults=variant(45.0), tolerable_options=never
+    )
+    whole = splitting(other).text
+    assert whole.startswith("Yes: on a card of 16.00 GiB in h200-pcie5, with prefetch never, all")
+    assert whole.endswith("With the default settings it takes 4.50 times as long.")
+    assert "in h200-pcie5, with prefetch never, up to 2.00 times" in more_data(other).text
+    fails = splitting(other._replace(defaults=variant(None))).text
+    assert fails.endswith("With the default settings it runs out of memory.")
+    slow = splitting(other._replace(advised=variant(17.0, never))).text
+    assert "takes 1.70 times as long" in slow
+    assert "it takes 4.50 times as long" in slow
+    for answer in (splitting(plain), more_data(plain)):
+        assert "prefetch" not in answer.text
+        assert "default settings" not in answer.text
+
+
+def test_data_that_fit_and_move_all_the_same_are_told_as_spread_and_not_as_too_many() -> None:
+    spread = asked(40.0, 16, tolerable=20.0)
+    whole, more = splitting(spread), more_data(spread)
+    assert (whole.verdict, more.verdict) == ("no", "no")
+    assert "holds up to 10.00 GiB, which would fit, but replayed it takes 4.00 times" in whole.text
+    for answer in (whole, more, more_data(asked(10.0, 24, tolerable=20.0))):
+        assert "a replay, which keeps the recorded addresses: they spread" in answer.text
+    assert "Half of it" not in whole.text
+    assert "times the data would take" not in more.text
+    for dense in (asked(40.0, 4), asked(10.0, 16)):
+        assert "spread" not in splitting(dense).text + more_data(dense).text
+    assert "spread" in splitting(asked(12.0, 16)).text

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 from rmm_uvm.planner.headline import enough_text, helps_text, ran_out_text
 
 from .test_planning import DEVICE, planned
@@ -44,6 +47,14 @@ def test_headline_where_some_cards_run_out_names_them() -> None:
     assert ran_out_text(equal) == ""
 
 
+def test_headline_where_only_the_pool_runs_out_says_what_its_figures_are_of() -> None:
+    plan = planned()
+    failing = dataclasses.replace(plan.cards[1], pool_out_of_memory=True)
+    text = helps_text(dataclasses.replace(plan, cards=(plan.cards[0], failing)))
+    assert "Tried with RMM's pool, it runs out of memory on 16.00 GiB: the table, and" in text
+    assert "Tried with" not in helps_text(plan)
+
+
 def test_headline_of_one_card_that_runs_out_says_so() -> None:
     (card,) = [8 * GIB]
     text = helps_text(planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB), **{DEVICE: [card]}))
@@ -64,3 +75,11 @@ def test_headline_says_where_only_the_defaults_run_out() -> None:
     text = helps_text(plan)
     assert "With the default settings it runs out of memory on 8.00 GiB." in text
     assert "in every way" not in text
+
+
+def test_headline_says_that_what_is_enough_is_so_for_the_defaults_where_others_are_advised() -> (
+    None
+):
+    assert "With the default settings" not in helps_text(planned())
+    text = helps_text(planned(replay=FakeReplay({"never": 0.5})))
+    assert re.search(r"With the default settings [\d.]+ GiB are enough", text)

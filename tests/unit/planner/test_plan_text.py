@@ -14,9 +14,10 @@ from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm.planner import Plan
 from rmm_uvm.planner.table import short_size
 from rmm_uvm.planner.text import called
+from rmm_uvm.planner.text import text as text_of
 
 from .test_planning import planned
-from .workloads import GIB, MIB, FakeReplay, Machine, etl
+from .workloads import GIB, MIB, FakeReplay, Machine, etl, event, workload
 
 
 def test_first_line_says_that_it_is_simulated_and_on_which_machine() -> None:
@@ -103,10 +104,22 @@ WAYS = {
         planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB), **WAYS),
         planned(etl(peak_bytes=999 * GIB, seconds=360_000.0), **WAYS, workers=1000),
         planned(etl(peak_bytes=1023 * MIB), device_memory=["16MiB", "1023MiB"]),
+        planned(etl(peak_bytes=999 * GIB), fitting_seconds=1e-6, **WAYS),
+        planned(etl(peak_bytes=999 * GIB), fitting_seconds=1e9, **WAYS),
         planned(etl(cut_off="the trace is damaged: a chunk does not match its checksum")),
         planned(machine=Machine(name="rtx6000-blackwell-pcie5", gpu="g" * 60, measured=False)),
     ],
-    ids=["workers", "ways", "out of memory", "large", "small", "cut off", "long names"],
+    ids=[
+        "workers",
+        "ways",
+        "out of memory",
+        "large",
+        "small",
+        "shortest",
+        "longest",
+        "cut off",
+        "long names",
+    ],
 )
 def test_no_line_is_wider_than_80_columns(plan: Plan) -> None:
     assert max(map(len, str(plan).splitlines())) <= 80
@@ -117,10 +130,19 @@ def test_columns_of_the_table_stand_below_each_other() -> None:
     begin = next(
         place for place, line in enumerate(lines) if line.split()[:2] == ["card", "factor"]
     )
-    rows = lines[begin : begin + 25]
+    end = next(place for place, line in enumerate(lines) if line.startswith("* advised."))
+    rows = [line for line in lines[begin:end] if line.endswith(("B", "evicted", "memory"))]
+    assert len(rows) == 25
     assert {len(row) for row in rows} == {len(rows[0])}
-    assert "always 100 % discard-dead" in " ".join(rows)
-    assert lines[begin + 25].startswith("* advised.")
+
+
+def test_names_of_ways_in_the_table_are_whole() -> None:
+    lines = str(planned(**WAYS)).splitlines()
+    name = ["  prefetch always,", "    threshold 100 %,", "    discard-dead"]
+    found = [[line[:27].rstrip() for line in lines[at : at + 3]] for at in range(len(lines))]
+    assert found.count(name) == 2
+    assert any(line.startswith("  prefetch never,") for line in lines)
+    assert any(line.startswith("  discard-dead  ") for line in lines)
 
 
 def test_sizes_of_the_table_are_short() -> None:
@@ -189,3 +211,19 @@ def test_files_are_written_whole_or_refused(tmp_path: Path) -> None:
 
 def test_plan_is_shown_by_its_files_and_cards_in_a_debugger() -> None:
     assert repr(planned()).startswith("Plan('etl.trace', 'test-machine', cards: 8589934592, ")
+
+
+def test_plan_on_a_narrow_terminal_breaks_between_words() -> None:
+    plan = planned()
+    narrow = text_of(plan, 60)
+    wide = [line for line in narrow.splitlines() if len(line) > 60]
+    assert all("GiB" in line or line.startswith("* advised") or "  " in line for line in wide)
+    assert narrow.split() == str(plan).split()
+    assert text_of(plan, 80) == str(plan)
+    assert narrow != str(plan)
+
+
+def test_one_allocation_is_told_in_the_singular() -> None:
+    single = workload([event("allocate", 0, GIB, 0.0)], peak_bytes=GIB)
+    assert "1 allocation in" in str(planned(single, device_memory=[16 * GIB]))
+    assert " allocations in" in str(planned())

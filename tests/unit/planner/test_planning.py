@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from rmm_uvm.planner.planning import plan_workload
 from rmm_uvm.planner.request import DEFAULTS, checked_request
 from rmm_uvm.planner.runs import PlanProgress, Runs
 
-from .workloads import GIB, MIB, FakeReplay, Machine, etl, workload
+from .workloads import GIB, MIB, FakeReplay, Machine, etl, event, workload
 
 DEVICE = "device_memory"
 
@@ -31,6 +32,7 @@ def planned(
     recorded: Workload | None = None,
     replay: FakeReplay | None = None,
     machine: Machine | None = None,
+    trial: Any = None,
     **asked: Any,
 ) -> Plan:
     """Return a plan for cards of 8 and 16 GiB, or what else is asked."""
@@ -48,6 +50,7 @@ def planned(
         checked_request(**{**given, **asked}),
         replay=replay or FakeReplay(),
         driver_settings=lambda threshold: threshold,
+        trial=trial,
     )
 
 
@@ -110,6 +113,56 @@ def test_answers_and_budget_are_those_of_the_advised_mode_and_agree_with_the_car
     assert slow.more_data.verdict == "no"
     (large,) = planned(**{DEVICE: [80 * GIB]}).cards
     assert large.settings.device_budget_bytes < 10 * GIB
+
+
+def test_larger_card_is_not_told_to_hold_less_data_than_a_smaller_one() -> None:
+    """A way that is advised where data move is what more data on a larger card would take."""
+    cards = planned(
+        replay=FakeReplay({"never": 0.5}), **{DEVICE: [8 * GIB, 16 * GIB, 32 * GIB]}
+    ).cards
+    most = [
+        float(found.group(1))
+        for card in cards
+        if (found := re.search(r"up to ([\d.]+) times these data", card.more_data.text))
+    ]
+    assert len(most) == 3
+    assert most == pytest.approx([most[0], 2 * most[0], 4 * most[0]], rel=0.02)
+    assert all("with prefetch never, up to" in card.more_data.text for card in cards)
+    # One that is no faster, and one that cannot be set, change nothing.
+    for how in ({"never": 1.0}, {"never": 2.0}):
+        plain = planned(replay=FakeReplay(how), **{DEVICE: [16 * GIB]}).cards[0]
+        assert "with prefetch" not in plain.more_data.text
+
+
+def test_way_that_the_pool_rejects_is_no_way_for_more_data() -> None:
+    def rejecting(*_: Any) -> float:
+        return 1.0
+
+    rejecting.able = True  # type: ignore[attr-defined]
+    for trial, told in ((None, True), (rejecting, False)):
+        cards = planned(replay=FakeReplay({"never": 0.5}), trial=trial).cards
+        assert ["with prefetch never" in card.more_data.text for card in cards] == [told, told]
+
+
+def test_recording_that_touches_more_than_its_peak_gets_no_sizes_from_the_peak() -> None:
+    def rows(apart: int) -> list[tuple[int, ...]]:
+        return [
+            event(kind, number * apart, GIB, 0.01 * number)
+            for number in range(8)
+            for kind in ("allocate", "touch", "free")
+        ]
+
+    spread = planned(workload(rows(GIB), peak_bytes=GIB))
+    assert spread.working_set.nbytes == 8 * GIB
+    assert any("More is touched in one window" in note for note in spread.notes)
+    assert any("answers rest on replays alone, and pool sizes are left" in n for n in spread.notes)
+    assert "initial_pool_size" not in spread.cards[0].settings.keywords()
+    assert "touched in one window, 8.00 GiB" in dict(spread.cards[0].settings.reasons)["pool sizes"]
+    dense = planned(workload(rows(0), peak_bytes=GIB))
+    assert dense.working_set.nbytes == GIB
+    assert not any("More is touched" in note for note in dense.notes)
+    assert any("pool sizes follow from the peak" in note for note in dense.notes)
+    assert "initial_pool_size" in dense.cards[0].settings.keywords()
 
 
 def test_thresholds_and_policies_are_replayed_on_every_card() -> None:
@@ -187,8 +240,6 @@ def test_workload_without_stages_is_told_by_size_of_allocation() -> None:
 
 def test_sizes_of_allocations_are_told_apart_at_their_bounds() -> None:
     from rmm_uvm.planner.size_classes import by_size_class
-
-    from .workloads import event
 
     sizes = [1, MIB - 1, MIB, 16 * MIB, 128 * MIB, GIB - 1, GIB]
     rows = [event("allocate", 0, size, 0.0) for size in sizes]

@@ -73,6 +73,20 @@ def test_touches_inside_an_allocation_and_of_the_cpu_are_made_there() -> None:
     assert device.statistics()["device_to_host_bytes"] == 8 * MIB
 
 
+def test_touches_of_several_allocations_or_of_none_are_made_where_those_are_now() -> None:
+    rows = [
+        event("allocate", 0, 8 * MIB, 0.0),
+        event("allocate", 64 * MIB, 8 * MIB, 0.0),
+        event("touch", 4 * MIB, 64 * MIB, 0.1),
+        event("touch", 32 * MIB, 4 * MIB, 0.1),
+    ]
+    device = simulated_device("128MiB")
+    recorded = workload(rows, peak_bytes=16 * MIB)
+    settings = PoolSettings(16 * MIB, 16 * MIB, "never")
+    assert pool_seconds(recorded, device, settings) is not None
+    assert device.statistics()["peak_resident_bytes"] == 8 * MIB
+
+
 def test_cap_of_the_process_does_not_bind_what_is_simulated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -139,6 +153,11 @@ def test_one_slab_that_holds_everything_is_advised_where_it_takes_as_long() -> N
     fits = FACTS._replace(capacity_bytes=256 * MIB)
     alike = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0}, fits)
     assert tried(alike, fits, DEFAULT, DEFAULT)[:2] == (DEFAULT, True)
+    fails = RuledTrial({("auto", True): None, ("auto", False): None}, fits)
+    assert tried(fails, fits, DEFAULT, DEFAULT)[:2] == (DEFAULT, False)
+    assert tried(fails, fits, DEFAULT, DEFAULT).out_of_memory
+    assert not tried(alike, fits, DEFAULT, DEFAULT).out_of_memory
+    assert not tried(None, fits, DEFAULT, DEFAULT).out_of_memory
     slower = RuledTrial({("auto", True): 1.1, ("auto", False): 1.0}, fits)
     assert tried(slower, fits, DEFAULT, DEFAULT)[:2] == (DEFAULT, False)
     short = RuledTrial({("auto", True): 1.0, ("auto", False): 1.0})
@@ -157,6 +176,8 @@ def test_what_was_tried_is_told_with_the_defaults_first() -> None:
 
 def test_without_a_trial_replays_alone_decide() -> None:
     assert tried(None, FACTS, DEFAULT, OTHER)[:2] == (OTHER, True)
+    spread = FACTS._replace(working_set_bytes=2 * FACTS.peak_bytes)
+    assert tried(None, spread, DEFAULT, OTHER)[:2] == (OTHER, False)
     assert DEFAULT.options == DEFAULTS
 
 

@@ -304,9 +304,9 @@ _STEPS = st.lists(
 
 @given(_STEPS)
 def test_workload_of_any_program_adds_up(steps: list[tuple[str, int, int]]) -> None:
-    """Also with frees of what is not live, which are counted."""
+    """Also with frees and touches of what is not live, which are counted."""
     live: dict[int, int] = {}
-    strays = 0
+    strays = touched_strays = 0
     with tempfile.TemporaryDirectory() as folder, TraceWriter(f"{folder}/t") as writer:
         writer.allocated(0, BASE - 1024, 1024)
         for what, place, nbytes in steps:
@@ -318,6 +318,7 @@ def test_workload_of_any_program_adds_up(steps: list[tuple[str, int, int]]) -> N
                 strays += address not in live
                 writer.freed(0, address, live.pop(address, nbytes))
             elif what == "touch":
+                touched_strays += nbytes > live.get(address, 0)
                 writer.touched(0, address, nbytes, write=nbytes % 2 == 0)
             elif what == "flush":
                 writer.flush()
@@ -329,4 +330,4 @@ def test_workload_of_any_program_adds_up(steps: list[tuple[str, int, int]]) -> N
     freed = workload.events["nbytes"][workload.events["kind"] == FREE].astype(np.int64).sum()
     assert kept - freed == sum(live.values()) + 1024
     counted = [int(remark.split(": ")[1].split()[0]) for remark in workload.remarks]
-    assert counted == ([strays] if strays else [])
+    assert counted == [count for count in (strays, touched_strays) if count]
