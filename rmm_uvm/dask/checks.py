@@ -14,16 +14,19 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 from rmm_uvm.residency.neighbors import checked_limit, checked_neighbors, neighbors_in
 from rmm_uvm.residency.policies import POLICIES
-from rmm_uvm.units import parse_bytes, parse_size
+from rmm_uvm.units import format_bytes, parse_bytes, parse_size
 from rmm_uvm.watch.thresholds import Thresholds
 
 __all__ = ["CHECKS"]
 
-_BLOCK_BYTES = 2 << 20
+# Chunks are a quarter of it at most, and below 1 MiB each message costs more than its bytes; a size
+# that is less than one such chunk is a unit that was forgotten.
+_LEAST_IPC_BYTES = 1 << 20
 _LIBRARIES = ("cupy", "torch")
 _COMM = ("chunk_size", "wait_seconds")
 
@@ -44,6 +47,11 @@ def _ipc_pool_size(value: Any) -> int | float | str | None:
     if value == "auto":
         return "auto"
     found: int | float | None = _size("ipc_pool_size")(value)
+    if isinstance(found, int) and found < _LEAST_IPC_BYTES:
+        raise ConfigurationError(
+            f"ipc_pool_size={shown(value)}: {format_bytes(_LEAST_IPC_BYTES)} at least, such as "
+            "256MiB, since results travel through it in chunks; null for none"
+        )
     return found
 
 
@@ -90,26 +98,13 @@ def _thresholds(value: Any) -> dict[str, Any] | None:
 
 
 def _driver(value: Any) -> str | None:
-    kind, colon, size = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if value is not None and (kind not in ("cuda", "simulated") or (kind == "cuda" and colon)):
-        raise ConfigurationError(
-            f"driver={shown(value)}: use 'cuda', 'simulated' or 'simulated:SIZE'"
-        )
-    if size:
-        _check_device_memory(value, size)
-    return None if value is None else str(value)
-
-
-def _check_device_memory(driver: str, size: str) -> None:
-    """Refuse a size that no simulated device has, before a worker is started for it."""
-    try:
-        size_bytes = parse_bytes(size)
-    except ConfigurationError:
-        size_bytes = 0
-    if size_bytes <= 0 or size_bytes % _BLOCK_BYTES:
-        raise ConfigurationError(
-            f"driver={shown(driver)}: a simulated device has a multiple of 2 MiB: simulated:64MiB"
-        )
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ConfigurationError(f"driver={shown(value)}: {DRIVERS}")
+    # Before a worker is started for it.
+    simulated = simulated_bytes(value, f"driver={shown(value)}") is not None
+    return value if simulated else "cuda"
 
 
 def _workers_per_host(value: Any) -> int | None:
@@ -137,7 +132,7 @@ def _protocol(value: Any) -> str | None:
 
 
 def _comm(value: Any) -> dict[str, Any]:
-    found = _mapping("comm", {} if value is None else value, "a mapping of settings")
+    found = _mapping("comm", {} if value is None else value, "a mapping: {chunk-size: 8MiB}")
     if wrong := [name for name in found if name not in _COMM]:
         raise ConfigurationError(
             f"comm has {', '.join(map(shown, wrong[:3]))}: it can have {', '.join(_COMM)}"

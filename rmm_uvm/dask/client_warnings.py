@@ -15,6 +15,8 @@ from typing import Any
 
 from rmm_uvm.dask.figures import NAME
 from rmm_uvm.dask.gathering import Said, WarningGatherer
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.messages import shown
 
 __all__ = ["warn_here"]
 
@@ -29,11 +31,20 @@ def warn_here(client: Any) -> None:
     client : distributed.Client
         Whose workers.
 
+    Raises
+    ------
+    ConfigurationError
+        If it is none.
+
     Warns
     -----
     FindingWarning
         Later, in the thread of the client's event loop, as Dask's own warnings.
     """
+    if not hasattr(client, "subscribe_topic"):
+        raise ConfigurationError(
+            f"warn_here({shown(client)}): expected a distributed.Client, connected to the cluster"
+        )
     gatherer = WarningGatherer(
         client.loop, lambda said: client.loop.add_callback(_warn, client, said)
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from rmm_uvm.dask.worker_recording import WorkerRecording
 from rmm_uvm.report import words
-from rmm_uvm.report.advice import about, collect, verdict
+from rmm_uvm.report.advice import about, collect, message, verdict
 from rmm_uvm.report.figures import Figures, in_all, of_device
 
 __all__ = ["ClusterAdvice", "WorkerSums", "cluster_advice", "cluster_verdict", "sums_of"]
@@ -146,11 +146,11 @@ def _overflow(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
     without = [one for one in slow if one.worker.ipc_pool_bytes == 0]
     largest = max((one.worker.ipc_pool_bytes or 0 for one in slow), default=0)
     remedy = "set ipc-pool-size on every worker" if without else _larger(largest)
-    message = (
+    said = (
         f"{_size(total)} of what workers sent and received went past the IPC pool as managed "
         f"memory, which is slow; most on {_who(slow[0])} ({_size(slow[0].overflow_bytes)})"
     )
-    return ClusterAdvice("overflow", remedy, message, tuple(one.name for one in slow))
+    return ClusterAdvice("overflow", remedy, said, tuple(one.name for one in slow))
 
 
 def _waiting(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
@@ -166,13 +166,13 @@ def _waiting(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
     if not slow:
         return None
     worst = slow[0]
-    message = (
+    said = (
         f"transfers of {_who(worst)} waited {words.clock_text(worst.waited_seconds)} for the IPC "
         f"pool, and it was watched for {words.clock_text(worst.figures.seconds)}"
         + _and_others(len(slow) - 1)
     )
     pool_bytes = max((one.worker.ipc_pool_bytes or 0 for one in slow), default=0)
-    return ClusterAdvice("ipc_pool", _larger(pool_bytes), message, tuple(one.name for one in slow))
+    return ClusterAdvice("ipc_pool", _larger(pool_bytes), said, tuple(one.name for one in slow))
 
 
 def _skew(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
@@ -185,15 +185,15 @@ def _skew(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
     median = statistics.median(factors[1:])
     if factors[0] <= 1.0 or factors[0] < _UNLIKE_FACTOR * median:
         return None
-    message = (
+    said = (
         f"{_who(fullest)} held up to {factors[0]:.2f} times its capacity, "
         f"the others {median:.2f} times (median)"
     )
     if sum(factors) <= len(factors):
-        message += "; spread evenly, everything would have fitted"
+        said += "; spread evenly, everything would have fitted"
     over = tuple(one.name for one in known if (one.factor or 0.0) > 1.0)
     remedy = "spread the data evenly: repartition, or choose keys of which none is so frequent"
-    return ClusterAdvice("skew", remedy, message, over)
+    return ClusterAdvice("skew", remedy, said, over)
 
 
 def _bottleneck(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
@@ -206,29 +206,45 @@ def _bottleneck(sums: Sequence[WorkerSums]) -> ClusterAdvice | None:
     median = statistics.median(moved for moved, _ in known[1:])
     if most < _UNLIKE_FACTOR * median or most < _LITTLE_FRACTION * (worst.capacity_bytes or 0):
         return None
-    times = f"{most / median:.1f} times the median of the others" if median else "the others none"
-    message = f"{_who(worst)} moved {_size(most)} between device and host, {times}"
+    times = _beside_none(known[1:])
+    if median:
+        times = f"{most / median:.1f} times the median of the others"
+    said = f"{_who(worst)} moved {_size(most)} between device and host, {times}"
     remedy = f"look at {_who(worst)} first: whoever needs its results waits for its migrations"
-    return ClusterAdvice("bottleneck", remedy, message, (worst.name,))
+    return ClusterAdvice("bottleneck", remedy, said, (worst.name,))
+
+
+def _beside_none(others: Sequence[tuple[int, WorkerSums]]) -> str:
+    """Return what workers moved of which at least half moved nothing, the most first."""
+    moved = [(nbytes, one) for nbytes, one in others if nbytes]
+    if not moved:
+        return "the other none" if len(others) == 1 else "the others none"
+    second, next_one = moved[0]
+    idle = len(others) - len(moved)
+    return f"{_who(next_one)} {_size(second)}, and {idle} of the {len(others)} others none"
 
 
 def _found(workers: Sequence[WorkerRecording]) -> list[ClusterAdvice]:
     """Return what the workers' own reports advise, each thing once."""
     groups: dict[tuple[str, str], list[tuple[float, WorkerRecording, str, str]]] = {}
     for worker in workers:
-        for one in collect(() if worker.recording is None else worker.recording.findings):
-            kind, _, message = about(one.finding)
-            found = (one.finding.value, worker, one.finding.remedy, one.finding.message)
-            groups.setdefault((kind, message), []).append(found)
+        recording = worker.recording
+        if recording is None:
+            continue
+        for one in collect(recording.findings):
+            kind, _, source = about(one.finding)
+            said = message(one.finding, recording)
+            found = (one.finding.value, worker, one.finding.remedy, said)
+            groups.setdefault((kind, source), []).append(found)
     advice = []
     for (kind, _), group in groups.items():
         group.sort(key=lambda found: -found[0])
-        _, worst, remedy, message = group[0]
+        _, worst, remedy, said = group[0]
         names = tuple(dict.fromkeys(worker.name for _, worker, _, _ in group))
         where = f"worker {worst.name}"
         if len(names) > 1:
             where = f"{len(names)} of {len(workers)} workers, at worst {where}"
-        advice.append(ClusterAdvice(kind, remedy, f"{where}: {message}", names))
+        advice.append(ClusterAdvice(kind, remedy, f"{where}: {said}", names))
     return sorted(advice, key=lambda one: (one.kind == "monitor", -len(one.workers)))
 
 

@@ -14,7 +14,9 @@ from rmm_uvm.dask.flags import arguments_of
 from rmm_uvm.dask.refusals import WorkerFacts, refusals
 from rmm_uvm.dask.settings import NAMES, settings_of
 from rmm_uvm.dask.visible_devices import count_visible_devices
+from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.messages import shown
 
 __all__ = ["ClusterPlan", "Surroundings", "plan_cluster"]
 
@@ -160,8 +162,12 @@ def _driver(
     if simulated is True:
         return "simulated", ", as asked"
     if simulated is not None and simulated is not False:
-        return f"simulated:{simulated}", ", as asked"
-    driver = "cuda" if simulated is False else configured or around.driver
+        asked = f"simulated:{simulated}"
+        simulated_bytes(asked, f"simulated={shown(simulated)}")
+        return asked, ", as asked"
+    driver = "cuda" if simulated is False else configured
+    if driver is None and (driver := around.driver):
+        simulated_bytes(driver, f"RMM_UVM_DRIVER={shown(driver)}")
     if driver is None:
         driver = "cuda" if around.gpus else "simulated"
         return driver, ", since there is no GPU here"

@@ -25,7 +25,15 @@ def register_defaults() -> None:
     except ImportError:
         return
     text = Path(__file__).with_name("rmm-uvm.yaml").read_text()
+    # Dask puts a section of defaults, or of a file, in the place of what is no section, without a
+    # word. A worker is to say that it cannot be used.
+    places = (dask.config.config, dask.config.collect_env())
+    names = (f"{SECTION}.comm", SECTION)
+    written = [(name, dask.config.get(name, None, config)) for name in names for config in places]
     dask.config.update_defaults(yaml.safe_load(text))
+    for name, value in written:
+        if value is not None and not isinstance(value, Mapping):
+            dask.config.set({name: value})
 
 
 def section() -> Mapping[str, Any] | None:

@@ -16,13 +16,16 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["NAME", "NOT_THERE", "WorkerFigures", "name_order"]
+__all__ = ["NAME", "NOT_THERE", "NO_PRELOAD", "WorkerFigures", "name_order"]
 
 NAME = "rmm-uvm"
 """Of the figures among a worker's metrics, and of the topic of its events."""
 
 NOT_THERE = "rmm_uvm is not installed there"
-"""Why a worker that says nothing says nothing: the package, or its preload, is missing."""
+"""Why a worker that is asked has nothing to say: Python finds no package."""
+
+NO_PRELOAD = "no preload rmm_uvm.dask (or no package) there"
+"""Why a worker's heartbeat says nothing; which of the two it is cannot be seen from here."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +70,7 @@ class WorkerFigures:
     Examples
     --------
     >>> WorkerFigures.from_metrics({}).reason
-    'rmm_uvm is not installed there'
+    'no preload rmm_uvm.dask (or no package) there'
     >>> sent = WorkerFigures(footprint_bytes=3).to_dict()
     >>> WorkerFigures.from_metrics({"rmm-uvm": {**sent, "of a later version": 1}}).footprint_bytes
     3
@@ -113,7 +116,7 @@ class WorkerFigures:
         """
         sent = metrics.get(NAME)
         if not isinstance(sent, Mapping):
-            return cls(reason=NOT_THERE)
+            return cls(reason=NO_PRELOAD)
         return cls(**{k: v for k, v in sent.items() if k in _CHECKS and _CHECKS[k](v)})
 
 

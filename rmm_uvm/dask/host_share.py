@@ -9,7 +9,28 @@ limit that it gives a worker by itself is the host's memory over the number of w
 
 from __future__ import annotations
 
-__all__ = ["workers_on_host"]
+import dataclasses
+
+from rmm_uvm.units import format_bytes
+
+__all__ = ["HostShare", "workers_on_host"]
+
+
+@dataclasses.dataclass(frozen=True)
+class HostShare:
+    """How many workers share the host's memory, and how that is known.
+
+    Parameters
+    ----------
+    workers : int
+        Their number, >= 1.
+    guess : str
+        What tells it, and what to do if that is wrong; empty where nothing is shared, or where the
+        number was asked for.
+    """
+
+    workers: int
+    guess: str = ""
 
 
 def workers_on_host(
@@ -18,8 +39,8 @@ def workers_on_host(
     memory_limit_bytes: int | None,
     host_bytes: int,
     visible_devices: int | None,
-) -> int:
-    """Return the number of workers that share the host's memory; >= 1.
+) -> HostShare:
+    """Return how many workers share the host's memory.
 
     Parameters
     ----------
@@ -36,12 +57,27 @@ def workers_on_host(
 
     Examples
     --------
-    >>> workers_on_host(asked=None, memory_limit_bytes=16, host_bytes=64, visible_devices=None)
+    >>> workers_on_host(
+    ...     asked=None, memory_limit_bytes=16, host_bytes=64, visible_devices=None
+    ... ).workers
     4
     """
     if asked is not None:
-        return asked
+        return HostShare(asked)
+    devices = f"CUDA_VISIBLE_DEVICES, which has {visible_devices} entries"
     if not memory_limit_bytes:
-        return max(visible_devices or 1, 1)
+        return _share(visible_devices or 1, devices)
     by_limit = max(round(host_bytes / memory_limit_bytes), 1)
-    return min(by_limit, visible_devices) if visible_devices else by_limit
+    if visible_devices and visible_devices < by_limit:
+        return _share(visible_devices, devices)
+    part = f"{format_bytes(memory_limit_bytes)} of {format_bytes(host_bytes)}"
+    return _share(by_limit, f"the worker's memory limit, {part}")
+
+
+def _share(workers: int, source: str) -> HostShare:
+    if workers <= 1:
+        return HostShare(1)
+    return HostShare(
+        workers,
+        f"{workers} workers are a guess from {source}: if it is wrong, set workers-per-host",
+    )

@@ -16,6 +16,11 @@ from rmm_uvm.dask.settings import checked
 
 __all__ = ["RefusedStart", "UvmPlugin"]
 
+_KEPT = (
+    "these settings stay registered all the same, and workers that start later get them or end: "
+    'register others, or call client.unregister_worker_plugin("rmm-uvm")'
+)
+
 _logger = logging.getLogger("distributed.worker.rmm_uvm")
 
 
@@ -38,8 +43,9 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
     ------
     ConfigurationError
         A setting is unknown or cannot be used. When registered: the line of a worker that cannot
-        have the pool, for instance since it has less free memory. It runs on as it was; a worker
-        that joins later and cannot have the pool says why and ends.
+        have the pool, for instance since it has less free memory. It runs on as it was, but Dask
+        keeps the refused settings: a worker that starts later, also one that is restarted, gets
+        them, or says why not and ends. Register others, or unregister the plugin.
 
     Examples
     --------
@@ -59,7 +65,10 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
         try:
             WorkerPool.of(worker).hold("the plugin", self.keywords)
         except Exception as error:
-            _end_if_it_joins(worker, error)
+            if _joins(worker):
+                _end(worker, error)
+            else:
+                _add_what_stays(error)
             raise
 
     def teardown(self, worker: Any) -> None:
@@ -73,16 +82,28 @@ class UvmPlugin(WorkerPlugin):  # type: ignore[misc]
         return f"UvmPlugin({named})"
 
 
-def _end_if_it_joins(worker: Any, error: Exception) -> None:
-    """End a worker that joins the cluster; one that runs is left as it was.
+def _joins(worker: Any) -> bool:
+    """Return whether a worker joins the cluster; one that runs is left as it was."""
+    return not worker.periodic_callbacks["heartbeat"].is_running()
 
-    A client is told what a running worker raises. One that joins logs it and goes on, without the
-    pool. Its nanny is told to end too, so that it does not start the next.
+
+def _end(worker: Any, error: Exception) -> None:
+    """End a worker that joins: it would log what is raised and go on, without the pool.
+
+    Its nanny is told to end too, so that it does not start the next.
     """
-    if not worker.periodic_callbacks["heartbeat"].is_running():
-        line = " ".join(str(error).split())
-        _logger.error("rmm_uvm: this worker ends, since it cannot have the pool: %s", line)
-        worker.loop.add_callback(worker.close, reason="rmm-uvm-refused")
+    line = " ".join(str(error).split())
+    _logger.error("rmm_uvm: this worker ends, since it cannot have the pool: %s", line)
+    worker.loop.add_callback(worker.close, reason="rmm-uvm-refused")
+
+
+def _add_what_stays(error: Exception) -> None:
+    """Have a client that registers told that Dask keeps what its workers refused.
+
+    Dask stores a plugin before any worker sees it, and gives it to workers that start later.
+    """
+    if len(error.args) == 1 and isinstance(error.args[0], str):  # a line, as our errors have
+        error.args = (f"{error.args[0]}; {_KEPT}",)
 
 
 class RefusedStart(WorkerPlugin):  # type: ignore[misc]

@@ -142,7 +142,8 @@ def settings_of(
     """
     if section is not None and not isinstance(section, Mapping):
         raise ConfigurationError(
-            f"Dask's configuration has rmm-uvm: {shown(section)}, and it is a section of settings"
+            f"Dask's configuration has rmm-uvm: {shown(section)}, and it is a section of settings: "
+            "rmm-uvm: {maximum-pool-size: 64GiB}"
         )
     return Settings().changed(section or {}).changed(keywords or {})
 

@@ -20,7 +20,8 @@ from typing import Any
 
 from rmm_uvm.comm.settings import share_pool
 from rmm_uvm.dask import defaults, findings, host_pause, logged_errors, telemetry
-from rmm_uvm.dask.host_share import workers_on_host
+from rmm_uvm.dask.host_share import HostShare, workers_on_host
+from rmm_uvm.dask.pool_words import pool_line, with_guess
 from rmm_uvm.dask.refusals import facts_of, refusals, remarks
 from rmm_uvm.dask.settings import Settings, settings_of
 from rmm_uvm.dask.visible_devices import count_visible_devices
@@ -101,13 +102,14 @@ class WorkerPool:
         facts = facts_of(self._worker, settings)
         if refused := refusals(facts):
             raise ConfigurationError("; ".join(refused))
-        arguments = settings.arguments(self._workers_on_host(settings))
+        share = self._host_share(settings)
+        arguments = settings.arguments(share.workers)
         if self._keeps(arguments, settings):
             _logger.info("rmm_uvm: %s finds a managed pool with its settings, and keeps it", holder)
         else:
             for line in remarks(facts):
                 _logger.warning("rmm_uvm: %s", line)
-            self._install(arguments, settings, holder)
+            self._install(arguments, settings, share, holder)
         self._holders.add(holder)
         self._installation.holders.add(self._worker.id)
         if is_base:
@@ -134,7 +136,7 @@ class WorkerPool:
             return settings_of(defaults.section(), keywords)
         return self._base.changed(keywords)
 
-    def _workers_on_host(self, settings: Settings) -> int:
+    def _host_share(self, settings: Settings) -> HostShare:
         from distributed.system import MEMORY_LIMIT
 
         return workers_on_host(
@@ -155,7 +157,9 @@ class WorkerPool:
         self._installation = current  # of the preload, or another worker of this process
         return True
 
-    def _install(self, arguments: dict[str, Any], settings: Settings, holder: str) -> None:
+    def _install(
+        self, arguments: dict[str, Any], settings: Settings, share: HostShare, holder: str
+    ) -> None:
         from rmm_uvm.install import current_installation, reinitialize, restore
 
         current = current_installation()
@@ -169,7 +173,8 @@ class WorkerPool:
             holders = current.holders  # other workers of this process
             del current  # or it would keep the old pool
         try:
-            made = reinitialize(**arguments)
+            with with_guess(share):
+                made = reinitialize(**arguments)
         except BaseException:
             self._forget_lost_pool()
             raise
@@ -182,16 +187,7 @@ class WorkerPool:
         self._attach()
         self._installation = made
         self._configure_comm(settings)
-        sizes, info = made.devices[0].sizes, made.devices[0].info
-        _logger.info(
-            "rmm_uvm: managed pool on %s: %s, at most %s (%s); IPC pool %s; prefetch %s",
-            info.name,
-            format_bytes(sizes.initial_bytes),
-            format_bytes(sizes.maximum_bytes),
-            sizes.maximum_reason,
-            format_bytes(sizes.ipc_bytes) if sizes.ipc_bytes else "off",
-            settings.prefetch,
-        )
+        _logger.info("rmm_uvm: %s", pool_line(made.devices[0], settings.prefetch, share))
 
     def _forget_lost_pool(self) -> None:
         """Take back what belongs to a pool that went before another could be made."""
@@ -272,8 +268,8 @@ def _refuse_if_alive(installation: Any, differences: str) -> None:
     if alive_bytes:
         raise ConfigurationError(
             f"the managed pool cannot be replaced by one with other settings ({differences}): "
-            f"{format_bytes(alive_bytes)} are alive in it; release the results, or restart the "
-            "workers with client.restart()"
+            f"{format_bytes(alive_bytes)} are alive in it; release the results and ask again, or "
+            "restart the workers with client.restart()"
         )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from rmm_uvm.dask.figures import NOT_THERE, name_order
 from rmm_uvm.errors import DataError
 from rmm_uvm.watch.plain_recording import plain, restored
+from rmm_uvm.watch.plain_values import fields_of
 from rmm_uvm.watch.recording import Recording
 
 __all__ = ["LEFT", "WorkerRecording", "gathered", "recorded"]
@@ -108,14 +109,16 @@ def unpacked(answer: bytes) -> dict[str, Any]:
     try:
         (length,) = _LENGTH.unpack_from(answer)
         end = _LENGTH.size + length
-        known = json.loads(answer[_LENGTH.size : end])
-        if "recording" in known:
-            known["recording"] = restored(known["recording"], answer[end:])
-        dataclasses.replace(WorkerRecording("", "", ""), **known)
-    except (ValueError, TypeError, RecursionError, struct.error, DataError) as error:
+        told = json.loads(answer[_LENGTH.size : end])
+        recording = told.pop("recording", None) if isinstance(told, dict) else None
+        # Who it is, Dask says.
+        known = fields_of(WorkerRecording, told, "it", left_out=("address", "name", "host"))
+        if recording is not None:
+            known["recording"] = restored(recording, answer[end:])
+    except (ValueError, TypeError, RecursionError, struct.error) as error:
         raise DataError(f"no recording of a worker: {error}") from error
     else:
-        return dict(known)
+        return known
 
 
 async def gathered(client: Any, timeout_seconds: float) -> list[WorkerRecording]:

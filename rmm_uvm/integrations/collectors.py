@@ -47,8 +47,10 @@ def register(make: Callable[[], Any], registry: Any = None) -> Availability:
     """
     try:
         import prometheus_client
-    except ImportError:
-        return Availability(available=False, reason=MISSING)
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0] == "prometheus_client"
+        reason = MISSING if missing else f"prometheus_client cannot be imported: {error}"
+        return Availability(available=False, reason=reason)
     if problem := too_old("prometheus"):
         return Availability(available=False, reason=f"exporting metrics: {problem}")
     registry = prometheus_client.REGISTRY if registry is None else registry

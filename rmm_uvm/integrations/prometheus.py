@@ -22,6 +22,7 @@ from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.collectors import MISSING
 from rmm_uvm.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor
+from rmm_uvm.watch.recording import DeviceFacts
 from rmm_uvm.watch.running import running
 from rmm_uvm.watch.snapshot import Snapshot
 
@@ -97,25 +98,26 @@ class MonitorCollector:
     def collect(self) -> Iterator[Any]:
         """Yield all metrics with their values now."""
         families = _Families()
-        found = sorted(self._snapshots(), key=lambda pair: pair[0].time_ns, reverse=True)
+        found = sorted(self._snapshots(), key=lambda one: one[0].time_ns, reverse=True)
         seen: set[int] = set()
-        for snapshot, monitor in found:
+        for snapshot, monitor, facts in found:
             if snapshot.device_id not in seen:
                 seen.add(snapshot.device_id)
                 families.add(snapshot, monitor)
+                families.simulated.add_metric([str(facts.device_id)], float(facts.simulated))
         sources: dict[str, bool] = {}
-        for _, monitor in found:
+        for _, monitor, _ in found:
             for name, answer in monitor.sources.items():
                 sources[name] = sources.get(name, False) or bool(answer)
         for name, there in sources.items():
             families.source.add_metric([name], float(there))
         yield from families.all()
 
-    def _snapshots(self) -> Iterator[tuple[Snapshot, Monitor]]:
+    def _snapshots(self) -> Iterator[tuple[Snapshot, Monitor, DeviceFacts]]:
         for monitor in self._monitors():
             for facts in monitor.devices:
                 try:
-                    yield monitor.snapshot(facts.device_id), monitor
+                    yield monitor.snapshot(facts.device_id), monitor, facts
                 except UvmError:  # stopped, or begun anew, meanwhile
                     continue
 
@@ -164,6 +166,11 @@ class _Families:
         self.source = GaugeMetricFamily(
             "rmm_uvm_source_available", "Whether a source of figures is there", labels=["source"]
         )
+        self.simulated = GaugeMetricFamily(
+            "rmm_uvm_device_simulated",
+            "Whether the figures are modelled, of a simulated device: 1, or 0 of a GPU",
+            labels=["device"],
+        )
 
     def all(self) -> Iterator[Any]:
         yield self.migrated
@@ -171,7 +178,7 @@ class _Families:
         yield from self.totals.values()
         yield from self.levels.values()
         yield from self.budget.values()
-        yield from (self.skipped, self.findings, self.source)
+        yield from (self.skipped, self.findings, self.source, self.simulated)
 
     def add(self, snapshot: Snapshot, monitor: Monitor) -> None:
         """Add the figures of one device."""

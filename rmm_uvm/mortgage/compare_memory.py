@@ -23,6 +23,7 @@ from rmm_uvm.mortgage.memory import find_memory
 from rmm_uvm.mortgage.pipeline import PipelineProgress
 from rmm_uvm.mortgage.reference import Reference
 from rmm_uvm.mortgage.run_report import RunReport
+from rmm_uvm.run.tidying import ended_with_us, temporary_folder
 
 SPLIT = 4
 """How many times a file is split where the whole does not fit."""
@@ -171,8 +172,8 @@ def compare_memories(
     """
     files = max(len(quarter.performance) for quarter in find_files(shared.data).quarters)
     compared = []
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
-        report_path, features_path = Path(folder, "report.json"), Path(folder, "features.arrow")
+    with temporary_folder("rmm-uvm-mortgage-") as folder:
+        report_path, features_path = folder / "report.json", folder / "features.arrow"
         for number, run in enumerate(planned):
             arguments = ["--memory", run.memory, *shared.arguments(run.memory)]
             arguments += ["--json", str(report_path), "--features", str(features_path)]
@@ -198,6 +199,7 @@ def _run_child(
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as child,
+        ended_with_us(child),
     ):
         assert child.stdout is not None  # as asked for
         for line in child.stdout:

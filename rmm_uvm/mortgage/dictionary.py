@@ -18,6 +18,7 @@ from rmm_uvm.mortgage.files import DataFiles, find_files
 from rmm_uvm.mortgage.ranges import body_of
 from rmm_uvm.mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 from rmm_uvm.mortgage.text import scan_batches
+from rmm_uvm.watch.plain_values import value_of
 
 FILE_NAME = "categories.json"
 Domains = dict[str, tuple[str, ...]]
@@ -78,10 +79,10 @@ def _read(path: Path, files: DataFiles) -> Domains:
     remedy = f"generate the data again, or remove {FILE_NAME} to have the files scanned"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        domains = {name: tuple(values) for name, values in content["domains"].items()}
-        sizes = content["file_bytes"]
+        domains: Domains = value_of(Mapping[str, tuple[str, ...]], content["domains"], "domains")
+        sizes: dict[str, int] = value_of(Mapping[str, int], content["file_bytes"], "file_bytes")
         missing = {*CLOSED_DOMAINS, *OPEN_DOMAINS} - domains.keys()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{path} cannot be read ({error}); {remedy}") from error
     if missing or any(list(v) != sorted(set(v)) for v in domains.values()):
         raise DataError(f"{path} lacks domains or is not sorted; {remedy}")

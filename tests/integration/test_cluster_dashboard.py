@@ -107,7 +107,7 @@ def test_page_has_a_row_for_each_worker_and_follows_them(installed: Any) -> None
     assert "IPC pool 4.00 MiB" in text
     assert "device 0: 96.00 MiB are allocated and 60.00 MiB fit on the device" in text
     assert "without tcp://" in text
-    assert "no figures: rmm_uvm is not installed there" in text
+    assert "no figures: no preload rmm_uvm.dask (or no package) there" in text
 
 
 def test_page_without_workers_says_so() -> None:

@@ -14,7 +14,7 @@ from tornado.httpclient import AsyncHTTPClient
 
 import rmm_uvm
 from rmm_uvm.dask import telemetry
-from rmm_uvm.dask.figures import NAME, NOT_THERE, WorkerFigures
+from rmm_uvm.dask.figures import NAME, NO_PRELOAD, WorkerFigures
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -68,7 +68,7 @@ def test_worker_that_is_not_attached_tells_the_scheduler_nothing() -> None:
     metrics = asyncio.run(told())
 
     assert NAME not in metrics
-    assert WorkerFigures.from_metrics(metrics).reason == NOT_THERE
+    assert WorkerFigures.from_metrics(metrics).reason == NO_PRELOAD
 
 
 def test_figures_that_fail_leave_the_heartbeat_alive(monkeypatch: pytest.MonkeyPatch) -> None:

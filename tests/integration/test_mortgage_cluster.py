@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -277,6 +278,31 @@ def test_command_with_workers_prints_the_documented_page(data: Path, tmp_path: P
     assert [
         line for line in documented if "each device" not in line and shape(line) not in printed
     ] == []
+
+
+def test_command_that_a_terminal_interrupts_prints_no_traceback_of_its_workers(
+    data: Path, tmp_path: Path
+) -> None:
+    words = ["mortgage", "--workers", "2", "--engine", "pandas", "--rounds", "1000000"]
+    command = subprocess.Popen(
+        [sys.executable, "-P", "-m", "rmm_uvm.cli", *words, "--data", str(data)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a group of its own, as a terminal gives it
+    )
+    with command:
+        end_seconds = time.monotonic() + 60
+        while len(list(tmp_path.glob("dask-scratch-space*/worker-*/"))) < 2:
+            assert command.poll() is None
+            assert time.monotonic() < end_seconds
+            time.sleep(0.05)
+        os.killpg(command.pid, signal.SIGINT)
+        _, said = command.communicate(timeout=60)
+    assert command.returncode == 1
+    assert "Aborted!" in said
+    assert "Traceback" not in said
 
 
 def test_command_at_a_scheduler_without_workers_says_so_in_one_line(data: Path) -> None:

@@ -342,3 +342,26 @@ def test_message_of_python_names_the_argument(folder: Path) -> None:
         rmm_uvm.plan(folder / "etl.trace", "24")
     with pytest.raises(DataError, match=r"choose one with device=$"):
         rmm_uvm.plan(folder / "two.csv")
+
+
+@pytest.mark.parametrize(("device_memory", "fits"), [("192MiB", False), ("256MiB", True)])
+def test_plan_of_what_only_the_pool_cannot_hold_does_not_contradict_itself(
+    tmp_path: Path, device_memory: str, fits: bool
+) -> None:
+    device, trace = rmm_uvm.simulated_device("1GiB"), tmp_path / "tight.trace"
+    with rmm_uvm.reinitialize(
+        driver=device, libraries=(), monitor={"trace": trace, "on_finding": None}
+    ) as uvm:
+        mr, size = uvm.devices[0].managed_mr, 38 * MIB
+        columns = [mr.allocate(size) for _ in range(5)]
+        for column in columns:
+            device.touch(column, size, write=True)
+        for column in columns:
+            mr.deallocate(column, size)
+    plan = rmm_uvm.plan(trace, device_memory, host_memory="1MiB")
+    text = " ".join(str(plan).split())
+    assert plan.to_dict()["cards"][0]["pool_out_of_memory"] is not fits
+    assert ("all of it fits" in text) is fits
+    assert ("runs out of memory" in text) is not fits
+    assert (plan.cards[0].splitting.verdict == "yes") is fits
+    assert (plan.cards[0].more_data.verdict == "yes") is fits

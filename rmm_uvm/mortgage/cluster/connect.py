@@ -7,7 +7,9 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import signal
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
@@ -94,8 +96,19 @@ def local_workers(
         settings["initial_pool_size"] = pool_bytes
     if budget_bytes is not None:
         settings.update(device_budget=budget_bytes, eviction=eviction)
-    with local_cluster(workers, **settings) as cluster, Client(cluster) as client:
-        yield client
+    # A terminal's Ctrl-C goes to workers as well, and each would print a traceback. Processes and
+    # threads keep what is blocked where they start; here it only waits until the cluster is there.
+    resource_tracker.ensure_running()  # it would unblock the signal when the first process starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        cluster = local_cluster(workers, **settings)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    with cluster:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        with Client(cluster) as client:
+            yield client
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from rmm_uvm.dask.cluster_advice import ClusterAdvice, cluster_advice, cluster_verdict, sums_of
 from rmm_uvm.dask.worker_recording import WorkerRecording
+from rmm_uvm.report import words
 from rmm_uvm.watch.finding import Finding
 
 from ..report import recordings
@@ -107,6 +108,28 @@ def test_bottleneck_is_the_worker_that_moves_more_than_the_others() -> None:
     assert found.workers == ("2",)
     assert "times the median of the others" in found.message
     assert "look at worker 2 first" in found.remedy
+
+
+def moving(name: str, part_of_a_lot: int) -> WorkerRecording:
+    recording = run(3.0)
+    for column in ("host_to_device_bytes", "device_to_host_bytes"):
+        recording.samples[column] = recording.samples[column] // 100 * part_of_a_lot
+    return worker(name, recording)
+
+
+def test_bottleneck_beside_workers_of_which_half_moved_nothing_names_the_next_one() -> None:
+    workers = [moving("0", 0), moving("1", 40), moving("2", 100), moving("3", 0)]
+    message = advised(workers, "bottleneck").message
+    next_bytes = words.size(sums_of(workers[1]).moved_bytes)
+
+    assert message.endswith(f", worker 1 {next_bytes}, and 2 of the 3 others none")
+
+
+def test_bottleneck_beside_workers_that_moved_nothing_says_so() -> None:
+    two = [moving("0", 100), moving("1", 0)]
+    assert advised(two, "bottleneck").message.endswith("between device and host, the other none")
+    three = advised([*two, moving("2", 0)], "bottleneck").message
+    assert three.endswith("between device and host, the others none")
 
 
 def test_workers_that_move_alike_or_little_have_no_bottleneck() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rmm_uvm.dask.dashboard_history import HISTORY_SECONDS, History, Rates
 from rmm_uvm.dask.dashboard_rows import Card, Row, WorkerSeen, cards, rows
-from rmm_uvm.dask.figures import NOT_THERE, WorkerFigures
+from rmm_uvm.dask.figures import NO_PRELOAD, WorkerFigures
 
 GIB = 1 << 30
 FULL = WorkerFigures(
@@ -73,7 +73,7 @@ def test_worker_that_knows_nothing_but_its_device_says_unknown_and_not_0() -> No
 def test_worker_without_the_package_has_one_sentence() -> None:
     row = row_of(WorkerFigures.from_metrics({}), status="paused")
 
-    assert row.reason == NOT_THERE
+    assert row.reason == NO_PRELOAD
     assert row.status == "paused"
 
 

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import msgpack
 import pytest
 from hypothesis import given
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 from rmm_uvm import errors
 from rmm_uvm.dask.events import FindingEvent
 from rmm_uvm.watch.finding import WARNING_OF, Finding
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "watching-a-cluster.md"
 
 
 @pytest.mark.parametrize("kind", WARNING_OF)
@@ -25,6 +30,12 @@ def test_finding_arrives_with_its_class_and_figures(kind: str) -> None:
     assert event.text == "pages leave; use fewer"
     assert (event.value, event.threshold, event.device_id) == (2.0, 1.0, 1)
     assert event.worker == "tcp://10.0.0.1:5"
+
+
+def test_document_names_every_field_of_an_event() -> None:
+    text = DOCUMENT.read_text().partition("Fields: ")[2].partition("\n\n")[0]
+    sent = FindingEvent.of_transfers("waiting", "transfers wait", "tcp://10.0.0.1:5").to_dict()
+    assert set(re.findall(r"`(\w+)`", text)) == set(sent)
 
 
 def test_sources_that_fail_are_told_apart_and_evictions_are_not() -> None:

@@ -189,7 +189,9 @@ def test_arguments_of_the_configuration_stay_in_front() -> None:
         ({"CUDA_VISIBLE_DEVICES": []}, "hides every GPU"),
         ({"prefetch": "maybe"}, "prefetch='maybe'"),
         ({"simulated": True, "driver": "cuda"}, "give one of them"),
-        ({"simulated": "many"}, "driver='simulated:many'|driver='many'"),
+        ({"simulated": "many"}, "^simulated='many': SIZE='many': expected"),
+        ({"simulated": "63MiB"}, "^simulated='63MiB': a simulated device has a multiple of 2 MiB"),
+        ({"driver": "simulated:x"}, "^driver='simulated:x': SIZE='x': expected"),
         ({"n_workers": 0}, "n_workers=0"),
         ({"n_workers": True}, "n_workers=True"),
         ({"maximum_pool_sise": "1GiB"}, "no keyword maximum_pool_sise: is maximum_pool_size meant"),
@@ -202,6 +204,12 @@ def test_keyword_that_cannot_be_is_refused_in_one_line(
     with pytest.raises(ConfigurationError, match=reason) as caught:
         plan(**keywords)
     assert "\n" not in str(caught.value)
+
+
+def test_driver_of_the_environment_that_cannot_be_is_told_as_such() -> None:
+    with pytest.raises(ConfigurationError, match=r"^RMM_UVM_DRIVER='simulated:63MiB': "):
+        plan(around=Surroundings(gpus=2, driver="simulated:63MiB"))
+    assert plan(around=Surroundings(gpus=2, driver="simulated:64MiB")).simulated
 
 
 @pytest.mark.parametrize(

@@ -29,17 +29,21 @@ print({{name: getattr(settings, name) for name in ("prefetch", "ipc_pool_size", 
 """
 
 
-def settings_with(
+def run_with(
     directory: Path, text: str = "", keywords: str = "None", first: str = "", **environment: str
-) -> dict[str, Any]:
+) -> subprocess.CompletedProcess[str]:
     (directory / "mine.yaml").write_text(text)
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM.format(first=first, keywords=keywords)],
         env={**os.environ, "DASK_CONFIG": str(directory), **environment},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def settings_with(directory: Path, *words: str, **environment: str) -> dict[str, Any]:
+    done = run_with(directory, *words, **environment)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = ast.literal_eval(done.stdout)
     return found
@@ -84,8 +88,34 @@ def test_environment_comes_before_the_file_and_keywords_before_both(tmp_path: Pa
 
 
 def test_order_of_imports_does_not_matter(tmp_path: Path) -> None:
-    found = settings_with(tmp_path, FILE, first="import rmm_uvm.dask, distributed")
+    found = settings_with(tmp_path, FILE, "None", "import rmm_uvm.dask, distributed")
     assert found["prefetch"] == "never"
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "reason"),
+    [
+        ("rmm-uvm: 3", {}, "configuration has rmm-uvm: 3,"),
+        ("rmm_uvm: [{prefetch: never}]", {}, "has rmm-uvm: [{'prefetch': 'never'}],"),
+        ("rmm-uvm: {comm: 32MiB}", {}, "comm='32MiB'"),
+        ("", {"DASK_RMM_UVM": "3"}, "configuration has rmm-uvm: 3,"),
+        (FILE, {"DASK_RMM_UVM": "3"}, "configuration has rmm-uvm: 3,"),
+        (FILE, {"DASK_RMM_UVM__COMM": "32MiB"}, "comm='32MiB'"),
+    ],
+)
+@pytest.mark.parametrize("first", ["", "import dask, distributed"])
+def test_section_that_is_no_section_is_said_and_not_replaced_by_the_defaults(
+    tmp_path: Path, text: str, environment: dict[str, str], reason: str, first: str
+) -> None:
+    done = run_with(tmp_path, text, first=first, **environment)
+    assert done.returncode == 1
+    assert reason in done.stderr.splitlines()[-1]
+
+
+def test_section_without_anything_in_it_is_the_defaults(tmp_path: Path) -> None:
+    found = settings_with(tmp_path, "rmm-uvm:\n  comm:\n")
+    assert found["comm"] == Settings().comm
+    assert settings_with(tmp_path, "rmm-uvm:\n") == found
 
 
 def test_nothing_is_written_into_the_users_directory(tmp_path: Path) -> None:

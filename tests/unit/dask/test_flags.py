@@ -29,7 +29,7 @@ SETTINGS = st.fixed_dictionaries(
         "initial_pool_size": SIZES,
         "maximum_pool_size": SIZES,
         "prefetch": st.sampled_from(["auto", "always", "never"]),
-        "ipc_pool_size": st.one_of(SIZES, st.just("auto")),
+        "ipc_pool_size": st.sampled_from([None, 0.125, 1 << 20, 2**62, "auto"]),
         "libraries": st.lists(st.sampled_from(["cupy", "torch"])),
         "cudf_prefetch": st.sampled_from(["auto", True, False]),
         "monitor": st.one_of(
@@ -82,6 +82,8 @@ def test_command_line_without_settings_is_what_others_had_on_it(settings: dict[s
         (["--maximum-pool-size=0.5"], {"maximum_pool_size": 0.5}),
         (["--ipc-pool-size", "null"], {"ipc_pool_size": None}),
         (["--prefetch", "always"], {"prefetch": "always"}),
+        (["--neighbors", "1"], {"neighbors": (1,)}),
+        (["--neighbors", "1,2"], {"neighbors": (1, 2)}),
         (["--libraries", "cupy,torch"], {"libraries": ("cupy", "torch")}),
         (["--monitor", "{interval-seconds: 1}"], {"monitor": {"interval_seconds": 1}}),
         (["--monitor", "false"], {"monitor": False}),

@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 def sharers(**facts: Any) -> int:
     known = {"asked": None, "memory_limit_bytes": None, "host_bytes": 64 * GIB}
-    return workers_on_host(**{**known, "visible_devices": None, **facts})
+    return workers_on_host(**{**known, "visible_devices": None, **facts}).workers
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,32 @@ def sharers(**facts: Any) -> int:
 )
 def test_number_of_workers_on_a_host(facts: dict[str, Any], expected: int) -> None:
     assert sharers(**facts) == expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "guess"),
+    [
+        (
+            {"memory_limit_bytes": 16 * GIB},
+            "4 workers are a guess from the worker's memory limit, 16.00 GiB of 64.00 GiB: if "
+            "it is wrong, set workers-per-host",
+        ),
+        (
+            {"memory_limit_bytes": GIB, "visible_devices": 2},
+            "2 workers are a guess from CUDA_VISIBLE_DEVICES, which has 2 entries: if "
+            "it is wrong, set workers-per-host",
+        ),
+        ({"memory_limit_bytes": 16 * GIB, "asked": 4}, ""),
+        ({"memory_limit_bytes": 64 * GIB}, ""),
+        ({"visible_devices": 1}, ""),
+        ({}, ""),
+    ],
+)
+def test_number_that_is_a_guess_says_from_what_and_how_to_correct_it(
+    facts: dict[str, Any], guess: str
+) -> None:
+    known = {"asked": None, "memory_limit_bytes": None, "host_bytes": 64 * GIB}
+    assert workers_on_host(**{**known, "visible_devices": None, **facts}).guess == guess
 
 
 @given(st.integers(min_value=1, max_value=64), st.integers(min_value=1, max_value=2**42))

@@ -95,8 +95,13 @@ def test_settings_are_arguments_of_reinitialize() -> None:
         ("device_budget", "half"),
         ("eviction", "belady"),
         ("eviction", True),
+        ("neighbors", True),
+        ("neighbors", -1),
         ("ipc_pool_size", -1),
         ("ipc_pool_size", True),
+        ("ipc_pool_size", 256),
+        ("ipc_pool_size", "2KiB"),
+        ("ipc_pool_size", (1 << 20) - 1),
         ("prefetch", "sometimes"),
         ("prefetch", None),
         ("libraries", "cudf"),
@@ -154,6 +159,19 @@ def test_libraries_may_be_a_list_or_text(value: Any, expected: tuple[str, ...]) 
     assert settings_of(None, {"libraries": value}).libraries == expected
 
 
+def test_ipc_pool_without_a_unit_is_refused_with_the_least_and_that_is_taken() -> None:
+    with pytest.raises(ConfigurationError, match=r"^ipc_pool_size='256': 1\.00 MiB at least"):
+        settings_of({"ipc-pool-size": "256"})
+    assert settings_of({"ipc-pool-size": "1MiB"}).ipc_pool_size == 1 << 20
+    assert settings_of({"ipc-pool-size": None}).ipc_pool_size is None
+    assert settings_of({"ipc-pool-size": 0.001}).ipc_pool_size == 0.001
+
+
+@pytest.mark.parametrize("value", [1, "1", [1], (1,)])
+def test_one_neighbour_may_be_a_number_text_or_a_list(value: Any) -> None:
+    assert settings_of({"neighbors": value}).neighbors == (1,)
+
+
 def test_thresholds_change_what_the_environment_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RMM_UVM_WARN_EVICTION", "off")
     settings = settings_of({"thresholds": {"footprint-factor": 2}})
@@ -181,7 +199,7 @@ def test_thresholds_without_a_monitor_leave_it_off() -> None:
         ),
         st.one_of(
             st.none(),
-            st.integers(min_value=1, max_value=2**62),
+            st.integers(min_value=1 << 20, max_value=2**62),
             st.floats(min_value=2**-30, max_value=1),
         ),
     )
