@@ -60,7 +60,8 @@ def command(
 ) -> None:
     """Tell what works on this machine, and if something does not, why not.
 
-    Exit status: 0 if a managed pool could be installed here, 1 if not.
+    Exit status: 0 if a managed pool could be installed here, 1 if not. Where RMM_UVM_DRIVER asks
+    for a simulated device: on that.
 
     With --links: move up to 64 MiB of managed memory over every link, which needs a CUDA context on
     every GPU meanwhile.
@@ -80,7 +81,7 @@ def command(
         if value is not None:
             raise click.UsageError(f"{option} goes with --measure")
     report = examine()
-    with_links = with_links and report.is_installable
+    with_links = with_links and report.feature("managed_pool").available
     if with_links:
         # Needs the compiled part, without which the report must still be able to come.
         from rmm_uvm.drivers import cuda_driver
@@ -208,6 +209,12 @@ def _host_memory(report: DoctorReport) -> RenderableType:
 
 
 def _plans(report: DoctorReport) -> RenderableType:
+    if report.driver_reason:
+        return Text(f"nothing: {report.driver_reason}")
+    if report.simulated_bytes is not None and not report.software_reason:
+        asked = f"RMM_UVM_DRIVER={report.driver_setting}"
+        size = format_bytes(report.simulated_bytes)
+        return Text(f"{asked}: a pool on a simulated device of {size}, whatever this machine has")
     if not report.is_installable:
         return Text(f"nothing: {report.feature('managed_pool').reason}")
     if not report.plans:

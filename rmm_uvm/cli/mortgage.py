@@ -8,7 +8,6 @@ import dataclasses
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from rmm_uvm.cli.mortgage_request import (
 )
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.residency.policies import POLICIES
+from rmm_uvm.run.tidying import temporary_folder
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.pipeline import PipelineProgress
@@ -171,14 +171,14 @@ def _single(request: Request, data: Path, device_bytes: int | None, console: Con
     from rmm_uvm.mortgage.report import run_page
     from rmm_uvm.mortgage.run import run
 
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
-        features = request.features or Path(folder, "features.arrow")
+    with temporary_folder("rmm-uvm-mortgage-") as folder:
+        features = request.features or folder / "features.arrow"
         config = _config(request, data, device_bytes, features)
         with stage_bar(config.memory) as progress:
             report = run(config, progress)
         if report.pipeline.feature_digest is not None:
             with stage_bar("plain pandas, to compare") as progress:
-                reference = make_reference(data, Path(folder, "pandas.arrow"), progress)
+                reference = make_reference(data, folder / "pandas.arrow", progress)
             how = reference.describe(report.pipeline.feature_digest, features)
             report = dataclasses.replace(report, features_against_pandas=how)
     console.print(run_page(report))
@@ -219,9 +219,9 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
     from rmm_uvm.mortgage.report import comparison_page
 
     planned = planned_runs(request.memory, request.parts)
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
+    with temporary_folder("rmm-uvm-mortgage-") as folder:
         with stage_bar("plain pandas, to compare") as progress:
-            reference = make_reference(data, Path(folder, "pandas.arrow"), progress)
+            reference = make_reference(data, folder / "pandas.arrow", progress)
         shared = RunRequest(
             data=data,
             engine="cudf" if device_bytes is None else "pandas",

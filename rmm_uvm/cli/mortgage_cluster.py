@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from rmm_uvm.cli.mortgage_request import Request, data_of, simulated_because, write_json
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.run.tidying import temporary_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -131,10 +131,10 @@ def _against_pandas(request: Request, run: ClusterRun, digest: str, data: Path) 
     from rmm_uvm.cli.progress import stage_bar
     from rmm_uvm.mortgage.reference import make_reference
 
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-") as folder:
+    with temporary_folder("rmm-uvm-mortgage-") as folder:
         with stage_bar("plain pandas, to compare") as progress:
-            reference = make_reference(data, Path(folder, "pandas.arrow"), progress)
-        features = request.features or Path(folder, "features.arrow")
+            reference = make_reference(data, folder / "pandas.arrow", progress)
+        features = request.features or folder / "features.arrow"
         if request.features is not None or digest != reference.digest:
             run.write_features(features)
         return reference.describe(digest, features)

@@ -97,7 +97,14 @@ class Request:
 
 def check_files(request: Request) -> None:
     """Refuse what could only fail after all the work."""
-    for path in (request.json_file, request.picture, request.features):
+    asked = (
+        ("--json", request.json_file),
+        ("--picture", request.picture),
+        ("--features", request.features),
+    )
+    for option, path in asked:
+        if path == Path("-"):
+            raise ConfigurationError(f"{option} -: the tables go to standard output; name a file")
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigurationError(f"{path}: there is no directory {path.absolute().parent}")
     if request.picture is not None:

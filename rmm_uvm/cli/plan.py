@@ -21,6 +21,7 @@ from rmm_uvm.cli.progress import replay_bar
 from rmm_uvm.cli.standard_input import NAME, piped
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.optional_packages import too_old
+from rmm_uvm.output import columns_of
 
 if TYPE_CHECKING:
     from rmm_uvm.planner import Plan
@@ -167,8 +168,13 @@ def command(
         sys.exit(2)
     if _PIPE in (html, json_file):
         return
+    from rmm_uvm.planner.text import text
+    from rmm_uvm.report.text import WIDTH
+
     # Names and paths are printed as they are, brackets and colons too.
-    Console(markup=False, emoji=False, highlight=False, soft_wrap=True).print(str(made))
+    Console(markup=False, emoji=False, highlight=False, soft_wrap=True).print(
+        text(made, columns_of(sys.stdout, WIDTH))
+    )
 
 
 def _planned(trace: Path, options: dict[str, Any]) -> Plan:

@@ -265,6 +265,10 @@ def _request(options: dict[str, Any]) -> Request:
 def _absolute(options: dict[str, Any], name: str) -> str | None:
     """Return a path that stays right when the program changes its directory."""
     path: str | None = options[name]
+    if path == "-":
+        raise ConfigurationError(
+            f"--{name.removesuffix('_file')} -: standard output is the program's own; name a file"
+        )
     return None if path is None else os.path.abspath(path)  # noqa: PTH100 - keeps links
 
 

@@ -8,11 +8,11 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.run.tidying import temporary_folder
 
 __all__ = ["NAME", "piped"]
 
@@ -38,8 +38,8 @@ def piped() -> Iterator[Path]:
             "TRACE - reads a recording from standard input, which is a terminal: pipe one, or name "
             "a file"
         )
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-plan-") as folder:
-        path = Path(folder) / "recording"
+    with temporary_folder("rmm-uvm-plan-") as folder:
+        path = folder / "recording"
         try:
             with path.open("wb") as kept:
                 shutil.copyfileobj(sys.stdin.buffer, kept, 1 << 20)

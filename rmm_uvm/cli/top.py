@@ -45,8 +45,10 @@ def command(
 
     Processes that run rmm-uvm publish their figures; to the others this command attaches, as far
     as it may (root, or CAP_SYS_PTRACE in a container), and lets go when they end. They need not
-    know of it. IN is to the device, OUT to the host; EVICTED is an estimate, counted since the
-    process was watched first. HARVEST is what lies on other devices; below a device stands who
+    know of it. RESIDENT is device memory behind managed pages: on a simulated device also what the
+    driver keeps behind data that left for a BUDGET. IN is to the device, OUT to the host; EVICTED
+    is an estimate of what the kernel driver evicted, counted since the process was watched first.
+    HARVEST is what lies on other devices; below a device stands who
     holds how much of its idle memory, and what is offered. `q` or Ctrl-C leaves.
     """
     sys.exit(

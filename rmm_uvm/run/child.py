@@ -12,6 +12,7 @@ import atexit
 import functools
 import json
 import os
+import sys
 from pathlib import Path
 
 from rmm_uvm.run import handover
@@ -61,9 +62,20 @@ def begin(folder: str) -> bool:
     return True
 
 
+def _ended_with() -> BaseException | None:
+    """Return what the program did not catch, which the interpreter keeps while it ends."""
+    # They keep errors there that they caught, for debuggers.
+    if not {"IPython", "_pytest"}.isdisjoint(sys.modules):
+        return None
+    error = getattr(sys, "last_value", None)
+    return error if isinstance(error, BaseException) else None
+
+
 def _leave(watch: Watch, folder: Path, owner: int) -> None:
     if os.getpid() != owner:
         return  # a fork of it that ended by itself
+    if (error := _ended_with()) is not None:
+        watch.ended_with(error)
     recording = watch.recording()
     try:
         (folder / NOTES).write_text(json.dumps(watch.notes))

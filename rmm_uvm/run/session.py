@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import DataError, UvmError
+from rmm_uvm.output import columns_of
 from rmm_uvm.run import child, handover, outputs
 from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
+from rmm_uvm.run.failure import TERMINATED, of_status
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.simulated_hint import hint
@@ -33,6 +36,7 @@ from rmm_uvm.run.summary import (
 from rmm_uvm.run.termination import tell_before
 from rmm_uvm.run.watching import Watch, say
 from rmm_uvm.top.seams import Seams
+from rmm_uvm.watch.board import tell_command
 
 __all__ = ["prepare", "watch_command"]
 
@@ -49,21 +53,36 @@ def prepare(request: Request, program: Program) -> Callable[[], None]:
     """
     interrupted: list[bool] = []
     atexit.register(_end_by_interrupt, interrupted)  # registered first: runs last
+    as_module = ["-m"] * (program.kind == "module")
+    tell_command([sys.executable, *as_module, program.target, *program.arguments])
     watch = Watch(request)
     watch.begin()
     # Registered last, so that it runs before handlers of the monitor and after the program's.
     tell = functools.partial(_tell, watch, os.getpid(), sys.stderr)
     atexit.register(tell)
-    atexit.register(tell_before(tell))
-    return functools.partial(_run, program, interrupted)
+    atexit.register(tell_before(functools.partial(_terminated, watch, tell)))
+    return functools.partial(_run, program, watch, interrupted)
 
 
-def _run(program: Program, interrupted: list[bool]) -> None:
+def _run(program: Program, watch: Watch, interrupted: list[bool]) -> None:
+    def failed(error: BaseException) -> None:
+        watch.ended_with(error)
+        _say_hint(error)
+
     try:
-        run_as_main(program, _say_hint)
+        run_as_main(program, failed)
     except KeyboardInterrupt:
         interrupted.append(True)
         raise
+    except SystemExit as ended:
+        if not watch.failure:  # the status that follows an error says less
+            watch.ended_with(ended)
+        raise
+
+
+def _terminated(watch: Watch, tell: Callable[[], None]) -> None:
+    watch.failure = watch.failure or TERMINATED
+    tell()
 
 
 def _say_hint(error: BaseException) -> None:
@@ -112,7 +131,7 @@ def watch_command(request: Request, arguments: Sequence[str], seams: Seams) -> i
             )
         finally:
             follower.finish()
-        _tell_command(request, folder, follower)
+        _tell_command(request, folder, follower, status)
     return status
 
 
@@ -127,7 +146,7 @@ def _tell(watch: Watch, owner: int, stream: Any) -> None:
     _finish(watch.request, recording, notes, stream)
 
 
-def _tell_command(request: Request, folder: Path, follower: Follower) -> None:
+def _tell_command(request: Request, folder: Path, follower: Follower, status: int) -> None:
     """Write the files and print the summary of a command."""
     notes: list[str] = []
     own_pid: int | None = None
@@ -143,6 +162,8 @@ def _tell_command(request: Request, folder: Path, follower: Follower) -> None:
     else:
         own_pid = int((folder / child.CLAIM).read_text())
     notes += follower.others(own_pid)
+    if not recording.failure:  # which says more than the status
+        recording = dataclasses.replace(recording, failure=of_status(status))
     _finish(request, recording, notes, sys.stderr)
 
 
@@ -153,10 +174,12 @@ def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> 
         notes = about_watching(reason, notes)
         try:
             from rmm_uvm.report import Report
+            from rmm_uvm.report.text import WIDTH
 
             problems = outputs.drop_empty_trace(request)
             problems += outputs.write(request, Report(recording))
-            body = str(Report(without_reason(recording, reason))) + most_allocated(recording)
+            told = Report(without_reason(recording, reason))
+            body = told.text(columns_of(stream, WIDTH)) + most_allocated(recording)
         except UvmError as error:
             problems.append(str(error))
         except Exception as error:

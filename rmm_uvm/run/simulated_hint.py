@@ -31,8 +31,8 @@ def hint(error: BaseException) -> str | None:
         if type(one).__module__.startswith("rmm.") and str(one).startswith(_NO_GPU):
             return (
                 "the program asked CUDA for a GPU, and a simulated device has memory only: "
-                "allocate with rmm.mr.get_per_device_resource(0), without rmm.DeviceBuffer, or run "
-                "it where there is a GPU"
+                "allocate with rmm.mr.get_per_device_resource(0), which rmm.DeviceBuffer(size=..., "
+                "mr=...) takes too, or run it where there is a GPU"
             )
         one = one.__cause__ or one.__context__
     return None

@@ -23,7 +23,9 @@ PEAK = "peak_live_bytes"
 """Setting of a recording: most bytes that the pool had allocated at a time, exact."""
 
 # How errors name the way without a GPU, which is for calls, and what this command has for it.
-_IN_CALLS, _HERE = 'driver="simulated:16GiB"', "--device simulated:16GiB"
+_MOST_DIGITS = 20  # of a number of 64 bits; the setting is a text that another process sent
+
+_IN_CALLS, _HERE = 'a simulated device ("simulated:16GiB")', "--device simulated:16GiB"
 
 
 def compose(notes: Sequence[str], body: str, problems: Iterable[str] = ()) -> str:
@@ -62,7 +64,7 @@ def most_allocated(recording: Recording) -> str:
         What was watched.
     """
     peak = str(recording.settings.get(PEAK, ""))
-    if not peak.isdecimal():
+    if not peak.isdecimal() or len(peak) > _MOST_DIGITS:
         return ""
     return f"\nmost allocated at a time: {format_bytes(int(peak))} (peak of live bytes, exact)"
 

@@ -24,6 +24,7 @@ from rmm_uvm.errors import (
     UvmError,
 )
 from rmm_uvm.residency.neighbors import asked_neighbors
+from rmm_uvm.run.failure import PoolLimit, of_error
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import NO_POOL, PEAK
 
@@ -59,10 +60,14 @@ class Watch:
     ----------
     notes : list of str
         What could not be done, one line each, for the first lines of the summary.
+    failure : str
+        How the program ended, where it did not end well, as `rmm_uvm.run.failure` says it.
     """
 
     request: Request
     notes: list[str] = field(default_factory=list)
+    failure: str = ""
+    _limit: PoolLimit | None = field(default=None, repr=False)
     _monitor: Monitor | None = field(default=None, repr=False)
     _adaptor: UvmResourceAdaptor | None = field(default=None, repr=False)
     _torch: TorchRun | None = field(default=None, repr=False)
@@ -97,6 +102,10 @@ class Watch:
             what = "" if isinstance(error, UvmError) else f"{type(error).__name__}: "
             self.notes.append(f"not watched: {what}{error}")
 
+    def ended_with(self, error: BaseException) -> None:
+        """Keep how the program ended."""
+        self.failure = of_error(error, self._limit, asked_for_pool=self.request.pool)
+
     def recording(self) -> Recording | None:
         """Stop watching; return what was recorded. Never raises."""
         monitor, self._monitor = self._monitor, None
@@ -115,6 +124,7 @@ class Watch:
                 warnings.simplefilter("ignore", FindingWarning)
                 monitor.stop()
             recorded: Recording = monitor.recording()
+            recorded = dataclasses.replace(recorded, failure=self.failure)
             if peak_bytes:  # samples may have missed all of it
                 settings = {**recorded.settings, PEAK: str(peak_bytes)}
                 recorded = dataclasses.replace(recorded, settings=settings)
@@ -151,6 +161,8 @@ class Watch:
                 warnings.simplefilter("always")
                 installed = rmm_uvm.reinitialize(pool_size, request.maximum, **options)
                 self._adaptor = installed.managed_mr
+                sizes = installed.devices[0].sizes
+                self._limit = PoolLimit(sizes.maximum_bytes, sizes.maximum_reason)
         except (DriverError, AvailabilityError) as error:
             if request.device is not None:
                 raise

@@ -5,6 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +46,29 @@ def _fonts_are_open(tmp_path_factory: pytest.TempPathFactory) -> None:
 def invoke(*arguments: object) -> Result:
     group = LazyGroup(SUBCOMMANDS, name="rmm-uvm")
     return CliRunner().invoke(group, ["mortgage", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(("more", "folders"), [([], 1), (["--compare", "--memory", "cuda"], 2)])
+def test_run_that_is_terminated_leaves_no_folder(
+    mortgage_data: Path, tmp_path: Path, more: list[str], folders: int
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    words = ["mortgage", *SMALL, "--rounds", "1000000", "--data", str(mortgage_data), *more]
+    child = subprocess.Popen(
+        [sys.executable, "-P", "-m", "rmm_uvm.cli", *words],
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        stdout=subprocess.DEVNULL,
+    )
+    with child:
+        end_seconds = time.monotonic() + 60
+        while sum(map(Path.is_dir, (tmp_path / "temporary").iterdir())) < folders:
+            assert child.poll() is None
+            assert time.monotonic() < end_seconds
+            time.sleep(0.01)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == -signal.SIGTERM
+    # Folders: `tempfile` of a process that ends early may leave the file it tried the place with.
+    assert not any(map(Path.is_dir, (tmp_path / "temporary").iterdir()))
 
 
 def test_memory_names_of_the_option_are_all_memories() -> None:
@@ -82,6 +110,8 @@ def test_wrong_usage_names_the_option_with_status_2(arguments: list[str], reason
     [
         (["--picture", "memory.gif"], "a picture ends in .png or .svg"),
         (["--json", "no/such/directory/file.json"], "there is no directory"),
+        (["--json", "-"], "--json -: the tables go to standard output; name a file"),
+        (["--features", "-"], "--features -: the tables go to standard output; name a file"),
         (["--data", "/nowhere", "--engine", "pandas"], "no data directory /nowhere"),
         (["--train-parts", "-1", "--loans", "20", "--engine", "pandas"], "must be 0 or more"),
         (["--device-memory", "3MiB", "--loans", "20", "--engine", "pandas"], "multiple of 2 MiB"),

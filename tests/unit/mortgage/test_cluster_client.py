@@ -9,6 +9,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,7 +47,8 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 @pytest.fixture(scope="module", autouse=True)
 def _started_once() -> None:
-    """Start what Dask starts when it first needs it and keeps until the end."""
+    """Start what Python and Dask start when they first need it and keep until the end."""
+    resource_tracker.ensure_running()
     asyncio.run(offload(int))
 
 

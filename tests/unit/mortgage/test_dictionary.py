@@ -69,6 +69,24 @@ def test_load_domains_of_broken_json_says_what_to_do(mortgage_copy: Path, text: 
         load_domains(find_files(mortgage_copy))
 
 
+@pytest.mark.parametrize("values", [["A", 1], [1, 2], [["A"]], "AB", None], ids=repr)
+def test_load_domains_of_values_that_are_no_names_says_which(
+    mortgage_copy: Path, values: object
+) -> None:
+    domains = json.loads((mortgage_copy / FILE_NAME).read_text())["domains"]
+    edit(mortgage_copy / FILE_NAME, domains={**domains, "servicer": values})
+
+    with pytest.raises(DataError, match=rf"domains\['servicer'\].* is .*remove {FILE_NAME}"):
+        load_domains(find_files(mortgage_copy))
+
+
+def test_load_domains_of_sizes_that_are_none_says_what_to_do(mortgage_copy: Path) -> None:
+    edit(mortgage_copy / FILE_NAME, file_bytes=[1])
+
+    with pytest.raises(DataError, match=rf"file_bytes is \[1\].*remove {FILE_NAME}"):
+        load_domains(find_files(mortgage_copy))
+
+
 def test_a_value_missing_from_the_dictionary_is_an_error(mortgage_copy: Path) -> None:
     domains = json.loads((mortgage_copy / FILE_NAME).read_text())["domains"]
     edit(mortgage_copy / FILE_NAME, domains={**domains, "servicer": domains["servicer"][1:]})

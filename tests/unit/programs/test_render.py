@@ -68,7 +68,7 @@ rmm-uvm top 14:02:33 every 1 s q quits
 GPU 0: 137G of 139G in use, 99 %, full
 
   PID NAME        FOOT  IN/s OUT/s EVICT
-48213 mortgage_…  167G   22G   18G  771G
+48213 mortgage_…  167G   23G   20G  771G
   977 stencil        -     0     0     0
  1200 trainer: process 1200 belongs to
 another user: attaching needs root or
@@ -79,7 +79,7 @@ rmm-uvm top  14:02:33  every 1 s  q quits
 GPU 0 NVIDIA H200: 137 GiB of 139 GiB in use, 99 %, full
 
   PID NAME            FOOTPRINT RESIDENT     IN/s    OUT/s  EVICTED LAST MINUTE
-48213 mortgage_etl.py   167 GiB  131 GiB 21.5 GiB 18.2 GiB  771 GiB ▁▁▁▁▁▂▃▃▄▆▇█
+48213 mortgage_etl.py   167 GiB  131 GiB  23.1 GB  19.6 GB  771 GiB ▁▁▁▁▁▂▃▃▄▆▇█
   977 stencil                 -        -      0 B      0 B      0 B
  1200 trainer: process 1200 belongs to another user: attaching needs root or
 CAP_SYS_PTRACE
@@ -89,7 +89,7 @@ rmm-uvm top  14:02:33  every 1 s  q quits
 GPU 0 NVIDIA H200: 137 GiB of 139 GiB in use, 99 %, full
 
   PID NAME            FOOTPRINT RESIDENT CAPACITY     IN/s    OUT/s  EVICTED LAST MINUTE
-48213 mortgage_etl.py   167 GiB  131 GiB  134 GiB 21.5 GiB 18.2 GiB  771 GiB  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▂▂▃▃▃▃▃▄▄▄▅▅▅▆▆▆▆▇▇▇█
+48213 mortgage_etl.py   167 GiB  131 GiB  134 GiB  23.1 GB  19.6 GB  771 GiB  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▂▂▃▃▃▃▃▄▄▄▅▅▅▆▆▆▆▇▇▇█
   977 stencil                 -        -        -      0 B      0 B      0 B
  1200 trainer: process 1200 belongs to another user: attaching needs root or CAP_SYS_PTRACE
 """,  # noqa: E501

@@ -189,3 +189,33 @@ def test_fork_of_the_script_prints_no_summary(tmp_path: Path) -> None:
     done = run(tmp_path, *SIMULATED, path)
     assert done.returncode == 0
     assert done.stderr.count("rmm_uvm: simulated") == 1
+
+
+@pytest.mark.parametrize("kind", ["script", "module", "command"])
+def test_view_of_processes_names_the_script_and_not_the_launcher(tmp_path: Path, kind: str) -> None:
+    path = script(
+        tmp_path,
+        """
+        import os
+        from rmm_uvm.process_facts import name_of
+        from rmm_uvm.top.columns import label
+        from rmm_uvm.top.view import ProcessRow
+        from rmm_uvm.watch.board import Board, read_board
+
+        figures = dict(interval_seconds=1.0, devices=[], snapshots=[], sources={}, findings=[])
+        Board().publish(figures)  # the monitor's own may come later
+        mine = next(each for each in read_board() if each.pid == os.getpid())
+        for name in ("rmm-uvm", name_of(mine.pid)):
+            print(label(ProcessRow(mine.pid, name, mine.command)))
+        """,
+        name="mine.py",
+    )
+    words = {
+        "script": [path, "--fast"],
+        "module": ["-m", "mine"],
+        "command": ["--", sys.executable, path],
+    }[kind]
+    done = run(tmp_path, *SIMULATED, *words)
+    assert done.returncode == 0, done.stderr
+    shown = "-m mine" if kind == "module" else "mine.py"
+    assert done.stdout.splitlines() == [shown, shown]
