@@ -76,6 +76,7 @@ _MODULE_OF = {
     "touch": "hints",
 }
 _MODULES = ("harvest", "ipc", "mr")
+_EXTRAS = ("dask", "torch")  # likewise, where what they need is installed
 _NAME_THERE = {  # classes that are used as functions are
     "monitor": "Monitor",
     "simulated_node": "SimulatedNode",
@@ -83,6 +84,8 @@ _NAME_THERE = {  # classes that are used as functions are
 
 
 def __getattr__(name: str) -> Any:
+    if name in _EXTRAS:
+        return importlib.import_module(f"rmm_uvm.{name}")
     if name not in _MODULES and name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
@@ -106,4 +109,4 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

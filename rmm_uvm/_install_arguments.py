@@ -16,7 +16,7 @@ from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch
 from rmm_uvm.pools import check_mode
 from rmm_uvm.watch.monitor import Monitor
 
-__all__ = ["check_arguments", "checked_libraries", "make_monitor"]
+__all__ = ["check_arguments", "check_kind", "checked_libraries", "make_monitor"]
 
 _OWN_KEYWORDS = ("devices", "driver")  # of a monitor: those of the installation
 
@@ -39,6 +39,16 @@ def check_arguments(
     if isinstance(driver, UvmDriver) and len(ids) > 1:
         raise ConfigurationError("one driver serves one device: leave devices out")
     return [choose_driver(device_id, driver) for device_id in ids]
+
+
+def check_kind(**of_rmm: bool) -> None:
+    """Refuse what `rmm.reinitialize` has and a managed pool is not."""
+    for name, value in of_rmm.items():
+        if value is not True:
+            raise ConfigurationError(
+                f"{name}={value!r}: rmm_uvm.reinitialize installs a pool of managed memory; "
+                "rmm.reinitialize installs others"
+            )
 
 
 def make_monitor(

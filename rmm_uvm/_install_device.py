@@ -8,6 +8,7 @@ import rmm
 
 from rmm_uvm._current_device import current_device, ensure_context
 from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.installation import DeviceInstallation
 from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.pools import PrefetchMode, build_managed_pool, ipc_pool
@@ -60,7 +61,7 @@ def install_one(
     outer: rmm.mr.DeviceMemoryResource = managed
     if logging:
         with current_device(driver):  # its ordinal becomes part of the file's name
-            outer = rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
+            outer = _logging_adaptor(managed, log_file_name)
     rmm.mr.set_per_device_resource(info.device_id, outer)
     ensure_context(driver)
     return DeviceInstallation(
@@ -74,3 +75,18 @@ def install_one(
         kept_bytes=kept_bytes,
         budget=budget,
     )
+
+
+def _logging_adaptor(
+    managed: UvmResourceAdaptor, log_file_name: str | None
+) -> rmm.mr.DeviceMemoryResource:
+    try:
+        return rmm.mr.LoggingResourceAdaptor(managed, log_file_name)
+    except Exception as error:
+        # RMM asks CUDA for the current device, and has an error of its own module for it.
+        if type(error).__name__ != "CUDARuntimeError":
+            raise
+        raise AvailabilityError(
+            f"logging=True: RMM's logging adaptor needs a GPU, and there is none ({error}); "
+            "leave it out, and record with monitor={'trace': FILE}"
+        ) from None

@@ -21,6 +21,7 @@ import os
 from rmm_uvm._lib.cuda import CudaDriver
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.sim import SimulatedDevice
+from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 from rmm_uvm.units import parse_bytes
@@ -58,10 +59,14 @@ def cuda_driver(device: int = 0) -> CudaDriver:
     ConfigurationError
         If ``RMM_UVM_COUNTERS`` is neither "on" nor "off".
     """
+    return CudaDriver(device, counters=_counters_are_on())
+
+
+def _counters_are_on() -> bool:
     counters = os.environ.get("RMM_UVM_COUNTERS", "on").strip().lower()
     if counters not in ("on", "off", ""):
         raise ConfigurationError(f"RMM_UVM_COUNTERS is {counters!r}: use 'on' or 'off'")
-    return CudaDriver(device, counters=counters != "off")
+    return counters != "off"
 
 
 def simulated_device(
@@ -149,7 +154,7 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
     Raises
     ------
     ConfigurationError
-        If the name is none of these, or the ordinal is negative.
+        If the name is none of these, no simulated device has the size, or the ordinal is negative.
     DriverError
         If there is no such device.
     """
@@ -157,10 +162,12 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
         return driver
     if not isinstance(device, int) or isinstance(device, bool) or device < 0:
         raise ConfigurationError(f"device={device!r}: devices are numbered from 0")
+    if driver is not None and not isinstance(driver, str):
+        raise ConfigurationError(f"driver={shown(driver)}: {DRIVERS}")
     name = driver if driver is not None else os.environ.get("RMM_UVM_DRIVER", "").strip()
-    kind, _, size = (name or "cuda").partition(":")
-    if kind == "cuda" and not size:
+    source = "RMM_UVM_DRIVER" if driver is None else "driver"
+    memory_bytes = simulated_bytes(name or "cuda", f"{source}={shown(name)}")
+    if memory_bytes is None:
         return cuda_driver(device)
-    if kind == "simulated":
-        return simulated_device(size or "16GiB", device=device)
-    raise ConfigurationError(f"driver={name!r}: use 'cuda', 'simulated' or 'simulated:SIZE'")
+    _counters_are_on()  # a value that cannot be used is an error here, too
+    return simulated_device(memory_bytes, device=device)

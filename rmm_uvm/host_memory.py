@@ -219,8 +219,9 @@ def _read_number(path: Path) -> int | None:
 def _read_text(path: Path) -> str:
     """Return a file's text, empty if it cannot be read."""
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError):
+        # Somebody may have mounted something at a path that is no UTF-8: the other lines count.
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
         return ""
 
 

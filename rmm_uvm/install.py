@@ -18,7 +18,12 @@ from typing import Any
 import rmm
 import rmm.rmm as rmm_module
 
-from rmm_uvm._install_arguments import check_arguments, checked_libraries, make_monitor
+from rmm_uvm._install_arguments import (
+    check_arguments,
+    check_kind,
+    checked_libraries,
+    make_monitor,
+)
 from rmm_uvm._install_device import install_one
 from rmm_uvm._install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm._lib.driver import UvmDriver
@@ -66,12 +71,14 @@ def reinitialize(
     driver: UvmDriver | str | None = None,
     monitor: bool | Mapping[str, Any] = True,
     host_sharers: int = 1,
+    pool_allocator: bool = True,
+    managed_memory: bool = True,
 ) -> Installation:
     """Install a managed-memory pool: data may then exceed the GPU.
 
     cuDF allocates from it at once, CuPy too, and PyTorch on request. Keywords that
-    `rmm.reinitialize` has too mean the same; its ``pool_allocator`` and ``managed_memory`` are
-    implied. Hooks registered with `rmm.register_reinitialize_hook` are run.
+    `rmm.reinitialize` has too mean the same. Hooks registered with
+    `rmm.register_reinitialize_hook` are run.
 
     Parameters
     ----------
@@ -99,7 +106,7 @@ def reinitialize(
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
-    neighbors : "auto", iterable of int, or None
+    neighbors : "auto", int, iterable of int, or None
         Other devices whose idle memory takes what leaves, before the host; needs a budget. By
         default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
     harvest_limit : int, str, mapping of int to int or str, or None
@@ -115,6 +122,11 @@ def reinitialize(
     monitor : bool or mapping of str to object
         Watch the devices and warn of evictions: True, False, or keywords of `rmm_uvm.monitor` such
         as ``{"interval_seconds": 1}``. What keeps it from starting is said in the table.
+
+    host_sharers : int
+        Processes, this one too, that the host's memory is for: each plans with its share.
+    pool_allocator, managed_memory : bool
+        Of `rmm.reinitialize`, for programs that gave them there: True is what this installs.
 
     Returns
     -------
@@ -161,6 +173,7 @@ def reinitialize(
     arguments["libraries"] = libraries = checked_libraries(libraries)
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
+    check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
     drivers = check_arguments(devices, driver, cudf_prefetch, prefetch, host_sharers)
     watching = make_monitor(monitor, drivers)
     _refuse_if_permanent("reinitialize")

@@ -26,7 +26,7 @@ class Requirement:
     package : str
         Name of the distribution.
     bounds : tuple of (str, str)
-        Operators and versions, such as ``(">=", "3.4")``; all have to hold.
+        Operators and versions, such as ``(">=", "3.8.2")``; all have to hold.
     """
 
     extra: str
@@ -48,8 +48,8 @@ def parse_requirement(text: str) -> Requirement | None:
 
     Examples
     --------
-    >>> parse_requirement('bokeh>=3.4; extra == "report"')
-    Requirement(extra='report', package='bokeh', bounds=(('>=', '3.4'),))
+    >>> parse_requirement('bokeh>=3.8.2; extra == "report"')
+    Requirement(extra='report', package='bokeh', bounds=(('>=', '3.8.2'),))
     >>> parse_requirement("click>=8.1") is None
     True
     """

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a result to a file that a user named: whole, or not at all."""
+"""Where results go: files that a user named, whole or not at all, and terminals of any width."""
 
 from __future__ import annotations
 
@@ -8,8 +8,37 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rmm_uvm.errors import DataError
+
+__all__ = ["columns_of", "written_whole"]
+
+_FEWEST_COLUMNS = 40
+
+
+def columns_of(stream: Any, most: int) -> int:
+    """Return how wide text for a stream may be: `most`, or what a narrower terminal has.
+
+    Parameters
+    ----------
+    stream : file-like
+        Where it will be written; `most` for what is no terminal.
+    most : int
+        Columns that text has by default.
+
+    Examples
+    --------
+    >>> import io
+    >>> columns_of(io.StringIO(), 80)
+    80
+    """
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return most
+    # 0 is what a terminal says that does not know.
+    return min(most, max(columns, _FEWEST_COLUMNS)) if columns else most
 
 
 @contextmanager

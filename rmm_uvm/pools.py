@@ -116,7 +116,7 @@ def managed_pool(
     eviction : {"repeat", "lru", "fifo", "correlation"} or None
         Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
         "repeat".
-    neighbors : "auto", iterable of int, or None
+    neighbors : "auto", int, iterable of int, or None
         Other devices whose idle memory takes what leaves, before the host; needs a budget. By
         default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
     harvest_limit : int, str, mapping of int to int or str, or None
@@ -266,6 +266,6 @@ def ipc_pool(
     if size_bytes > free_bytes:
         raise ConfigurationError(
             f"ipc_pool_size is {format_bytes(size_bytes)}: it is cudaMalloc memory, and "
-            f"{format_bytes(free_bytes)} of the device are free"
+            f"{format_bytes(free_bytes)} of the device are free: ask for less"
         )
     return IpcPool(driver, size_bytes)

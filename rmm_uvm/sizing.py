@@ -166,7 +166,8 @@ def plan_sizes(
         # Managed memory needs a block to work in.
         raise ConfigurationError(
             f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
-            f"{format_bytes(free_bytes)} of the device are free"
+            f"{format_bytes(free_bytes)} of the device are free, {format_bytes(_BLOCK_BYTES)} of "
+            "them for managed memory to work in: ask for less"
         )
     capacity_bytes = total_bytes - ipc_bytes
     if request.budget_bytes is not None and request.budget_bytes > capacity_bytes:
@@ -243,12 +244,13 @@ def _maximum(
         )
     warning = ""
     if request.maximum is not None:
-        asked_bytes = _aligned(parse_size(request.maximum, capacity_bytes, "maximum_pool_size"))
-        if asked_bytes < _BLOCK_BYTES:
+        written_bytes = parse_size(request.maximum, capacity_bytes, "maximum_pool_size")
+        if written_bytes < _BLOCK_BYTES:
             raise ConfigurationError(
-                f"maximum_pool_size is {format_bytes(asked_bytes)}: a managed pool takes 2 MiB at "
-                "least"
+                f"maximum_pool_size is {format_bytes(written_bytes)}: a managed pool takes 2 MiB "
+                "at least"
             )
+        asked_bytes = _aligned(written_bytes)
         physical_bytes = capacity_bytes + (available_bytes if oversubscribable else 0)
         holders = "device and host"
         if request.budget_bytes is not None:

@@ -3,8 +3,8 @@
 """Sizes in bytes: reading them from arguments and printing them.
 
 Where both accept a value, `parse_bytes` gives the same result as RMM, whose own function cannot be
-imported from Python. Unlike RMM it refuses booleans, negative sizes and sizes below a minimum, and
-it names the argument in the error.
+imported from Python. Unlike RMM it refuses booleans, negative sizes, fractions of a byte such as
+"1.5" and sizes below a minimum, and it names the argument in the error.
 
 Does not cover: alignment, and whether a size fits the machine (see `rmm_uvm.sizing`).
 """
@@ -50,7 +50,8 @@ def parse_bytes(value: Bytes, name: str = "size", *, minimum_bytes: int = 1) -> 
     value : int or str
         Bytes as an integer, or a string: a decimal number, optionally with an exponent, then an
         optional unit, in any case: ``B``, ``kB`` ... ``PB`` (powers of 1000) or ``KiB`` ... ``PiB``
-        (powers of 1024). A fraction of a byte is cut off.
+        (powers of 1024). Of a number with a unit a fraction of a byte is cut off; without one it is
+        an error.
     name : str
         Name of the argument, for the error message.
     minimum_bytes : int
@@ -146,6 +147,13 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
             raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
         # By way of a double, as RMM does, so that both round alike.
         amount = float(match[1]) * _MULTIPLIERS[(match[2] or "").lower()]
+        if (match[2] or "").lower() in ("", "b") and math.isfinite(amount) and amount % 1:
+            # RMM cuts it off, down to nothing. A unit was left out, or a share was meant.
+            is_share = accepted is _ACCEPTED_SIZE and amount < 1
+            meant = f"for a share give the number {amount:g}" if is_share else "give a unit"
+            raise ConfigurationError(
+                f"{name}={shown(value)}: no whole number of bytes: {meant}; expected {accepted}"
+            )
         # An infinite amount is only too large; _checked says so.
         return int(amount) if math.isfinite(amount) else _MAXIMUM_BYTES + 1
     if not isinstance(value, bool):

@@ -25,7 +25,7 @@ from rmm_uvm.doctor.facts import (
     PairFacts,
     Probe,
 )
-from rmm_uvm.doctor.features import Facts, features, format_version
+from rmm_uvm.doctor.features import Facts, features, format_version, software_reason
 from rmm_uvm.doctor.plan import plan_pools
 from rmm_uvm.doctor.probe import SystemProbe
 from rmm_uvm.doctor.report import DoctorReport, Feature, PoolPlan
@@ -71,18 +71,17 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
     """
     probe = probe or SystemProbe()
     packages, cuda, kernel_driver = probe.packages(), probe.cuda(), probe.kernel_driver()
-    found = features(
-        Facts(
-            cuda=cuda,
-            kernel_driver=kernel_driver,
-            rmm_problem=rmm_problem(packages),
-            extension=probe.extension(),
-            counters=probe.counters(),
-            attach=probe.attach(),
-            nvml=probe.nvml(),
-            cupti=probe.cupti(),
-        )
+    facts = Facts(
+        cuda=cuda,
+        kernel_driver=kernel_driver,
+        rmm_problem=rmm_problem(packages),
+        extension=probe.extension(),
+        counters=probe.counters(),
+        attach=probe.attach(),
+        nvml=probe.nvml(),
+        cupti=probe.cupti(),
     )
+    found = features(facts)
     memory, memory_reason = _host_memory(probe)
     is_installable = found[0].available and memory is not None
     return DoctorReport(
@@ -96,6 +95,8 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         topology=describe(cuda),
         extras=probe.extras(),
         harvest_board=probe.harvest_board(),
+        driver_setting=probe.driver_setting(),
+        software_reason=software_reason(facts),
     )
 
 

@@ -242,6 +242,9 @@ class Probe(Protocol):
     def harvest_board(self) -> BoardFacts:
         """Return what processes of this user have agreed about idle device memory."""
 
+    def driver_setting(self) -> str:
+        """Return what the environment asks for in the place of a GPU, "" for nothing."""
+
     def host_memory(self) -> HostMemory:
         """Return the host memory that is left.
 

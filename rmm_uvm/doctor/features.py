@@ -120,12 +120,20 @@ def format_version(version: Version) -> str:
     )
 
 
+def software_reason(facts: Facts) -> str:
+    """Return why there can be no pool on any device, not even a simulated one; empty if there can.
+
+    Parameters
+    ----------
+    facts : Facts
+    """
+    return facts.rmm_problem or facts.extension.reason
+
+
 def _managed_pool(facts: Facts) -> Capability:
     cuda = facts.cuda
-    if facts.rmm_problem:
-        return Capability.no(facts.rmm_problem)
-    if not facts.extension.available:
-        return facts.extension
+    if reason := software_reason(facts):
+        return Capability.no(reason)
     if not cuda.devices:
         return Capability.no(cuda.reason or _NO_DEVICE.reason)
     if cuda.cuda_version and cuda.cuda_version[0] < CUDA_MAJOR:

@@ -85,7 +85,7 @@ class SystemProbe:
     def extension(self) -> Capability:
         """Return whether the compiled part of rmm-uvm can be loaded."""
         try:
-            import_module("rmm_uvm.mr")
+            import_module("rmm_uvm._lib.mr")
         except (ImportError, OSError) as error:
             return Capability.no(f"the compiled part of rmm-uvm cannot be loaded: {error}")
         return Capability.yes()
@@ -134,6 +134,10 @@ class SystemProbe:
         """Return whether CUPTI can be loaded: from a wheel, the loader's path or a CUDA toolkit."""
         path, found = find_cupti(self._root / "usr/local/cuda")
         return Capability.no(found.reason) if path is None else Capability.yes(path)
+
+    def driver_setting(self) -> str:
+        """Return what the environment asks for in the place of a GPU, "" for nothing."""
+        return self._environment.get("RMM_UVM_DRIVER", "").strip()
 
     def harvest_board(self) -> BoardFacts:
         """Return what processes of this user have agreed about idle device memory."""

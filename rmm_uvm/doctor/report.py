@@ -10,6 +10,8 @@ from typing import Any
 
 from rmm_uvm.doctor.facts import BoardFacts, DeviceFacts
 from rmm_uvm.doctor.topology import Topology
+from rmm_uvm.driver_names import simulated_bytes
+from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import HostMemory
 
 __all__ = ["DoctorReport", "Feature", "PoolPlan"]
@@ -83,6 +85,11 @@ class DoctorReport:
         For each extra of rmm-uvm, whether the packages that it needs are there.
     harvest_board : BoardFacts
         Who offers and who holds idle memory of which device.
+    driver_setting : str
+        What ``RMM_UVM_DRIVER`` says, "" where it is not set.
+    software_reason : str
+        What is wrong with the packages, so that not even a simulated device has a pool; "" if
+        nothing is.
     """
 
     versions: Mapping[str, str]
@@ -95,11 +102,35 @@ class DoctorReport:
     topology: Topology = field(default_factory=Topology)
     extras: tuple[Feature, ...] = ()
     harvest_board: BoardFacts = field(default_factory=lambda: BoardFacts("not looked for"))
+    driver_setting: str = ""
+    software_reason: str = ""
 
     @property
     def is_installable(self) -> bool:
-        """Whether a managed pool could be installed on this machine."""
+        """Whether a managed pool could be installed: here, or on the simulated device asked for."""
+        if self.driver_reason:
+            return False
+        if self.simulated_bytes is not None:
+            return not self.software_reason
         return self.feature("managed_pool").available
+
+    @property
+    def simulated_bytes(self) -> int | None:
+        """Memory of the simulated device that `driver_setting` names; None for the GPU."""
+        return None if self.driver_reason else simulated_bytes(self._driver, "")
+
+    @property
+    def driver_reason(self) -> str:
+        """Why `driver_setting` cannot be used; empty if it can."""
+        try:
+            simulated_bytes(self._driver, f"RMM_UVM_DRIVER={self.driver_setting}")
+        except ConfigurationError as error:
+            return str(error)
+        return ""
+
+    @property
+    def _driver(self) -> str:
+        return self.driver_setting or "cuda"
 
     def feature(self, name: str) -> Feature:
         """Return a feature by name.

@@ -7,11 +7,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from rmm_uvm.report import words
 from rmm_uvm.report.figures import Figures, of_device
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import Recording
 
-__all__ = ["Advice", "about", "collect", "verdict"]
+__all__ = ["Advice", "about", "collect", "message", "verdict"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +63,29 @@ def about(finding: Finding) -> tuple[str, int, str]:
     return finding.kind, finding.device_id, finding.message if finding.kind == "monitor" else ""
 
 
+def message(finding: Finding, recording: Recording) -> str:
+    """Return what was the case, with the worst of the whole recording where that came later.
+
+    A footprint is found when it passes the capacity, once, and goes on growing.
+    """
+    device = next((one for one in recording.devices if one.device_id == finding.device_id), None)
+    if finding.kind != "footprint" or device is None or not device.capacity_bytes:
+        return finding.message
+    peak_bytes = of_device(recording, device).peak_footprint_bytes or 0
+    factor = words.factor(peak_bytes, device.capacity_bytes)
+    if float(factor) <= round(finding.value, 2):
+        return finding.message
+    return f"{finding.message}; at most {words.size(peak_bytes)}, {factor} times"
+
+
 def verdict(recording: Recording) -> str:
     """Return the one sentence that stands where there is no advice.
 
-    Only what is known counts: a run of which nothing could be seen is not said to have fitted.
+    Only what is known counts: a run of which nothing could be seen is not said to have fitted, and
+    of one that died nobody can say that there is nothing to do.
     """
+    if recording.failure:
+        return words.plain_name(recording.failure, 300)
     figures = [of_device(recording, device) for device in recording.devices]
     if all(_blind(one) for one in figures):
         return "no advice: no memory could be watched"
@@ -77,6 +96,8 @@ def verdict(recording: Recording) -> str:
     if not left and all(
         _fitted(one, d.capacity_bytes) for one, d in zip(figures, recording.devices, strict=True)
     ):
+        if any(one.peak_footprint_bytes is None for one in figures):
+            return "no advice: nothing was evicted, and how much was allocated is unknown"
         return "nothing to do: everything fitted"
     return "nothing to do: no threshold was passed"
 

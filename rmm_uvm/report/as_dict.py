@@ -34,6 +34,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
         "samples": len(recording.samples),
         "lost_samples": recording.lost_samples,
         "cost_seconds": recording.cost_seconds,
+        "failure": recording.failure,
         "verdict": "" if recording.findings else advice.verdict(recording),
         "advice": [
             dataclasses.asdict(one) | {"text": str(one.finding)}

@@ -10,10 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 from rmm_uvm.report import words
+from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 
-__all__ = ["as_dict", "cells", "lines", "neighbor_lines", "of_device"]
+__all__ = ["DRIVERS_OWN", "KEPT", "as_dict", "cells", "lines", "neighbor_lines", "of_device"]
+
+
+DRIVERS_OWN = "by the kernel driver"
+"""Of evictions, where a budget has some of its own."""
+
+KEPT = "with what the kernel driver keeps behind data that left"
+"""Of resident bytes, where they are counted in pages: an eviction for a budget frees none."""
 
 
 def of_device(recording: Recording, device: DeviceFacts) -> ResidencyStatistics | None:
@@ -151,7 +159,7 @@ def _fetched_bytes(budget: ResidencyStatistics) -> int:
 
 def _prediction(budget: ResidencyStatistics) -> str:
     """Return whether a policy's prediction is on, in a few words."""
-    if budget.policy in ("fifo", "lru"):
+    if budget.policy in SIMPLE_POLICIES:
         return "predicts nothing"
     if budget.hit_rate is None:
         return "nothing was predicted"

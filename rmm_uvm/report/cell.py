@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import textwrap
 
-from rmm_uvm.report import words
-from rmm_uvm.report.advice import collect
+from rmm_uvm.report import budgets, words
+from rmm_uvm.report.advice import collect, message
 from rmm_uvm.report.figures import Figures, between
 from rmm_uvm.report.text import missing_sources
 from rmm_uvm.watch.recording import DeviceFacts, Recording
@@ -36,7 +36,8 @@ def summary(recording: Recording, begin_seconds: float, end_seconds: float) -> s
         lines.append(f"uvm: {seconds}, memory could not be watched: {reason}")
     for one in collect(made):
         finding = one.finding
-        text = f"{words.plain_name(finding.remedy, 200)}: {words.plain_name(finding.message, 300)}"
+        said = words.plain_name(message(finding, recording), 300)
+        text = f"{words.plain_name(finding.remedy, 200)}: {said}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent="  * ", subsequent_indent="    ")
     return "\n".join(lines)
 
@@ -49,7 +50,8 @@ def _line(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
         parts.append(f"{words.size(figures.host_to_device_bytes)} to the device")
         parts.append(f"{words.size(figures.device_to_host_bytes)} to the host")
         if figures.device_to_host_bytes:
-            parts.append(f"about {words.size(figures.evicted_bytes_estimate)} evicted")
+            whose = f" {budgets.DRIVERS_OWN}" * (device.device_id in recording.budgets)
+            parts.append(f"about {words.size(figures.evicted_bytes_estimate)} evicted{whose}")
     if figures.gpu_faults is not None:
         parts.append(f"{words.count(figures.gpu_faults)} GPU faults")
         parts.append(f"{words.count(figures.cpu_faults)} CPU faults")

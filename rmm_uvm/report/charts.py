@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmm_uvm.report import axes, causes, style, words
+from rmm_uvm.report import axes, budgets, causes, style, words
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.series import DeviceSeries, rates_of
 from rmm_uvm.report.thinning import averaged, thinned
@@ -126,8 +126,6 @@ def _memory(
     n_buckets: int,
     marks_seconds: Sequence[float],
 ) -> Chart | None:
-    from bokeh.models import Span
-
     columns = _known({n: series.values(n) for n in style.LINES if n in _LEVELS})
     if not columns:
         return None
@@ -137,9 +135,13 @@ def _memory(
     chart.y_range.end = top / scale * 1.08
     source = _source(series.seconds, columns, scale, n_buckets, marks_seconds)
     lines = dict(style.LINES)
-    if not series.resident_exact:
+    budget = budgets.of_device(recording, device)
+    qualified = "" if series.resident_exact else " (estimate)"
+    if series.resident_exact and budget is not None:
+        qualified = f", {budgets.KEPT}"
+    if qualified:
         lines["resident_bytes"] = dataclasses.replace(
-            lines["resident_bytes"], label="resident (estimate)"
+            lines["resident_bytes"], label=f"resident{qualified}"
         )
     if "resident_bytes" in columns:
         chart.varea(
@@ -148,26 +150,35 @@ def _memory(
     _draw(chart, source, [lines[name] for name in columns], list(columns))
     _hover(chart, recording, [(lines[name].label, name) for name in columns], unit)
     legend = [_key(lines[name], area="resident" in name) for name in columns]
-    if device.capacity_bytes:
-        line = lines["capacity_bytes"]
-        chart.add_layout(
-            Span(
-                location=device.capacity_bytes / scale,
-                dimension="width",
-                line_color=line.colour,
-                line_dash=list(line.dash),
-                line_width=line.width,
-            )
-        )
-        legend.append(_key(line))
+    limits = {"capacity_bytes": device.capacity_bytes}
+    if budget is not None:
+        limits["budget_bytes"] = budget.budget_bytes
+    for name, limit_bytes in limits.items():
+        if limit_bytes:
+            chart.add_layout(_limit(lines[name], limit_bytes / scale))
+            legend.append(_key(lines[name]))
     figures = of_device(recording, device)
     caption = (
         f"Footprint at most {words.size(figures.peak_footprint_bytes)}, resident at most "
         f"{words.size(figures.peak_resident_bytes)}, managed capacity "
-        f"{words.size(device.capacity_bytes or None)}."
+        f"{words.size(device.capacity_bytes or None)}"
+        + ("." if budget is None else f", budget {words.size(budget.budget_bytes)}.")
     )
     name = f"memory_{device.device_id}"
     return Chart(name, "Memory", chart, tuple(legend), caption, _MEMORY_HEIGHT)
+
+
+def _limit(line: style.Line, height: float) -> Any:
+    """Return a level that does not change."""
+    from bokeh.models import Span
+
+    return Span(
+        location=height,
+        dimension="width",
+        line_color=line.colour,
+        line_dash=list(line.dash),
+        line_width=line.width,
+    )
 
 
 def _rates(
@@ -195,22 +206,28 @@ def _rates(
     if crowded:
         shown = [name for name in columns if name != "evicted_bytes_estimate"]
         _peaks(chart, rates.seconds, {n: rates.highest[n] / scale for n in shown})
-    _draw(chart, source, [style.LINES[name] for name in columns], list(columns), steps=True)
-    rows = [(style.LINES[name].label, name) for name in columns]
+    lines, whose = dict(style.LINES), ""
+    if device.device_id in recording.budgets:
+        whose = f" {budgets.DRIVERS_OWN}"
+        lines["evicted_bytes_estimate"] = dataclasses.replace(
+            lines["evicted_bytes_estimate"], label=f"evicted{whose} (estimate)"
+        )
+    _draw(chart, source, [lines[name] for name in columns], list(columns), steps=True)
+    rows = [(lines[name].label, name) for name in columns]
     if crowded:
-        rows += [(f"{style.LINES[name].label}, highest", f"{name}_peak") for name in columns]
+        rows += [(f"{lines[name].label}, highest", f"{name}_peak") for name in columns]
     _hover(chart, recording, rows, unit)
     figures = of_device(recording, device)
     caption = (
         f"{words.size(figures.host_to_device_bytes)} moved to the device, "
         f"{words.size(figures.device_to_host_bytes)} to the host, of which about "
-        f"{words.size(figures.evicted_bytes_estimate)} were evicted. The highest rate is "
+        f"{words.size(figures.evicted_bytes_estimate)} were evicted{whose}. The highest rate is "
         f"{top / scale:.2f} {unit}."
     )
     if crowded:
         width = words.clock_text(recording.duration_seconds / n_buckets)
         caption += f" Lines are averages over {width}; pale areas reach up to the highest sample."
-    legend = tuple(_key(style.LINES[name]) for name in columns)
+    legend = tuple(_key(lines[name]) for name in columns)
     return Chart(f"rates_{device.device_id}", "Migration", chart, legend, caption, _RATES_HEIGHT)
 
 

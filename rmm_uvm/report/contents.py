@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.report import budgets, causes, words
-from rmm_uvm.report.advice import Advice, collect, verdict
+from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.figures import StageFigures, by_stage, of_device
 from rmm_uvm.report.series import DeviceSeries
 from rmm_uvm.watch.recording import DeviceFacts, Recording
@@ -19,6 +19,10 @@ _MOST_STAGES = 200
 _MOST_FINDINGS = 200
 _STAGE_HEADERS = (
     "Stage", "Runs", "Time", "To device", "To host", "Evicted", "Prefetched", "Peak footprint",
+)  # fmt: skip
+_BUDGET_STAGE_HEADERS = (
+    "Stage", "Runs", "Time", "To device", "To host", "Of it by the driver",
+    "Prefetched beside the budget", "Peak footprint",
 )  # fmt: skip
 _BUSIEST_HEADERS = ("Address", "To device", "To host")
 
@@ -40,13 +44,14 @@ def contents(
         "title": "Memory report" + (" (simulated)" if recording.simulated else ""),
         "simulated": recording.simulated,
         "watched": _watched(recording),
-        "advice": [_advice(one, many=len(recording.devices) > 1) for one in advice],
+        "advice": [_advice(one, recording) for one in advice],
+        "failure": words.plain_name(recording.failure, 300) if recording.failure else "",
         "verdict": verdict(recording),
         "devices": [
             _device(recording, device, charts.get(device.device_id, ()))
             for device in recording.devices
         ],
-        "stage_headers": _STAGE_HEADERS,
+        "stage_headers": _BUDGET_STAGE_HEADERS if recording.budgets else _STAGE_HEADERS,
         "busiest_headers": _BUSIEST_HEADERS,
         "busiest": [
             (f"{address:#x}", words.size(there), words.size(back))
@@ -74,7 +79,7 @@ def contents(
 def _watched(recording: Recording) -> str:
     text = f"Watched for {words.clock_text(recording.duration_seconds)}"
     if recording.began:
-        text += f" from {recording.began}"
+        text += f" from {words.plain_name(recording.began, 40)}"
     if recording.interval_seconds:
         text += f", a sample every {recording.interval_seconds:g} s"
     if recording.lost_samples:
@@ -82,15 +87,15 @@ def _watched(recording: Recording) -> str:
     return f"{text}. Watching took {words.clock_text(recording.cost_seconds)} of processor time."
 
 
-def _advice(one: Advice, *, many: bool) -> dict[str, str]:
+def _advice(one: Advice, recording: Recording) -> dict[str, str]:
     finding = one.finding
-    where = f"device {finding.device_id}, " if many else ""
+    where = f"device {finding.device_id}, " if len(recording.devices) > 1 else ""
     when = f"{where}at {words.clock_text(one.first_seconds)}"
     if one.count > 1:
         when = f"{where}{one.count} times, first at {words.clock_text(one.first_seconds)}"
     return {
         "remedy": words.plain_name(finding.remedy, 300),
-        "message": words.plain_name(finding.message, 300),
+        "message": words.plain_name(message(finding, recording), 300),
         "when": when,
     }
 
@@ -145,6 +150,10 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str, 
     )
     if by_cause is not None:
         evicted, how = by_cause.last()["device_to_host"].get("eviction", 0), "told by cause"
+    budget = budgets.of_device(recording, device)
+    resident = "" if exact else "estimate"
+    if exact and budget is not None:
+        resident = budgets.KEPT
     rows = [
         (
             "Peak footprint",
@@ -156,28 +165,37 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str, 
             words.size(device.capacity_bytes or None),
             f"of {words.size(device.total_bytes)} on the device" if device.total_bytes else "",
         ),
-        ("Peak resident", words.size(figures.peak_resident_bytes), "" if exact else "estimate"),
+        ("Peak resident", words.size(figures.peak_resident_bytes), resident),
         ("Moved to the device", words.size(figures.host_to_device_bytes), ""),
         ("Moved to the host", words.size(figures.device_to_host_bytes), ""),
-        ("Evicted", words.size(evicted), how),
-        ("Prefetched", words.size(figures.prefetched_bytes), "by rmm_uvm"),
+        ("Evicted" if budget is None else "Evicted by the driver", words.size(evicted), how),
+        (
+            "Prefetched",
+            words.size(figures.prefetched_bytes),
+            "by rmm_uvm" if budget is None else "by rmm_uvm, beside what the budget fetched",
+        ),
         ("Discarded", words.size(figures.discarded_bytes), "and so not copied"),
         ("GPU faults", words.count(figures.gpu_faults), ""),
         ("CPU faults", words.count(figures.cpu_faults), ""),
     ]
     kept = [row for row in rows if row[1] != words.UNKNOWN]
-    return kept + budgets.cells(budgets.of_device(recording, device))
+    return kept + budgets.cells(budget)
 
 
 def _findings_caption(recording: Recording) -> str:
     shown, there = min(len(recording.findings), _MOST_FINDINGS), len(recording.findings)
-    return f"{there} warnings" if shown == there else f"The first {shown} of {there} warnings"
+    return (
+        f"{there} warning{'s' * (there != 1)}"
+        if shown == there
+        else f"The first {shown} of {there} warnings"
+    )
 
 
 def _notes(recording: Recording) -> list[str]:
     notes = [
         "Footprint is what the program has allocated and not freed. Above the managed capacity, "
-        "pages have to leave the device before others can come.",
+        "pages have to leave the device before others can come. Peaks are those of samples: what "
+        "was allocated and freed between two of them is in a trace only.",
         "Sizes are in binary units (1 GiB = 1024³ bytes), rates in decimal ones "
         "(1 GB/s = 10⁹ bytes a second). A dash: not known.",
         "Evicted bytes are an estimate unless told by cause: what left a full device and was not "
@@ -191,7 +209,8 @@ def _notes(recording: Recording) -> list[str]:
     if recording.budgets:
         notes.append(
             "A budget binds what rmm_uvm moves. What kernels faulted in beside it is estimated "
-            "from bytes. Its figures count since the pool was made."
+            "from bytes. Its figures count since the pool was made. What left for it is in the "
+            "bytes moved to the host, and not among those that the kernel driver evicted."
         )
     if any(budget.get("neighbor_bytes") for budget in recording.budgets.values()):
         notes.append(

@@ -46,6 +46,10 @@ class Report(Saving):
     def __str__(self) -> str:
         return summary(self.recording)
 
+    def text(self, width: int) -> str:
+        """Return the summary for a terminal of so many columns; tables keep their width."""
+        return summary(self.recording, width)
+
     def __repr__(self) -> str:
         return str(self)
 

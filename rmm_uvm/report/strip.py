@@ -92,7 +92,7 @@ def strip(recording: Recording, device_id: int, x_range: Any, n_charted: int = 1
         _bands(chart, recording, stages, lanes, top, most_named)
     if findings:
         _marks(chart, recording, findings, levels)
-    caption = f"{len(recording.stages)} stages, {len(findings)} warnings."
+    caption = f"{_number(recording.stages, 'stage')}, {_number(findings, 'warning')}."
     return Chart(f"strip_{device_id}", "Stages and warnings", chart, (), caption, height)
 
 
@@ -100,10 +100,18 @@ def mark_findings(chart: Any, findings: Sequence[Finding]) -> None:
     """Draw a thin line through a chart at each finding."""
     if not findings:
         return
+    from bokeh.core.properties import value
+
     times = sorted({finding.time_seconds for finding in findings})
+    # Bokeh 3.8 takes a list alone for a column, with a pattern for each line.
+    dash = value([1, 3])
     chart.vspan(
-        x=times, line_color=style.WARNING_COLOUR, line_dash=[1, 3], line_width=1.2, level="underlay"
+        x=times, line_color=style.WARNING_COLOUR, line_dash=dash, line_width=1.2, level="underlay"
     )
+
+
+def _number(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
 
 
 def _lane(stage: Stage) -> tuple[str, int]:

@@ -54,6 +54,7 @@ LINES: dict[str, Line] = {
     "footprint_bytes": Line("footprint", _BLACK, (), 2.0),
     "resident_bytes": Line("resident", _BLUE, (6, 2)),
     "capacity_bytes": Line("managed capacity", _VERMILION, (12, 5), 2.0),
+    "budget_bytes": Line("budget", _PURPLE, (12, 3, 2, 3), 2.0),
     "device_used_bytes": Line("device memory in use, all processes", _GREEN, (2, 3)),
     "host_to_device_bytes": Line("to the device", _BLUE),
     "device_to_host_bytes": Line("to the host", _VERMILION, (8, 3)),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len, set_cell_size
 
 from rmm_uvm.report import budgets, causes, words
-from rmm_uvm.report.advice import Advice, collect, verdict
+from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
 from rmm_uvm.watch.recording import DeviceFacts, Recording
 
@@ -35,13 +35,24 @@ _FEWEST_STAGES = 5
 _MOST_MISSING = 3
 _NAME_WIDTH = 18
 _HEADERS = ("time", "to device", "to host", "evicted", "peak footprint")
+# What leaves for a budget is known of the whole run only, and stands in "to host".
+_BUDGET_HEADERS = ("time", "to device", "to host", "by driver", "peak footprint")
+_BY_DRIVER_NOTE = "by driver: evicted by the kernel driver, and not for the budget"
 
 
-def summary(recording: Recording) -> str:
-    """Return the summary as text, without a newline at its end."""
-    begin = [*_head(recording), "", *_advice(recording)]
-    devices = _devices(recording)
-    end = _end(recording)
+def summary(recording: Recording, width: int = WIDTH) -> str:
+    """Return the summary as text, without a newline at its end.
+
+    Parameters
+    ----------
+    recording : Recording
+        What to show.
+    width : int
+        Columns of the terminal; tables keep theirs.
+    """
+    begin = [*_head(recording, width), "", *_advice(recording, width)]
+    devices = _devices(recording, width)
+    end = _end(recording, width)
     room = LINES - len(begin) - len(devices) - len(end)
     lines = [*begin, *devices, *_stages(recording, room), *end]
     return "\n".join(line.rstrip() for line in lines)
@@ -57,50 +68,57 @@ def missing_sources(recording: Recording) -> list[str]:
     ]
 
 
-def _head(recording: Recording) -> list[str]:
+def _head(recording: Recording, width: int) -> list[str]:
     lines = ["rmm_uvm: simulated: residency is modelled, nothing ran on a GPU"]
-    began = f", from {recording.began}" if recording.began else ""
+    began = f", from {words.plain_name(recording.began, 40)}" if recording.began else ""
     lost = f"; the {recording.lost_samples} oldest samples are lost" * bool(recording.lost_samples)
     watched = f"watched memory for {words.clock_text(recording.duration_seconds)}{began}{lost}"
-    return [*lines[: recording.simulated], *_wrapped(f"rmm_uvm: {watched}")]
+    return [*lines[: recording.simulated], *_wrapped(f"rmm_uvm: {watched}", width)]
 
 
-def _advice(recording: Recording) -> list[str]:
+def _advice(recording: Recording, width: int) -> list[str]:
     advice = collect(recording.findings)
     if not advice:
-        return [verdict(recording)]
-    lines = ["advice"]
+        return _wrapped(verdict(recording), width)
+    lines = []
+    if recording.failure:
+        lines += _wrapped(words.plain_name(recording.failure, 300), width)
+    lines.append("advice")
     for number, one in enumerate(advice[:_MOST_ADVICE], start=1):
-        lines += _one_advice(number, one, many_devices=len(recording.devices) > 1)
+        lines += _one_advice(number, one, recording, width)
     if more := len(advice) - _MOST_ADVICE:
         lines += [f"   and {more} more in the HTML report"] if more > 0 else []
     return lines
 
 
-def _one_advice(number: int, advice: Advice, *, many_devices: bool) -> list[str]:
+def _one_advice(number: int, advice: Advice, recording: Recording, width: int) -> list[str]:
     finding = advice.finding
-    where = f"device {finding.device_id}: " if many_devices else ""
+    where = f"device {finding.device_id}: " if len(recording.devices) > 1 else ""
     when = f"at {words.clock_text(advice.first_seconds)}: "
     if advice.count > 1:
         when = f"{advice.count} times, first {when}at worst, "
     said = words.plain_name(finding.remedy, 200)
-    why = f"{where}{when}{words.plain_name(finding.message, 300)}"
-    return [*_wrapped(said, f"{number}. ", "   ", most=2), *_wrapped(why, "   ", "   ", most=2)]
+    why = f"{where}{when}{words.plain_name(message(finding, recording), 300)}"
+    return [
+        *_wrapped(said, width, f"{number}. ", "   ", most=2),
+        *_wrapped(why, width, "   ", "   "),
+    ]
 
 
-def _devices(recording: Recording) -> list[str]:
+def _devices(recording: Recording, width: int) -> list[str]:
     if not recording.devices:
         return []
     if len(recording.devices) == 1:
         device = recording.devices[0]
-        return ["", f"device {device.device_id}: {words.plain_name(device.name, 60)}"] + [
-            f"  {name:<12} {text}" for name, text in _figures(recording, device)
-        ]
+        lines = ["", f"device {device.device_id}: {words.plain_name(device.name, 60)}"]
+        for name, text in _figures(recording, device):
+            lines += _wrapped(text, width, f"  {name:<12} ", " " * 15)
+        return lines
     rows = [
         (f"device {device.device_id}", _cells(of_device(recording, device), None))
         for device in recording.devices[:_MOST_DEVICES]
     ]
-    lines = ["", *_table("device", rows)]
+    lines = ["", *_table("device", rows, budgeted=bool(recording.budgets))]
     if more := len(recording.devices) - len(rows):
         lines.append(f"and {more} more devices")
     for device in recording.devices[:_MOST_DEVICES]:
@@ -133,11 +151,13 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
             )
         )
         rows.append(("evicted", _evicted(recording, device, figures)))
+    budget = budgets.of_device(recording, device)
     if figures.prefetched_bytes is not None:
         rows.append(
             (
                 "prefetched",
-                f"{words.size(figures.prefetched_bytes)}; "
+                f"{words.size(figures.prefetched_bytes)}"
+                f"{' beside what the budget fetched' * (budget is not None)}; "
                 f"discarded {words.size(figures.discarded_bytes)}",
             )
         )
@@ -149,7 +169,7 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
                 f"{words.count(figures.cpu_faults)} of the CPU",
             )
         )
-    if (budget := budgets.of_device(recording, device)) is not None:
+    if budget is not None:
         for name, lines in (
             ("budget", budgets.lines(budget)),
             ("neighbours", budgets.neighbor_lines(budget)),
@@ -160,11 +180,12 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
 
 def _evicted(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
     by_cause = causes.of_device(recording, device.device_id)
+    whose = f" {budgets.DRIVERS_OWN}" * (device.device_id in recording.budgets)
     if by_cause is not None:
-        return f"{words.size(by_cause.last()['device_to_host'].get('eviction', 0))}, told by cause"
-    if not figures.evicted_bytes_estimate:
-        return words.size(figures.evicted_bytes_estimate)
-    return f"about {words.size(figures.evicted_bytes_estimate)}"
+        told = words.size(by_cause.last()["device_to_host"].get("eviction", 0))
+        return f"{told}{whose}, told by cause"
+    about = "about " * bool(figures.evicted_bytes_estimate)
+    return f"{about}{words.size(figures.evicted_bytes_estimate)}{whose}"
 
 
 def _stages(recording: Recording, room: int) -> list[str]:
@@ -172,13 +193,17 @@ def _stages(recording: Recording, room: int) -> list[str]:
     if not per_device or not per_device[0]:
         return []
     rows = [_joined(same) for same in zip(*per_device, strict=True)]
-    # Two lines go to the blank and the header, one to what is left out.
-    most = max(room - 2, _FEWEST_STAGES)
+    # Two lines go to the blank and the header, one to what is left out, one to a budget's note.
+    most = max(room - 2 - bool(recording.budgets), _FEWEST_STAGES)
     if len(rows) > most:
         most -= 1
     longest = sorted(rows, key=lambda row: row.figures.seconds, reverse=True)[:most]
     shown = [row for row in rows if row in longest]
-    lines = ["", *_table("stage", [(_label(row), _cells(row.figures, row)) for row in shown])]
+    budgeted = bool(recording.budgets)
+    cells = [(_label(row), _cells(row.figures, row)) for row in shown]
+    lines = ["", *_table("stage", cells, budgeted=budgeted)]
+    if budgeted:
+        lines.append(_BY_DRIVER_NOTE)
     if more := len(rows) - len(shown):
         lines.append(f"and {more} shorter stages")
     return lines
@@ -205,8 +230,8 @@ def _cells(figures: Figures, row: StageFigures | None) -> tuple[str, ...]:
     )
 
 
-def _table(first: str, rows: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
-    lines = [_row(first, _HEADERS)]
+def _table(first: str, rows: Sequence[tuple[str, tuple[str, ...]]], *, budgeted: bool) -> list[str]:
+    lines = [_row(first, _BUDGET_HEADERS if budgeted else _HEADERS)]
     return lines + [_row(name, cells) for name, cells in rows]
 
 
@@ -219,11 +244,11 @@ def _row(name: str, cells: Sequence[str]) -> str:
     )
 
 
-def _end(recording: Recording) -> list[str]:
+def _end(recording: Recording, width: int) -> list[str]:
     lines = []
     missing = missing_sources(recording)
     for one in missing[:_MOST_MISSING]:
-        lines += _wrapped(f"not watched: {one}", "", "  ", most=2)
+        lines += _wrapped(f"not watched: {one}", width, "", "  ", most=2)
     if more := len(missing) - _MOST_MISSING:
         lines += [f"not watched: {more} more"] if more > 0 else []
     cost = words.clock_text(recording.cost_seconds)
@@ -232,16 +257,16 @@ def _end(recording: Recording) -> list[str]:
         part = f", {recording.cost_seconds / recording.duration_seconds:.2%} of one core"
     attribution = recording.settings.get("attribution", "")
     if attribution not in ("", "on", "off"):  # it has a price
-        lines += _wrapped(words.plain_name(attribution, 200), "", "  ", most=2)
+        lines += _wrapped(words.plain_name(attribution, 200), width, "", "  ", most=2)
     return ["", *lines, f"watching took {cost} of processor time{part}"]
 
 
-def _wrapped(text: str, lead: str = "", indent: str = "", most: int = 3) -> list[str]:
+def _wrapped(text: str, width: int, lead: str = "", indent: str = "", most: int = 3) -> list[str]:
     return textwrap.wrap(
         text,
-        WIDTH,
+        width,
         initial_indent=lead,
         subsequent_indent=indent,
-        max_lines=most,
+        max_lines=-(-most * WIDTH // width),  # as much text, however narrow
         placeholder=" …",
     )

@@ -54,7 +54,8 @@ def averaged(
     if len(seconds) <= 2 * n_buckets:
         return Averages(seconds, rates, rates)
     elapsed = np.diff(seconds, prepend=0.0)
-    bucket = np.ceil(seconds * (n_buckets / float(seconds[-1]))).astype(int)
+    length = max(float(seconds[-1]), 1e-12)
+    bucket = np.ceil(seconds * (n_buckets / length)).astype(int)
     first = np.searchsorted(bucket, np.unique(bucket), side="left")
     ends = seconds[np.append(first[1:], len(seconds)) - 1]
     mean, highest = {}, {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from rmm_uvm.top.view import ProcessRow
 
-__all__ = ["NARROW", "Column", "choose", "cut", "label", "printable", "short_bytes"]
+__all__ = ["NARROW", "Column", "choose", "cut", "label", "printable", "short_bytes", "short_rate"]
 
 NARROW = 60
 """Below this width units and titles are abbreviated."""
@@ -145,11 +145,33 @@ def short_bytes(size_bytes: float | None, *, narrow: bool = False) -> str:
         if round(scaled) < 1000:
             break
         scaled, unit = scaled / 1024, next_unit
-    if not unit:
+    return _three_digits(scaled, unit, "iB", narrow=narrow)
+
+
+def _three_digits(scaled: float, prefix: str, unit: str, *, narrow: bool) -> str:
+    if not prefix:
         return f"{scaled:.0f}" if narrow else f"{scaled:.0f} B"
     digits = 2 if round(scaled, 2) < 10 else 1 if round(scaled, 1) < 100 else 0
     digits = max(0, digits - 1) if narrow else digits
-    return f"{scaled:.{digits}f}{unit}" if narrow else f"{scaled:.{digits}f} {unit}iB"
+    return f"{scaled:.{digits}f}{prefix}" if narrow else f"{scaled:.{digits}f} {prefix}{unit}"
+
+
+def short_rate(rate_bytes: float | None, *, narrow: bool = False) -> str:
+    """Return bytes a second in three digits and decimal units, as reports have them.
+
+    Examples
+    --------
+    >>> short_rate(1.5e9), short_rate(4.1e7, narrow=True), short_rate(None)
+    ('1.50 GB', '41M', '-')
+    """
+    if rate_bytes is None:
+        return "-"
+    scaled, unit = float(rate_bytes), ""
+    for next_unit in ("k", "M", "G", "T", "P"):
+        if float(f"{scaled:.3g}") < 1000:
+            break
+        scaled, unit = scaled / 1000, next_unit
+    return _three_digits(scaled, unit, "B", narrow=narrow)
 
 
 def label(row: ProcessRow) -> str:
@@ -159,12 +181,14 @@ def label(row: ProcessRow) -> str:
     --------
     >>> label(ProcessRow(7, "python3", "/usr/bin/python3 -u /home/me/train.py --fast"))
     'train.py'
+    >>> label(ProcessRow(7, "rmm-uvm", "/usr/bin/python3 train.py"))
+    'train.py'
     >>> label(ProcessRow(7, "python3", "python3 -m distributed.nanny"))
     '-m distributed.nanny'
     """
     words = row.command.split()
     name = row.name or "?"
-    if name.startswith("python"):
+    if name.startswith(("python", "rmm-uvm")):  # our launcher publishes what it runs
         for place, word in enumerate(words[1:], start=1):
             if word in ("-c", "-"):
                 break

@@ -15,19 +15,12 @@ from rmm_uvm.errors import UvmError
 from rmm_uvm.process_facts import is_alive, name_of
 from rmm_uvm.top.seams import Candidate, Counters, DeviceMemory, Published, Seams
 from rmm_uvm.top.track import Track
-from rmm_uvm.top.view import ProcessRow, View
+from rmm_uvm.top.view import BUDGET_FIGURES, FIGURES, ProcessRow, View
 
 __all__ = ["Gatherer"]
 
 # A process that publishes once a second is held up when it has not for so long.
 _STALE_SECONDS = 5.0
-_BUDGET_NAMES = (
-    "budget_bytes",
-    "overshoot_bytes",
-    "harvested_bytes",
-    "peak_harvested_bytes",
-    "given_back_bytes",
-)
 
 
 @dataclass
@@ -257,20 +250,10 @@ def _without_rates(row: ProcessRow) -> ProcessRow:
 
 
 def _row(track: Track, now_seconds: float, **known: Any) -> ProcessRow:
-    names = (
-        "footprint_bytes",
-        "resident_bytes",
-        "capacity_bytes",
-        "host_to_device_bytes",
-        "device_to_host_bytes",
-        "evicted_bytes_estimate",
-        "cpu_faults",
-        "gpu_faults",
-    )
-    known.update((name, track.figures.get(name)) for name in names)
+    known.update((name, track.figures.get(name)) for name in FIGURES)
     budget = track.figures.get("budget")
     if isinstance(budget, dict):  # who publishes may be another version
-        known.update((name, budget.get(name)) for name in _BUDGET_NAMES)
+        known.update((name, budget.get(name)) for name in BUDGET_FIGURES)
     row = ProcessRow(
         **known,
         in_bytes_per_second=track.in_bytes_per_second,

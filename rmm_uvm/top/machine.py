@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from rmm_uvm import harvest
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import UvmError
-from rmm_uvm.process_facts import name_of, user_of
-from rmm_uvm.top.seams import Candidate, DeviceMemory, Published, Seams
-from rmm_uvm.watch.board import read_board
+from rmm_uvm.top.published import published
+from rmm_uvm.top.seams import Candidate, DeviceMemory, Seams
 from rmm_uvm.watch.nvml import gpu_memory
 from rmm_uvm.watch.process import attach, cuda_processes
 
@@ -30,7 +29,7 @@ def real_seams() -> Seams:
     return Seams(
         processes=lambda: _processes(nvml()),
         attach=lambda pid, faults: attach(pid, faults=faults),
-        published=_published,
+        published=published,
         devices=lambda: _devices(nvml()),
         harvest=harvest.read_board,
     )
@@ -40,24 +39,6 @@ def _processes(nvml: Nvml) -> Sequence[Candidate]:
     return [
         Candidate(each.pid, each.name, each.command, each.user, each.attachable, each.reason)
         for each in cuda_processes(nvml=nvml)
-    ]
-
-
-def _published() -> Sequence[Published]:
-    return [
-        Published(
-            pid=each.pid,
-            name=name_of(each.pid),
-            command=each.command,
-            user=user_of(each.pid),
-            device_id=int(figures["device_id"]),
-            time_seconds=float(figures["time_ns"]) / 1e9,
-            age_seconds=each.age_seconds,
-            figures=figures,
-        )
-        for each in read_board()
-        for figures in each.snapshots
-        if {"device_id", "time_ns"} <= figures.keys()
     ]
 
 

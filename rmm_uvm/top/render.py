@@ -9,7 +9,16 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from rmm_uvm.top.columns import NARROW, Column, choose, cut, label, printable, short_bytes
+from rmm_uvm.top.columns import (
+    NARROW,
+    Column,
+    choose,
+    cut,
+    label,
+    printable,
+    short_bytes,
+    short_rate,
+)
 from rmm_uvm.top.harvested import harvest_line
 from rmm_uvm.top.seams import DeviceMemory
 from rmm_uvm.top.sparkline import sparkline
@@ -162,9 +171,9 @@ def _cell(row: ProcessRow, column: Column, narrow: bool, plain_ascii: bool) -> T
         case "capacity":
             return Text(size(row.capacity_bytes))
         case "in":
-            return Text(size(row.in_bytes_per_second))
+            return Text(short_rate(row.in_bytes_per_second, narrow=narrow))
         case "out":
-            return Text(size(row.out_bytes_per_second))
+            return Text(short_rate(row.out_bytes_per_second, narrow=narrow))
         case "evicted":
             text = size(row.evicted_bytes_estimate)
             return Text(text, style="yellow" if row.evicted_bytes_estimate else "")

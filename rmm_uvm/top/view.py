@@ -11,7 +11,28 @@ from typing import Any, Literal
 from rmm_uvm.harvest import BoardView
 from rmm_uvm.top.seams import DeviceMemory
 
-__all__ = ["SCHEMA_VERSION", "ProcessRow", "View"]
+__all__ = ["BUDGET_FIGURES", "FIGURES", "SCHEMA_VERSION", "ProcessRow", "View"]
+
+FIGURES = (
+    "footprint_bytes",
+    "resident_bytes",
+    "capacity_bytes",
+    "host_to_device_bytes",
+    "device_to_host_bytes",
+    "evicted_bytes_estimate",
+    "cpu_faults",
+    "gpu_faults",
+)
+"""Levels and totals of a row, by the names that who is watched has for them."""
+
+BUDGET_FIGURES = (
+    "budget_bytes",
+    "overshoot_bytes",
+    "harvested_bytes",
+    "peak_harvested_bytes",
+    "given_back_bytes",
+)
+"""The same of its budget, where there is one."""
 
 SCHEMA_VERSION = 1
 """Of the JSON; grows when a name goes or changes its meaning, not when one is added."""

@@ -122,7 +122,9 @@ class CopiedActivations:
             # What is kept within a backward pass is needed soon.
             if not self._can_leave(tensor) or torch._C._current_graph_task_id() != -1:
                 return found
-            if self._demand.on_keep(self._demand_bytes()):
+            if self._demand.is_worth_a_look(
+                self._position, backward=False
+            ) and self._demand.on_keep(self._demand_bytes()):
                 self._host_is_full = False  # a round begins: as before?
             copy = self._by_key.get(key_of(tensor))
             if copy is None:
@@ -142,7 +144,7 @@ class CopiedActivations:
         """
         with self._lock:
             if kept.copy is not None:
-                self._demand.on_need(self._demand_bytes())
+                self._look(kept.position)
                 tensor = self._returned(kept, kept.copy)
             else:
                 assert kept.tensor is not None
@@ -150,7 +152,7 @@ class CopiedActivations:
                 if tensor._version != kept.version:
                     raise changed(tensor, kept.version)
                 if tensor.nbytes > self._small_bytes:
-                    self._demand.on_need(self._demand_bytes())
+                    self._look(kept.position)
             self._look_ahead(kept.position)
             return tensor
 
@@ -175,6 +177,10 @@ class CopiedActivations:
             and 2 * tensor.nbytes >= nbytes
             and address not in self._staying
         )
+
+    def _look(self, position: int) -> None:
+        if self._demand.is_worth_a_look(position, backward=True):
+            self._demand.on_need(self._demand_bytes())
 
     def _demand_bytes(self) -> int:
         """Return what would live on the device if nothing were away."""

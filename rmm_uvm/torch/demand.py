@@ -13,6 +13,7 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 
 MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
+_LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
 
 class ActivationDemand:
@@ -40,8 +41,27 @@ class ActivationDemand:
         self._budget_bytes = budget_bytes
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
         self._most_bytes = 0
-        self._backward = False
+        self._backward: bool | None = None  # neither has begun
+        self._looked_at = 0
         self.needed_bytes: int | None = None
+
+    def is_worth_a_look(self, position: int, *, backward: bool) -> bool:
+        """Whether what lives on the device may have changed by much since the last look.
+
+        To ask torch takes tens of microseconds, and autograd keeps thousands of tensors.
+
+        Parameters
+        ----------
+        position : int
+            Bytes that autograd kept before what it keeps, or needs, now.
+        backward : bool
+            Whether it needs it.
+        """
+        moved_bytes = abs(position - self._looked_at)
+        if backward is self._backward and moved_bytes < self._budget_bytes * _LOOK_FRACTION:
+            return False
+        self._looked_at = position
+        return True
 
     def on_keep(self, demand_bytes: int) -> bool:
         """Take note that a forward pass keeps something; return whether a round begins by it.
@@ -51,13 +71,14 @@ class ActivationDemand:
         demand_bytes : int
             What would live on the device now if nothing were away.
         """
-        begins = self._backward
+        begins = self._backward is True
         if begins:
             self._rounds.append(self._most_bytes)
-            self._most_bytes, self._backward = 0, False
+            self._most_bytes = 0
             excess_bytes = max(self._rounds) - self._budget_bytes
             margin_bytes = int(self._budget_bytes * MARGIN_FRACTION)
             self.needed_bytes = excess_bytes + margin_bytes if excess_bytes > 0 else 0
+        self._backward = False
         self._most_bytes = max(self._most_bytes, demand_bytes)
         return begins
 

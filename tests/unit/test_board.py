@@ -111,6 +111,43 @@ def test_what_a_dead_process_left_is_removed(directory: Path) -> None:
     assert list(directory.iterdir()) == []
 
 
+def test_monitor_that_starts_removes_what_the_dead_left_and_had_not_finished(
+    directory: Path,
+) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from rmm_uvm.watch.board import Board\n"
+        f"place = Board([Path({str(directory)!r})]); place.publish({FIGURES!r})\n"
+        "Path.replace = lambda *_: os._exit(0)  # killed while it writes\n"
+        f"place.publish({FIGURES!r})"
+    )
+    subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
+    assert sorted(path.suffix for path in directory.iterdir()) == [".json", ".new"]
+
+    place = Board([directory])
+    assert list(directory.iterdir()) == []
+    place.publish(FIGURES)
+    assert len(read_board([directory])) == 1
+
+
+def test_what_is_being_written_stays_where_its_writer_lives_or_cannot_be_seen(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Board([directory])
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "replace", lambda *_: None)
+        place.publish(FIGURES)
+    [mine] = directory.iterdir()
+    name, _, namespace = mine.stem.rpartition("-")
+    dead = f"{2**22 + 1}-7f"  # more than a process number can be
+    kept = {mine.name, f"{dead}-{int(namespace) + 1}.new", f"{dead}.new", "x.new"}
+    for each in (*kept, f"{dead}-{namespace}.new"):
+        (directory / each).touch(mode=0o600)
+
+    assert read_board([directory]) == []
+    assert {path.name for path in directory.iterdir()} == kept
+    assert name.startswith(f"{os.getpid()}-")
+
+
 def test_file_of_a_process_number_used_again_is_removed(directory: Path) -> None:
     path = published(directory, started="12")
 
@@ -159,6 +196,8 @@ def test_damaged_file_is_skipped(directory: Path, content: bytes) -> None:
         ("sources", "x"),
         ("pid", "abc"),
         ("pid", float("inf")),
+        ("published_seconds", float("inf")),
+        ("interval_seconds", float("nan")),
     ],
 )
 def test_field_of_another_type_is_skipped(directory: Path, name: str, value: object) -> None:

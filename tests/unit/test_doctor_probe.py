@@ -96,7 +96,7 @@ def test_probe_cupti_by_version_found(
 
 
 def test_probe_extension_missing_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rmm_uvm.mr", None)
+    monkeypatch.setitem(sys.modules, "rmm_uvm._lib.mr", None)
     found = SystemProbe().extension()
     assert not found.available
     assert "the compiled part of rmm-uvm cannot be loaded" in found.reason

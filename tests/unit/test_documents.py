@@ -38,6 +38,15 @@ def test_metrics_name_every_statistic() -> None:
     assert {*driver_counts(device), *SAMPLE_DTYPE.names} <= named
 
 
+def test_document_that_a_simulated_device_refers_to_has_its_statistics_field_by_field() -> None:
+    source = (REPOSITORY / "rmm_uvm/_lib/sim.pyx").read_text()
+    (name,) = re.findall(r"Field by field in\s+``docs/([\w-]+\.md)``", source)
+    _, _, section = document(name).partition("## Simulated device: `device.statistics()`\n")
+    rows = re.findall(r"^\| (`\w+`.*?) \|", section.partition("\n## ")[0], re.MULTILINE)
+    fields = {field for row in rows for field in re.findall(r"`(\w+)`", row)}
+    assert fields == set(rmm_uvm.simulated_device("64MiB").statistics())
+
+
 def driver_counts(device: rmm_uvm.drivers.SimulatedDevice) -> set[str]:
     return set(device.command_totals())
 
@@ -81,3 +90,14 @@ def test_cost_of_counting_faults_is_told_alike_wherever_it_is_asked_for() -> Non
     texts += [document("metrics.md"), document("configuration.md")]
     for text in texts:
         assert "a program that only faults takes up to 10 % longer" in text.replace("A p", "a p")
+
+
+def test_dropping_dead_data_is_told_alike_of_replays_and_of_budgets() -> None:
+    from rmm_uvm.planner.replaying import replay
+    from rmm_uvm.residency import Budget
+
+    assert Budget(1 << 30).discard_dead
+    for text in (document("planner.md"), replay.__doc__ or "", rmm_uvm.plan.__doc__ or ""):
+        said = " ".join(text.split())
+        assert "nothing does it yet" not in said
+        assert re.search(r"[Bb]udget\b.* by rules of its own", said)

@@ -71,6 +71,8 @@ def test_counters_switch_takes_on_and_off_only(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("RMM_UVM_COUNTERS", value)
     with pytest.raises(ConfigurationError, match="RMM_UVM_COUNTERS"):
         cuda_driver(0)
+    with pytest.raises(ConfigurationError, match="RMM_UVM_COUNTERS"):  # no counters, yet an error
+        choose_driver(driver="simulated:64MiB")
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,33 @@ def test_device_that_does_not_exist_is_one_line() -> None:
         cuda_driver(99)
     assert isinstance(error.value, DriverError)
     assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("driver", [5, b"cuda", ["cuda"]])
+def test_driver_that_is_neither_a_name_nor_a_driver_is_refused(driver: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"^driver=.*use 'cuda', 'simulated'"):
+        choose_driver(driver=driver)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("simulated:64Mib2", "SIZE='64Mib2': expected"),
+        ("simulated:0", "SIZE='0'"),
+        ("simulated:63MiB", "a simulated device has a multiple of 2 MiB, such as simulated:64MiB"),
+    ],
+)
+def test_size_that_no_simulated_device_has_is_told_with_where_it_was_written(
+    name: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"^driver='{name}': {reason}"):
+        choose_driver(driver=name)
+    monkeypatch.setenv("RMM_UVM_DRIVER", f" {name} ")
+    with pytest.raises(ConfigurationError, match=f"^RMM_UVM_DRIVER='{name}': {reason}"):
+        choose_driver()
+
+
+def test_unknown_driver_of_the_environment_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "gpu")
+    with pytest.raises(ConfigurationError, match=r"^RMM_UVM_DRIVER='gpu': use"):
+        choose_driver()

@@ -167,6 +167,14 @@ def test_mount_point_with_escaped_blank_is_found(machine: Machine) -> None:
     assert machine.read().limit_bytes == 16 * GIB
 
 
+def test_mount_point_that_is_no_utf8_hides_no_limit(machine: Machine) -> None:
+    machine.join("0::/pod", V2_MOUNT)
+    machine.v2("pod", limit=16 * GIB, used=4 * GIB)
+    mounts = machine.root / "proc/self/mountinfo"
+    mounts.write_bytes(b"31 23 0:27 / /mnt/\xff rw - tmpfs tmpfs rw\n" + mounts.read_bytes())
+    assert machine.read().limit_bytes == 16 * GIB
+
+
 def test_usage_over_limit_leaves_nothing(machine: Machine) -> None:
     machine.join("0::/pod", V2_MOUNT)
     machine.v2("pod", limit=4 * GIB, used=5 * GIB)

@@ -309,3 +309,29 @@ def test_reinitialize_logging_without_a_file_is_refused_before_anything_changes(
     with pytest.raises(ConfigurationError, match="RMM_LOG_FILE"):
         rmm_uvm.reinitialize(driver="simulated:64MiB", logging=True)
     assert rmm.mr.get_per_device_resource(0) is before
+
+
+@pytest.mark.parametrize("name", ["pool_allocator", "managed_memory"])
+def test_keywords_of_rmm_that_say_what_is_installed_are_taken_and_others_refused(name: str) -> None:
+    with rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=(), **{name: True}) as handle:
+        assert handle.managed_mr is not None
+    with pytest.raises(ConfigurationError, match=f"^{name}=False: .*rmm.reinitialize installs"):
+        rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=(), **{name: False})
+    assert rmm_uvm.current_installation() is None
+
+
+def test_logging_that_cuda_refuses_is_told_with_what_to_do_and_nothing_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class CUDARuntimeError(Exception):
+        pass
+
+    def refused(*_: object) -> None:
+        raise CUDARuntimeError("cudaErrorInsufficientDriver")
+
+    monkeypatch.setattr(rmm.mr, "LoggingResourceAdaptor", refused)
+    before = rmm.mr.get_per_device_resource(0)
+    with pytest.raises(AvailabilityError, match=r"needs a GPU.*InsufficientDriver.*leave it out"):
+        rmm_uvm.reinitialize(driver="simulated:64MiB", logging=True, log_file_name="log.csv")
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert rmm_uvm.current_installation() is None

@@ -15,17 +15,17 @@ from rmm_uvm.doctor.extras import PURPOSES, extras
 from rmm_uvm.optional_packages import Requirement, parse_requirement, requirements, too_old
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
-REPORT = Requirement("report", "bokeh", ((">=", "3.4"),))
+REPORT = Requirement("report", "bokeh", ((">=", "3.8.2"),))
 
 
-@pytest.mark.parametrize("version", ["3.4", "3.4.0", "3.10.1", "4"])
+@pytest.mark.parametrize("version", ["3.8.2", "3.8.2.0", "3.10.1", "4"])
 def test_version_that_does_has_no_problem(version: str) -> None:
     assert REPORT.problem(version) == ""
 
 
-@pytest.mark.parametrize("version", ["3.3.9", "2.4", "3"])
+@pytest.mark.parametrize("version", ["3.8.1", "2.4", "3"])
 def test_version_that_is_too_old_is_told_with_what_is_wanted(version: str) -> None:
-    assert REPORT.problem(version) == f"bokeh {version} is not >=3.4"
+    assert REPORT.problem(version) == f"bokeh {version} is not >=3.8.2"
 
 
 def test_bounds_of_one_package_have_to_hold_together() -> None:
@@ -68,7 +68,7 @@ def test_requirements_of_a_package_that_is_not_installed_are_none(
 
 def test_too_old_names_package_and_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optional_packages, "installed_version", lambda name: "0.1")
-    assert too_old("report") == "bokeh 0.1 is not >=3.4: pip install 'rmm-uvm[report]'"
+    assert too_old("report") == "bokeh 0.1 is not >=3.8.2: pip install 'rmm-uvm[report]'"
     assert "pandas 0.1" in too_old("mortgage", "pandas", "pyarrow")
     assert "xgboost" not in too_old("mortgage", "pandas", "pyarrow")
 
@@ -88,7 +88,7 @@ def test_extra_is_available_with_all_its_packages_and_shows_them() -> None:
 def test_extra_without_a_package_says_which_and_how_to_get_it() -> None:
     found = extras([REPORT, Requirement("report", "jinja2")], {"bokeh": "2.0"}.get)
     assert found[0].reason == (
-        "bokeh 2.0 is not >=3.4, jinja2 is not installed: pip install 'rmm-uvm[report]'"
+        "bokeh 2.0 is not >=3.8.2, jinja2 is not installed: pip install 'rmm-uvm[report]'"
     )
 
 

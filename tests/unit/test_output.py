@@ -5,13 +5,18 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import io
 import os
+import pty
+import struct
+import termios
 from pathlib import Path
 
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.output import written_whole
+from rmm_uvm.output import columns_of, written_whole
 
 
 def test_output_written_is_the_only_file_left(tmp_path: Path) -> None:
@@ -50,3 +55,23 @@ def test_output_to_a_device_file_is_written_there() -> None:
     with written_whole(Path("/dev/null"), "the report") as target:
         target.write_text("gone")
     assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize(("columns", "expected"), [(60, 60), (200, 80), (10, 40), (0, 80)])
+def test_text_is_as_wide_as_a_narrow_terminal_and_no_wider_than_it_was(
+    columns: int, expected: int
+) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        with os.fdopen(os.dup(theirs), "w") as terminal:
+            assert columns_of(terminal, 80) == expected
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_text_for_what_is_no_terminal_keeps_its_width(tmp_path: Path) -> None:
+    assert columns_of(io.StringIO(), 80) == 80
+    with (tmp_path / "file").open("w") as file:
+        assert columns_of(file, 80) == 80

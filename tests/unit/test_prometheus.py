@@ -36,10 +36,13 @@ class FakeMonitor:
     findings: tuple[Finding, ...] = ()
     sources: Mapping[str, Availability] = dataclasses.field(default_factory=dict)
     stopped: bool = False
+    simulated: bool = False
 
     @property
     def devices(self) -> list[DeviceFacts]:
-        return [DeviceFacts(one.device_id, "fake", "", 0, 0) for one in self.snapshots]
+        return [
+            DeviceFacts(one.device_id, "fake", "", 0, 0, self.simulated) for one in self.snapshots
+        ]
 
     def snapshot(self, device: int) -> Snapshot:
         if self.stopped:
@@ -164,13 +167,22 @@ def test_everything_known_is_exported_under_its_labels() -> None:
         ("rmm_uvm_findings_total", ("0", "eviction")): 2,
         ("rmm_uvm_source_available", ("nvml",)): 0,
         ("rmm_uvm_source_available", ("device_memory",)): 1,
+        ("rmm_uvm_device_simulated", ("0",)): 0,
     }
 
 
 def test_what_is_unknown_is_absent_and_not_zero() -> None:
-    assert values_of(text_of(FakeMonitor((Snapshot(device_id=0, time_ns=0),)))) == {}
+    gpu = {("rmm_uvm_device_simulated", ("0",)): 0}
+    assert values_of(text_of(FakeMonitor((Snapshot(device_id=0, time_ns=0),)))) == gpu
     zero = values_of(text_of(FakeMonitor((Snapshot(device_id=0, time_ns=0, cpu_faults=0),))))
-    assert zero == {("rmm_uvm_cpu_faults_total", ("0",)): 0}
+    assert zero == {("rmm_uvm_cpu_faults_total", ("0",)): 0, **gpu}
+
+
+def test_figures_of_a_simulated_device_are_told_from_those_of_a_gpu() -> None:
+    modelled = FakeMonitor((dataclasses.replace(FULL, device_id=1),), simulated=True)
+    values = values_of(text_of(MONITOR, modelled))
+    assert values["rmm_uvm_device_simulated", ("0",)] == 0
+    assert values["rmm_uvm_device_simulated", ("1",)] == 1
 
 
 def test_device_of_two_monitors_counts_once_by_the_longer_one() -> None:
@@ -268,6 +280,16 @@ def test_without_prometheus_client_it_says_what_to_install(
         prometheus.start_http(0)
     assert "pip install" in prometheus.register().reason
     prometheus.unregister()
+
+
+def test_prometheus_client_that_cannot_be_imported_is_told_with_its_own_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "prometheus_client.py").write_text("import of_something_else")
+    monkeypatch.delitem(sys.modules, "prometheus_client")
+    monkeypatch.syspath_prepend(tmp_path)
+    reason = prometheus.register().reason
+    assert reason == "prometheus_client cannot be imported: No module named 'of_something_else'"
 
 
 def test_registering_twice_exports_once_until_both_are_taken_back() -> None:

@@ -152,6 +152,16 @@ def test_initial_past_the_maximum_is_refused() -> None:
         plan(PoolRequest(initial="3GiB", maximum="2GiB"))
 
 
+@pytest.mark.parametrize(
+    ("maximum", "told"), [(2, "2 B"), ("100 B", "100 B"), ("1.5MiB", r"1\.50 MiB")]
+)
+def test_maximum_that_is_too_small_is_refused_as_it_was_written(
+    maximum: int | str, told: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^maximum_pool_size is {told}: a managed pool"):
+        plan(PoolRequest(maximum=maximum))
+
+
 def test_cap_that_leaves_less_than_a_block_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="2 MiB at least"):
         plan(limit_bytes=10 * MIB, limit_used_bytes=9 * MIB)

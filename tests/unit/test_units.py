@@ -57,7 +57,20 @@ def test_parse_bytes_nonsense_names_argument_and_what_is_accepted(value: Any) ->
         parse_bytes(value, "pool_size")
 
 
-@pytest.mark.parametrize("value", [0, -1, -(2**70), "0", "0 GiB", "0.4"])
+@pytest.mark.parametrize("value", ["1.5", "0.4", "2.5b", "0.5 B", "1.0001"])
+def test_parse_bytes_fraction_of_a_byte_is_refused(value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^pool_size=.*: no whole .*: give a unit; exp"):
+        parse_bytes(value, "pool_size")
+
+
+def test_parse_size_share_as_text_is_refused_and_told_how() -> None:
+    with pytest.raises(ConfigurationError, match=r"for a share give the number 0.5; expected"):
+        parse_size("0.5", 16 * GIB)
+    with pytest.raises(ConfigurationError, match="give a unit; expected"):
+        parse_size("1.5", 16 * GIB)
+
+
+@pytest.mark.parametrize("value", [0, -1, -(2**70), "0", "0 GiB", "0.0"])
 def test_parse_bytes_not_positive_is_refused(value: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"^pool_size=.* must be greater than 0"):
         parse_bytes(value, "pool_size")

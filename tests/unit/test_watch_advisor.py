@@ -244,16 +244,19 @@ def test_stop_from_a_callback_does_not_wait_for_itself(
 ) -> None:
     monkeypatch.setattr(advisor_module, "_PAUSE_SECONDS", 0.001)
     stopped = threading.Event()
+    threads: list[threading.Thread] = []
 
     def stop(finding: Finding) -> None:
+        threads.append(threading.current_thread())  # may be gone before anybody looks for it
         advisor.stop()
         stopped.set()
 
     advisor = make(sampler, stop)
     sampler.add(20 * GIB)
     advisor.start()
-    thread = next(t for t in threading.enumerate() if t.name == "rmm-uvm-advisor")
     assert stopped.wait(30)
+    (thread,) = threads
+    assert thread.name == "rmm-uvm-advisor"
     thread.join()
     assert advisor.failures == ()
 

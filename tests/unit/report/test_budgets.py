@@ -10,19 +10,24 @@ from typing import Any
 
 import pytest
 import rmm
+from bokeh.models import Span
 from rich.cells import cell_len
 from rich.console import Console
 
 import rmm_uvm
-from rmm_uvm.report import Report
+from rmm_uvm.report import Report, axes
 from rmm_uvm.report.advice import verdict
 from rmm_uvm.report.budgets import cells
+from rmm_uvm.report.charts import charts
+from rmm_uvm.report.contents import contents
+from rmm_uvm.report.strip import strip
 from rmm_uvm.residency import ResidencyStatistics
 from rmm_uvm.top.gather import _row
 from rmm_uvm.top.render import render
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import View
 from rmm_uvm.watch.recording import Recording
+from rmm_uvm.watch.sample import Known
 from rmm_uvm.watch.shown import budget_rows
 
 from . import recordings
@@ -77,6 +82,72 @@ def test_summary_says_what_is_on_unknown_or_not_there() -> None:
     assert budget_lines(predictions=0)[2] == "policy repeat: nothing was predicted"
     assert budget_lines(peak_overshoot_bytes=0)[0].endswith("taken")
     assert budget_lines(peak_overshoot_bytes=None)[0].endswith("; faults unknown")
+
+
+def test_evictions_of_the_driver_and_of_the_budget_are_told_apart() -> None:
+    budgeted = text_lines(with_budget(recordings.oversubscribed()))
+    evicted = next(line for line in budgeted if line.startswith("  evicted "))
+    assert evicted.endswith(" by the kernel driver")
+    assert any("beside what the budget fetched; discarded" in line for line in budgeted)
+    (header,) = [line for line in budgeted if line.startswith("stage ")]
+    assert "by driver" in header
+    assert "evicted" not in header
+    assert "by driver: evicted by the kernel driver, and not for the budget" in budgeted
+    page = contents(with_budget(recordings.oversubscribed()), {})
+    assert "Of it by the driver" in page["stage_headers"]
+    assert "Evicted by the driver" in [name for name, _, _ in page["devices"][0]["figures"]]
+
+
+def test_evictions_without_a_budget_are_nobody_elses() -> None:
+    plain = text_lines(recordings.oversubscribed())
+    assert not [line for line in plain if "driver" in line]
+    (header,) = [line for line in plain if line.startswith("stage ")]
+    assert " evicted " in header
+    page = contents(recordings.oversubscribed(), {})
+    assert "Evicted" in page["stage_headers"]
+    assert "Evicted" in [name for name, _, _ in page["devices"][0]["figures"]]
+
+
+def memory_chart(recording: Recording) -> Any:
+    x_range = axes.shared_range(recording.duration_seconds)
+    return charts(recording, recording.devices[0], x_range, 100, ())[0]
+
+
+def test_budget_is_a_line_of_the_memory_chart_and_absent_without_one() -> None:
+    drawn, plain = memory_chart(with_budget()), memory_chart(recordings.oversubscribed())
+    spans = [s.location for s in drawn.model.center if isinstance(s, Span)]
+    assert len(spans) == 2  # managed capacity too
+    assert min(spans) == pytest.approx(0.5)  # GiB
+    assert drawn.legend[-1].label == "budget"
+    assert drawn.caption.endswith("budget 512.00 MiB.")
+    assert len([s for s in plain.model.center if isinstance(s, Span)]) == 1
+    assert "budget" not in [key.label for key in plain.legend]
+    dashes = [key.dash for key in drawn.legend]
+    assert len(set(dashes)) == len(dashes)
+
+
+def test_captions_count_in_the_singular_too() -> None:
+    recording = recordings.oversubscribed()
+    one = dataclasses.replace(
+        recording, stages=recording.stages[:1], findings=recording.findings[:1]
+    )
+    x_range = axes.shared_range(recording.duration_seconds)
+    shown, plural = strip(one, 0, x_range), strip(recording, 0, x_range)
+    assert shown is not None
+    assert plural is not None
+    assert shown.caption == "1 stage, 1 warning."
+    assert plural.caption.endswith(" warnings.")
+    assert contents(one, {})["findings_caption"] == "1 warning"
+    assert contents(recording, {})["findings_caption"].endswith(" warnings")
+
+
+def test_resident_bytes_that_count_pages_say_so_where_a_budget_evicts() -> None:
+    exact = recordings.oversubscribed()
+    exact.samples["known"] |= int(Known.RESIDENT_EXACT)
+    told = "resident, with what the kernel driver keeps behind data that left"
+    assert told in [key.label for key in memory_chart(with_budget(exact)).legend]
+    assert "resident" in [key.label for key in memory_chart(exact).legend]
+    assert "resident (estimate)" in [key.label for key in memory_chart(with_budget()).legend]
 
 
 HARVEST = {

@@ -13,9 +13,17 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from bokeh import plotting
+from bokeh.core.properties import value
 
 from rmm_uvm.report import Report
-from rmm_uvm.report.strip import mark_levels, marks_seconds, shown_findings, shown_stages
+from rmm_uvm.report.strip import (
+    mark_findings,
+    mark_levels,
+    marks_seconds,
+    shown_findings,
+    shown_stages,
+)
 from rmm_uvm.watch.recording import Stage
 
 from . import recordings
@@ -189,3 +197,11 @@ def test_bands_of_very_many_stages_are_the_longest() -> None:
     assert len(shown) == 300
     assert "long" in {stage.name for stage in shown}
     assert len(marks_seconds(recording)) == 604
+
+
+def test_marks_of_findings_have_one_pattern_and_not_a_column_of_them() -> None:
+    chart = plotting.figure()
+    mark_findings(chart, recordings.findings_of())
+    drawn = chart.renderers[0]
+    assert drawn.glyph.line_dash == value([1, 3])
+    assert set(drawn.data_source.data) == {"x"}

@@ -10,9 +10,12 @@ import pytest
 from rich.cells import cell_len
 
 from rmm_uvm.device_info import Availability
-from rmm_uvm.report import Report
+from rmm_uvm.report import Report, words
 from rmm_uvm.report.advice import collect, verdict
+from rmm_uvm.report.contents import contents
+from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.words import plain_name
+from rmm_uvm.watch.finding import Finding
 
 from . import recordings
 
@@ -154,3 +157,37 @@ def test_plain_name_of_anything_is_printable_and_short(name: str) -> None:
     assert shown
     assert len(shown) <= 120
     assert shown.isprintable()
+
+
+def test_advice_on_the_footprint_has_its_peak_where_that_came_later() -> None:
+    recording = recordings.oversubscribed()
+    (device,) = recording.devices
+    peak = of_device(recording, device).peak_footprint_bytes
+    assert peak is not None
+    at_the_peak = peak / device.capacity_bytes
+    found = next(one for one in recording.findings if one.kind == "footprint")
+
+    def _at(value: float, kind: str) -> Finding:
+        return dataclasses.replace(found, value=value, kind=kind)
+
+    def told(value: float, kind: str = "footprint") -> tuple[str, str]:
+        changed = dataclasses.replace(recording, findings=(_at(value, kind),))
+        page: str = contents(changed, {})["advice"][0]["message"]
+        return " ".join(str(Report(changed)).split()), page
+
+    later = f"; at most {words.size(peak)}, {at_the_peak:.2f} times"
+    assert all(later in text for text in told(at_the_peak - 0.2))
+    assert not any("; at most" in text for text in told(at_the_peak))
+    assert not any("; at most" in text for text in told(0.1, "eviction"))
+
+
+@pytest.mark.parametrize("shape", ["fitting", "oversubscribed", "two_devices", "blind"])
+def test_summary_on_a_narrow_terminal_breaks_between_words(shape: str) -> None:
+    report = Report(getattr(recordings, shape)())
+    text = report.text(60)
+    wide = [line for line in text.splitlines() if cell_len(line) > 60]
+    assert all("    " in line.strip() for line in wide)  # rows of tables
+    # The same words, and none of them in two pieces.
+    assert text.split() == str(report).split()
+    assert report.text(80) == str(report)
+    assert any(60 < cell_len(line) <= 80 for line in str(report).splitlines())

@@ -96,3 +96,10 @@ def test_averaged_of_few_samples_changes_nothing() -> None:
 
     assert made.seconds is seconds
     assert made.mean["in"] is rates
+
+
+def test_averages_of_samples_of_one_moment_are_not_known() -> None:
+    found = averaged(np.zeros(50), {"rate": np.full(50, np.nan)}, 10)
+
+    assert list(found.seconds) == [0.0]
+    assert np.isnan(found.mean["rate"]).all()

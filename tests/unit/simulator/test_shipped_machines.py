@@ -116,17 +116,53 @@ def test_v100_batch_of_two_blocks_takes_the_published_time_more() -> None:
 # --- documents and the compiled defaults ---------------------------------------------------------
 
 
+def row_of(name: str) -> str:
+    """Return the row that docs/machines.md has to have for a machine of the package."""
+    m = load_machine(name)
+    rates = f"{m.to_device_bytes_per_ns} | {m.to_host_bytes_per_ns}"
+    return f"| `{m.name}` | {m.gpu} | {m.link} | {rates} | {m.label} |"
+
+
+def wrong_rows(document: str) -> dict[str, list[str]]:
+    """Return the rows of machines that a document lacks, and those that are no machine's."""
+    section = document.partition("## Machines of the package\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    needed = [row_of(name) for name in shipped_names()]
+    return {
+        "missing in docs/machines.md": [row for row in needed if row not in rows],
+        "of no machine, or twice": [
+            row for row in rows if row not in needed or rows.count(row) > 1
+        ],
+    }
+
+
+NO_ROWS = {"missing in docs/machines.md": [], "of no machine, or twice": []}
+
+
 def test_document_lists_every_machine_as_its_file_has_it() -> None:
-    rows = re.findall(
-        r"^\| `([a-z0-9-]+)` \| (.+?) \| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$",
-        DOCUMENT,
-        re.MULTILINE,
-    )
-    expected = [
-        (m.name, m.gpu, m.link, str(m.to_device_bytes_per_ns), str(m.to_host_bytes_per_ns), m.label)
-        for m in map(load_machine, shipped_names())
-    ]
-    assert rows == expected
+    assert wrong_rows(DOCUMENT) == NO_ROWS
+
+
+def test_order_of_the_machines_in_the_document_is_free() -> None:
+    first, last = row_of(shipped_names()[0]), row_of(shipped_names()[-1])
+    moved = DOCUMENT.replace(f"{first}\n", "").replace(last, f"{last}\n{first}")
+    assert moved != DOCUMENT
+    assert wrong_rows(moved) == NO_ROWS
+
+
+def test_row_that_is_missing_stale_or_twice_is_named() -> None:
+    row = row_of("v100-pcie3")
+    stale = row.replace("13.2", "13.3")
+    assert wrong_rows(DOCUMENT.replace(f"{row}\n", "")) == {
+        **NO_ROWS,
+        "missing in docs/machines.md": [row],
+    }
+    assert wrong_rows(DOCUMENT.replace(row, stale)) == {
+        "missing in docs/machines.md": [row],
+        "of no machine, or twice": [stale],
+    }
+    twice = wrong_rows(DOCUMENT.replace(row, f"{row}\n{row}"))
+    assert twice == {**NO_ROWS, "of no machine, or twice": [row, row]}
 
 
 def test_document_lists_every_constant() -> None:

@@ -387,3 +387,25 @@ def test_by_default_nothing_of_it_is_reached(monkeypatch: pytest.MonkeyPatch) ->
         assert announced.uses._saved._keep == announced.uses._keep
     with pytest.raises(AssertionError, match="a step came here"), copying():
         gradients(small_model())
+
+
+def test_what_lives_is_asked_for_a_few_times_a_round_and_its_height_is_found_all_the_same() -> None:
+    def asked(budget_bytes: int) -> tuple[int, int]:
+        times = 0
+
+        def live_bytes() -> int:
+            nonlocal times
+            times += 1
+            return 2 * budget_bytes  # all of the time: none of the looks may be too late for it
+
+        with copying(budget_bytes, live_bytes) as there:
+            model = nn.Sequential(*(transformer() for _ in range(12)))
+            gradients(model, 2)
+            before = times
+            gradients(model, 1)
+            return times - before, there.copies.statistics()["needed_bytes"]
+
+    often, _ = asked(1024)  # less than what is kept at a time: each look is worth it
+    seldom, needed_bytes = asked(64 << 10)
+    assert 2 <= seldom < often / 4
+    assert needed_bytes >= 64 << 10  # the excess, and the margin

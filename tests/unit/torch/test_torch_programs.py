@@ -228,7 +228,9 @@ def test_parameters_that_were_moved_are_announced_where_they_are(
         assert announced.named()[0] == ("weight", "bias")
 
 
-def test_tensor_without_memory_of_its_own_is_passed_over() -> None:
+def test_tensor_without_memory_of_its_own_is_passed_over(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from rmm_uvm.torch.extents import extents_of
@@ -237,6 +239,7 @@ def test_tensor_without_memory_of_its_own_is_passed_over() -> None:
         fake = torch.empty(4 * MIB, device="cuda")
     assert fake.is_cuda
     assert extents_of([fake, torch.empty(4 * MIB, device="meta"), None]) == []
+    assert [str(each.message) for each in recwarn] == []
 
 
 def test_memory_that_the_host_cannot_hold_is_torchs_own_error_and_the_next_step_works(

@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""ci/check_layers.py: what counts as an import of what lies above, in packages made for a test."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "ci" / "check_layers.py"
+
+
+@pytest.fixture(scope="module")
+def layers() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def problems(layers: ModuleType, folder: Path, file: str, text: str) -> list[str]:
+    """Return what is wrong with a package that has one file."""
+    path = folder / "rmm_uvm" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    return list(layers.check_python(folder))
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "above"),
+    [
+        ("units.py", "from rmm_uvm.dask.settings import Settings", "dask"),
+        ("units.py", "def f():\n    import rmm_uvm.dask", "dask"),
+        ("units.py", "from .dask.settings import Settings", "dask"),
+        ("units.py", "from . import dask", "dask"),
+        ("trace/facts.py", "from .. import planner", "planner"),
+        ("trace/facts.py", "from ..planner import plan", "planner"),
+        ("trace/__init__.py", "from ..planner import plan", "planner"),
+        ("trace/facts.py", "from rmm_uvm import plan as _plan", "__init__"),
+        ("trace/facts.py", "from rmm_uvm import units\nfrom rmm_uvm import plan", "__init__"),
+        ("trace/facts.py", "from rmm_uvm import plan, units", "__init__"),
+        ("trace/facts.py", "from .. import plan", "__init__"),
+        ("trace/facts.py", "from rmm_uvm import *", "__init__"),
+        ("trace/facts.py", "import rmm_uvm\nfrom rmm_uvm import units", "__init__"),
+        ("trace/facts.py", "import rmm_uvm.units\nrmm_uvm.plan('x')", "__init__"),
+        ("units.py", "import importlib\nimportlib.import_module('rmm_uvm.dask')", "dask"),
+        ("units.py", "from importlib import import_module\nimport_module('rmm_uvm')", "__init__"),
+        ("trace/facts.py", "import_module('..dask', __package__)", "dask"),
+        ("units.py", "__import__('rmm_uvm.dask')", "dask"),
+        ("_lib/sim.pyi", "from rmm_uvm.trace import Trace", "trace"),
+        ("_lib/sim.pyx", "from rmm_uvm import trace", "trace"),
+        ("_lib/sim.pyx", "from rmm_uvm import units\nfrom rmm_uvm import plan", "__init__"),
+        ("_lib/sim.pyx", "from rmm_uvm import (\n    units,\n    plan as _plan,\n)", "__init__"),
+        ("_lib/sim.pyx", "from ..trace import Trace", "trace"),
+        ("_lib/sim.pyx", "def f():\n    import rmm_uvm.trace", "trace"),
+        ("watch/table.py", "import_module('rmm_uvm.integrations.prometheus')", "integrations"),
+        ("watch/monitor.py", "import_module('rmm_uvm.integrations.cupy')", "integrations"),
+    ],
+)
+def test_import_of_what_lies_above_is_found(
+    layers: ModuleType, tmp_path: Path, file: str, text: str, above: str
+) -> None:
+    (problem,) = problems(layers, tmp_path, file, text)
+    assert problem.startswith(f"rmm_uvm/{file}: ")
+    assert problem.endswith(f"may not import {above}, which lies above it")
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("dask/settings.py", "from rmm_uvm import plan, units"),
+        ("dask/settings.py", "import rmm_uvm\nrmm_uvm.plan('x')"),
+        ("dask/settings.py", "from ..units import parse\nfrom . import flags"),
+        ("trace/facts.py", "from rmm_uvm import units\nfrom rmm_uvm import errors, messages"),
+        ("trace/facts.py", "import rmm_uvm.units\nrmm_uvm.units.parse('1')"),
+        ("trace/__init__.py", "from . import facts\nfrom .facts import Facts"),
+        ("__init__.py", "import importlib\nimportlib.import_module('rmm_uvm.integrations.torch')"),
+        ("__init__.py", "def __getattr__(n):\n    return import_module(f'rmm_uvm.{n}')"),
+        ("doctor/probe.py", "import_module('rmm_uvm._lib.mr')\nimport_module('cuda.bindings')"),
+        ("watch/monitor.py", "import_module('rmm_uvm.integrations.prometheus')"),
+        (
+            "_lib/sim.pyx",
+            "from . cimport driver\nfrom libc cimport math",
+        ),
+        ("units.py", "import rmm\nimport rmm_uvm_of_others.dask\nimport_module(name)"),
+    ],
+)
+def test_import_of_what_lies_below_is_none(
+    layers: ModuleType, tmp_path: Path, file: str, text: str
+) -> None:
+    assert problems(layers, tmp_path, file, text) == []
+
+
+def test_module_in_no_layer_is_told(layers: ModuleType, tmp_path: Path) -> None:
+    (problem,) = problems(layers, tmp_path, "novel.py", "")
+    assert "rmm_uvm/novel.py: in no layer" in problem
+
+
+def test_doors_are_used(layers: ModuleType) -> None:
+    for file, module in layers.DOORS:
+        assert module in layers.package_imports(SCRIPT.parents[1] / file, SCRIPT.parents[1])

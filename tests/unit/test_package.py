@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What `import rmm_uvm` gives, and ways to begin the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rmm_uvm
+
+
+def run(*words: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python in a process of its own, with a folder of modules that come first."""
+    places = [path, *sys.path] if path else sys.path
+    return subprocess.run(
+        [sys.executable, "-P", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", ["torch.managed", "dask.UvmPlugin", "mr.UvmResourceAdaptor"])
+def test_subpackage_is_there_without_an_import_of_its_own(name: str) -> None:
+    done = run("-c", f"import rmm_uvm; print(rmm_uvm.{name}.__name__)")
+    assert (done.stdout.strip(), done.stderr) == (name.partition(".")[2], "")
+
+
+def test_subpackage_whose_library_is_missing_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('none', name='torch')\n")
+    done = run("-c", "import rmm_uvm; rmm_uvm.torch", path=str(tmp_path))
+    assert "pip install 'rmm-uvm[torch]'" in done.stderr.splitlines()[-1]
+
+
+def test_other_names_are_not_there_and_only_public_ones_are_listed() -> None:
+    assert not hasattr(rmm_uvm, "cudf")
+    listed = {name for name in dir(rmm_uvm) if not name.startswith("__")}
+    assert listed <= set(rmm_uvm.__all__)
+    assert {"reinitialize", "mr", "plan"} <= listed
+
+
+def test_package_and_command_line_run_as_modules() -> None:
+    for module in ("rmm_uvm", "rmm_uvm.cli"):
+        done = run("-m", module, "--version")
+        assert done.returncode == 0
+        assert rmm_uvm.__version__ in done.stdout
+
+
+def test_interrupt_while_the_command_is_loaded_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nimport time; time.sleep(30)\n"
+    )
+    done = run("-c", "from rmm_uvm.cli import main; main()", path=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_interrupt_is_an_error_as_ever_once_the_command_is_loaded() -> None:
+    code = (
+        "import os, signal, rmm_uvm.cli\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt:\n    print(1)"
+    )
+    assert run("-c", code).stdout == "1\n"
