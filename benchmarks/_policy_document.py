@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The part of docs/residency-policies.md that is computed from the result file."""
+"""The parts of docs/residency-policies.md that are computed from the result file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,54 @@ from _document import around_part
 DOCUMENT = Path(__file__).parents[1] / "docs" / "residency-policies.md"
 BEGIN = "<!-- begin: written by benchmarks/residency_policies.py --write -->"
 END = "<!-- end -->"
+SAID = "<!-- begin: sentences, written likewise -->"
+SAID_END = "<!-- end of sentences -->"
+# "Cards that lack little" have the peak over no more than this.
+LITTLE = 1.25
 _MIB = 1 << 20
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
+    """Return the document with the computed parts anew; errors as `around_part`."""
     head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(result)}{tail}"
+    text = f"{head}{computed_part(result)}{tail}"
+    head, tail = around_part(text, DOCUMENT, SAID, SAID_END)
+    return f"{head}{sentences(result)}{tail}"
+
+
+def sentences(result: Mapping[str, Any]) -> str:
+    """Return what the document says of the figures in the tables."""
+    default = result["default"]
+    rows = {(row["program"], row["factor"], row["way"]): row for row in result["rows"]}
+
+    def ratios(figure: str, way: str, other: str, program: str, most: float) -> list[float]:
+        return [
+            row[figure] / rows[program, factor, other][figure]
+            for (name, factor, its), row in rows.items()
+            if (name, its) == (program, way) and factor <= most
+        ]
+
+    slower = {
+        program: ratios("seconds", "lru", default, program, LITTLE)
+        for program in result["peak_bytes"]
+    }
+    parts = ", ".join(f"{program} {_span(times, '.2f')}" for program, times in slower.items())
+    worst = _span([time for times in slower.values() for time in times], ".2f")
+    lru, fifo = (
+        _span([100 * share for share in ratios("to_host_bytes", way, "driver", "mortgage", 9e9)])
+        for way in ("lru", "fifo")
+    )
+    return (
+        f'- On cards that lack little, up to {LITTLE:g} times, "lru" takes {worst} times as long '
+        f'as "{default}":\n  {parts}.\n'
+        f'- On the recording, "lru" sends {lru} % of the bytes to the host that "driver" sends '
+        f'there, and "fifo" {fifo} %:\n  what is dead is not copied.'
+    )
+
+
+def _span(figures: Sequence[float], form: str = ".0f") -> str:
+    least, most = format(min(figures), form), format(max(figures), form)
+    return least if least == most else f"{least} to {most}"
 
 
 def computed_part(result: Mapping[str, Any]) -> str:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+_READINGS, _PAUSE_SECONDS = 5, 0.004
 _FIELDS = (
     *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
     *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
@@ -32,7 +34,8 @@ class ProcessLevels:
     heap_bytes : int
         Allocated by malloc and not freed. Python's small objects come in arenas of their own.
     descriptors, threads : int
-        Open files, and threads of any language.
+        Open files, and threads of any language. A file that another thread has open for a moment,
+        as the monitor has once a second, is not held.
     """
 
     rss_bytes: int
@@ -54,9 +57,21 @@ def process_levels(besides_bytes: int = 0) -> ProcessLevels:
     return ProcessLevels(
         rss_bytes=(int(status["VmRSS"].split()[0]) << 10) - besides_bytes,
         heap_bytes=_heap_bytes(),
-        descriptors=len(list(Path("/proc/self/fd").iterdir())) - 1,  # without that of the listing
+        descriptors=_held_descriptors(),
         threads=int(status["Threads"]),
     )
+
+
+def _held_descriptors() -> int:
+    least = _open_descriptors()
+    for _ in range(_READINGS - 1):
+        time.sleep(_PAUSE_SECONDS)
+        least = min(least, _open_descriptors())
+    return least
+
+
+def _open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir())) - 1  # without that of the listing
 
 
 def _heap_bytes() -> int:

@@ -144,5 +144,5 @@ NOT_RUN = {
     "mortgage_allocations_parts4": "what cuDF allocates of real data: mortgage_allocations.py DATA",
     "neighbors_interference_before": "of fewer and longer rounds",
     "residency_launches_libcuda": "of a version that moved through libcuda only",
-    "residency_mortgage_again": "of another host",
+    "residency_mortgage_before": "of another host, before room was made for more",
 }

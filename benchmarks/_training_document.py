@@ -12,6 +12,7 @@ from typing import Any
 from _document import around_part
 from _training_verdicts import (
     BY_HAND,
+    FITS_BOUND,
     LINK_BOUND,
     LINK_FACTORS,
     SPEED_UPS,
@@ -41,6 +42,8 @@ def computed_part(result: Mapping[str, Any]) -> str:
     parts = [
         _means(table),
         _times(table),
+        _fits(Table(result.get("fits", []))),
+        _copies(table),
         _bounds(table),
         _by_hand(table),
         _losses(result["losses"]),
@@ -90,10 +93,51 @@ def _times(table: Table) -> str:
     return _table(title, " | ".join([*head, *(f"{factor:g}" for factor in factors)]), lines, 2)
 
 
+def _fits(table: Table) -> str:
+    """Return what managed memory costs where the device sets the pace."""
+    lines = []
+    for case in table.cases:
+        native, managed = (table.row(case, 0.0, way) for way in ("native", "managed"))
+        if native is None or managed is None:
+            continue
+        shortest = (f"{row['least_seconds'] * 1e3:.1f}" for row in (native, managed))
+        size = f"{native['batch']} | {native['peak_bytes'] / _GIB:.2f}"
+        lines.append(
+            f"| {' | '.join(case)} | {size} | {' | '.join(shortest)} | {_ratio(table.fits(case))} |"
+        )
+    title = (
+        "Everything fits, at the full batch: the shortest step with torch's own allocator and on "
+        f"managed memory. Their ratio has to be at most {FITS_BOUND:g}. In the table above the "
+        "host's launches set the pace of short steps, which differs by more:"
+    )
+    head = "model | type | batch | peak, GiB | torch's own, ms | managed, ms | ratio"
+    return _table(title, head, lines, 2)
+
+
 def _cell(table: Table, case: Case, factor: float) -> str:
     ways = ("fault-driven", *table.ours_there)
     times = " / ".join(_milliseconds(table.row(case, factor, way)) for way in ways)
     return f"{times} ({_ratio(table.speed_up(case, factor), 1)})"
+
+
+def _copies(table: Table) -> str:
+    """Return what copies take over lazy, which migrates what they copy."""
+    lines = []
+    for factor in table.factors:
+        ratios = table.copies_over_lazy(factor)
+        if not ratios:
+            continue
+        least, most = (which(ratios, key=ratios.__getitem__) for which in (min, max))
+        cells = [
+            f"{sum(ratio < 1 for ratio in ratios.values())} of {len(ratios)}",
+            f"{statistics.geometric_mean(ratios.values()):.2f}",
+            *(f"{ratios[case]:.2f} ({' '.join(case)})" for case in (least, most)),
+        ]
+        lines.append(f"| {factor:g} | {' | '.join(cells)} |")
+    title = (
+        "Copy over lazy: how many of models and types are faster with copies, and ratios of time:"
+    )
+    return _table(title, "peak / budget | faster | geometric mean | least | most", lines)
 
 
 def _bounds(table: Table) -> str:
@@ -110,9 +154,9 @@ def _bounds(table: Table) -> str:
                 f"| {link * 1e3:.0f} | {ours / max(compute, link):.2f} |"
             )
     title = (
-        "Transformers against what cannot be less: computing, or what does not fit over the "
-        "link's rate while pieces go both ways. Ours over the larger one has to be at most "
-        f"{LINK_BOUND:g}:"
+        "Transformers against the larger of two times: computing, and the link, for what of the "
+        "peak does not fit, at its rate while pieces go both ways. Dead memory need not move, so "
+        f"less is possible. Ours over the larger one has to be at most {LINK_BOUND:g}:"
     )
     head = "model | type | peak / budget | ours, ms | computing, ms | link, ms | ours / the larger"
     return _table(title, head, lines, 2)

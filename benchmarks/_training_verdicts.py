@@ -58,6 +58,17 @@ class Table:
         found = (self.speed_up(case, factor) for case in self.cases)
         return [one for one in found if one is not None]
 
+    def copies_over_lazy(self, factor: float) -> dict[Case, float]:
+        """Return the time of copies over that of lazy, of every model that has both."""
+        pairs = {
+            case: [self.row(case, factor, way) for way in ("copy", "lazy")] for case in self.cases
+        }
+        return {
+            case: float(copy["seconds"] / lazy["seconds"])
+            for case, (copy, lazy) in pairs.items()
+            if copy is not None and lazy is not None
+        }
+
     def fits(self, case: Case) -> float | None:
         """Return managed memory that fits, over torch's own allocator."""
         managed, native = (self.row(case, 0.0, way) for way in ("managed", "native"))
@@ -81,13 +92,14 @@ def case_of(row: Row) -> Case:
     return row["model"], row["dtype"]
 
 
-def verdicts_of(rows: Sequence[Row]) -> dict[str, Any]:
-    """Judge ours, the best of its ways."""
-    table = Table(rows)
+def verdicts_of(rows: Sequence[Row], fits: Sequence[Row] = ()) -> dict[str, Any]:
+    """Judge ours, the best of its ways; what fits at the full batch, where that was measured."""
+    table, at_full_batch = Table(rows), Table(fits)
     verdicts: dict[str, Any] = {}
-    for case in table.cases:
+    for case in sorted({*table.cases, *at_full_batch.cases}):
         name = " ".join(case)
-        if (ratio := table.fits(case)) is not None:
+        found = (each.fits(case) for each in (at_full_batch, table))
+        if (ratio := next((each for each in found if each is not None), None)) is not None:
             verdicts[f"{name}: everything fits, managed / native"] = _harness.judged(
                 ratio, FITS_BOUND
             )
@@ -148,7 +160,7 @@ def verdicts_of_failures(failed: Sequence[Row]) -> dict[str, Any]:
 def all_verdicts(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return every verdict of a result file."""
     return {
-        **verdicts_of(result["rows"]),
+        **verdicts_of(result["rows"], result.get("fits", [])),
         **verdicts_of_losses(result["losses"]),
         **verdicts_of_failures(result.get("failed", [])),
     }

@@ -204,11 +204,26 @@ def table(result: Mapping[str, Any]) -> str:
         rows = [thread_row(threads, name, count) for count in THREADS]
         cells = [
             f"{row['calls_per_second'] / 1000:,.0f}, {row['waited_for_locks']:.0%}, "
-            f"{row['cpu_us_a_call']:.2g}"
+            f"{_plain(row['cpu_us_a_call'])}"
             for row in rows
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    one, two, many = (
+        thread_row(threads, "fits", count)["cpu_us_a_call"] for count in (1, 2, max(THREADS))
+    )
+    lines += [
+        "",
+        "Where all fits, a call has one lock to take. Two cores that work at once hand it back and "
+        "forth: a call takes",
+        f"{two / one:.1f} times the processor time with 2 threads, and {many / one:.1f} times with "
+        f"{max(THREADS)} (wanted: {MOST_UNEVEN:g} at most).",
+    ]
     return "\n".join(lines).replace("| 1 threads |", "| 1 thread |") + "\n"
+
+
+def _plain(figure: float) -> str:
+    """Return two digits that count, as a table has them: 0.12, 5.3 and 100, not 1e+02."""
+    return f"{figure:.2g}" if figure < 10 else f"{float(f'{figure:.2g}'):,.0f}"
 
 
 def written(document: str, result: Mapping[str, Any]) -> str:

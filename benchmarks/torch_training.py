@@ -12,7 +12,9 @@ lazy with what autograd keeps copied as far as it does not fit (copy).
 Transformers also recompute (activation checkpointing) and keep what autograd saves in host memory
 (`save_on_cpu`), with torch's own allocator: what a program does by hand instead. Ours then runs
 with the memory that each of these needed. Losses are compared with deterministic kernels, in runs
-of their own: ordinary ones of some models differ from run to run on any memory.
+of their own: ordinary ones of some models differ from run to run on any memory. So is what fits
+(``--fits``), at the full batch: of smaller ones the host's launches set the pace, which differs by
+more than managed memory costs. All that fits has to be within RMM_UVM_MANAGED_LIMIT.
 
 A call adds its rows to the file after each model and type, since all together take longer than
 one run may. ``--time-limit`` ends a call in time, and the same call with ``--missing`` goes on.
@@ -56,11 +58,11 @@ FACTORS = (1.25, 1.5, 2.0, 3.0)
 NAMES = (*TRANSFORMERS, *(name for name in _torch_models.NAMES if name not in TRANSFORMERS))
 LOSSES_FACTOR = 1.5
 LOSSES_BATCH_FRACTION = 1 / 8
-FITTING_STEPS = 16
-FITTING_ROUNDS = 2
+FITTING_STEPS = 12
+FITTING_ROUNDS = 4  # short steps differ more between rounds than within one
 FAULT_DRIVEN_STEPS = 3
 OURS_BY_HAND: dict[str, Literal["migrate", "copy"]] = {"lazy": "migrate", "copy": "copy"}
-PARTS = ("rows", "losses", "failed")
+PARTS = ("rows", "fits", "losses", "failed")
 
 
 def fitting_pair(trainer: Trainer) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -122,6 +124,12 @@ def add_rows(
 
     add("native", 0.0, native)
     add("managed", 0.0, managed)
+    for factor in factors:
+        for way, budget in budgets(int(native["peak_bytes"] / factor)).items():
+            few = FAULT_DRIVEN_STEPS if way == "fault-driven" else steps
+            add(way, factor, trainer.on_managed_memory(budget, few))
+        lazy = budgets(int(native["peak_bytes"] / factor))["lazy"]
+        add("copy", factor, trainer.on_managed_memory(lazy, steps, "copy"))
     wraps = dict(zip(BY_HAND, (recomputing, saving_on_cpu), strict=True))
     for way, wrap in wraps.items() if name in TRANSFORMERS else ():
         peak_bytes = add(way, 0.0, trainer.train(steps, wrap))["peak_bytes"]
@@ -129,12 +137,17 @@ def add_rows(
         for ours in OURS_BY_HAND:
             run = trainer.on_managed_memory(lazy, steps, OURS_BY_HAND[ours])
             add(f"{ours}, memory of {way}", native["peak_bytes"] / peak_bytes, run)
-    for factor in factors:
-        for way, budget in budgets(int(native["peak_bytes"] / factor)).items():
-            few = FAULT_DRIVEN_STEPS if way == "fault-driven" else steps
-            add(way, factor, trainer.on_managed_memory(budget, few))
-        lazy = budgets(int(native["peak_bytes"] / factor))["lazy"]
-        add("copy", factor, trainer.on_managed_memory(lazy, steps, "copy"))
+
+
+def fits_of(trainer: Trainer) -> list[dict[str, Any]]:
+    """Return a row of torch's own allocator and one of managed memory that fits."""
+    ways = zip(("native", "managed"), fitting_pair(trainer), strict=True)
+    rows = [
+        {"model": trainer.name, "dtype": trainer.dtype, "factor": 0.0, "way": way, **to_keep(run)}
+        for way, run in ways
+    ]
+    print(*rows, sep="\n", flush=True)
+    return rows
 
 
 def equal(one: dict[str, Any], other: dict[str, Any]) -> int:
@@ -201,7 +214,7 @@ class Kept:
     ----------
     path : Path
         The file; it need not be there.
-    part : {"rows", "losses"}
+    part : {"rows", "fits", "losses"}
         What this call adds to.
     """
 
@@ -253,12 +266,15 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--factors", type=_words, default=list(FACTORS))
     parser.add_argument("--steps", type=int, default=10, help="of ours, past the budget")
     parser.add_argument("--losses-steps", type=int, default=0, help="compare losses instead")
+    parser.add_argument("--fits", action="store_true", help="measure only what fits instead")
     parser.add_argument("--batch-fraction", type=float, help="1; for losses an eighth")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="begin none after that")
     parser.add_argument("--missing", action="store_true", help="only what the file does not have")
     arguments = parser.parse_args(words)
     if (arguments.json is None) is not arguments.write:
         parser.error("give either --json FILE or --write")
+    if arguments.fits and arguments.losses_steps:
+        parser.error("--fits and --losses-steps are calls of their own")
     unknown = [name for name in arguments.models if name not in NAMES]
     if unknown:
         parser.error(f"no model {', '.join(unknown)}: there are {', '.join(NAMES)}")
@@ -275,11 +291,12 @@ def _words(text: str) -> list[str]:
 def run_all(arguments: argparse.Namespace, driver: Any) -> int:
     """Run what is asked for; return 1 if a verdict is missed or something failed."""
     begin = time.monotonic()
-    kept = Kept(arguments.json, "losses" if arguments.losses_steps else "rows")
+    part = "losses" if arguments.losses_steps else "fits" if arguments.fits else "rows"
+    kept = Kept(arguments.json, part)
     cases = [(name, dtype) for name in arguments.models for dtype in arguments.dtypes]
     if arguments.missing:
         cases = [case for case in cases if not kept.has(case)]
-    rate = 0.0 if arguments.losses_steps or not cases else duplex_rate(driver)
+    rate = duplex_rate(driver) if part == "rows" and cases else 0.0
     verdicts = all_verdicts(kept.parts)
     for number, case in enumerate(cases):
         if arguments.time_limit and time.monotonic() - begin > arguments.time_limit:
@@ -293,6 +310,8 @@ def run_all(arguments: argparse.Namespace, driver: Any) -> int:
             trainer = Trainer(*case, arguments.batch_fraction, driver)
             if arguments.losses_steps:
                 found.append(losses_of(trainer, arguments.losses_steps))
+            elif arguments.fits:
+                found.extend(fits_of(trainer))
             else:
                 add_rows(found, trainer, arguments.factors, arguments.steps, rate)
         except Exception as error:  # whatever it is: the others are measured all the same

@@ -30,7 +30,7 @@ check() {
 
 install_tools() {
   [ "$(cat build/style/versions 2>/dev/null)" = "${tools[*]}" ] && return
-  python3 -m venv build/style && "$bin/pip" install -q "${tools[@]}" &&
+  python3 -m venv --upgrade-deps build/style >/dev/null && "$bin/pip" install -q "${tools[@]}" &&
     printf '%s' "${tools[*]}" >build/style/versions
 }
 

@@ -53,9 +53,11 @@ require_browser() {
 }
 
 # make_venv FOLDER: a virtual environment whose pip runs. One that was interrupted, or belongs to a
-# Python that is gone, is made anew.
+# Python that is gone, is made anew. The pip and the setuptools that a Python brings along are as old
+# as that Python, and have known vulnerabilities by now: newer ones take their place.
 make_venv() {
-  "$1/bin/python" -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear "$1"
+  "$1/bin/python" -m pip --version >/dev/null 2>&1 ||
+    "$python" -m venv --clear --upgrade-deps "$1" >/dev/null
 }
 
 # An environment of its own, so that nothing that only building needs hides what the package lacks.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the package and runs every test that needs no GPU: style, C++, Python, doctests and
-# notebooks. About 20 minutes on 2 cores, downloads included.
+# notebooks. About 17 minutes on 2 cores, downloads included.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
@@ -52,14 +52,18 @@ waited() {
 }
 
 # Two jobs of about the same length. Tests of whole programs often wait: style goes beside them.
+apart=()
+for group in integration stateful published environments; do
+  apart+=("$repository/tests/$group")
+done
 beside() {
   local status=0
   trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT
   trap 'exit 143' TERM # at once, since it only ever waits
   nice bash "$repository/ci/check_style.sh" --tidy >style.log 2>&1 & # C++ as the tests were built
   local style=$!
-  step "tests of whole programs and notebooks"
-  waited run_pytest -m "not gpu" "$repository/tests/integration" || status=$?
+  step "tests of whole programs, notebooks, states, environments and published tables"
+  waited run_pytest -m "not gpu" "${apart[@]}" || status=$?
   step "doctests"
   waited run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
   step "API reference"
@@ -69,12 +73,11 @@ beside() {
   return "$status"
 }
 
-step "Python tests; meanwhile tests of whole programs and notebooks, doctests, API reference, style"
+step "Python tests; meanwhile those of whole programs, doctests, API reference, style"
 status=0
 beside >beside.log 2>&1 &
 others=$!
-run_pytest -m "not gpu" --durations 15 --ignore "$repository/tests/integration" "$repository/tests" ||
-  status=$?
+run_pytest -m "not gpu" --durations 15 "${apart[@]/#/--ignore=}" "$repository/tests" || status=$?
 step "the others, from above"
 finished "$others" beside || status=$?
 [ "$status" -eq 0 ] || exit "$status"

@@ -22,6 +22,7 @@ readonly asked=${2:-}
 readonly build=build/cpp
 readonly quick="-O0 -g1"  # tests are small: compiling them is what takes time
 jobs=$(nproc)
+launcher=() # of the tests
 
 say() { printf 'test_cpp: %s\n' "$*" >&2; }
 
@@ -71,28 +72,37 @@ build_variant() {
   ninja -C "$build/$name" --quiet "$@"
 }
 
+# run_tests NAME CTEST_OPTION...: what failed is shown whole, of the rest the numbers.
 run_tests() {
-  local name=$1
+  local name=$1 status=0
   shift
   say "$name"
-  ctest --test-dir "$build/$name/cpp" --output-on-failure --no-tests=error -j "$jobs" "$@" | tail -n 12
+  "${launcher[@]}" ctest --test-dir "$build/$name/cpp" --no-tests=error -j "$jobs" "$@" >"$build/$name.log" || status=$?
+  if [ "$status" -eq 0 ]; then
+    grep -E '  PASSED  ' "$build/$name.log" || true
+    tail -n 12 "$build/$name.log"
+  else
+    cat "$build/$name.log"
+  fi
+  return "$status"
 }
 
 plain() {
   build_variant plain "" "$quick" core_tests replay_tests monitor_tests concurrency_tests cuda_tests mr_tests
-  run_tests plain
+  run_tests plain --output-on-failure
 }
 
 asan() {
   build_variant asan address,undefined "$quick" core_tests replay_tests monitor_tests concurrency_tests cuda_tests mr_tests
-  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan --verbose
 }
 
 tsan() {
   build_variant tsan thread "$quick" concurrency_tests
   # Its memory layout does not suit kernels that spread addresses widely.
-  TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize \
-    ctest --test-dir "$build/tsan/cpp" --output-on-failure --no-tests=error -L concurrency | tail -n 12
+  launcher=(setarch --addr-no-randomize)
+  TSAN_OPTIONS=halt_on_error=1 run_tests tsan --verbose -L concurrency
+  launcher=()
 }
 
 benchmark() {

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
+import torch._dynamo  # the first optimiser's step imports it, and that adds a filter of warnings
 from torch import nn
 
 from rmm_uvm.torch.copied_activations import CopiedActivations
