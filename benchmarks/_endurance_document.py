@@ -47,9 +47,14 @@ def computed_part(result: Mapping[str, Any]) -> str:
     ]
     step = max(len(rows) // LINES, 1)
     lines += [_line(rows[end - step : end]) for end in range(step, len(rows) + 1, step)]
-    lines += ["", "| verdict | | bound |", "|---|--:|--:|"]
-    lines += [_verdict(name, verdict) for name, verdict in result["verdicts"].items()]
+    lines += ["", *verdict_lines(result["verdicts"])]
     return "\n".join(lines)
+
+
+def verdict_lines(verdicts: Mapping[str, Any]) -> list[str]:
+    """Return a table of what was found and its bounds."""
+    lines = ["| verdict | | bound |", "|---|--:|--:|"]
+    return lines + [_verdict(name, verdict) for name, verdict in verdicts.items()]
 
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -130,7 +130,7 @@ BENCHMARKS = (
     ),
     # ci/test_gpu.sh others
     _gpu("tpch"),
-    _gpu("dask_scripts", gpus=2),
+    _gpu("dask_scripts", "--workers", "1"),
 )
 
 # Results that no command of here makes again, and why.

@@ -4,6 +4,7 @@
 
     RMM_UVM_MANAGED_LIMIT=12GiB python benchmarks/endurance_gpu.py [--seconds 480] --json FILE
     python benchmarks/endurance_gpu.py --simulated [--operations N] --json FILE
+    python benchmarks/endurance_gpu.py --write    # the table of docs/endurance.md, of what is kept
 
 Four threads, each with a stream of its own, allocate, use, change, prefetch, evict, pin, advise and
 free buffers of 256 bytes to 128 MiB, at up to 2.4 times a budget; beside them cuDF, where it is
@@ -35,6 +36,7 @@ from typing import Any
 import _harness
 from _endurance_load import Worker
 from _load_contents import Contents, GpuContents, SimulatedContents
+from _load_document import DOCUMENT, RESULT, document_with
 from _load_frames import frames_available, frames_wrong
 from _load_verdicts import load_verdicts
 from _process_levels import process_levels
@@ -233,8 +235,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--simulated", action="store_true")
     parser.add_argument("--operations", type=int, default=200, help="of a simulated round")
     parser.add_argument("--rounds", type=int, default=12, help="of a simulated run")
-    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--json", type=Path, help="run, and write this file")
+    parser.add_argument("--write", action="store_true", help=f"only write {DOCUMENT.name}")
     options = parser.parse_args(words)
+    if (options.json is None) is not options.write:
+        parser.error("give either --json FILE or --write")
+    if options.write:
+        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), json.loads(RESULT.read_text())))
+        return 0
     begun = time.monotonic()
     if options.simulated:
         os.environ.setdefault("RMM_UVM_DRIVER", "simulated")  # what the result file describes

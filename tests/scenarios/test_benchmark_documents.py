@@ -12,11 +12,11 @@ import pytest
 
 from .residency_scripts import committed, script
 
-PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION, ENDURANCE = map(
+PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION, ENDURANCE, LOAD, OTHERS = map(
     script,
     (
         *("_placement_document", "_policy_document", "_advice_document", "_training_document"),
-        *("_consolidation_document", "_endurance_document"),
+        *("_consolidation_document", "_endurance_document", "_load_document", "others_figures"),
     ),
 )
 WRITTEN = {
@@ -29,6 +29,8 @@ WRITTEN = {
     "torch_training": (TRAINING, committed("torch_training")),
     "neighbors_consolidation": (CONSOLIDATION, committed("neighbors_consolidation")),
     "endurance": (ENDURANCE, committed("endurance")),
+    "endurance_gpu": (LOAD, committed("endurance_gpu")),
+    "others_figures": (OTHERS, OTHERS.load()),
 }
 WITH_DOCUMENTS = pytest.mark.parametrize(
     ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
@@ -62,6 +64,16 @@ def test_document_says_what_the_committed_result_says(
         (
             "endurance",
             lambda kept: {"rows": [{**row, "rss_bytes": 9 << 30} for row in kept["rows"]]},
+        ),
+        (
+            "endurance_gpu",
+            lambda kept: {"rows": [{**row, "checks": 1} for row in kept["rows"]]},
+        ),
+        (
+            "others_figures",
+            lambda kept: {
+                "tpch": {**kept["tpch"], "ratios": dict.fromkeys(kept["tpch"]["ratios"], 9.0)}
+            },
         ),
         (
             "torch_training",

@@ -114,7 +114,9 @@ def test_transformers_that_miss_the_larger_of_computing_and_link_are_told() -> N
     bert, gpt2 = (missed[f"{case} at 1.25x: time / bound"] for case in ("bert fp32", "gpt2 bf16"))
     assert len(whisper) == 4
     assert f"({bert:.2f} and {gpt2:.2f}), and whisper-small ({span(whisper)})" in text
-    later = [one["ratio"] for name, one in found.items() if "whisper" not in name and "1.5x" in name]
+    later = [
+        one["ratio"] for name, one in found.items() if "whisper" not in name and "1.5x" in name
+    ]
     assert f"at 1.5 all but whisper-small do ({span(later)})" in text
     after_another = {}
     for case in table.cases:
@@ -129,13 +131,15 @@ def test_transformers_that_miss_the_larger_of_computing_and_link_are_told() -> N
 
 
 def test_hosts_of_what_was_measured_are_told() -> None:
-    table, _, text = trained()
+    _, _, text = trained()
     names = script("_training_verdicts").TRANSFORMERS
     slow, others = set(), set()
     for row in kept("torch_training")["rows"]:
         alone = row["model"] in names and row["factor"] not in (2.0, 3.0)
         (slow if alone else others).add(row["duplex_bytes_per_second"])
-    each_way = [f"{min(rates) / 1e9:.1f} to {max(rates) / 1e9:.1f} GB/s" for rates in (slow, others)]
+    each_way = [
+        f"{min(rates) / 1e9:.1f} to {max(rates) / 1e9:.1f} GB/s" for rates in (slow, others)
+    ]
     assert f"measured alone, where migrations go at {each_way[0]} each way" in text
     assert f"two models at once, on a host with {each_way[1]}." in text
     assert all(row["commit"] for row in kept("torch_training")["rows"])
