@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -62,7 +62,7 @@ class CopiedActivations:
         self._demand = ActivationDemand(budget_bytes)
         self._lock = threading.RLock()  # a collection within may end copies
         self._position = 0
-        self._positions: list[int] = []  # of copies, ascending
+        self._away: list[int] = []  # positions of copies that are, ascending
         self._copies: dict[int, weakref.ref[Copy]] = {}  # by position
         self._leaving: dict[int, weakref.ref[Copy]] = {}  # likewise, the first one first
         self._ahead: set[int] = set()  # positions of what was brought back before its use
@@ -209,7 +209,6 @@ class CopiedActivations:
         copy = Copy(tensor, kept, self._position, host, (stream, copied), self._forget)
         self._bytes[State.LEAVING] += copy.nbytes
         self._counts["copied_bytes"] += copy.nbytes
-        self._positions.append(copy.position)
         self._copies[copy.position] = self._leaving[copy.position] = weakref.ref(copy)
         self._by_key[key_of(tensor)] = copy
         return copy
@@ -244,12 +243,20 @@ class CopiedActivations:
             self._set(copy, State.AWAY)
 
     def _set(self, copy: Copy, state: State) -> None:
-        self._bytes[copy.state] -= copy.nbytes
-        self._ahead.discard(copy.position)
+        self._take_out(copy)
         copy.state = state
         self._bytes[state] += copy.nbytes
         if state is State.AHEAD:
             self._ahead.add(copy.position)
+        elif state is State.AWAY:
+            insort(self._away, copy.position)
+
+    def _take_out(self, copy: Copy) -> None:
+        self._bytes[copy.state] -= copy.nbytes
+        if copy.state is State.AHEAD:
+            self._ahead.discard(copy.position)
+        elif copy.state is State.AWAY:
+            del self._away[bisect_left(self._away, copy.position)]
 
     def _returned(self, kept: Kept, copy: Copy) -> torch.Tensor:
         if copy.device is not None:
@@ -305,19 +312,19 @@ class CopiedActivations:
 
     def _give_up_passed(self, position: int) -> None:
         """Let go of what was brought for uses that are well past without it."""
-        for each in list(self._ahead):
+        for each in [one for one in self._ahead if one > position + self._most_ahead_bytes]:
             reference = self._copies.get(each)
             copy = None if reference is None else reference()
-            if copy is not None and each > position + self._most_ahead_bytes:
+            if copy is not None:
                 self._give_up(copy)
 
     def _look_ahead(self, position: int) -> None:
         """Begin to bring back what was kept shortly before a position: it is needed next."""
-        place = bisect_left(self._positions, position)
-        for each in reversed(self._positions[max(place - _MOST_LOOKED_AT, 0) : place]):
+        place = bisect_left(self._away, position)
+        for each in reversed(self._away[max(place - _MOST_LOOKED_AT, 0) : place]):
             reference = self._copies.get(each)
             copy = None if reference is None else reference()
-            if copy is None or copy.state is not State.AWAY or copy.error is not None:
+            if copy is None or copy.error is not None:
                 continue
             if position - (each + copy.nbytes) > self._most_ahead_bytes:
                 return
@@ -338,11 +345,9 @@ class CopiedActivations:
             if copy.state is State.AHEAD:
                 self._streams.wait(copy.back_stream, copy.came)
             copy.device = copy.back = None
-            self._bytes[copy.state] -= copy.nbytes
-            self._ahead.discard(copy.position)
+            self._take_out(copy)
             self._leaving.pop(copy.position, None)
-            if self._copies.pop(copy.position, None) is not None:
-                del self._positions[bisect_left(self._positions, copy.position)]
+            self._copies.pop(copy.position, None)
 
 
 def _is_parameter(tensor: torch.Tensor) -> bool:

@@ -29,6 +29,8 @@ class State(enum.Enum):
     THERE = "brought back, and in use"
     USED = "on the host, all that was kept of it was handed out"
 
+    __hash__ = object.__hash__  # an Enum's own is Python, and is asked at every change of a state
+
 
 class Copy:
     """A storage that autograd keeps, on the host. Lives as long as what leads to it.
