@@ -12,6 +12,7 @@ import contextlib
 import operator
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ _NEEDED = ("_cuda_beginAllocateToPool", "_cuda_endAllocateToPool", "_cuda_releas
 _NEEDED_OF_AUTOGRAD = ("_top_saved_tensors_default_hooks",)
 _LEAST_VERSION = (2, 9)
 _allocators: list[Any] = []  # torch calls into it until the process ends
+_outlived: dict[int, weakref.WeakSet[Any]] = {}  # by device: pools that others have after the end
 
 
 def check_torch() -> None:
@@ -97,7 +99,8 @@ class Routing:
         self._device = device
         self._lock = threading.RLock()  # a collection within may come back to us
         self._routed = self._ended = False
-        self._former: list[Any] = []  # pools that others still have
+        # Pools that others still have: none is to end while one is routed.
+        self._former: list[Any] = list(_outlived.get(device, ()))
         torch.cuda.init()
         segments.answer()
         try:
@@ -196,6 +199,7 @@ class Routing:
                 return
             self._ended = True
             self._stop()
+            _outlived.setdefault(self._device, weakref.WeakSet()).update([*self._former, self.pool])
             self._former.clear()
             self.pool = None  # with it go the segments in which nothing lives
             self._segments.leave()
@@ -217,7 +221,9 @@ class Routing:
 
     def _new_pool(self) -> Any:
         with torch.cuda.device(self._device):  # a pool is of the one that is current
-            return torch.cuda.MemPool(_allocators[0].allocator())
+            pool = torch.cuda.MemPool(_allocators[0].allocator())
+        pool.snapshot = partial(_segments_of, pool.id)
+        return pool
 
     def _drop_former(self) -> None:
         """Let go of pools that nobody else has: torch bears no end of one while it is routed."""
@@ -241,6 +247,16 @@ class Routing:
                 partial(torch._C._cuda_releasePool, *at),  # each begin took one
                 partial(vars(self).update, _routed=False),
             )
+
+
+def _segments_of(pool_id: Any, _include_traces: object = None) -> list[dict[str, Any]]:
+    """Return a pool's segments, as `torch.cuda.MemPool.snapshot` does.
+
+    Torch itself takes references to the parts of the pool's id with every call that are not its own
+    (pytorch/pytorch#196366): from 257 on the number is freed while it is used, and the process
+    crashes later. Every `empty_cache` makes a pool here, so that ids get there.
+    """
+    return [one for one in torch.cuda.memory_snapshot() if one["segment_pool_id"] == pool_id]
 
 
 def _in_one(*calls: Callable[[], object]) -> None:

@@ -282,6 +282,7 @@ class FakeTorchCuda:
         return [
             {
                 "device": self.device,
+                "segment_pool_id": segment.pool,
                 "address": segment.address,
                 "blocks": [
                     {

@@ -129,6 +129,39 @@ def test_pool_that_somebody_keeps_is_let_go_after_that_and_never_while_one_is_ro
     assert not cuda.mistakes
 
 
+def test_pool_that_is_kept_for_longer_than_its_block_never_ends_while_another_is_routed(
+    cuda: FakeTorchCuda,
+) -> None:
+    with rmm_uvm.torch.managed(mr=make_pool()) as first:
+        kept = first.pool
+        cuda.free(cuda.allocate(40 * MIB))
+    with rmm_uvm.torch.managed(mr=make_pool()):
+        del kept
+        gc.collect()
+        assert not cuda.mistakes  # torch would end the process
+        assert held_bytes(first) == 40 * MIB
+    assert held_bytes(first) == 0
+    with rmm_uvm.torch.managed(mr=make_pool()) as third:
+        kept = third.pool
+        cuda.free(cuda.allocate(40 * MIB))
+    del kept
+    assert held_bytes(third) == 0
+    assert not cuda.mistakes
+
+
+def test_snapshot_of_a_pool_has_its_segments_and_hands_torch_no_id(cuda: FakeTorchCuda) -> None:
+    with rmm_uvm.torch.managed(mr=make_pool()) as memory:
+        before = cuda.allocate(40 * MIB)
+        earlier = memory.pool
+        torch.cuda.empty_cache()
+        after = cuda.allocate(20 * MIB)
+        for pool, address in ((earlier, before), (memory.pool, after)):
+            for words in ((), (False,)):
+                [segment] = pool.snapshot(*words)
+                assert segment["segment_pool_id"] == pool.id
+                assert segment["blocks"][0]["address"] == address
+
+
 def test_error_of_torchs_function_is_passed_on_and_routing_goes_on(
     cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
