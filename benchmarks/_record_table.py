@@ -137,6 +137,7 @@ BENCHMARKS = (
 NOT_RUN = {
     "endurance": "a hundred million allocations: 20 minutes; endurance.py writes and judges it",
     "fuzzing": "ci/fuzz.sh 3600 writes it: hours, and nothing in it is a figure of speed",
+    "memcheck": "what Compute Sanitizer said at the end of ci/sanitize_gpu.sh",
     "instruction_counts": "ci/check_instructions.sh counts and judges it",
     "machine_h200": "a machine's profile: `rmm-uvm measure` makes one",
     "model_profile": "shares of functions, for those who make the model faster",

@@ -9,6 +9,7 @@ order of that stream, so that the host waits for nothing.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from bisect import bisect_left, insort
@@ -127,7 +128,7 @@ class CopiedActivations:
             ) and self._demand.on_keep(self._demand_bytes()):
                 self._host_is_full = False  # a round begins: as before?
             copy = self._by_key.get(key_of(tensor))
-            if copy is None:
+            if copy is None or copy.ending:
                 copy = self._copy(tensor, kept)
                 self._position += kept.untyped_storage().nbytes()
             if copy is not None:
@@ -256,7 +257,8 @@ class CopiedActivations:
         if copy.state is State.AHEAD:
             self._ahead.discard(copy.position)
         elif copy.state is State.AWAY:
-            del self._away[bisect_left(self._away, copy.position)]
+            with contextlib.suppress(ValueError):  # gone, if an interrupt came in between
+                self._away.remove(copy.position)  # at once: a collection may come back to us
 
     def _returned(self, kept: Kept, copy: Copy) -> torch.Tensor:
         if copy.device is not None:
@@ -312,7 +314,8 @@ class CopiedActivations:
 
     def _give_up_passed(self, position: int) -> None:
         """Let go of what was brought for uses that are well past without it."""
-        for each in [one for one in self._ahead if one > position + self._most_ahead_bytes]:
+        # Of a list that is made at once: a collection within may end copies that are in the set.
+        for each in [one for one in list(self._ahead) if one > position + self._most_ahead_bytes]:
             reference = self._copies.get(each)
             copy = None if reference is None else reference()
             if copy is not None:

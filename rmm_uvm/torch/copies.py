@@ -29,7 +29,9 @@ class State(enum.Enum):
     THERE = "brought back, and in use"
     USED = "on the host, all that was kept of it was handed out"
 
-    __hash__ = object.__hash__  # an Enum's own is Python, and is asked at every change of a state
+    # An Enum's own is Python: slow, asked at every change of a state, and a collection may begin in
+    # it, which would come back to who counts.
+    __hash__ = object.__hash__
 
 
 class Copy:
@@ -74,11 +76,13 @@ class Copy:
         self.came: Any = None  # the event
         self.kept_total = 0  # of `Kept` that lead here
         self.handed_out: set[int] = set()  # of those, since it was brought back
+        self.ending = False  # nothing leads to it any more, although weak references still do
         self._forget = forget
         # Their addresses are nobody else's while these are there: see `key_of`.
         self._weak = (StorageWeakRef(storage), torch._C._WeakTensorRef(_family(tensor)))
 
     def __del__(self) -> None:
+        self.ending = True  # before it waits for whoever may find it now
         if not sys.is_finalizing():  # nothing is used again then
             self._forget(self)
 

@@ -249,7 +249,7 @@ class Routing:
             )
 
 
-def _segments_of(pool_id: Any, _include_traces: object = None) -> list[dict[str, Any]]:
+def _segments_of(pool_id: Any, include_traces: bool = True) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002
     """Return a pool's segments, as `torch.cuda.MemPool.snapshot` does.
 
     Torch itself takes references to the parts of the pool's id with every call that are not its own

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from rmm_uvm.torch.copies import State
+from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.copies import Copy, State
 
 from ...support.announced_uses import announcing, batch, counting_hooks, small_model, top_hooks
 from ...support.late_streams import LateStreams, copying
@@ -228,6 +229,32 @@ def test_graph_that_is_dropped_leaves_nothing() -> None:
         assert not any(there.copies._bytes.values())
         assert not there.copies._away
         assert not there.copies._by_key
+
+
+def test_copy_whose_end_has_begun_is_not_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it waits for the lock in one thread, weak references give it to another."""
+    begun: list[bool] = []
+    forget = CopiedActivations._forget
+
+    def told(copies: CopiedActivations, copy: Copy) -> None:
+        begun.append(copy.ending)
+        forget(copies, copy)
+
+    monkeypatch.setattr(CopiedActivations, "_forget", told)
+    with copying() as there:
+        x = batch() * 2
+        first, same_bytes = (there.copies.keep(x, x.detach(), x._version) for _ in range(2))
+        assert first.copy is not None
+        assert first.copy is same_bytes.copy
+        first.copy.ending = True
+        second = there.copies.keep(x, x.detach(), x._version)
+        assert second.copy is not first.copy
+        assert torch.equal(there.copies.need(second), x)
+        first.copy.ending = False
+        del first, same_bytes, second
+        gc.collect()
+        assert begun == [True, True]
+        assert not any(there.copies._bytes.values())
 
 
 def test_graph_that_is_dropped_half_way_leaves_nothing_and_the_next_is_right() -> None:

@@ -156,8 +156,8 @@ def test_snapshot_of_a_pool_has_its_segments_and_hands_torch_no_id(cuda: FakeTor
         torch.cuda.empty_cache()
         after = cuda.allocate(20 * MIB)
         for pool, address in ((earlier, before), (memory.pool, after)):
-            for words in ((), (False,)):
-                [segment] = pool.snapshot(*words)
+            for snapshot in (pool.snapshot(), pool.snapshot(include_traces=False)):
+                [segment] = snapshot
                 assert segment["segment_pool_id"] == pool.id
                 assert segment["blocks"][0]["address"] == address
 
