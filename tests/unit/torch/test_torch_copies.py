@@ -12,50 +12,13 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from rmm_uvm.torch.copied_activations import CopiedActivations
-from rmm_uvm.torch.copies import Copy, State
+from rmm_uvm.torch.copies import State
 
 from ...support.announced_uses import announcing, batch, counting_hooks, small_model, top_hooks
 from ...support.late_streams import LateStreams, copying
+from ...support.small_transformer import gradients, same, transformer
 
 BUDGETS = [256, 1024, 8192, 1 << 20]  # all leaves at once; nothing before the backward pass
-
-
-class Attention(nn.Module):
-    """A block of a transformer with views, slices, a tied matrix and dropout."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(8)
-        self.all = nn.Linear(8, 24)
-        self.tied = nn.Linear(8, 8)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = self.all(self.norm(x)).view(5, 3, 8).transpose(0, 1).unbind(0)
-        weights = torch.softmax(q @ k.t() / 8**0.5, dim=-1)
-        x = x + torch.dropout(weights @ v, 0.25, train=True)
-        x = x + nn.functional.gelu(self.tied(x))
-        return torch.tanh(x @ self.tied.weight.t() + x[:, ::2].repeat(1, 2) * x[:, 1:2])
-
-
-def transformer() -> nn.Module:
-    torch.manual_seed(5)
-    return nn.Sequential(*(Attention() for _ in range(3)))
-
-
-def gradients(model: nn.Module, steps: int = 3) -> list[torch.Tensor]:
-    """Return what the last of some steps left."""
-    torch.manual_seed(6)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model(batch()).square().mean().backward()
-        optimizer.step()
-    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-
-
-def same(found: list[torch.Tensor], expected: list[torch.Tensor]) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("make", [small_model, transformer])
@@ -162,141 +125,6 @@ def test_checkpointing_gives_the_same(reentrant: bool) -> None:
         assert same(gradients(Checkpointed()), expected)
         assert there.counts()["returned_bytes"] > 0
         assert top_hooks() is None
-
-
-class ChangesInPlace(nn.Module):
-    def __init__(self, between: int) -> None:
-        super().__init__()
-        self.between = between
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        kept = x * 2
-        out = kept.square()
-        for _ in range(self.between):
-            out = out.sin()
-        kept.add_(1)
-        return out.sin().sin().sin()
-
-
-def test_change_while_its_copy_is_under_way_is_torchs_error() -> None:
-    def error() -> str:
-        with pytest.raises(RuntimeError) as caught:
-            ChangesInPlace(0)(batch().requires_grad_()).sum().backward()
-        return str(caught.value)
-
-    expected = error().partition(", which is")[0]
-    for budget_bytes in (256, 1 << 20):  # let go before the backward pass, and in it
-        with copying(budget_bytes):
-            found = error()
-            assert found.partition(" [")[0] == expected.partition(" [")[0]
-            assert "is at version 1; expected version 0" in found
-
-
-def test_change_after_its_copy_was_made_changes_nothing() -> None:
-    x = batch().requires_grad_()
-    with copying(256):
-        ChangesInPlace(8)(x).sum().backward()
-    gradient = x.grad
-    x.grad = None
-    out = (x * 2).square()
-    for _ in range(11):
-        out = out.sin()
-    out.sum().backward()
-    assert torch.equal(gradient, x.grad)
-
-
-def test_memory_that_is_shared_beside_torchs_count_of_changes_is_copied_twice() -> None:
-    class Shares(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            kept = x * 2
-            out = kept.square()
-            kept.data.add_(1)  # torch does not see it
-            other = kept.data.requires_grad_()
-            return out + other.mul(1).square()
-
-    with copying() as there:
-        Shares()(batch().requires_grad_())
-        assert there.counts()["copied_bytes"] == 2 * batch().nbytes
-
-
-def test_graph_that_is_dropped_leaves_nothing() -> None:
-    with copying(1024) as there:
-        model = transformer()
-        out = model(batch())
-        assert there.copies._bytes[State.AWAY] > 0
-        del out
-        gc.collect()
-        assert not any(there.copies._bytes.values())
-        assert not there.copies._away
-        assert not there.copies._by_key
-
-
-def test_copy_whose_end_has_begun_is_not_taken_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it waits for the lock in one thread, weak references give it to another."""
-    begun: list[bool] = []
-    forget = CopiedActivations._forget
-
-    def told(copies: CopiedActivations, copy: Copy) -> None:
-        begun.append(copy.ending)
-        forget(copies, copy)
-
-    monkeypatch.setattr(CopiedActivations, "_forget", told)
-    with copying() as there:
-        x = batch() * 2
-        first, same_bytes = (there.copies.keep(x, x.detach(), x._version) for _ in range(2))
-        assert first.copy is not None
-        assert first.copy is same_bytes.copy
-        first.copy.ending = True
-        second = there.copies.keep(x, x.detach(), x._version)
-        assert second.copy is not first.copy
-        assert torch.equal(there.copies.need(second), x)
-        first.copy.ending = False
-        del first, same_bytes, second
-        gc.collect()
-        assert begun == [True, True]
-        assert not any(there.copies._bytes.values())
-
-
-def test_graph_that_is_dropped_half_way_leaves_nothing_and_the_next_is_right() -> None:
-    class Fails(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            x = x * 1
-            x.register_hook(self._raise)
-            return x
-
-        def _raise(self, _gradient: torch.Tensor) -> None:
-            raise ValueError("on purpose")
-
-    expected = gradients(transformer())
-    with copying(1024) as there:
-        model = nn.Sequential(transformer(), Fails(), transformer())
-        with pytest.raises(ValueError, match="on purpose"):
-            model(batch()).sum().backward()
-        gc.collect()
-        assert not any(there.copies._bytes.values())
-        assert same(gradients(transformer()), expected)
-
-
-def test_what_came_ahead_and_is_not_used_is_waited_for_before_its_memory_goes() -> None:
-    class Chain(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            for number in range(12):
-                x = x.sin()
-                if number == 6:
-                    x.register_hook(self._raise)
-            return x
-
-        def _raise(self, _gradient: torch.Tensor) -> None:
-            raise ValueError("on purpose")
-
-    with copying(256) as there:
-        out = Chain()(batch().requires_grad_())
-        with pytest.raises(ValueError, match="on purpose"):
-            out.sum().backward()
-        assert there.copies._bytes[State.AHEAD] > 0
-        del out
-        gc.collect()
-        assert not any(there.copies._bytes.values())
 
 
 @pytest.mark.parametrize("budget_bytes", BUDGETS)

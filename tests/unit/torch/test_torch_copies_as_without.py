@@ -17,7 +17,8 @@ from rmm_uvm.torch.copies import State
 
 from ...support.announced_uses import batch, small_model
 from ...support.late_streams import LateStreams, copying
-from .test_torch_copies import BUDGETS, gradients, same, transformer
+from ...support.small_transformer import gradients, same, transformer
+from .test_torch_copies import BUDGETS
 
 
 def test_gradients_are_accumulated_as_without() -> None:
