@@ -57,8 +57,8 @@ cdef void _soon(void* argument) noexcept nogil:
     Py_AddPendingCall(_run, argument)
 
 
-cdef class AllocationTeller:
-    """Tells `TorchSegments` of allocations, then whoever was told before. Thread-safe.
+cdef class Teller:
+    """Tells `TorchSegments` of allocations or frees, then who was told before. Thread-safe.
 
     It takes the place of a function that torch calls from C++. A function written in Python would
     be begun by the handlers of signals that wait: one that raises would keep an allocation untold,
@@ -70,19 +70,24 @@ cdef class AllocationTeller:
         Is told first.
     theirs : callable
         Is called after it, with the same address.
+    frees : bool
+        Whether of frees.
     """
 
     cdef TorchSegments segments
     cdef readonly object theirs
-    cdef bint ended
+    cdef bint frees, ended
 
-    def __init__(self, TorchSegments segments not None, theirs not None):
-        self.segments, self.theirs = segments, theirs
+    def __init__(self, TorchSegments segments not None, theirs not None, bint frees=False):
+        self.segments, self.theirs, self.frees = segments, theirs, frees
 
     def __call__(self, uintptr_t start):
         if not self.ended:
             with nogil:
-                dereference(self.segments.handle).on_allocate(start)
+                if self.frees:
+                    dereference(self.segments.handle).on_free(start)
+                else:
+                    dereference(self.segments.handle).on_allocate(start)
         self.theirs(start)
 
     def end(self):

@@ -32,6 +32,7 @@ __all__ = ["Routing", "check_torch"]
 _NEEDED = ("_cuda_beginAllocateToPool", "_cuda_endAllocateToPool", "_cuda_releasePool")
 _NEEDED_OF_AUTOGRAD = ("_top_saved_tensors_default_hooks",)
 _LEAST_VERSION = (2, 9)
+_TORCHS_OWN = (0, 0)  # the id of the pool that is none
 _allocators: list[Any] = []  # torch calls into it until the process ends
 _outlived: dict[int, weakref.WeakSet[Any]] = {}  # by device: pools that others have after the end
 
@@ -133,14 +134,29 @@ class Routing:
         there: int = statistics["allocated_bytes"]["all"]["current"]
         return there
 
+    def footprint_bytes(self) -> int:
+        """Return how much of the segments is in use in the course of a step.
+
+        All of the pool of now, and what lives in former ones: nothing else is put into those.
+        """
+        return sum(
+            segment["total_size"]
+            if segment["segment_pool_id"] == self.pool.id
+            else sum(each["size"] for each in segment["blocks"] if each["state"] != "inactive")
+            for segment in torch.cuda.memory_snapshot()
+            if segment["device"] == self._device and segment["segment_pool_id"] != _TORCHS_OWN
+        )
+
     def follow(
-        self, freed: Callable[[int], None], several: Callable[[], None] | None = None
+        self,
+        freed: Callable[[int], None] | None = None,
+        several: Callable[[], None] | None = None,
     ) -> Callable[[], None]:
         """Have every allocation and free told to the segments from now on; return what ends it.
 
         Parameters
         ----------
-        freed : callable
+        freed : callable, optional
             Is told of each free, too: the first byte.
         several : callable, optional
             Is called when a second stream comes into play, too.
@@ -155,8 +171,11 @@ class Routing:
         with contextlib.ExitStack() as ends:
             ends.callback(watch_streams(several_streams))  # ends last: it looks who else listens
             ends.callback(before_others(trace.MemoryAllocationCallbacks, self._segments))
-            ends.callback(tell(trace.MemoryDeallocationCallbacks, freed))
-            ends.callback(tell(trace.MemoryDeallocationCallbacks, self._segments.on_free))
+            if freed is not None:
+                ends.callback(tell(trace.MemoryDeallocationCallbacks, freed))
+            ends.callback(
+                before_others(trace.MemoryDeallocationCallbacks, self._segments, frees=True)
+            )
             ends.callback(self._segments.unfollow)
             self._segments.follow(self.live())
             return ends.pop_all().close

@@ -41,22 +41,24 @@ void torch_segments::release(std::size_t bytes) noexcept
 }
 
 /**
- * @brief Has a segment of small allocations stay on the device.
+ * @brief Whether a segment of small allocations stays on the device; with the lock.
  *
  * torch takes allocations of up to 1 MiB from segments of 2 MiB. Their uses are too many to be
- * announced; together they are little.
+ * announced, and they are most of a step's allocations; together they are little. So such a segment
+ * is live as a whole, and nothing in it is followed.
  */
-void torch_segments::keep_if_small(memory_range segment) noexcept
+bool torch_segments::stays(memory_range segment) const noexcept
 {
-  auto* manager = prefetcher_->manager();
-  if (manager == nullptr || segment.bytes > va_block_bytes) { return; }
-  {
-    std::lock_guard const lock{mutex_};
-    if (kept_bytes_ + segment.bytes > manager->settings().budget_bytes / 8) { return; }
-    kept_bytes_ += segment.bytes;
-    held_[segment.address].kept_bytes = segment.bytes;
-  }
-  manager->pin(segment);
+  auto const* manager = prefetcher_->manager();
+  return manager != nullptr && segment.bytes <= va_block_bytes &&
+         kept_bytes_ + segment.bytes <= manager->settings().budget_bytes / 8;
+}
+
+/** @brief Whether `address` is in a segment that stays on the device; with the lock. */
+bool torch_segments::is_kept(std::uintptr_t address) const
+{
+  auto const segment = map_.segment_of(address);
+  return segment && held_.at(segment->range.address).kept;
 }
 
 void* torch_segments::allocate(std::size_t bytes, stream_handle stream) noexcept
@@ -74,17 +76,17 @@ try {
     return nullptr;
   }
   memory_range const range{reinterpret_cast<std::uintptr_t>(segment), bytes};
-  bool followed = false;
+  entry entered;
   try {
-    followed = enter(range, stream);
+    entered = enter(range, stream);
   } catch (std::bad_alloc const&) {  // no host memory for a table
     release(bytes);
     static_cast<void>(
       memory_.try_deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, segment, bytes));
     throw;
   }
-  keep_if_small(range);
-  if (!followed) { prefetcher_->on_allocate(range, stream, prefetch_mode::automatic); }
+  if (entered.kept) { prefetcher_->manager()->pin(range); }
+  if (!entered.followed) { prefetcher_->on_allocate(range, stream, prefetch_mode::automatic); }
   look_for_pressure();
   return segment;
 } catch (...) {  // not even for what to say about it
@@ -93,16 +95,18 @@ try {
   return nullptr;
 }
 
-/** @brief Takes note of a segment, wholly or not at all. @return whether it is followed */
-bool torch_segments::enter(memory_range segment, stream_handle stream)
+/** @brief Takes note of a segment, wholly or not at all. */
+torch_segments::entry torch_segments::enter(memory_range segment, stream_handle stream)
 {
   std::lock_guard const lock{mutex_};
-  auto const entered = held_.try_emplace(segment.address, held{stream, 0}).first;
+  bool const kept    = stays(segment);
+  bool const follow  = following_ && !kept;
+  auto const entered = held_.try_emplace(segment.address, held{stream, kept}).first;
   // torch's segments are of one stream each: whoever allocates in a second one has its own.
   if (first_stream_.value_or(stream) != stream) { several_streams(); }
   first_stream_ = first_stream_.value_or(stream);
   try {
-    if (following_) {
+    if (follow) {
       map_.add_free(segment);
     } else {
       map_.add_unknown(segment);
@@ -113,7 +117,8 @@ bool torch_segments::enter(memory_range segment, stream_handle stream)
     throw;
   }
   ++counts_.segments;
-  return following_;
+  if (kept) { kept_bytes_ += segment.bytes; }
+  return {follow, kept};
 }
 
 bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle stream) noexcept
@@ -124,7 +129,7 @@ bool torch_segments::deallocate(void* segment, std::size_t bytes, stream_handle 
     auto const found = held_.find(address);
     auto const known = map_.segment_of(address);
     if (found == held_.end() || !known || known->range.bytes != bytes) { return false; }
-    kept_bytes_ -= found->second.kept_bytes;
+    if (found->second.kept) { kept_bytes_ -= bytes; }
     held_.erase(found);
     map_.remove(address);
   }
@@ -167,7 +172,7 @@ void torch_segments::follow(std::vector<memory_range> const& live)
     following_ = true;
     for (auto const& [address, one_held] : held_) {
       auto const segment = map_.segment_of(address);
-      if (!segment || segment->known) { continue; }
+      if (!segment || segment->known || one_held.kept) { continue; }
       std::vector<memory_range> inside;
       for (auto const& one : live) {
         if (segment->range.covers(one)) { inside.push_back(one); }
@@ -196,6 +201,7 @@ try {
   stream_handle stream = nullptr;
   {
     std::lock_guard const lock{mutex_};
+    if (is_kept(start)) { return; }
     auto const found = map_.on_allocate(start);
     if (!found) { return; }
     carved = *found;
@@ -215,6 +221,7 @@ try {
   bool const by_stream = !several_streams_.load(std::memory_order_relaxed);
   {
     std::lock_guard const lock{mutex_};
+    if (is_kept(start)) { return; }
     range = map_.on_free(start);
     if (range.bytes == 0) { return; }
     stream = held_[map_.segment_of(start)->range.address].stream;

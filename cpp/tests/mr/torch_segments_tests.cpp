@@ -212,9 +212,9 @@ TEST_F(TorchSegments, WhatIsListedStaysLiveAndIsCopied)
 TEST_F(TorchSegments, SegmentOfLaterTimesIsFollowedUntilUnfollowed)
 {
   segments->follow({});
-  auto const followed = address_of(take(1));
+  auto const followed = address_of(take(2));
   segments->unfollow();
-  auto const untold = address_of(take(1));
+  auto const untold = address_of(take(2));
   segments->on_allocate(followed);
   segments->on_allocate(untold);
   EXPECT_EQ(segments->statistics().reused, 1U);
@@ -260,6 +260,28 @@ TEST_F(TorchSegments, SmallSegmentsStayOnTheDeviceUpToAnEighthOfTheBudget)
   }
   EXPECT_NE(take(2), nullptr);  // not small
   EXPECT_EQ(residency().pinned_bytes, blocks(budget_blocks / 8));
+}
+
+TEST_F(TorchSegments, NothingInSmallSegmentsIsFollowedAndNothingOfThemLeaves)
+{
+  auto const before = address_of(take(1));
+  segments->follow({});
+  auto const after = address_of(take(1));
+  for (auto const start : {before, after}) {
+    segments->on_allocate(start);
+    segments->on_free(start);
+  }
+  EXPECT_EQ(segments->statistics().reused, 0U);
+  EXPECT_EQ(segments->statistics().freed, 0U);
+  segments->on_allocate(address_of(take(budget_blocks)));
+  for (auto const start : {before, after}) {
+    EXPECT_EQ(chain.device->resident_bytes({start, blocks(1)}), blocks(1));
+  }
+  // Those past an eighth of the budget are like any others.
+  for (std::size_t number = 0; number < 8; ++number) {
+    segments->on_allocate(address_of(take(1)));
+  }
+  EXPECT_GT(segments->statistics().reused, 1U);
 }
 
 TEST_F(TorchSegments, SmallSegmentThatIsGivenBackMakesRoomForAnotherOne)

@@ -90,13 +90,18 @@ class torch_segments {
  private:
   struct held {
     stream_handle stream{nullptr};
-    std::size_t kept_bytes{0};  // that stay on the device, since it is small
+    bool kept{false};  // it stays on the device, since it is small
+  };
+  struct entry {
+    bool followed{false};  // the allocations in it are
+    bool kept{false};
   };
 
-  [[nodiscard]] bool enter(memory_range segment, stream_handle stream);
+  [[nodiscard]] entry enter(memory_range segment, stream_handle stream);
+  [[nodiscard]] bool stays(memory_range segment) const noexcept;
+  [[nodiscard]] bool is_kept(std::uintptr_t address) const;
   [[nodiscard]] bool reserve(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
-  void keep_if_small(memory_range segment) noexcept;
   void look_for_pressure() noexcept;
 
   managed_memory_resource memory_;
