@@ -18,9 +18,11 @@ from typing import Any
 
 import torch
 
-from rmm_uvm.torch.copies import Copy, Kept, Key, State, key_of, whole
+from rmm_uvm.torch.copies import Copy, Kept, Key, State, key_of
 from rmm_uvm.torch.demand import MARGIN_FRACTION, ActivationDemand
 from rmm_uvm.torch.extents import SMALL_BYTES, Extent
+from rmm_uvm.torch.host_buffers import HostBuffers
+from rmm_uvm.torch.largest_first import LargestFirst
 from rmm_uvm.torch.saved_tensors import changed
 from rmm_uvm.torch.side_streams import SideStreams
 
@@ -57,10 +59,12 @@ class CopiedActivations:
         small_bytes: int = SMALL_BYTES,
     ) -> None:
         self._streams, self._device = streams, device
+        self._hosts = HostBuffers(streams)
         self._live_bytes, self._small_bytes = live_bytes, small_bytes
         self._most_leaving_bytes = int(budget_bytes * _LEAVING_FRACTION)
         self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._demand = ActivationDemand(budget_bytes)
+        self._choice = LargestFirst()
         self._lock = threading.RLock()  # a collection within may end copies
         self._position = 0
         self._away: list[int] = []  # positions of copies that are, ascending
@@ -88,6 +92,17 @@ class CopiedActivations:
             self._ended = True
             self._live_bytes = int  # graphs that are still there lead to us, and no further
             self._let_go(0)
+            self._hosts.end()
+
+    def is_settled(self) -> bool:
+        """Whether it is known what does not fit, and that is copied."""
+        with self._lock:
+            return bool(self._demand.needed_bytes) and not (self._several or self._ended)
+
+    def copy_more(self, nbytes: int) -> bool:
+        """Copy so much more in each round from now on, or less; return whether that is possible."""
+        with self._lock:
+            return self._demand.widen_margin(nbytes)
 
     def statistics(self) -> dict[str, Any]:
         """Return bytes until now, and what could not be copied.
@@ -127,12 +142,17 @@ class CopiedActivations:
                 self._position, backward=False
             ) and self._demand.on_keep(self._demand_bytes()):
                 self._host_is_full = False  # a round begins: as before?
-            copy = self._by_key.get(key_of(tensor))
+                self._choice.begin(self._demand.needed_bytes)
+            key = key_of(tensor)
+            copy = self._by_key.get(key)
             if copy is None or copy.ending:
-                copy = self._copy(tensor, kept)
-                self._position += kept.untyped_storage().nbytes()
+                nbytes = kept.untyped_storage().nbytes()
+                copy = self._copy(tensor, kept) if self._choice.takes(key, nbytes) else None
+                self._position += nbytes
             if copy is not None:
                 found.leave(copy)
+            elif self._leaving:
+                self._let_go(self._most_leaving_bytes)  # the last ones, too
             return found
 
     def need(self, kept: Kept) -> torch.Tensor:
@@ -143,17 +163,15 @@ class CopiedActivations:
         RuntimeError
             Torch's, if it was changed since.
         """
+        there = kept.tensor
+        if there is not None:
+            if there._version != kept.version:
+                raise changed(there, kept.version)
+            if there.nbytes <= self._small_bytes:
+                return there
         with self._lock:
-            if kept.copy is not None:
-                self._look(kept.position)
-                tensor = self._returned(kept, kept.copy)
-            else:
-                assert kept.tensor is not None
-                tensor = kept.tensor
-                if tensor._version != kept.version:
-                    raise changed(tensor, kept.version)
-                if tensor.nbytes > self._small_bytes:
-                    self._look(kept.position)
+            self._look(kept.position)
+            tensor = self._returned(kept, kept.copy) if there is None else there
             self._look_ahead(kept.position)
             return tensor
 
@@ -199,14 +217,15 @@ class CopiedActivations:
             self._fallbacks[_SEVERAL_STREAMS] += 1
             return None
         storage = kept.untyped_storage()
-        host = None if self._host_is_full else self._host_buffer(storage.nbytes())
+        nbytes = storage.nbytes()
+        host = None if self._host_is_full else self._host_buffer(nbytes, stream)
         if host is None:
             self._fallbacks[_NO_HOST_MEMORY] += 1
             return None
-        self._let_go(self._most_leaving_bytes - storage.nbytes())
-        streams.wait(streams.out, streams.record(stream))
-        streams.copy(streams.out, host, whole(storage))
-        copied = streams.record(streams.out)
+        self._let_go(self._most_leaving_bytes - nbytes)
+        streams.follow(streams.out, stream)
+        streams.copy(streams.out, host.untyped_storage(), storage, nbytes)
+        copied = streams.mark(streams.out)
         copy = Copy(tensor, kept, self._position, host, (stream, copied), self._forget)
         self._bytes[State.LEAVING] += copy.nbytes
         self._counts["copied_bytes"] += copy.nbytes
@@ -214,9 +233,9 @@ class CopiedActivations:
         self._by_key[key_of(tensor)] = copy
         return copy
 
-    def _host_buffer(self, nbytes: int) -> torch.Tensor | None:
+    def _host_buffer(self, nbytes: int, stream: int) -> torch.Tensor | None:
         try:
-            return self._streams.host_buffer(nbytes)
+            return self._hosts.take(nbytes, stream)
         except RuntimeError:
             self._host_is_full = True  # asking takes long
             return None
@@ -260,7 +279,8 @@ class CopiedActivations:
             with contextlib.suppress(ValueError):  # gone, if an interrupt came in between
                 self._away.remove(copy.position)  # at once: a collection may come back to us
 
-    def _returned(self, kept: Kept, copy: Copy) -> torch.Tensor:
+    def _returned(self, kept: Kept, copy: Copy | None) -> torch.Tensor:
+        assert copy is not None
         if copy.device is not None:
             if copy.device._version != copy.version:
                 raise changed(copy.device, copy.version)
@@ -287,19 +307,22 @@ class CopiedActivations:
             self._set(copy, State.USED)
         return tensor
 
-    def _bring(self, copy: Copy, stream: Any) -> None:
+    def _bring(self, copy: Copy, stream: int) -> None:
         """Begin to bring a copy back, in memory of a stream."""
         streams = self._streams
         assert copy.host is not None
         back = torch.empty(copy.nbytes, dtype=torch.uint8, device=self._device)
-        streams.wait(streams.back, copy.copied)
-        streams.wait(streams.back, streams.record(stream))
+        streams.follow(streams.back, stream)
+        if stream != copy.stream:
+            streams.follow(streams.back, copy.stream)  # which waited for the copy
         try:
-            streams.copy(streams.back, back, copy.host)
-            copy.came = streams.record(streams.back)
+            streams.copy(
+                streams.back, back.untyped_storage(), copy.host.untyped_storage(), copy.nbytes
+            )
+            copy.came = streams.mark(streams.back)
             copy.back_stream, copy.back = stream, back
         except BaseException:  # an interrupt: what is written to is not to be used again before
-            streams.wait(stream, streams.record(streams.back))
+            streams.wait(stream, streams.mark(streams.back))
             raise
         self._set(copy, State.AHEAD)
         self._counts["returned_bytes"] += copy.nbytes
@@ -351,6 +374,9 @@ class CopiedActivations:
             self._take_out(copy)
             self._leaving.pop(copy.position, None)
             self._copies.pop(copy.position, None)
+            if copy.host is not None:
+                self._hosts.give_back(copy.host, copy.came)
+                copy.host = None
 
 
 def _is_parameter(tensor: torch.Tensor) -> bool:

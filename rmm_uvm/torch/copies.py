@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-__all__ = ["Copy", "Kept", "State", "key_of", "whole"]
+__all__ = ["Copy", "Kept", "State", "key_of"]
 
 Key = tuple[int, int, int]
 
@@ -48,7 +48,7 @@ class Copy:
     host : torch.Tensor
         Where the bytes go.
     copying : tuple
-        The stream that used the tensor, and the event after the copy.
+        The stream that used the tensor, and the mark after the copy.
     forget : callable
         Is called with it when nothing leads to it any more.
     """
@@ -59,7 +59,7 @@ class Copy:
         kept: torch.Tensor,
         position: int,
         host: torch.Tensor,
-        copying: tuple[Any, Any],
+        copying: tuple[int, Any],
         forget: Callable[[Copy], None],
     ) -> None:
         storage = kept.untyped_storage()
@@ -72,8 +72,8 @@ class Copy:
         self.stream, self.copied = copying
         self.host: torch.Tensor | None = host
         self.back: torch.Tensor | None = None  # its bytes
-        self.back_stream: Any = None
-        self.came: Any = None  # the event
+        self.back_stream = 0  # that it was brought back for
+        self.came: Any = None  # the mark after that
         self.kept_total = 0  # of `Kept` that lead here
         self.handed_out: set[int] = set()  # of those, since it was brought back
         self.ending = False  # nothing leads to it any more, although weak references still do
@@ -130,12 +130,6 @@ def key_of(tensor: torch.Tensor) -> Key:
     (``.detach()``, ``.data``) may be changed without that count: it is not the same.
     """
     return tensor.untyped_storage()._cdata, _family(tensor)._cdata, tensor._version
-
-
-def whole(storage: torch.UntypedStorage) -> torch.Tensor:
-    """Return the bytes of a storage."""
-    nbytes = storage.nbytes()
-    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage, 0, (nbytes,))
 
 
 def _family(tensor: torch.Tensor) -> torch.Tensor:

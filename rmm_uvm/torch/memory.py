@@ -31,7 +31,8 @@ from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.routing import Routing, check_torch
-from rmm_uvm.torch.side_streams import side_streams
+from rmm_uvm.torch.side_streams import CudaSideStreams
+from rmm_uvm.torch.trimming import Trimming
 from rmm_uvm.torch.uses import Uses
 
 __all__ = ["TorchMemory", "install", "installed_memory", "managed"]
@@ -77,6 +78,7 @@ class TorchMemory:
         self._regraph = refuse_graphs()
         self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
         self._deferred: DeferredFrees | None = None
+        self._trimming: Trimming | None = None
         # Of tensors that are there already, which the budget knows nothing of.
         self._others_bytes = self._routing.allocated_bytes() if activations == "copy" else 0
         self._closed = False
@@ -109,8 +111,9 @@ class TorchMemory:
             self._uses.end()
         self._regraph()
         self._empty_cache_as_ever()
-        if self._deferred is not None:
-            self._deferred.end()
+        for hook in (self._deferred, self._trimming):
+            if hook is not None:
+                hook.end()
         with self._pins:  # while frees are told: an address may be somebody else's next
             for address, nbytes in self._pinned.items():
                 self._prefetcher.unpin(address, nbytes)
@@ -128,7 +131,8 @@ class TorchMemory:
         -------
         dict
             ``acting``, ``steps`` of optimisers seen since, ``reclaims`` (how often frees that torch
-            had deferred were looked at), ``segments`` (dict), ``residency`` (dict or None; see
+            had deferred were looked at), ``trims`` (how often free segments were given back since
+            copies made room), ``segments`` (dict), ``residency`` (dict or None; see
             `rmm_uvm.residency.ResidencyStatistics`), ``last_refusal`` (str), ``activations`` (dict,
             see docs/training.md; None unless they are copied and the budget was passed).
         """
@@ -136,6 +140,7 @@ class TorchMemory:
             "acting": self.acting,
             "steps": 0 if self._uses is None else self._uses.steps,
             "reclaims": 0 if self._deferred is None else self._deferred.looks_total,
+            "trims": 0 if self._trimming is None else self._trimming.trims_total,
             "segments": dict(self._segments.statistics()),
             "residency": self._prefetcher.residency(),
             "last_refusal": self._segments.last_refusal,
@@ -148,7 +153,7 @@ class TorchMemory:
             return
         residency = self._prefetcher.residency()
         assert residency is not None
-        copies = self._copying(residency["budget_bytes"])
+        copies, routing = self._copying(residency["budget_bytes"]), self._routing
         uses = Uses(
             announcing(self._prefetcher, self.device),
             self._segments.measured,
@@ -158,7 +163,8 @@ class TorchMemory:
         )
         try:
             self._unfollow = self._routing.follow(
-                self._freed, None if copies is None else copies.several_streams
+                self._freed if self._evict == "activations" else None,
+                None if copies is None else copies.several_streams,
             )
             uses.begin()
         except BaseException as error:
@@ -178,13 +184,22 @@ class TorchMemory:
             return
         self._uses, self._copies = uses, copies
         self._look_at_deferred()
+        if copies is not None:
+            self._trimming = Trimming(
+                self._give_back,
+                self._dropped_bytes,
+                copies.is_settled,
+                residency["budget_bytes"],
+                excess_bytes=lambda: routing.footprint_bytes() - residency["budget_bytes"],
+                copy_more=copies.copy_more,
+            )
 
     def _copying(self, budget_bytes: int) -> CopiedActivations | None:
         """Return what copies activations, if they are to be copied and there can be streams."""
         if self._activations != "copy":
             return None
         try:
-            streams = side_streams(self.device)
+            streams = CudaSideStreams(self.managed_mr.driver)
         except RuntimeError as error:
             warnings.warn(
                 MonitorWarning(
@@ -209,6 +224,16 @@ class TorchMemory:
             self._routing.deferred_bytes,
             lambda: segments.statistics()["segment_bytes"],
         )
+
+    def _give_back(self) -> None:
+        with self._routing.renewed():
+            torch._C._cuda_emptyCache()
+
+    def _dropped_bytes(self) -> int:
+        residency = self._prefetcher.residency()
+        assert residency is not None
+        dropped: int = residency["dropped_bytes"]
+        return dropped
 
     def _pin_state(self, extents: list[Extent]) -> None:
         """Keep what an optimiser has on the device, as far as half of the budget goes."""

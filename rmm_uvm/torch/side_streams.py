@@ -2,113 +2,127 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams of ours beside the program's: copies to pinned host memory and back, both at once.
 
-They are not of torch's: those are handed out in turn, so that the program would share ours.
+They are the driver's and not torch's: torch hands its own out in turn, so that the program would
+share ours, and takes several times as long for each copy and each wait.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Protocol
 
 import torch
 
-from rmm_uvm.torch.streams import OwnStream, uncounted
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.marks import Mark
+from rmm_uvm._lib.transfers import Transfers
 
-__all__ = ["CudaSideStreams", "SideStreams", "side_streams"]
+__all__ = ["CudaSideStreams", "SideStreams"]
 
 
 class SideStreams(Protocol):
-    """What copies need of a device. Nothing but `host_buffer` may wait for it.
+    """What copies need of a device. Nothing but `host_buffer` and `finish` may wait for it.
+
+    Streams of the program are handles. Copies of a side are in the order of the calls.
 
     Attributes
     ----------
     out, back : object
-        The streams of copies to the host, and to the device.
+        The sides: copies to the host, and to the device.
     """
 
     out: Any
     back: Any
 
-    def current(self) -> Any:
-        """Return the stream of this thread; equal streams compare equal."""
+    def current(self) -> int:
+        """Return the stream of this thread."""
 
-    def is_usual(self, stream: Any) -> bool:
+    def is_usual(self, stream: int) -> bool:
         """Whether it is the default stream, in which all work is unless several are in play."""
 
-    def record(self, stream: Any) -> Any:
-        """Return an event that passes after the work of a stream so far."""
+    def follow(self, side: Any, stream: int) -> None:
+        """Have copies from now on come after the work of a stream so far."""
 
-    def wait(self, stream: Any, event: Any) -> None:
-        """Have what is given to a stream from now on come after an event."""
+    def copy(
+        self, side: Any, target: torch.UntypedStorage, source: torch.UntypedStorage, nbytes: int
+    ) -> None:
+        """Copy the first bytes of a storage. Both have to live until that is over."""
 
-    def passed(self, event: Any) -> bool:
-        """Whether an event is over."""
+    def mark(self, side: Any) -> Any:
+        """Return a mark that is passed after the copies so far."""
 
-    def copy(self, stream: Any, target: torch.Tensor, source: torch.Tensor) -> None:
-        """Copy bytes in a stream."""
+    def wait(self, stream: int, mark: Any) -> None:
+        """Have what is given to a stream from now on come after a mark."""
+
+    def passed(self, mark: Any) -> bool:
+        """Whether a mark is passed."""
+
+    def finish(self) -> None:
+        """Wait until all copies are over."""
 
     def host_buffer(self, nbytes: int) -> torch.Tensor:
         """Return pinned host memory; RuntimeError if there is none."""
 
 
 class CudaSideStreams:
-    """Two streams of a GPU. See `SideStreams`; use `side_streams`.
+    """Two streams of a device. See `SideStreams`.
 
     Parameters
     ----------
-    device : int
-        CUDA ordinal.
+    driver : UvmDriver
+        Of the device.
+
+    Raises
+    ------
+    RuntimeError
+        If the device gives none.
     """
 
-    def __init__(self, device: int) -> None:
-        from rmm.pylibrmm.stream import CudaStreamFlags, Stream
+    def __init__(self, driver: UvmDriver) -> None:
+        self._device = driver.info.device_id
+        self.out, self.back = Transfers(driver), Transfers(driver)
+        for side in (self.out, self.back):
+            side.mark()  # a stream is made for what is asked of it first
 
-        self._device = device
-        with torch.cuda.device(device):
-            # Not blocking: else every kernel of the default stream would wait for them.
-            self._owned = [Stream(flags=CudaStreamFlags.NON_BLOCKING) for _ in range(2)]
-        self.out, self.back = (
-            OwnStream(each.__cuda_stream__()[1], device=torch.device("cuda", device))
-            for each in self._owned
-        )
-
-    def current(self) -> Any:
+    def current(self) -> int:
         """See `SideStreams`."""
-        return torch.cuda.current_stream(self._device)
+        handle: int = torch._C._cuda_getCurrentRawStream(self._device)
+        return handle
 
-    def is_usual(self, stream: Any) -> bool:
+    def is_usual(self, stream: int) -> bool:
         """See `SideStreams`."""
-        usual: bool = stream.cuda_stream == 0
-        return usual
+        return stream == 0
 
-    def record(self, stream: Any) -> Any:
+    def follow(self, side: Transfers, stream: int) -> None:
         """See `SideStreams`."""
-        return stream.record_event()
+        side.wait_for(stream)
 
-    def wait(self, stream: Any, event: Any) -> None:
+    def copy(
+        self,
+        side: Transfers,
+        target: torch.UntypedStorage,
+        source: torch.UntypedStorage,
+        nbytes: int,
+    ) -> None:
         """See `SideStreams`."""
-        with uncounted():
-            stream.wait_event(event)
+        side.copy(((target.data_ptr(), source.data_ptr(), nbytes),))
 
-    def passed(self, event: Any) -> bool:
+    def mark(self, side: Transfers) -> Mark:
         """See `SideStreams`."""
-        over: bool = event.query()
-        return over
+        return side.mark()
 
-    def copy(self, stream: Any, target: torch.Tensor, source: torch.Tensor) -> None:
+    def wait(self, stream: int, mark: Mark) -> None:
         """See `SideStreams`."""
-        with torch.cuda.stream(stream), torch.no_grad():
-            target.copy_(source, non_blocking=True)
+        mark.make_wait(stream)
+
+    def passed(self, mark: Mark) -> bool:
+        """See `SideStreams`."""
+        return mark.done()
+
+    def finish(self) -> None:
+        """See `SideStreams`."""
+        for side in (self.out, self.back):
+            side.mark().wait()
 
     def host_buffer(self, nbytes: int) -> torch.Tensor:
-        """See `SideStreams`; torch keeps such memory for the next time."""
+        """See `SideStreams`."""
         return torch.empty(nbytes, dtype=torch.uint8, device="cpu", pin_memory=True)
-
-
-@functools.cache
-def side_streams(device: int) -> CudaSideStreams:
-    """Return those of a device: two for each, until the process ends.
-
-    Torch's pinned memory leads to the streams that used it until it is used again.
-    """
-    return CudaSideStreams(device)

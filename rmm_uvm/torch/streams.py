@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,24 +19,9 @@ import torch
 from rmm_uvm.torch.gpu_trace import listen
 from rmm_uvm.torch.telling import tell
 
-__all__ = ["OwnStream", "uncounted", "watch_streams"]
+__all__ = ["watch_streams"]
 
 _DEFAULT_STREAM = 0  # its handle, and its number
-_waiting = threading.local()  # .uncounted
-
-
-class OwnStream(torch.cuda.ExternalStream):
-    """A stream of ours: who frees what it uses has waited for it before."""
-
-
-@contextlib.contextmanager
-def uncounted() -> Iterator[None]:
-    """Have waits of this thread within a ``with`` block pass for none: they are for our streams."""
-    _waiting.uncounted = True
-    try:
-        yield
-    finally:
-        _waiting.uncounted = False
 
 
 def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
@@ -61,7 +45,7 @@ def watch_streams(several: Callable[[], None]) -> Callable[[], None]:
     events = _Events()
 
     def waits(event: int, stream: int) -> None:
-        if not getattr(_waiting, "uncounted", False) and events.are_of_another(event, stream):
+        if events.are_of_another(event, stream):
             several()
 
     with contextlib.ExitStack() as ends:
@@ -106,7 +90,7 @@ def _others_are_there() -> bool:
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return True  # communication has streams of its own
     streams = _instances_of((torch.Stream,), gc.get_objects())
-    return any(_is_another(each) for each in streams if not isinstance(each, OwnStream))
+    return any(map(_is_another, streams))
 
 
 def _instances_of(kinds: tuple[type, ...], objects: list[Any]) -> list[Any]:

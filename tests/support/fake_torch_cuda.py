@@ -284,6 +284,7 @@ class FakeTorchCuda:
                 "device": self.device,
                 "segment_pool_id": segment.pool,
                 "address": segment.address,
+                "total_size": segment.nbytes,
                 "blocks": [
                     {
                         "address": address,

@@ -8,6 +8,7 @@ was made is a mistake.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ class Stream:
     name: str
     work: list[Callable[[], None]] = field(default_factory=list)
     done_total: int = 0
-    is_after: int = -1  # the last moment of the program that it waited for
+    follows: bool = False  # the program, since its last copy
 
     def do(self, until: int) -> None:
         while self.done_total < until and self.work:
@@ -52,67 +53,81 @@ class LateStreams:
 
     out: Stream = field(default_factory=lambda: Stream("out"))
     back: Stream = field(default_factory=lambda: Stream("back"))
-    program: Stream = field(default_factory=lambda: Stream("program"))
+    program: int = 0  # the stream of now
     host_bytes: int = 1 << 30  # in all
     forgetful: tuple[str, ...] = ()  # names of streams that wait for nothing
     usual: bool = True
     mistakes: list[str] = field(default_factory=list)
-    moment: int = 0
+    copies_total: int = 0
+    out_total: int = 0  # of those
     waits: set[tuple[str, str]] = field(default_factory=set)  # who waited for whom
+    followed: list[tuple[str, int]] = field(default_factory=list)  # sides and streams
+    buffers: set[int] = field(default_factory=set)  # addresses of all there ever were
+    finished_total: int = 0
 
-    def current(self) -> Stream:
+    def current(self) -> int:
         return self.program
 
-    def is_usual(self, stream: Stream) -> bool:
-        return self.usual and stream is self.program
+    def is_usual(self, stream: int) -> bool:
+        return self.usual and stream == 0
 
-    def record(self, stream: Stream) -> Event:
-        if stream.name == "program":
-            self.moment += 1
-            return Event(stream, self.moment)
-        return Event(stream, stream.done_total + len(stream.work))
+    def follow(self, side: Stream, stream: int) -> None:
+        self.followed.append((side.name, stream))
+        if side.name not in self.forgetful:
+            self.waits.add((side.name, "program"))
+            side.follows = True
 
-    def wait(self, stream: Stream, event: Event) -> None:
-        if stream.name in self.forgetful:
+    def mark(self, side: Stream) -> Event:
+        return Event(side, side.done_total + len(side.work))
+
+    def wait(self, stream: int, mark: Event) -> None:
+        if "program" in self.forgetful:
             return
-        self.waits.add((stream.name, event.stream.name))
-        if event.stream.name == "program":
-            stream.is_after = event.until
-        elif stream.name == "program":
-            event.stream.do(event.until)
-        else:
-            stream.work.append(lambda: event.stream.do(event.until))
+        self.waits.add(("program", mark.stream.name))
+        mark.stream.do(mark.until)
 
-    def passed(self, event: Event) -> bool:
-        return event.stream.done_total >= event.until
+    def passed(self, mark: Event) -> bool:
+        return mark.stream.done_total >= mark.until
 
-    def copy(self, stream: Stream, target: torch.Tensor, source: torch.Tensor) -> None:
-        if stream.is_after != self.moment:
-            self.mistakes.append(f"{stream.name} does not wait for the program")
+    def copy(
+        self,
+        side: Stream,
+        target: torch.UntypedStorage,
+        source: torch.UntypedStorage,
+        nbytes: int,
+    ) -> None:
+        if not side.follows:
+            self.mistakes.append(f"{side.name} does not wait for the program")
+        side.follows = False
+        if (source if side is self.back else target).data_ptr() not in self.buffers:
+            self.mistakes.append(f"{side.name} copies to or from memory that is not pinned")
+        self.copies_total += 1
+        self.out_total += side is self.out
         target.fill_(GARBAGE)
-        weak = [StorageWeakRef(one.untyped_storage()) for one in (target, source)]
+        weak = [StorageWeakRef(one) for one in (target, source)]
 
         def late() -> None:
-            # Memory of the device may be used again; that of the host torch keeps for us.
-            device, host = weak if stream is self.back else weak[::-1]
-            if device.expired():
-                self.mistakes.append(f"memory was free before its copy in {stream.name}")
-            elif not host.expired():
-                there, came = (torch.UntypedStorage._new_with_weak_ptr(one.cdata) for one in weak)
-                there.copy_(came)
+            if any(one.expired() for one in weak):  # others may have it by now
+                self.mistakes.append(f"memory was free before its copy in {side.name}")
+                return
+            there, came = (torch.UntypedStorage._new_with_weak_ptr(one.cdata) for one in weak)
+            ctypes.memmove(there.data_ptr(), came.data_ptr(), nbytes)
 
-        stream.work.append(late)
+        side.work.append(late)
+
+    def finish(self) -> None:
+        """Do what is left."""
+        self.finished_total += 1
+        for stream in (self.out, self.back):
+            stream.do(1 << 60)
 
     def host_buffer(self, nbytes: int) -> torch.Tensor:
         if nbytes > self.host_bytes:
             raise RuntimeError("CUDA error: out of memory")
         self.host_bytes -= nbytes
-        return torch.empty(nbytes, dtype=torch.uint8)
-
-    def finish(self) -> None:
-        """Do what is left."""
-        for stream in (self.out, self.back):
-            stream.do(1 << 60)
+        buffer = torch.empty(nbytes, dtype=torch.uint8)
+        self.buffers.add(buffer.data_ptr())
+        return buffer
 
 
 @dataclass

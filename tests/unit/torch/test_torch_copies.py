@@ -49,7 +49,6 @@ def test_streams_wait_for_each_other_and_not_only_by_way_of_the_program() -> Non
         assert there.streams.waits == {
             ("out", "program"),
             ("program", "out"),
-            ("back", "out"),
             ("back", "program"),
             ("program", "back"),
         }
@@ -180,9 +179,12 @@ def test_what_is_needed_next_comes_ahead() -> None:
 
 def test_without_pinned_memory_the_rest_stays_and_is_counted() -> None:
     expected = gradients(transformer())
+    with copying(256) as there:
+        gradients(transformer())
+        all_bytes = there.counts()["copied_bytes"]
     with copying(256, streams=LateStreams(host_bytes=1000)) as there:
         assert same(gradients(transformer()), expected)
-        assert 0 < there.counts()["copied_bytes"] <= 1000
+        assert 0 < there.counts()["copied_bytes"] < all_bytes
         assert there.copies.statistics()["fallbacks"]["no_pinned_host_memory"] > 0
 
 

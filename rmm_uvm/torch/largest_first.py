@@ -1,0 +1,86 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which of what autograd keeps is copied: the largest of a round, as far as they are enough.
+
+A copy takes the host's time, however few bytes it has. What is kept last is needed first: a copy of
+it would be back as soon as it left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+
+__all__ = ["LargestFirst"]
+
+_EARLY_FRACTION = 7 / 8  # of a round's bytes
+_MORE_FRACTION = 1 / 16  # of what is to leave: rounds may differ
+_ROUNDS = 8  # whose lengths count
+
+
+class LargestFirst:
+    """Learns sizes in one round for the next.
+
+    Examples
+    --------
+    >>> choice = LargestFirst()
+    >>> sizes = {"a": 10, "b": 60, "c": 10, "d": 60, "e": 10, "f": 40}
+    >>> [choice.takes(key, nbytes) for key, nbytes in sizes.items()]  # nothing is known yet
+    [True, True, True, True, True, True]
+    >>> choice.begin(100)
+    >>> [choice.takes(key, nbytes) for key, nbytes in sizes.items()]
+    [False, True, False, True, False, False]
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, tuple[int, bool]] = {}  # in this round: bytes, and the answer
+        self._kept_bytes = 0
+        self._lengths: deque[int] = deque(maxlen=_ROUNDS)  # in bytes
+        self._least_bytes = 0
+
+    def begin(self, needed_bytes: int | None) -> None:
+        """Choose for the round that begins.
+
+        Parameters
+        ----------
+        needed_bytes : int or None
+            That are to leave; None: as much as there is.
+        """
+        self._lengths.append(self._kept_bytes)
+        self._least_bytes = 0
+        if needed_bytes is not None:
+            missing = needed_bytes * (1 + _MORE_FRACTION)
+            for nbytes in sorted(self._early(), reverse=True):
+                missing -= nbytes
+                if missing <= 0:
+                    self._least_bytes = nbytes
+                    break
+        self._kept.clear()
+        self._kept_bytes = 0
+
+    def takes(self, key: Hashable, nbytes: int) -> bool:
+        """Whether something is to be copied that is kept next, unless enough left already.
+
+        Parameters
+        ----------
+        key : hashable
+            What it is: it may be kept more than once.
+        nbytes : int
+            Its length.
+        """
+        if key not in self._kept:
+            self._kept_bytes += nbytes
+            length = max(self._lengths, default=0)
+            # A round that is longer than any before has its end elsewhere.
+            is_late = length * _EARLY_FRACTION < self._kept_bytes <= length
+            self._kept[key] = nbytes, nbytes >= self._least_bytes and not is_late
+        return self._kept[key][1]
+
+    def _early(self) -> list[int]:
+        """Return the sizes of the last round, without those of its end."""
+        found, kept_bytes = [], 0
+        for nbytes, _ in self._kept.values():
+            kept_bytes += nbytes
+            if kept_bytes <= self._kept_bytes * _EARLY_FRACTION:
+                found.append(nbytes)
+        return found

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How much has to be copied, of what lived in the rounds before."""
+
+from __future__ import annotations
+
+from rmm_uvm.torch.demand import ActivationDemand
+
+BUDGET_BYTES = 1600
+MARGIN_BYTES = 100
+
+
+def needed_after(demand: ActivationDemand, *most_bytes: int) -> list[int | None]:
+    """Return what is needed as each next round begins."""
+    found = []
+    for each in most_bytes:
+        demand.on_keep(each // 2)
+        demand.on_need(each)
+        assert demand.on_keep(0)
+        found.append(demand.needed_bytes)
+    return found
+
+
+def test_a_little_less_is_not_followed_and_more_at_once() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    rounds = [2000, *[1950] * 8, *[1850] * 8, 2000]  # eight rounds count
+    found = needed_after(demand, *rounds)
+    assert found[:9] == [500] * 9
+    assert found[9:16] == [500] * 7  # 450 would do
+    assert found[16] == 350
+    assert found[17] == 500
+
+
+def test_what_fits_needs_nothing_however_little_is_missing() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    found = needed_after(demand, 1601, *[1599] * 8)
+    assert found == [101] * 8 + [0]
+
+
+def test_margin_is_widened_up_to_a_bound_and_back() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    assert needed_after(demand, 2000) == [400 + MARGIN_BYTES]
+    assert demand.widen_margin(300)
+    assert needed_after(demand, 2000) == [400 + MARGIN_BYTES + 300]
+    assert not demand.widen_margin(BUDGET_BYTES // 2 - 299)
+    assert demand.widen_margin(BUDGET_BYTES // 2 - 300)
+    assert demand.widen_margin(-BUDGET_BYTES // 2)
+    assert needed_after(demand, 2000) == [400 + MARGIN_BYTES]
+
+
+def test_wider_margin_copies_nothing_where_all_fits() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    demand.widen_margin(300)
+    assert needed_after(demand, 1600) == [0]

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Side streams of a driver, and host memory that copies take in turn."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+
+import rmm_uvm
+from rmm_uvm._lib.sim import SimulatedDevice
+from rmm_uvm.errors import DriverError
+from rmm_uvm.torch.host_buffers import HostBuffers
+from rmm_uvm.torch.side_streams import CudaSideStreams
+
+from ...support.late_streams import LateStreams
+
+NBYTES = 4096
+
+
+@pytest.fixture
+def device() -> SimulatedDevice:
+    """Give a device whose copies move bytes."""
+    return rmm_uvm.simulated_device("64MiB", backing=True)
+
+
+def tensor_at(address: int) -> torch.Tensor:
+    return torch.frombuffer((ctypes.c_uint8 * NBYTES).from_address(address), dtype=torch.uint8)
+
+
+def test_bytes_are_copied_out_and_back_in_order(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda _: 0, raising=False)
+    mr = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    there, host, again = (tensor_at(mr.allocate(NBYTES)) for _ in range(3))
+    there.copy_(torch.arange(NBYTES) % 251)
+    again.zero_()
+    streams = CudaSideStreams(device)
+    stream = streams.current()
+    streams.follow(streams.out, stream)
+    streams.copy(streams.out, host.untyped_storage(), there.untyped_storage(), NBYTES)
+    copied = streams.mark(streams.out)
+    streams.wait(stream, copied)
+    streams.follow(streams.back, stream)
+    streams.copy(streams.back, again.untyped_storage(), host.untyped_storage(), NBYTES - 1)
+    streams.finish()
+    assert streams.passed(copied)
+    assert torch.equal(again[:-1], there[:-1])
+    assert again[-1] == 0  # no more than was asked for
+
+
+def test_only_the_default_stream_is_usual(device: SimulatedDevice) -> None:
+    streams = CudaSideStreams(device)
+    assert streams.is_usual(0)
+    assert not streams.is_usual(2)  # per thread
+
+
+def test_device_that_gives_no_stream_is_an_error_at_once(device: SimulatedDevice) -> None:
+    device.fail_call("mark", "driver_error")
+    with pytest.raises(DriverError):
+        CudaSideStreams(device)
+
+
+def test_buffers_are_powers_of_two_and_taken_again() -> None:
+    buffers = HostBuffers(LateStreams())
+    sizes = [1, 2, 3, 4096, 4097]
+    taken = [buffers.take(size, 0) for size in sizes]
+    assert [one.nbytes for one in taken] == [1, 2, 4, 4096, 8192]
+    buffers.give_back(taken[3])
+    assert buffers.take(2049, 0) is taken[3]
+    assert buffers.take(4096, 0) is not taken[3]
+
+
+def test_buffer_that_is_given_back_twice_is_one() -> None:
+    buffers = HostBuffers(LateStreams())
+    buffer = buffers.take(64, 0)
+    for _ in range(2):
+        buffers.give_back(buffer)
+    assert buffers.take(64, 0) is not buffers.take(64, 0)
+
+
+def test_stream_waits_for_whoever_reads_a_buffer_still() -> None:
+    streams = LateStreams()
+    buffers = HostBuffers(streams)
+    buffer, target = buffers.take(64, 0), torch.zeros(64, dtype=torch.uint8)
+    buffer.fill_(7)
+    streams.follow(streams.back, 0)
+    streams.copy(streams.back, target.untyped_storage(), buffer.untyped_storage(), 64)
+    buffers.give_back(buffer, streams.mark(streams.back))
+    assert not bool((target == 7).any())
+    assert buffers.take(64, 0) is buffer
+    assert bool((target == 7).all())  # before who takes it writes
+
+
+def test_buffers_stay_until_copies_are_over_and_go_then() -> None:
+    streams = LateStreams()
+    buffers = HostBuffers(streams)
+    kept, free = (buffers.take(64, 0) for _ in range(2))
+    buffers.give_back(free)
+    assert streams.finished_total == 0
+    buffers.end()
+    assert streams.finished_total == 1
+    buffers.give_back(kept)
+    assert streams.finished_total == 2
+    assert buffers.take(64, 0) is not kept
+
+
+def test_end_goes_through_although_the_device_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise DriverError("an illegal address was read")
+
+    streams = LateStreams()
+    buffers = HostBuffers(streams)
+    free = buffers.take(64, 0)
+    buffers.give_back(free)
+    monkeypatch.setattr(streams, "finish", fails)
+    buffers.end()
+    assert buffers.take(64, 0) is not free
+
+
+def test_buffer_whose_owner_is_lost_stays_until_the_end() -> None:
+    """An interrupt between a copy and its record: others must not have what is written to."""
+    buffers = HostBuffers(LateStreams())
+    lost = buffers.take(64, 0)
+    address = lost.data_ptr()
+    del lost
+    assert address not in [buffers.take(64, 0).data_ptr() for _ in range(8)]

@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Free segments are given back when they are in the way of a step that copies make fit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import rmm_uvm.torch
+from rmm_uvm.torch.trimming import Trimming
+
+from ...support.fake_torch_cuda import FakeTorchCuda
+from ...support.late_streams import LateStreams
+from .test_torch_copying_memory import late, pass_budget, train  # noqa: F401 - a fixture
+from .test_torch_memory import make_pool
+
+MIB = 1 << 20
+BUDGET_BYTES = 3200
+
+
+class Steps:
+    """Steps of an optimiser, each of which drops so much."""
+
+    def __init__(self, *, settled: bool = True) -> None:
+        self.dropped_bytes = 0
+        self.settled = settled
+        self.trims = 0
+        self.excess_bytes = 0
+        self.copied_more: list[int] = []
+        self.more = True
+        self.trimming = Trimming(
+            self.trim,
+            lambda: self.dropped_bytes,
+            lambda: self.settled,
+            BUDGET_BYTES,
+            excess_bytes=lambda: self.excess_bytes,
+            copy_more=self.copy_more,
+        )
+        self.optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
+
+    def trim(self) -> None:
+        self.trims += 1
+
+    def copy_more(self, nbytes: int) -> bool:
+        self.copied_more.append(nbytes)
+        return self.more
+
+    def trims_of(self, *dropped_bytes: int) -> list[int]:
+        found = []
+        for each in dropped_bytes:
+            before = self.trims
+            self.dropped_bytes += each
+            self.optimizer.step()
+            found.append(self.trims - before)
+        return found
+
+
+def test_little_that_is_dropped_is_borne() -> None:
+    steps = Steps()
+    assert steps.trims_of(*[BUDGET_BYTES // 32] * 6) == [0] * 6
+    assert steps.trims_of(BUDGET_BYTES // 32 + 1) == [1]
+    steps.trimming.end()
+
+
+def test_pauses_grow_where_it_does_not_help() -> None:
+    steps = Steps()
+    found = steps.trims_of(*[BUDGET_BYTES] * 40)
+    assert [number for number, one in enumerate(found) if one] == [0, 4, 10, 20, 38]
+    assert not steps.copied_more
+    steps.trimming.end()
+
+
+def test_more_is_copied_until_what_torch_takes_anew_fits() -> None:
+    steps = Steps()
+    found = []
+    for excess_bytes in (0, 800, 400, BUDGET_BYTES // 32, 0):
+        steps.excess_bytes = excess_bytes
+        found += steps.trims_of(BUDGET_BYTES)
+    assert found == [1, 1, 1, 0, 0]
+    assert steps.copied_more == [800, 400]
+    steps.trimming.end()
+
+
+def test_what_is_copied_besides_is_taken_back_where_it_does_not_help() -> None:
+    steps = Steps()
+    found = []
+    for excess_bytes in (0, 800, 601, 0, 0):
+        steps.excess_bytes = excess_bytes
+        found += steps.trims_of(BUDGET_BYTES)
+    assert found == [1, 1, 0, 0, 0]
+    assert steps.copied_more == [800, -800]
+    steps.trimming.end()
+
+
+def test_it_is_given_up_where_no_more_can_be_copied_and_after_a_few_times() -> None:
+    steps = Steps()
+    found = []
+    for excess_bytes in (0, 1600, 1200, 900, 600, 400, 300):
+        steps.excess_bytes = excess_bytes
+        found += steps.trims_of(BUDGET_BYTES)
+    assert found == [1, 1, 1, 1, 1, 0, 0]
+    steps.more = False
+    assert steps.trims_of(BUDGET_BYTES, 0, 0) == [1, 0, 0]
+    steps.trimming.end()
+
+
+def test_nothing_is_given_back_before_copies_are_settled_nor_after_the_end() -> None:
+    steps = Steps(settled=False)
+    assert steps.trims_of(BUDGET_BYTES, BUDGET_BYTES) == [0, 0]
+    steps.settled = True
+    steps.trimming.end()
+    assert steps.trims_of(BUDGET_BYTES) == [0]
+
+
+def test_torch_gives_its_free_segments_back_and_tensors_stay(
+    cuda: FakeTorchCuda,
+    late: LateStreams,  # noqa: F811
+) -> None:
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
+    with rmm_uvm.torch.managed(mr=make_pool(64), activations="copy") as memory:
+        _, *others = [cuda.allocate(size * MIB) for size in (10, 30, 50)]
+        for _ in range(2):
+            train()
+        assert memory.statistics()["activations"]["needed_bytes"] > 0
+        for address in others:
+            cuda.free(address)
+        for size in (50, 30):  # each in its own segment: of both there is no more than one
+            cuda.free(cuda.allocate(size * MIB))
+        before = memory.statistics()
+        assert before["segments"]["segment_bytes"] == 90 * MIB
+        assert before["residency"]["dropped_bytes"] > 2 * MIB
+        optimizer.step()
+        there = memory.statistics()
+        assert there["trims"] == 1
+        assert there["segments"]["segment_bytes"] == 10 * MIB
+        assert cuda.routed
+        optimizer.step()
+        assert memory.statistics()["trims"] == 1
+    optimizer.step()
+    assert memory.statistics()["trims"] == 1
+    assert not cuda.mistakes
+    assert not late.mistakes
+
+
+@pytest.mark.parametrize("activations", ["migrate", None])
+def test_without_copies_nothing_is_given_back(cuda: FakeTorchCuda, activations: str | None) -> None:
+    options = {} if activations is None else {"activations": activations}
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
+    with rmm_uvm.torch.managed(mr=make_pool(64), **options) as memory:  # type: ignore[arg-type]
+        for address in pass_budget(cuda):
+            cuda.free(address)
+        assert memory.acting
+        for _ in range(3):
+            optimizer.step()
+        assert memory.statistics()["trims"] == 0
+        assert memory.statistics()["segments"]["segment_bytes"] == 90 * MIB
