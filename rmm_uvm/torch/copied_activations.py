@@ -99,11 +99,6 @@ class CopiedActivations:
         with self._lock:
             return bool(self._demand.needed_bytes) and not (self._several or self._ended)
 
-    def copy_more(self, nbytes: int) -> bool:
-        """Copy so much more in each round from now on, or less; return whether that is possible."""
-        with self._lock:
-            return self._demand.widen_margin(nbytes)
-
     def statistics(self) -> dict[str, Any]:
         """Return bytes until now, and what could not be copied.
 

@@ -12,7 +12,6 @@ from collections import deque
 __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 
 MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
-_MOST_MORE_FRACTION = 1 / 2  # of the budget, besides
 _ROUNDS = 8  # that count: they may differ
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
@@ -41,7 +40,6 @@ class ActivationDemand:
     def __init__(self, budget_bytes: int) -> None:
         self._budget_bytes = budget_bytes
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
-        self._most_margin_bytes = self._margin_bytes + int(budget_bytes * _MOST_MORE_FRACTION)
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
         self._most_bytes = 0
         self._backward: bool | None = None  # neither has begun
@@ -82,23 +80,11 @@ class ActivationDemand:
             needed_bytes = excess_bytes + self._margin_bytes if excess_bytes > 0 else 0
             # A little less is as good: what torch put where stays right if the same leaves again.
             before_bytes = self.needed_bytes or 0
-            little_bytes = self._budget_bytes * MARGIN_FRACTION
-            if not 0 < needed_bytes <= before_bytes < needed_bytes + little_bytes:
+            if not 0 < needed_bytes <= before_bytes < needed_bytes + self._margin_bytes:
                 self.needed_bytes = needed_bytes
         self._backward = False
         self._most_bytes = max(self._most_bytes, demand_bytes)
         return begins
-
-    def widen_margin(self, nbytes: int) -> bool:
-        """Take so much more for needed, or less; return whether it was possible.
-
-        What lives for a moment between two looks is not seen, nor what torch loses between tensors.
-        """
-        wider_bytes = self._margin_bytes + nbytes
-        if wider_bytes > self._most_margin_bytes:
-            return False
-        self._margin_bytes = wider_bytes
-        return True
 
     def on_need(self, demand_bytes: int) -> None:
         """Take note that a backward pass needs something; as `on_keep`."""

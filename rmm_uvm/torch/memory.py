@@ -153,7 +153,7 @@ class TorchMemory:
             return
         residency = self._prefetcher.residency()
         assert residency is not None
-        copies, routing = self._copying(residency["budget_bytes"]), self._routing
+        copies = self._copying(residency["budget_bytes"])
         uses = Uses(
             announcing(self._prefetcher, self.device),
             self._segments.measured,
@@ -190,8 +190,6 @@ class TorchMemory:
                 self._dropped_bytes,
                 copies.is_settled,
                 residency["budget_bytes"],
-                excess_bytes=lambda: routing.footprint_bytes() - residency["budget_bytes"],
-                copy_more=copies.copy_more,
             )
 
     def _copying(self, budget_bytes: int) -> CopiedActivations | None:

@@ -32,7 +32,6 @@ __all__ = ["Routing", "check_torch"]
 _NEEDED = ("_cuda_beginAllocateToPool", "_cuda_endAllocateToPool", "_cuda_releasePool")
 _NEEDED_OF_AUTOGRAD = ("_top_saved_tensors_default_hooks",)
 _LEAST_VERSION = (2, 9)
-_TORCHS_OWN = (0, 0)  # the id of the pool that is none
 _allocators: list[Any] = []  # torch calls into it until the process ends
 _outlived: dict[int, weakref.WeakSet[Any]] = {}  # by device: pools that others have after the end
 
@@ -133,19 +132,6 @@ class Routing:
         statistics = torch.cuda.memory_stats_as_nested_dict(self._device)
         there: int = statistics["allocated_bytes"]["all"]["current"]
         return there
-
-    def footprint_bytes(self) -> int:
-        """Return how much of the segments is in use in the course of a step.
-
-        All of the pool of now, and what lives in former ones: nothing else is put into those.
-        """
-        return sum(
-            segment["total_size"]
-            if segment["segment_pool_id"] == self.pool.id
-            else sum(each["size"] for each in segment["blocks"] if each["state"] != "inactive")
-            for segment in torch.cuda.memory_snapshot()
-            if segment["device"] == self._device and segment["segment_pool_id"] != _TORCHS_OWN
-        )
 
     def follow(
         self,

@@ -4,8 +4,7 @@
 
 What torch took before, while all lived on the device, is more than the budget. Torch goes on
 putting tensors all over it: what is dead is dropped for them, again in each step, and what they
-come to is made usable again. Once torch has taken its segments anew they are as many as fit. If
-they are not, more is copied.
+come to is made usable again. Segments that it takes anew are about as many as fit.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ __all__ = ["Trimming"]
 
 _LEAST_FRACTION = 1 / 32  # of the budget, dropped in a step
 _FIRST_PAUSE = 2  # steps until the next time: twice as many each time
-_LEAST_HELP = 1 / 4  # of what is copied besides, less that torch takes
-_LOOKS = 4  # steps after it, at most, that show what torch took since, and take anew
 
 
 class Trimming:
@@ -36,10 +33,6 @@ class Trimming:
         Returns whether as much is copied as has to be.
     budget_bytes : int
         What fits on the device.
-    excess_bytes : callable
-        Returns by how much the segments that torch has taken since are too much.
-    copy_more : callable
-        Takes bytes to copy besides in each step, and returns whether it will.
 
     Attributes
     ----------
@@ -50,10 +43,7 @@ class Trimming:
     --------
     >>> import itertools, torch
     >>> dropped_bytes = itertools.count(0, 100)
-    >>> trimming = Trimming(
-    ...     lambda: None, lambda: next(dropped_bytes), lambda: True, 1600,
-    ...     excess_bytes=lambda: 0, copy_more=lambda nbytes: True,
-    ... )
+    >>> trimming = Trimming(lambda: None, lambda: next(dropped_bytes), lambda: True, 1600)
     >>> step = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))]).step
     >>> for _ in range(5):
     ...     step()
@@ -72,14 +62,10 @@ class Trimming:
         dropped_bytes: Callable[[], int],
         is_settled: Callable[[], bool],
         budget_bytes: int,
-        *,
-        excess_bytes: Callable[[], int],
-        copy_more: Callable[[int], bool],
     ) -> None:
-        self._give_back, self._excess_bytes, self._copy_more = give_back, excess_bytes, copy_more
+        self._give_back = give_back
         self._dropped_bytes, self._is_settled = dropped_bytes, is_settled
         self._least_bytes = budget_bytes * _LEAST_FRACTION
-        self._looks_left = self._added_bytes = self._excess_before = 0
         self._before = dropped_bytes()
         self._pause, self._left = _FIRST_PAUSE, 0
         self._handle = register_optimizer_step_post_hook(self._after_step)
@@ -92,28 +78,9 @@ class Trimming:
     def _after_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
         now = self._dropped_bytes()
         step_bytes, self._before = now - self._before, now
-        if self._looks_left:
-            self._look()
-        elif self._left:
+        if self._left:
             self._left -= 1
         elif step_bytes > self._least_bytes and self._is_settled():
             self._left, self._pause = self._pause, 2 * self._pause
-            self._looks_left, self._added_bytes = _LOOKS, 0
-            self._trim()
-
-    def _look(self) -> None:
-        """See what torch took anew, and have more copied if that is too much and if it helps."""
-        self._looks_left -= 1
-        excess_bytes = self._excess_bytes()
-        helps = self._excess_before - excess_bytes >= self._added_bytes * _LEAST_HELP
-        if self._added_bytes and not helps:
-            self._copy_more(-self._added_bytes)
-        elif excess_bytes > self._least_bytes and self._copy_more(excess_bytes):
-            self._excess_before = self._added_bytes = excess_bytes
-            self._trim()
-            return
-        self._looks_left = 0
-
-    def _trim(self) -> None:
-        self.trims_total += 1
-        self._give_back()
+            self.trims_total += 1
+            self._give_back()

@@ -284,7 +284,6 @@ class FakeTorchCuda:
                 "device": self.device,
                 "segment_pool_id": segment.pool,
                 "address": segment.address,
-                "total_size": segment.nbytes,
                 "blocks": [
                     {
                         "address": address,

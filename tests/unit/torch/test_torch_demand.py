@@ -35,20 +35,3 @@ def test_what_fits_needs_nothing_however_little_is_missing() -> None:
     demand = ActivationDemand(BUDGET_BYTES)
     found = needed_after(demand, 1601, *[1599] * 8)
     assert found == [101] * 8 + [0]
-
-
-def test_margin_is_widened_up_to_a_bound_and_back() -> None:
-    demand = ActivationDemand(BUDGET_BYTES)
-    assert needed_after(demand, 2000) == [400 + MARGIN_BYTES]
-    assert demand.widen_margin(300)
-    assert needed_after(demand, 2000) == [400 + MARGIN_BYTES + 300]
-    assert not demand.widen_margin(BUDGET_BYTES // 2 - 299)
-    assert demand.widen_margin(BUDGET_BYTES // 2 - 300)
-    assert demand.widen_margin(-BUDGET_BYTES // 2)
-    assert needed_after(demand, 2000) == [400 + MARGIN_BYTES]
-
-
-def test_wider_margin_copies_nothing_where_all_fits() -> None:
-    demand = ActivationDemand(BUDGET_BYTES)
-    demand.widen_margin(300)
-    assert needed_after(demand, 1600) == [0]

@@ -26,25 +26,13 @@ class Steps:
         self.dropped_bytes = 0
         self.settled = settled
         self.trims = 0
-        self.excess_bytes = 0
-        self.copied_more: list[int] = []
-        self.more = True
         self.trimming = Trimming(
-            self.trim,
-            lambda: self.dropped_bytes,
-            lambda: self.settled,
-            BUDGET_BYTES,
-            excess_bytes=lambda: self.excess_bytes,
-            copy_more=self.copy_more,
+            self.trim, lambda: self.dropped_bytes, lambda: self.settled, BUDGET_BYTES
         )
         self.optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
 
     def trim(self) -> None:
         self.trims += 1
-
-    def copy_more(self, nbytes: int) -> bool:
-        self.copied_more.append(nbytes)
-        return self.more
 
     def trims_of(self, *dropped_bytes: int) -> list[int]:
         found = []
@@ -66,42 +54,7 @@ def test_little_that_is_dropped_is_borne() -> None:
 def test_pauses_grow_where_it_does_not_help() -> None:
     steps = Steps()
     found = steps.trims_of(*[BUDGET_BYTES] * 40)
-    assert [number for number, one in enumerate(found) if one] == [0, 4, 10, 20, 38]
-    assert not steps.copied_more
-    steps.trimming.end()
-
-
-def test_more_is_copied_until_what_torch_takes_anew_fits() -> None:
-    steps = Steps()
-    found = []
-    for excess_bytes in (0, 800, 400, BUDGET_BYTES // 32, 0):
-        steps.excess_bytes = excess_bytes
-        found += steps.trims_of(BUDGET_BYTES)
-    assert found == [1, 1, 1, 0, 0]
-    assert steps.copied_more == [800, 400]
-    steps.trimming.end()
-
-
-def test_what_is_copied_besides_is_taken_back_where_it_does_not_help() -> None:
-    steps = Steps()
-    found = []
-    for excess_bytes in (0, 800, 601, 0, 0):
-        steps.excess_bytes = excess_bytes
-        found += steps.trims_of(BUDGET_BYTES)
-    assert found == [1, 1, 0, 0, 0]
-    assert steps.copied_more == [800, -800]
-    steps.trimming.end()
-
-
-def test_it_is_given_up_where_no_more_can_be_copied_and_after_a_few_times() -> None:
-    steps = Steps()
-    found = []
-    for excess_bytes in (0, 1600, 1200, 900, 600, 400, 300):
-        steps.excess_bytes = excess_bytes
-        found += steps.trims_of(BUDGET_BYTES)
-    assert found == [1, 1, 1, 1, 1, 0, 0]
-    steps.more = False
-    assert steps.trims_of(BUDGET_BYTES, 0, 0) == [1, 0, 0]
+    assert [number for number, one in enumerate(found) if one] == [0, 3, 8, 17, 34]
     steps.trimming.end()
 
 
