@@ -128,11 +128,11 @@ class CopiedActivations:
         version : int
             Of both.
         """
+        # What is kept within a backward pass is needed soon.
+        if not self._can_leave(tensor) or torch._C._current_graph_task_id() != -1:
+            return Kept(kept, version)
         with self._lock:
             found = Kept(kept, version, self._position)
-            # What is kept within a backward pass is needed soon.
-            if not self._can_leave(tensor) or torch._C._current_graph_task_id() != -1:
-                return found
             if self._demand.is_worth_a_look(
                 self._position, backward=False
             ) and self._demand.on_keep(self._demand_bytes()):
@@ -162,9 +162,10 @@ class CopiedActivations:
         if there is not None:
             if there._version != kept.version:
                 raise changed(there, kept.version)
-            if there.nbytes <= self._small_bytes:
+            if kept.position is None:
                 return there
         with self._lock:
+            assert kept.position is not None
             self._look(kept.position)
             tensor = self._returned(kept, kept.copy) if there is None else there
             self._look_ahead(kept.position)
@@ -173,8 +174,10 @@ class CopiedActivations:
     def _can_leave(self, tensor: torch.Tensor) -> bool:
         if (
             type(tensor) is not torch.Tensor  # a parameter, or something of the program's own
-            or tensor.device != self._device
             or tensor.layout is not torch.strided
+            or 2 * tensor.nbytes <= self._small_bytes  # most of them: half of a storage
+            or tensor.device != self._device
+            or tensor.is_nested
             or tensor.is_quantized
             or tensor.is_conj()
             or tensor.is_neg()

@@ -96,13 +96,13 @@ class Kept:
         Without its graph.
     version : int
         When it was kept.
-    position : int
-        Bytes that autograd kept before it.
+    position : int, optional
+        Bytes that autograd kept before it; of what stays anyway none.
     """
 
     __slots__ = ("_layout", "copy", "position", "tensor", "version")
 
-    def __init__(self, tensor: torch.Tensor, version: int, position: int) -> None:
+    def __init__(self, tensor: torch.Tensor, version: int, position: int | None = None) -> None:
         self.tensor: torch.Tensor | None = tensor
         self.version = version
         self.position = position

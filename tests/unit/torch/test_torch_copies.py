@@ -91,6 +91,37 @@ def test_small_storages_and_parts_of_large_ones_are_not_copied() -> None:
         assert there.counts()["copied_bytes"] > few_bytes
 
 
+def test_sparse_tensors_stay_and_come_back_as_they_are() -> None:
+    class Sparse(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.sparse.mm(torch.eye(len(x)).to_sparse(), x * 2).sin().sum()
+
+    x = batch().requires_grad_()
+    with copying() as there:
+        Sparse()(x).backward()
+        assert there.counts()["copied_bytes"] > 0
+    assert x.grad is not None
+    assert torch.equal(x.grad, 2 * (2 * x).cos().detach())
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_nested_tensors_stay_and_come_back_as_they_are() -> None:
+    class Nested(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            nested = torch.nested.as_nested_tensor([x * 2, x])
+            return torch.relu(nested).to_padded_tensor(0.0).sum()
+
+    def gradient() -> torch.Tensor:
+        x = batch().requires_grad_()
+        Nested()(x).backward()
+        assert x.grad is not None
+        return x.grad
+
+    expected = gradient()
+    with copying():
+        assert torch.equal(gradient(), expected)
+
+
 @pytest.mark.parametrize("budget_bytes", BUDGETS)
 def test_retained_graph_gives_the_same_again(budget_bytes: int) -> None:
     model = transformer()
