@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What autograd keeps and does not fit, copied to pinned host memory and back ahead of its use.
 
-Copies go beside the kernels, both ways at once. What was kept first is needed last, and leaves. Its
-device memory is let go once the program's stream waits for the copy: torch uses it again in the
-order of that stream, so that the host waits for nothing.
+Copies go beside the kernels, both ways at once. What was kept first is needed last, and leaves, the
+largest of it. Its device memory is let go once the program's stream waits for the copy: torch uses
+it again in the order of that stream, so that the host waits for nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class CopiedActivations:
         self._by_key: weakref.WeakValueDictionary[Key, Copy] = weakref.WeakValueDictionary()
         self._bytes = dict.fromkeys(State, 0)
         self._staying: set[int] = set()  # addresses of parameters and buffers
-        self._ended = self._several = self._host_is_full = False
+        self._ended = self._several = False
         self._counts = {"copied_bytes": 0, "returned_bytes": 0, "returned_ahead_bytes": 0}
         self._fallbacks = {_SEVERAL_STREAMS: 0, _NO_HOST_MEMORY: 0}
 
@@ -91,11 +91,14 @@ class CopiedActivations:
         with self._lock:
             self._ended = True
             self._live_bytes = int  # graphs that are still there lead to us, and no further
-            self._let_go(0)
-            self._hosts.end()
+            try:
+                with contextlib.suppress(RuntimeError, MemoryError):  # a device that failed
+                    self._let_go(0)
+            finally:
+                self._hosts.end()
 
     def is_settled(self) -> bool:
-        """Whether it is known what does not fit, and that is copied."""
+        """Whether it is known what does not fit, so that it is copied as far as it can be."""
         with self._lock:
             return bool(self._demand.needed_bytes) and not (self._several or self._ended)
 
@@ -136,8 +139,8 @@ class CopiedActivations:
             if self._demand.is_worth_a_look(
                 self._position, backward=False
             ) and self._demand.on_keep(self._demand_bytes()):
-                self._host_is_full = False  # a round begins: as before?
-                self._choice.begin(self._demand.needed_bytes)
+                self._hosts.ask_again()  # a round begins
+                self._choice.begin(self._demand.needed_bytes or 0)
             key = key_of(tensor)
             copy = self._by_key.get(key)
             if copy is None or copy.ending:
@@ -216,7 +219,7 @@ class CopiedActivations:
             return None
         storage = kept.untyped_storage()
         nbytes = storage.nbytes()
-        host = None if self._host_is_full else self._host_buffer(nbytes, stream)
+        host = self._hosts.take(nbytes, stream)
         if host is None:
             self._fallbacks[_NO_HOST_MEMORY] += 1
             return None
@@ -230,13 +233,6 @@ class CopiedActivations:
         self._copies[copy.position] = self._leaving[copy.position] = weakref.ref(copy)
         self._by_key[key_of(tensor)] = copy
         return copy
-
-    def _host_buffer(self, nbytes: int, stream: int) -> torch.Tensor | None:
-        try:
-            return self._hosts.take(nbytes, stream)
-        except RuntimeError:
-            self._host_is_full = True  # asking takes long
-            return None
 
     def _let_go(self, most_bytes: int) -> None:
         """Let go of device memory, that of the first copies first: to a bound, and what is done."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 __all__ = ["DeferredFrees"]
@@ -66,6 +67,8 @@ class DeferredFrees:
         self._handle.remove()
 
     def _after_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            return  # an optimiser that steps within the backward pass: more waits after it
         deferred_bytes = self._deferred_bytes()
         if deferred_bytes == 0 or deferred_bytes < _LEAST_FRACTION * self._segment_bytes():
             return

@@ -38,23 +38,22 @@ class LargestFirst:
         self._lengths: deque[int] = deque(maxlen=_ROUNDS)  # in bytes
         self._least_bytes = 0
 
-    def begin(self, needed_bytes: int | None) -> None:
+    def begin(self, needed_bytes: int) -> None:
         """Choose for the round that begins.
 
         Parameters
         ----------
-        needed_bytes : int or None
-            That are to leave; None: as much as there is.
+        needed_bytes : int
+            That are to leave.
         """
         self._lengths.append(self._kept_bytes)
         self._least_bytes = 0
-        if needed_bytes is not None:
-            missing = needed_bytes * (1 + _MORE_FRACTION)
-            for nbytes in sorted(self._early(), reverse=True):
-                missing -= nbytes
-                if missing <= 0:
-                    self._least_bytes = nbytes
-                    break
+        missing = needed_bytes * (1 + _MORE_FRACTION)
+        for nbytes in sorted(self._early(), reverse=True):
+            missing -= nbytes
+            if missing <= 0:
+                self._least_bytes = nbytes
+                break
         self._kept.clear()
         self._kept_bytes = 0
 

@@ -9,7 +9,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 import rmm
@@ -32,7 +32,7 @@ from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.side_streams import CudaSideStreams
-from rmm_uvm.torch.trimming import Trimming
+from rmm_uvm.torch.trimming import Trimming, trimming_for
 from rmm_uvm.torch.uses import Uses
 
 __all__ = ["TorchMemory", "install", "installed_memory", "managed"]
@@ -66,6 +66,7 @@ class TorchMemory:
         self.device = device
         self.managed_mr = managed_mr
         self._prefetcher = managed_mr.prefetcher
+        self._maximum_bytes = maximum_bytes
         self._segments = TorchSegments(managed_mr, maximum_bytes)
         self._evict = evict
         self._activations = activations
@@ -107,22 +108,27 @@ class TorchMemory:
         if self._closed:
             return
         self._closed = True
-        if self._uses is not None:
-            self._uses.end()
-        self._regraph()
-        self._empty_cache_as_ever()
-        for hook in (self._deferred, self._trimming):
-            if hook is not None:
-                hook.end()
+        with ExitStack() as parts:  # all of them, whatever one of them raises; the last one first
+            parts.callback(_current.pop, self.device, None)
+            parts.callback(self._stop_following)
+            parts.callback(self._routing.end)  # what is handed out until then has to be told
+            parts.callback(self._unpin)
+            for hook in (self._uses, self._trimming, self._deferred):
+                if hook is not None:
+                    parts.callback(hook.end)
+            parts.callback(self._empty_cache_as_ever)
+            parts.callback(self._regraph)
+
+    def _stop_following(self) -> None:
+        unfollow, self._unfollow = self._unfollow, None  # it leads back to us
+        if unfollow is not None:
+            unfollow()
+
+    def _unpin(self) -> None:
         with self._pins:  # while frees are told: an address may be somebody else's next
             for address, nbytes in self._pinned.items():
                 self._prefetcher.unpin(address, nbytes)
             self._pinned.clear()
-        self._routing.end()  # before telling does, since what is handed out has to be told
-        if self._unfollow is not None:
-            self._unfollow()
-            self._unfollow = None  # it leads back to us
-        _current.pop(self.device, None)
 
     def statistics(self) -> dict[str, Any]:
         """Return counts of segments and, with a budget, of what was done to keep it.
@@ -185,10 +191,12 @@ class TorchMemory:
         self._uses, self._copies = uses, copies
         self._look_at_deferred()
         if copies is not None:
-            self._trimming = Trimming(
-                self._give_back,
-                self._dropped_bytes,
-                copies.is_settled,
+            self._trimming = trimming_for(
+                copies,
+                self._routing,
+                self._prefetcher,
+                self._segments,
+                self._maximum_bytes,
                 residency["budget_bytes"],
             )
 
@@ -198,7 +206,7 @@ class TorchMemory:
             return None
         try:
             streams = CudaSideStreams(self.managed_mr.driver)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             warnings.warn(
                 MonitorWarning(
                     "activations='copy' was asked for, and there are no streams for copies: "
@@ -222,16 +230,6 @@ class TorchMemory:
             self._routing.deferred_bytes,
             lambda: segments.statistics()["segment_bytes"],
         )
-
-    def _give_back(self) -> None:
-        with self._routing.renewed():
-            torch._C._cuda_emptyCache()
-
-    def _dropped_bytes(self) -> int:
-        residency = self._prefetcher.residency()
-        assert residency is not None
-        dropped: int = residency["dropped_bytes"]
-        return dropped
 
     def _pin_state(self, extents: list[Extent]) -> None:
         """Keep what an optimiser has on the device, as far as half of the budget goes."""
@@ -308,9 +306,10 @@ def install(
     Notes
     -----
     Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always.
-    Tensors that exist already stay where they are. For `empty_cache`, and after a step of an
-    optimiser with much memory freed that other streams used (`record_stream`), the device is waited
-    for and the routing ends for a moment: what another thread allocates then is not managed.
+    Tensors that exist already stay where they are. For `empty_cache`, and after steps of optimisers
+    with much memory freed that other streams used (`record_stream`), or dropped beside copies, the
+    device is waited for and the routing ends for a moment: what another thread allocates then is
+    not managed.
     """
     if evict not in _EVICT:
         raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")

@@ -73,7 +73,7 @@ class CudaSideStreams:
 
     Raises
     ------
-    RuntimeError
+    DriverError, MemoryError
         If the device gives none.
     """
 

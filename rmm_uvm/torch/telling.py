@@ -29,7 +29,7 @@ def tell(registry: Any, callback: Callable[..., None]) -> Callable[[], None]:
 def before_others(
     registry: Any, segments: TorchSegments, *, frees: bool = False
 ) -> Callable[[], None]:
-    """Have segments told of every allocation, whatever signals wait; return what ends it.
+    """Have segments told of every allocation, or free, whatever signals wait; return what ends it.
 
     Torch calls a function of Python, which may be begun by the handler of a signal that raises: the
     callbacks are passed over then. So the function is replaced by one that is not Python's. It also

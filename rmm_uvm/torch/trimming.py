@@ -12,9 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-__all__ = ["Trimming"]
+from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.torch_segments import TorchSegments
+from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.routing import Routing
+
+__all__ = ["Trimming", "trimming_for"]
 
 _LEAST_FRACTION = 1 / 32  # of the budget, dropped in a step
 _FIRST_PAUSE = 2  # steps until the next time: twice as many each time
@@ -68,14 +74,16 @@ class Trimming:
         self._least_bytes = budget_bytes * _LEAST_FRACTION
         self._before = dropped_bytes()
         self._pause, self._left = _FIRST_PAUSE, 0
-        self._handle = register_optimizer_step_post_hook(self._after_step)
         self.trims_total = 0
+        self._handle = register_optimizer_step_post_hook(self._after_step)
 
     def end(self) -> None:
         """Give back no more."""
         self._handle.remove()
 
     def _after_step(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if torch._C._current_graph_task_id() != -1:
+            return  # an optimiser that steps within the backward pass: most of it is still alive
         now = self._dropped_bytes()
         step_bytes, self._before = now - self._before, now
         if self._left:
@@ -84,3 +92,40 @@ class Trimming:
             self._left, self._pause = self._pause, 2 * self._pause
             self.trims_total += 1
             self._give_back()
+
+
+def trimming_for(
+    copies: CopiedActivations,
+    routing: Routing,
+    prefetcher: Prefetcher,
+    segments: TorchSegments,
+    maximum_bytes: int,
+    budget_bytes: int,
+) -> Trimming:
+    """Return what has torch give its free segments back where copies do not make a step fit.
+
+    Parameters
+    ----------
+    copies, routing, prefetcher, segments
+        Of the device.
+    maximum_bytes : int
+        Most bytes of all segments. What is free beside live tensors is not used again until the
+        next time: so nothing is given back where that might be missed.
+    budget_bytes : int
+        What fits on the device.
+    """
+
+    def give_back() -> None:
+        with routing.renewed():
+            torch._C._cuda_emptyCache()
+
+    def may_give_back() -> bool:
+        most_bytes = segments.statistics()["segment_bytes"] + routing.allocated_bytes()
+        return copies.is_settled() and most_bytes <= maximum_bytes
+
+    def dropped_bytes() -> int:
+        residency = prefetcher.residency()
+        assert residency is not None
+        return residency["dropped_bytes"]
+
+    return Trimming(give_back, dropped_bytes, may_give_back, budget_bytes)

@@ -100,13 +100,15 @@ class Uses:
         self._announce = _nothing
         self._measured = _nothing
         self._keep_state = None
-        if self._copies is not None:
-            self._copies.end()
-        while self._handles:
-            self._handles.pop().remove()
-        self._calls.forget()
-        self._saved.pop()
-        self._leave_if_over()
+        try:
+            if self._copies is not None:
+                self._copies.end()
+        finally:
+            while self._handles:
+                self._handles.pop().remove()
+            self._calls.forget()
+            self._saved.pop()
+            self._leave_if_over()
 
     def _leave_if_over(self) -> None:
         if self._saved.pushed_total or self._last_handle is None:

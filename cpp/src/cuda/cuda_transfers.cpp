@@ -19,11 +19,12 @@ static_assert(sizeof(CUipcEventHandle) == ipc_handle_bytes);
 [[nodiscard]] status refuse_captured(cuda_api const& api, stream_handle stream) noexcept
 {
   CUstreamCaptureStatus state{};
-  // Where it cannot be known another stream captures, whose capture a call here would spoil.
-  if (api.stream_is_capturing(as_cuda(stream), &state) == CUDA_SUCCESS &&
-      state == CU_STREAM_CAPTURE_STATUS_NONE) {
-    return {};
+  auto const asked = api.stream_is_capturing(as_cuda(stream), &state);
+  // Implicit: another stream captures, whose capture a call here would spoil.
+  if (asked != CUDA_SUCCESS && asked != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+    return as_status(asked, "cuStreamIsCapturing");  // of a kernel that failed, say
   }
+  if (asked == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_NONE) { return {}; }
   return {status_code::not_supported, 0, "cuStreamIsCapturing"};
 }
 

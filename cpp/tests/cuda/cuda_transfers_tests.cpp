@@ -115,6 +115,15 @@ TEST_F(CudaTransfers, StreamThatIsCapturedIsRefusedAndNothingIssued)
   EXPECT_TRUE(take_work().empty());
 }
 
+TEST_F(CudaTransfers, WorkThatFailedBeforeIsTakenForNoCapture)
+{
+  fake.answers["cuStreamIsCapturing"] = CUDA_ERROR_ILLEGAL_ADDRESS;
+  auto const result                   = transfers->wait_for(user_stream);
+  EXPECT_EQ(result.code, status_code::driver_error);
+  EXPECT_EQ(result.native_error, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_TRUE(take_work().empty());
+}
+
 // Marks
 
 TEST_F(CudaTransfers, MarkIsReachedWhenItsEventIs)

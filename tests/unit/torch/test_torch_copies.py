@@ -42,8 +42,7 @@ def test_stream_that_forgets_to_wait_is_found(name: str) -> None:
         assert not same(gradients(transformer()), expected) or name != "program"
 
 
-def test_streams_wait_for_each_other_and_not_only_by_way_of_the_program() -> None:
-    # The program may be in another stream by then, which waited for nothing.
+def test_streams_wait_for_each_other() -> None:
     with copying(256) as there:
         gradients(transformer(), 1)
         assert there.streams.waits == {
@@ -52,6 +51,19 @@ def test_streams_wait_for_each_other_and_not_only_by_way_of_the_program() -> Non
             ("back", "program"),
             ("program", "back"),
         }
+        assert set(there.streams.followed) == {("out", 0), ("back", 0)}
+
+
+def test_what_is_needed_in_another_stream_comes_after_its_copy_all_the_same() -> None:
+    # That stream waited for nothing; the one where it was kept waited for the copy.
+    with copying(256) as there:
+        out = transformer()(batch()).square().mean()
+        assert set(there.streams.followed) == {("out", 0)}
+        there.streams.program = 7
+        out.backward()
+        backs = [stream for side, stream in there.streams.followed if side == "back"]
+        assert backs
+        assert backs == [7, 0] * (len(backs) // 2)
 
 
 def test_storage_that_is_kept_several_times_is_copied_once() -> None:

@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import nn
 
+from rmm_uvm.errors import DriverError
 from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.copies import Copy, State
 
-from ...support.announced_uses import batch
+from ...support.announced_uses import batch, hooks_there
 from ...support.late_streams import copying
 from ...support.small_transformer import gradients, same, transformer
 
@@ -71,6 +72,40 @@ def test_memory_that_is_shared_beside_torchs_count_of_changes_is_copied_twice() 
     with copying() as there:
         Shares()(batch().requires_grad_())
         assert there.counts()["copied_bytes"] == 2 * batch().nbytes
+
+
+@pytest.mark.parametrize("error", [DriverError, MemoryError])
+def test_end_goes_through_although_the_device_failed(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_args: object) -> None:
+        raise error("an illegal address was read")
+
+    before = hooks_there()
+    with copying() as there:
+        loss = transformer()(batch()).sum()
+        for name in ("wait", "finish"):
+            monkeypatch.setattr(there.streams, name, fails)
+        assert there.announced.uses is not None
+        there.announced.uses.end()
+        assert hooks_there() == before
+        monkeypatch.undo()
+        loss.backward()
+
+
+def test_interrupt_of_the_end_leaves_no_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    before = hooks_there()
+    with copying() as there:
+        transformer()(batch())
+        monkeypatch.setattr(there.streams, "finish", interrupted)
+        assert there.announced.uses is not None
+        with pytest.raises(KeyboardInterrupt):
+            there.announced.uses.end()
+        assert hooks_there() == before
+        monkeypatch.undo()
 
 
 def test_graph_that_is_dropped_leaves_nothing() -> None:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""``activations="copy"``: what is asked for reaches the copies, and our streams count for none."""
+"""``activations="copy"``: what is asked for reaches the copies, and all of it ends."""
 
 from __future__ import annotations
 
@@ -94,11 +94,12 @@ def test_second_stream_ends_copying(cuda: FakeTorchCuda, late: LateStreams) -> N
         assert memory.statistics()["segments"]["unfenced"] == 1
 
 
+@pytest.mark.parametrize("error", [DriverError, MemoryError])
 def test_without_streams_activations_migrate_and_that_is_warned_of(
-    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+    cuda: FakeTorchCuda, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_driver: object) -> None:
-        raise DriverError("no stream today")
+        raise error("no stream today")
 
     monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", fails)
     with rmm_uvm.torch.managed(mr=make_pool(64), activations="copy") as memory:
@@ -107,6 +108,23 @@ def test_without_streams_activations_migrate_and_that_is_warned_of(
             cuda.allocate(60 * MIB)
         assert memory.acting
         assert memory.statistics()["activations"] is None
+
+
+def test_close_goes_through_although_a_part_of_it_is_interrupted(
+    cuda: FakeTorchCuda, late: LateStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    memory = rmm_uvm.torch.install(mr=make_pool(64), activations="copy")
+    pass_budget(cuda)
+    train()
+    monkeypatch.setattr(late, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        memory.close()
+    assert not cuda.routed
+    assert rmm_uvm.torch.installed_memory(0) is None
+    memory.close()
 
 
 def test_unknown_way_is_refused(cuda: FakeTorchCuda) -> None:

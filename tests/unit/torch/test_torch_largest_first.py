@@ -53,21 +53,21 @@ def test_what_is_kept_several_times_counts_once() -> None:
     assert choice.takes(0, 10)  # one large one is not enough
 
 
-def test_unknown_need_takes_all_of_it_but_the_end() -> None:
+def test_need_of_all_takes_all_of_it_but_the_end() -> None:
     choice = LargestFirst()
     taken(choice, [10] * 8)
-    choice.begin(None)
+    choice.begin(80)
     assert taken(choice, [10] * 8) == [10] * 7
 
 
 def test_round_that_is_longer_than_any_before_is_taken_past_their_end() -> None:
     choice = LargestFirst()
     taken(choice, [10] * 8)
-    choice.begin(None)
+    choice.begin(160)
     assert taken(choice, [10] * 16) == [10] * 15
-    choice.begin(None)
+    choice.begin(160)
     taken(choice, [10] * 4)
-    choice.begin(None)  # the longest of the last ones counts
+    choice.begin(160)  # the longest of the last ones counts
     assert taken(choice, [10] * 16) == [10] * 14
 
 

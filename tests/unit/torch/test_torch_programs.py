@@ -8,7 +8,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -20,6 +20,7 @@ import rmm_uvm.torch
 
 from ...support.announced_uses import announcing, autograd
 from ...support.fake_torch_cuda import FakeTorchCuda
+from ...support.late_streams import LateStreams
 from .test_torch_memory import make_pool
 
 MIB = 1 << 20
@@ -255,7 +256,10 @@ def test_memory_that_the_host_cannot_hold_is_torchs_own_error_and_the_next_step_
         assert cuda.allocate(60 * MIB)
 
 
-def test_install_and_close_a_hundred_times_leaves_nothing(cuda: FakeTorchCuda) -> None:
+@pytest.mark.parametrize("activations", ["migrate", "copy"])
+def test_install_and_close_a_hundred_times_leaves_nothing(
+    cuda: FakeTorchCuda, activations: Literal["migrate", "copy"], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import weakref
 
     from torch.cuda import _gpu_trace
@@ -273,15 +277,17 @@ def test_install_and_close_a_hundred_times_leaves_nothing(cuda: FakeTorchCuda) -
         callbacks = [list(one.callback_list) for one in registries]
         return (*hooks_there(), callbacks, torch.cuda.CUDAGraph.capture_begin)
 
+    monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", lambda _driver: LateStreams())
     before = there()
     gone: list[weakref.ref[Any]] = []
     gc.collect()
     gc.disable()
     try:
         for _ in range(100):
-            memory = rmm_uvm.torch.install(mr=make_pool(64))
+            memory = rmm_uvm.torch.install(mr=make_pool(64), activations=activations)
             addresses = [cuda.allocate(30 * MIB) for _ in range(3)]
             assert memory.acting
+            assert (memory.statistics()["activations"] is None) == (activations == "migrate")
             model = nn.Linear(8, 8)
             loss = model(torch.ones(1, 8)).sum()
             memory.close()

@@ -58,6 +58,19 @@ def test_pauses_grow_where_it_does_not_help() -> None:
     steps.trimming.end()
 
 
+def test_optimiser_that_steps_within_the_backward_pass_has_nothing_given_back() -> None:
+    steps = Steps()
+    layers = [torch.nn.Linear(4, 4) for _ in range(6)]
+    for layer in layers:
+        layer.weight.register_post_accumulate_grad_hook(lambda _: steps.optimizer.step())
+    for _ in range(4):
+        steps.dropped_bytes += BUDGET_BYTES
+        torch.nn.Sequential(*layers)(torch.ones(1, 4)).sum().backward()
+    assert steps.trims == 0
+    assert steps.trims_of(0, 0) == [1, 0]  # of all that was dropped in between
+    steps.trimming.end()
+
+
 def test_nothing_is_given_back_before_copies_are_settled_nor_after_the_end() -> None:
     steps = Steps(settled=False)
     assert steps.trims_of(BUDGET_BYTES, BUDGET_BYTES) == [0, 0]
@@ -108,3 +121,24 @@ def test_without_copies_nothing_is_given_back(cuda: FakeTorchCuda, activations: 
             optimizer.step()
         assert memory.statistics()["trims"] == 0
         assert memory.statistics()["segments"]["segment_bytes"] == 90 * MIB
+
+
+def test_near_the_maximum_nothing_is_given_back(
+    cuda: FakeTorchCuda,
+    late: LateStreams,  # noqa: F811
+) -> None:
+    """What is free beside live tensors is not used again at once: torch would run out of it."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
+    for maximum, trims in ((99, 0), (100, 1)):
+        pool = make_pool(64)
+        with rmm_uvm.torch.managed(mr=pool, activations="copy", maximum=maximum * MIB) as memory:
+            kept, *others = [cuda.allocate(size * MIB) for size in (10, 30, 50)]
+            for _ in range(2):
+                train()
+            for address in others:
+                cuda.free(address)
+            for size in (50, 30):
+                cuda.free(cuda.allocate(size * MIB))
+            optimizer.step()
+            assert memory.statistics()["trims"] == trims
+            cuda.free(kept)
