@@ -106,6 +106,7 @@ BENCHMARKS = (
     _gpu("residency_mortgage_8m", "--rows", "8000000", script="residency_mortgage"),
     _gpu("residency_fits"),
     _gpu("residency_launches"),
+    _gpu("torch_copies"),
     _gpu("residency_discards_gpu"),
     _gpu("migration_threads"),
     _gpu("advice_on_gpus"),

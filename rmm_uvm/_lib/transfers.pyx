@@ -71,7 +71,8 @@ cdef ipc_handle _as_handle(bytes handle) except *:
 cdef class Transfers:
     """Copies between memory of one device and of others, and memory shared between processes.
 
-    Copies run in one non-blocking stream of this object, in the order of the calls.
+    Copies run in one non-blocking stream of this object, in the order of the calls; once there is
+    a `stage`, in two.
 
     Parameters
     ----------
@@ -209,6 +210,37 @@ cdef class Transfers:
             result,
             f"copying {total} bytes in {wanted.size()} copies",
             "both ends must lie in device memory that is still allocated",
+        )
+
+    def stage(self, size_t nbytes):
+        """Have copies from now on go through device memory of this object's own.
+
+        For copies from and to managed memory beside kernels: the driver gives a direct one an
+        engine that kernels need, and either waits for the other.
+
+        Parameters
+        ----------
+        nbytes : int
+            To take on the device, at least 512, until this object goes. Copies go through in pieces
+            of half of it. Ranges of later copies must not depend on earlier ones, unless
+            `wait_for` comes in between.
+
+        Raises
+        ------
+        ConfigurationError
+            If the device is simulated without backing.
+        DriverError
+            If there is a stage already, or for fewer bytes.
+        MemoryError
+            If the device has no room for it; copies go on as before.
+        """
+        cdef status result
+        with nogil:
+            result = dereference(self.handle).stage(nbytes)
+        self._check(
+            result,
+            f"taking {nbytes} bytes for copies to go through",
+            "it is done once, with 512 bytes or more",
         )
 
     def mark(self):

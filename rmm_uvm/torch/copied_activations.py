@@ -63,7 +63,7 @@ class CopiedActivations:
         self._live_bytes, self._small_bytes = live_bytes, small_bytes
         self._most_leaving_bytes = int(budget_bytes * _LEAVING_FRACTION)
         self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
-        self._demand = ActivationDemand(budget_bytes)
+        self._demand = ActivationDemand(budget_bytes - streams.staging_bytes)
         self._choice = LargestFirst()
         self._lock = threading.RLock()  # a collection within may end copies
         self._position = 0
@@ -110,12 +110,14 @@ class CopiedActivations:
         dict
             ``copied_bytes`` to the host, ``returned_bytes`` of them, ``returned_ahead_bytes`` of
             those before their use; ``needed_bytes``, which do not fit (None: not known yet);
-            ``fallbacks`` (dict), how many tensors stayed by reason.
+            ``staging_bytes`` of the device that copies go through, beside the budget; ``fallbacks``
+            (dict), how many tensors stayed by reason.
         """
         with self._lock:
             return {
                 **self._counts,
                 "needed_bytes": self._demand.needed_bytes,
+                "staging_bytes": self._streams.staging_bytes,
                 "fallbacks": dict(self._fallbacks),
             }
 

@@ -31,7 +31,7 @@ from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.routing import Routing, check_torch
-from rmm_uvm.torch.side_streams import CudaSideStreams
+from rmm_uvm.torch.side_streams import CudaSideStreams, staging_bytes_of
 from rmm_uvm.torch.trimming import Trimming, trimming_for
 from rmm_uvm.torch.uses import Uses
 
@@ -205,7 +205,7 @@ class TorchMemory:
         if self._activations != "copy":
             return None
         try:
-            streams = CudaSideStreams(self.managed_mr.driver)
+            streams = CudaSideStreams(self.managed_mr.driver, staging_bytes_of(budget_bytes))
         except (RuntimeError, MemoryError) as error:
             warnings.warn(
                 MonitorWarning(

@@ -8,6 +8,7 @@ share ours, and takes several times as long for each copy and each wait.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +17,23 @@ from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.marks import Mark
 from rmm_uvm._lib.transfers import Transfers
 
-__all__ = ["CudaSideStreams", "SideStreams"]
+__all__ = ["CudaSideStreams", "SideStreams", "staging_bytes_of"]
+
+_STAGING_BYTES = 64 << 20  # most: pieces of 16 MiB hide what each of them costs
+_STAGING_FRACTION = 1 / 32  # of the budget
+_LEAST_STAGING_BYTES = 4 << 20
+
+
+def staging_bytes_of(budget_bytes: int) -> int:
+    """Return how much device memory copies go through, of both sides together; 0: too little.
+
+    Examples
+    --------
+    >>> staging_bytes_of(8 << 30) >> 20, staging_bytes_of(1 << 30) >> 20, staging_bytes_of(1 << 26)
+    (64, 32, 0)
+    """
+    nbytes = min(int(budget_bytes * _STAGING_FRACTION), _STAGING_BYTES)
+    return nbytes if nbytes >= _LEAST_STAGING_BYTES else 0
 
 
 class SideStreams(Protocol):
@@ -28,10 +45,13 @@ class SideStreams(Protocol):
     ----------
     out, back : object
         The sides: copies to the host, and to the device.
+    staging_bytes : int
+        Of device memory that copies go through.
     """
 
     out: Any
     back: Any
+    staging_bytes: int
 
     def current(self) -> int:
         """Return the stream of this thread."""
@@ -70,6 +90,9 @@ class CudaSideStreams:
     ----------
     driver : UvmDriver
         Of the device.
+    staging_bytes : int
+        Device memory to take for copies to go through, so that kernels beside them need not wait. A
+        side that finds no room copies without.
 
     Raises
     ------
@@ -77,11 +100,16 @@ class CudaSideStreams:
         If the device gives none.
     """
 
-    def __init__(self, driver: UvmDriver) -> None:
+    def __init__(self, driver: UvmDriver, staging_bytes: int = 0) -> None:
         self._device = driver.info.device_id
         self.out, self.back = Transfers(driver), Transfers(driver)
+        self.staging_bytes = 0
         for side in (self.out, self.back):
             side.mark()  # a stream is made for what is asked of it first
+            if staging_bytes:
+                with contextlib.suppress(MemoryError):
+                    side.stage(staging_bytes // 2)
+                    self.staging_bytes += staging_bytes // 2
 
     def current(self) -> int:
         """See `SideStreams`."""

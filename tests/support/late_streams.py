@@ -53,6 +53,7 @@ class LateStreams:
 
     out: Stream = field(default_factory=lambda: Stream("out"))
     back: Stream = field(default_factory=lambda: Stream("back"))
+    staging_bytes: int = 0
     program: int = 0  # the stream of now
     host_bytes: int = 1 << 30  # in all
     forgetful: tuple[str, ...] = ()  # names of streams that wait for nothing

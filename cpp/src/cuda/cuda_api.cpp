@@ -72,6 +72,7 @@ loaded_cuda_api load_cuda_api()
   resolve.required(api.ctx_push_current, "cuCtxPushCurrent", 4000);
   resolve.required(api.ctx_pop_current, "cuCtxPopCurrent", 4000);
   resolve.required(api.mem_get_info, "cuMemGetInfo", 3020);
+  resolve.required(api.mem_alloc, "cuMemAlloc", 3020);
   resolve.required(api.mem_alloc_managed, "cuMemAllocManaged", 6000);
   resolve.required(api.mem_free, "cuMemFree", 3020);
   resolve.required(api.mem_prefetch_async, "cuMemPrefetchAsync", 12020);

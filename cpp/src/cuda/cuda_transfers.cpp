@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context_guard.hpp"
 #include "cuda_values.hpp"
+#include "staged_copies.hpp"
 
 #include <rmm_uvm/cuda/cuda_transfers.hpp>
 
@@ -75,7 +76,7 @@ class cuda_transfers::event_mark final : public transfer_mark {
     return maker_->in_context([&](cuda_api const& api) {
       if (auto const stream = maker_->make_stream(); !stream.ok()) { return stream; }
       if (auto const taken = maker_->take_event(event_); !taken.ok()) { return taken; }
-      return as_status(api.event_record(event_, maker_->stream_), "cuEventRecord");
+      return as_status(api.event_record(event_, maker_->last_stream()), "cuEventRecord");
     });
   }
   status done(bool& reached) noexcept override
@@ -185,6 +186,7 @@ cuda_transfers::~cuda_transfers()
       static_cast<void>(api.event_destroy(event));
     }
     if (stream_ != nullptr) { static_cast<void>(api.stream_destroy(stream_)); }
+    if (staged_ != nullptr) { staged_->destroy(api); }
     return status{};
   }));
 }
@@ -236,6 +238,13 @@ status cuda_transfers::make_stream() noexcept
                    "cuStreamCreate");
 }
 
+/** @brief The stream in which copies come to an end. */
+CUstream cuda_transfers::last_stream() noexcept
+{
+  std::lock_guard const lock{mutex_};
+  return staged_ != nullptr ? staged_->onward() : stream_;
+}
+
 status cuda_transfers::take_event(CUevent& event) noexcept
 {
   {
@@ -285,11 +294,30 @@ status cuda_transfers::copy(std::span<transfer const> copies) noexcept
     if (auto const made = make_stream(); !made.ok()) { return made; }
     for (auto const& one : copies) {
       if (one.bytes == 0) { continue; }
-      auto const result = api.memcpy_async(one.to, one.from, one.bytes, stream_);
-      if (result != CUDA_SUCCESS) { return as_status(result, "cuMemcpyAsync"); }
+      std::lock_guard const lock{mutex_};
+      auto const result =
+        staged_ != nullptr
+          ? staged_->copy(api, stream_, one)
+          : as_status(api.memcpy_async(one.to, one.from, one.bytes, stream_), "cuMemcpyAsync");
+      if (!result.ok()) { return result; }
     }
     return status{};
   });
+}
+
+status cuda_transfers::stage(std::size_t bytes) noexcept
+try {
+  return in_context([&](cuda_api const& api) {
+    if (auto const made = make_stream(); !made.ok()) { return made; }
+    std::lock_guard const lock{mutex_};
+    if (staged_ != nullptr) { return status{status_code::invalid_value, 0, "stage"}; }
+    auto fresh      = std::make_unique<staged_copies>();
+    auto const made = fresh->make(api, stream_, bytes);
+    if (made.ok()) { staged_ = std::move(fresh); }
+    return made;
+  });
+} catch (...) {
+  return {status_code::out_of_memory, 0, "stage"};
 }
 
 status cuda_transfers::mark(std::shared_ptr<transfer_mark>& made) noexcept

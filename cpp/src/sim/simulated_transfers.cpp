@@ -124,6 +124,11 @@ class simulated_event final : public ipc_event {
 
 }  // namespace
 
+simulated_transfers::~simulated_transfers()
+{
+  if (staging_.bytes != 0) { static_cast<void>(device_->free_device(staging_.address)); }
+}
+
 std::optional<memory_kind> simulated_transfers::find(std::uintptr_t address) const
 {
   if (auto const own = device_->find_memory(address)) { return own; }
@@ -168,7 +173,19 @@ status simulated_transfers::copy_one(transfer const& one) noexcept
       return touched;
     }
   }
-  std::memmove(reinterpret_cast<void*>(one.to), reinterpret_cast<void const*>(one.from), one.bytes);
+  auto* const to         = reinterpret_cast<std::byte*>(one.to);
+  auto const* const from = reinterpret_cast<std::byte const*>(one.from);
+  std::lock_guard const lock{mutex_};
+  if (staging_.bytes == 0) {
+    std::memmove(to, from, one.bytes);
+    return {};
+  }
+  auto* const through = reinterpret_cast<std::byte*>(staging_.address);
+  for (std::size_t done = 0; done < one.bytes; done += staging_.bytes) {
+    auto const bytes = std::min(staging_.bytes, one.bytes - done);
+    std::memcpy(through, from + done, bytes);
+    std::memcpy(to + done, through, bytes);
+  }
   return {};
 }
 
@@ -183,6 +200,22 @@ try {
   return {};
 } catch (...) {
   return failed(status_code::out_of_memory, "copy");
+}
+
+status simulated_transfers::stage(std::size_t bytes) noexcept
+try {
+  if (auto const planned = device_->planned_answer("stage")) { return *planned; }
+  if (!device_->backing()) { return failed(status_code::not_supported, "stage"); }
+  constexpr std::size_t least_bytes = 512;  // as on a GPU: two halves of 256
+  std::lock_guard const lock{mutex_};
+  if (bytes < least_bytes || staging_.bytes != 0) {
+    return failed(status_code::invalid_value, "stage");
+  }
+  auto const taken = device_->allocate_device(bytes, staging_.address);
+  if (taken.ok()) { staging_.bytes = bytes; }
+  return taken;
+} catch (...) {
+  return failed(status_code::out_of_memory, "stage");
 }
 
 status simulated_transfers::mark(std::shared_ptr<transfer_mark>& made) noexcept

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <functional>
@@ -81,6 +82,118 @@ TEST_F(CudaTransfers, CopyThatIsRefusedEndsTheBatch)
   EXPECT_STREQ(transfers->error_name(result.native_error), "CUDA_ERROR_OF_THE_TEST");
   EXPECT_STREQ(transfers->error_name(0), "");
   expect_put_back();
+}
+
+// By way of a stage. 0x10000 is 65536; halves of 512 bytes.
+
+TEST_F(CudaTransfers, StagedCopiesGoThroughTwoHalvesInTurnByTwoStreams)
+{
+  ASSERT_TRUE(transfers->stage(1200).ok());
+  EXPECT_EQ(take_work(),
+            (log{"cuStreamCreate",
+                 "cuMemAlloc 1024",
+                 "cuStreamCreate",
+                 "cuEventCreate",
+                 "cuEventCreate",
+                 "cuEventCreate",
+                 "cuEventCreate",
+                 "cuEventRecord event1 side",
+                 "cuStreamWaitEvent onward event1"}));
+  std::array<transfer, 2> const two{{{1000, 9000, 600}, {7, 8, 1}}};
+  ASSERT_TRUE(transfers->copy(two).ok());
+  EXPECT_EQ(take_work(),
+            (log{"cuStreamWaitEvent side event2",
+                 "cuMemcpyAsync 65536 9000 512 side",
+                 "cuEventRecord event1 side",
+                 "cuStreamWaitEvent onward event1",
+                 "cuMemcpyAsync 1000 65536 512 onward",
+                 "cuEventRecord event2 onward",
+                 "cuStreamWaitEvent side event4",
+                 "cuMemcpyAsync 66048 9512 88 side",
+                 "cuEventRecord event3 side",
+                 "cuStreamWaitEvent onward event3",
+                 "cuMemcpyAsync 1512 66048 88 onward",
+                 "cuEventRecord event4 onward",
+                 "cuStreamWaitEvent side event2",
+                 "cuMemcpyAsync 65536 8 1 side",
+                 "cuEventRecord event1 side",
+                 "cuStreamWaitEvent onward event1",
+                 "cuMemcpyAsync 7 65536 1 onward",
+                 "cuEventRecord event2 onward"}));
+  expect_put_back();
+}
+
+TEST_F(CudaTransfers, MarkOfStagedCopiesStandsAtTheirEnd)
+{
+  ASSERT_TRUE(transfers->stage(512).ok());
+  ASSERT_TRUE(transfers->wait_for(user_stream).ok());
+  static_cast<void>(take_work());
+  std::shared_ptr<transfer_mark> mark;
+  ASSERT_TRUE(transfers->mark(mark).ok());
+  EXPECT_EQ(take_work().back(), "cuEventRecord event5 onward");
+  EXPECT_TRUE(transfers->wait_for(user_stream).ok());
+  EXPECT_EQ(take_work().back(), "cuStreamWaitEvent side event6");  // where copies begin
+}
+
+TEST_F(CudaTransfers, StageIsTakenOnceAndOfSomeSize)
+{
+  EXPECT_EQ(transfers->stage(511).code, status_code::invalid_value);
+  ASSERT_TRUE(transfers->stage(512).ok());
+  EXPECT_EQ(transfers->stage(512).code, status_code::invalid_value);
+}
+
+TEST_F(CudaTransfers, StageThatCannotBeMadeTakesNothingAndCopiesAreDirect)
+{
+  ASSERT_TRUE(transfers->copy(copies).ok());
+  for (auto const* call :
+       {"cuMemAlloc", "cuStreamCreate", "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"}) {
+    static_cast<void>(take_work());
+    auto const events = fake.events;
+    fake.answers      = {{call, CUDA_ERROR_OUT_OF_MEMORY}};
+    EXPECT_EQ(transfers->stage(512).code, status_code::out_of_memory) << call;
+    auto const work   = take_work();
+    auto const counts = [&](char const* name) {
+      return std::count_if(
+        work.begin(), work.end(), [&](auto const& one) { return one.starts_with(name); });
+    };
+    std::string const failed = call;
+    EXPECT_EQ(counts("cuMemFree"), failed == "cuMemAlloc" ? 0 : 1) << call;
+    EXPECT_EQ(counts("cuStreamDestroy onward"), counts("cuEventCreate") > 0 ? 1 : 0) << call;
+    EXPECT_EQ(counts("cuEventDestroy"), static_cast<std::ptrdiff_t>(fake.events - events)) << call;
+  }
+  fake.answers.clear();
+  ASSERT_TRUE(transfers->copy(copies).ok());
+  EXPECT_EQ(take_work().size(), 2U);
+  EXPECT_TRUE(transfers->stage(512).ok());
+}
+
+TEST_F(CudaTransfers, StagedCopyEndsAtTheCallThatIsRefused)
+{
+  ASSERT_TRUE(transfers->stage(512).ok());
+  std::array<transfer, 1> const one{{{1000, 9000, 600}}};
+  for (auto const& [call, issued] : std::vector<std::pair<std::string, std::size_t>>{
+         {"cuStreamWaitEvent", 1}, {"cuMemcpyAsync", 2}, {"cuEventRecord", 3}}) {
+    static_cast<void>(take_work());
+    fake.answers = {{call, CUDA_ERROR_ILLEGAL_ADDRESS}};
+    EXPECT_EQ(transfers->copy(one).native_error, CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(take_work().size(), issued) << call;
+  }
+  expect_put_back();
+}
+
+TEST_F(CudaTransfers, StageGoesWithItsOwner)
+{
+  ASSERT_TRUE(transfers->stage(512).ok());
+  static_cast<void>(take_work());
+  transfers.reset();
+  EXPECT_EQ(take_work(),
+            (log{"cuStreamDestroy side",
+                 "cuEventDestroy event1",
+                 "cuEventDestroy event2",
+                 "cuEventDestroy event3",
+                 "cuEventDestroy event4",
+                 "cuStreamDestroy onward",
+                 "cuMemFree"}));
 }
 
 TEST_F(CudaTransfers, WaitingForAStreamUsesOneEventAgainAndAgain)
@@ -303,6 +416,7 @@ TEST_F(CudaTransfers, WithoutItsContextNothingIsCalled)
     [&] { return transfers->find_memory(7, found); },
     [&] { return transfers->wait_for(user_stream); },
     [&] { return transfers->copy(copies); },
+    [&] { return transfers->stage(512); },
     [&] { return transfers->mark(mark); },
     [&] { return transfers->ipc_memory_handle(4096, handle); },
     [&] { return transfers->open_ipc_memory(handle, address); },

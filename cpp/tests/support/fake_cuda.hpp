@@ -14,8 +14,9 @@
 
 namespace rmm_uvm::tests {
 
-inline auto* const side_stream = reinterpret_cast<CUstream>(std::uintptr_t{0x51DE});
-inline auto* const user_stream = reinterpret_cast<CUstream>(std::uintptr_t{0x0A5E});
+inline auto* const side_stream   = reinterpret_cast<CUstream>(std::uintptr_t{0x51DE});
+inline auto* const onward_stream = reinterpret_cast<CUstream>(std::uintptr_t{0x51DF});
+inline auto* const user_stream   = reinterpret_cast<CUstream>(std::uintptr_t{0x0A5E});
 
 /** @brief How streams are called in the log. */
 [[nodiscard]] inline std::string name_of(CUstream stream)
@@ -23,6 +24,7 @@ inline auto* const user_stream = reinterpret_cast<CUstream>(std::uintptr_t{0x0A5
   if (stream == nullptr) { return "0"; }
   if (stream == CU_STREAM_LEGACY) { return "legacy"; }
   if (stream == CU_STREAM_PER_THREAD) { return "per-thread"; }
+  if (stream == onward_stream) { return "onward"; }
   return stream == side_stream ? "side" : "user";
 }
 
@@ -91,6 +93,7 @@ class fake_cuda {
   CUmem_advise advice{};               ///< the last one
   unsigned attach_flags{0};            ///< of the last managed allocation
   unsigned side_stream_flags{0};       ///< the side stream was made with
+  CUstream next_stream{side_stream};   ///< that is made; each one after the first is onward_stream
   std::uintptr_t events{0};            ///< made so far
   std::vector<unsigned> event_flags;   ///< that they were made with
   std::map<CUpointer_attribute, std::uint64_t> memory;  ///< what every address is; none: unknown
@@ -171,6 +174,11 @@ inline cuda::cuda_api fake_cuda::api()
     *total_bytes = 4;
     return active->answer_in_context("cuMemGetInfo");
   };
+  api.mem_alloc = [](CUdeviceptr* address, std::size_t bytes) {
+    auto const result = active->answer_in_context("cuMemAlloc", std::to_string(bytes));
+    if (result == CUDA_SUCCESS) { *address = 0x10000; }
+    return result;
+  };
   api.mem_alloc_managed = [](CUdeviceptr* address, std::size_t, unsigned flags) {
     *address             = 0x7F00'0000'0000;
     active->attach_flags = flags;
@@ -196,7 +204,7 @@ inline cuda::cuda_api fake_cuda::api()
   };
   api.stream_create = [](CUstream* stream, unsigned flags) {
     auto const result = active->answer_in_context("cuStreamCreate");
-    if (result == CUDA_SUCCESS) { *stream = side_stream; }
+    if (result == CUDA_SUCCESS) { *stream = std::exchange(active->next_stream, onward_stream); }
     active->side_stream_flags = flags;
     return result;
   };

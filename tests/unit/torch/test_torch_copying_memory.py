@@ -25,7 +25,7 @@ MIB = 1 << 20
 def late(monkeypatch: pytest.MonkeyPatch) -> LateStreams:
     """Have copies made by streams of the CPU, of tensors there."""
     streams = LateStreams()
-    monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", lambda _driver: streams)
+    monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", lambda *_: streams)
     monkeypatch.setattr(
         "rmm_uvm.torch.memory.CopiedActivations",
         lambda streams, _, budget_bytes, live_bytes: CopiedActivations(
@@ -47,6 +47,20 @@ def train() -> None:
 def activations_of(memory: rmm_uvm.torch.TorchMemory) -> dict[str, Any]:
     found: dict[str, Any] = memory.statistics()["activations"]
     return found
+
+
+def test_what_copies_take_of_the_device_is_as_if_the_budget_were_less(
+    cuda: FakeTorchCuda, late: LateStreams
+) -> None:
+    late.staging_bytes = 16 * MIB
+    with rmm_uvm.torch.managed(mr=make_pool(64), activations="copy") as memory:
+        kept = pass_budget(cuda)
+        train()
+        train()
+        found = activations_of(memory)
+        assert found["staging_bytes"] == 16 * MIB
+        assert found["needed_bytes"] == 90 * MIB - 48 * MIB + 3 * MIB
+        del kept
 
 
 def test_copies_are_made_past_the_budget_and_only_then(
@@ -98,7 +112,7 @@ def test_second_stream_ends_copying(cuda: FakeTorchCuda, late: LateStreams) -> N
 def test_without_streams_activations_migrate_and_that_is_warned_of(
     cuda: FakeTorchCuda, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(_driver: object) -> None:
+    def fails(*_: object) -> None:
         raise error("no stream today")
 
     monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", fails)

@@ -277,7 +277,7 @@ def test_install_and_close_a_hundred_times_leaves_nothing(
         callbacks = [list(one.callback_list) for one in registries]
         return (*hooks_there(), callbacks, torch.cuda.CUDAGraph.capture_begin)
 
-    monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", lambda _driver: LateStreams())
+    monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", lambda *_: LateStreams())
     before = there()
     gone: list[weakref.ref[Any]] = []
     gc.collect()

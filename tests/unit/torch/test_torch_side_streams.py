@@ -14,11 +14,14 @@ import rmm_uvm
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import DriverError
 from rmm_uvm.torch.host_buffers import HostBuffers
-from rmm_uvm.torch.side_streams import CudaSideStreams
+from rmm_uvm.torch.side_streams import CudaSideStreams, staging_bytes_of
 
 from ...support.late_streams import LateStreams
 
 NBYTES = 4096
+
+
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -31,15 +34,17 @@ def tensor_at(address: int) -> torch.Tensor:
     return torch.frombuffer((ctypes.c_uint8 * NBYTES).from_address(address), dtype=torch.uint8)
 
 
+@pytest.mark.parametrize("staging_bytes", [0, 2048])
 def test_bytes_are_copied_out_and_back_in_order(
-    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, staging_bytes: int
 ) -> None:
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda _: 0, raising=False)
     mr = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
     there, host, again = (tensor_at(mr.allocate(NBYTES)) for _ in range(3))
     there.copy_(torch.arange(NBYTES) % 251)
     again.zero_()
-    streams = CudaSideStreams(device)
+    streams = CudaSideStreams(device, staging_bytes)
+    assert streams.staging_bytes == staging_bytes
     stream = streams.current()
     streams.follow(streams.out, stream)
     streams.copy(streams.out, host.untyped_storage(), there.untyped_storage(), NBYTES)
@@ -51,6 +56,21 @@ def test_bytes_are_copied_out_and_back_in_order(
     assert streams.passed(copied)
     assert torch.equal(again[:-1], there[:-1])
     assert again[-1] == 0  # no more than was asked for
+
+
+@pytest.mark.parametrize(("free", "taken"), [(32, 32), (24, 16), (8, 0)])
+def test_side_without_room_for_a_stage_copies_without(
+    device: SimulatedDevice, free: int, taken: int
+) -> None:
+    rmm_uvm.mr.SimulatedCudaMemoryResource(device).allocate(64 * MIB - free * MIB)
+    assert CudaSideStreams(device, 32 * MIB).staging_bytes == taken * MIB
+
+
+def test_stage_is_a_small_part_of_the_budget_and_of_what_hides_its_cost() -> None:
+    assert staging_bytes_of(1 << 40) == 64 * MIB
+    assert staging_bytes_of(1 << 30) == 32 * MIB
+    assert staging_bytes_of(128 * MIB) == 4 * MIB
+    assert staging_bytes_of(128 * MIB - 1) == 0
 
 
 def test_only_the_default_stream_is_usual(device: SimulatedDevice) -> None:

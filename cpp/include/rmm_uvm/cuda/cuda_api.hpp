@@ -32,6 +32,7 @@ struct cuda_api {
   PFN_cuCtxPushCurrent_v4000 ctx_push_current{};
   PFN_cuCtxPopCurrent_v4000 ctx_pop_current{};
   PFN_cuMemGetInfo_v3020 mem_get_info{};
+  PFN_cuMemAlloc_v3020 mem_alloc{};
   PFN_cuMemAllocManaged_v6000 mem_alloc_managed{};
   PFN_cuMemFree_v3020 mem_free{};
   PFN_cuMemPrefetchAsync_v12020 mem_prefetch_async{};

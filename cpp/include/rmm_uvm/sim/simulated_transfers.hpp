@@ -30,11 +30,17 @@ class simulated_transfers final : public device_transfers {
     : device_{std::move(device)}
   {
   }
+  ~simulated_transfers() override;
+  simulated_transfers(simulated_transfers const&)            = delete;
+  simulated_transfers& operator=(simulated_transfers const&) = delete;
+  simulated_transfers(simulated_transfers&&)                 = delete;
+  simulated_transfers& operator=(simulated_transfers&&)      = delete;
 
   [[nodiscard]] char const* error_name(int /*native_error*/) const noexcept override { return ""; }
   status find_memory(std::uintptr_t address, std::optional<memory_kind>& found) noexcept override;
   status wait_for(stream_handle stream) noexcept override;
   status copy(std::span<transfer const> copies) noexcept override;
+  status stage(std::size_t bytes) noexcept override;
   status mark(std::shared_ptr<transfer_mark>& made) noexcept override;
   status ipc_memory_handle(std::uintptr_t base, ipc_handle& handle) noexcept override;
   status open_ipc_memory(ipc_handle const& handle, std::uintptr_t& address) noexcept override;
@@ -57,6 +63,7 @@ class simulated_transfers final : public device_transfers {
   std::shared_ptr<simulated_device> device_;
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, opened_memory> opened_;
+  memory_range staging_;  // what copies go through; empty: nothing
 };
 
 }  // namespace rmm_uvm::sim
