@@ -28,8 +28,7 @@ from rmm_uvm.torch.side_streams import SideStreams
 
 __all__ = ["CopiedActivations"]
 
-# Of the budget, on the device still although copied: what lives there past the margin is evicted.
-_LEAVING_FRACTION = MARGIN_FRACTION
+_LEAVING_FRACTION = 1 / 8  # of the budget, on the device still although copied
 _MOST_LOOKED_AT = 64  # copies, at one use
 _SEVERAL_STREAMS, _NO_HOST_MEMORY = "several_streams", "no_pinned_host_memory"
 

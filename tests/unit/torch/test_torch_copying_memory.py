@@ -40,7 +40,7 @@ def pass_budget(cuda: FakeTorchCuda) -> list[int]:
 
 
 def train() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(8, 1 << 16), torch.nn.GELU(), torch.nn.Tanh())
+    model = torch.nn.Sequential(torch.nn.Linear(8, 1 << 17), torch.nn.GELU(), torch.nn.Tanh())
     model(batch()).sum().backward()
 
 
