@@ -106,14 +106,19 @@ BENCHMARKS = (
     _gpu("residency_mortgage_8m", "--rows", "8000000", script="residency_mortgage"),
     _gpu("residency_fits"),
     _gpu("residency_launches"),
-    _gpu("torch_copies"),
     _gpu("residency_discards_gpu"),
     _gpu("migration_threads"),
     _gpu("advice_on_gpus"),
     # ci/test_gpu.sh training
+    _gpu("torch_copies"),
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
     _gpu("torch_training"),
+    _gpu(
+        "torch_training_full_batch",
+        *("--models", "gpt2-medium,whisper-small", "--factors", "1.25,1.5"),
+        script="torch_training",
+    ),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
     # ci/test_gpu.sh cluster

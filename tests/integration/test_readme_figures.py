@@ -109,7 +109,6 @@ MISSED: dict[str, list[str]] = {
     "torch_training": [
         "bert bf16 at 1.25x: time / bound",
         "bert fp32 at 1.25x: time / bound",
-        "bert fp32 at 1.5x: time / bound",
         "gpt2-medium bf16 at 1.25x: time / bound",
         "whisper-small bf16 at 1.25x: time / bound",
         "whisper-small bf16 at 1.5x: time / bound",
@@ -117,6 +116,11 @@ MISSED: dict[str, list[str]] = {
         "whisper-small fp32 at 1.25x: time / bound",
         "whisper-small fp32 at 1.5x: time / bound",
         "unet3d fp32: losses are equal as far as those of two runs that fit",
+    ],
+    "torch_training_full_batch": [
+        "whisper-small bf16 at 1.25x: time / bound",
+        "whisper-small bf16 at 1.5x: time / bound",
+        "whisper-small fp32 at 1.25x: time / bound",
     ],
 }
 """What is not reached yet, by result; the documents that name a result have the figures."""

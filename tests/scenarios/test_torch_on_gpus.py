@@ -109,28 +109,32 @@ def test_transformers_that_miss_the_larger_of_computing_and_link_are_told() -> N
     table, verdicts, text = trained()
     found = {name: one for name, one in verdicts.items() if name.endswith("time / bound")}
     missed = {name: one["ratio"] for name, one in found.items() if not one["reached"]}
-    assert (len(found), len(missed)) == (16, 8)
+    assert (len(found), len(missed)) == (16, 7)
     reached = (one["ratio"] for one in found.values() if one["reached"])
-    assert f"eight of sixteen reach 1.25, with {span(reached)}." in text
+    assert f"nine of sixteen reach 1.25, with {span(reached)}." in text
     whisper = [missed.pop(name) for name in list(missed) if name.startswith("whisper-small")]
-    bert = ("bert bf16 at 1.25", "bert fp32 at 1.25", "bert fp32 at 1.5")
-    cases = (*bert, "gpt2-medium bf16 at 1.25")
+    cases = ("bert bf16 at 1.25", "bert fp32 at 1.25", "gpt2-medium bf16 at 1.25")
     told = (f"{missed.pop(f'{case}x: time / bound'):.2f}" for case in cases)
-    bf16, first, second, medium = told
+    bf16, single, medium = told
     assert not missed
-    assert f"bert ({bf16} in bf16 and {first} in fp32 at 1.25, {second} in fp32 at 1.5)" in text
+    assert f"bert at 1.25 ({bf16} in bf16 and {single} in fp32)" in text
     assert f"gpt2-medium bf16 at 1.25 ({medium}) and whisper-small ({span(whisper)})" in text
     after_another: dict[bool, list[float]] = {True: [], False: []}
+    bert = 0.0
     for case in table.cases:
         for factor in (1.25, 1.5) if case[0] in script("_training_verdicts").TRANSFORMERS else ():
             row = table.row(case, factor, "lazy")
             both_seconds = row["compute_seconds"] + row["link_seconds"]
             ratio = table.ours(case, factor) / both_seconds
+            if (*case, factor) == ("bert", "bf16", 1.25):
+                bert = ratio
+                continue
             after_another[case[0] == "whisper-small"].append(ratio)
-    assert len(after_another[False]) == 12
+    assert len(after_another[False]) == 11
     assert max(after_another[False]) < 1 < min(after_another[True])
+    assert f"bert bf16 at 1.25 takes {bert:.2f} and whisper-small" in text
     assert f"link one after the other ({span(after_another[False])})" in text
-    assert f"whisper-small takes {span(after_another[True])} of that" in text
+    assert f"whisper-small {span(after_another[True])} of that" in text
 
 
 def test_hosts_of_what_was_measured_are_told() -> None:
@@ -149,11 +153,8 @@ def test_hosts_of_what_was_measured_are_told() -> None:
     for row in kept("torch_training")["rows"]:
         if row["model"] in names and row["factor"] not in (2.0, 3.0):
             commits.setdefault(row["commit"], set()).add((row["model"], row["dtype"]))
-    newest = commits.pop("7e23ee7")
-    assert len(newest) == 6
-    [before] = commits.values()
-    assert before == {("gpt2", "fp32"), ("gpt2-medium", "fp32")}
-    assert "when the rest was measured, and gpt2 and gpt2-medium in fp32." in text
+    assert commits["90a3887"] == {("bert", "bf16"), ("bert", "fp32")}
+    assert "Only bert up to 1.5 was measured with copies" in text
 
 
 def test_what_is_done_by_hand_is_told_beside_ours() -> None:
@@ -213,9 +214,55 @@ def test_where_copies_pay_and_where_they_cost_is_told() -> None:
     assert f"cost alexnet ({of('alexnet', both, every)})" in text
     assert f"whisper-small bf16 up to 2 ({of('whisper-small', ['bf16'], every[:3])})" in text
     least, most = min(ratios.values()), max(ratios.values())
-    assert (least, most) == (ratios["bert", "bf16", 1.25], ratios["alexnet", "fp32", 1.25])
-    assert f"from {least:.2f} of their time (bert bf16 at 1.25)" in decision
+    assert (least, most) == (ratios["bert", "bf16", 3.0], ratios["alexnet", "fp32", 1.25])
+    assert f"from {least:.2f} of their time (bert bf16 at 3)" in decision
     assert f"to {most:.2f} (alexnet fp32 at 1.25)" in decision
+
+
+def test_full_batches_are_told() -> None:
+    result, text = kept("torch_training_full_batch"), document("training.md")
+    part = script("_training_verdicts")
+    assert result["verdicts"] == part.all_verdicts(result)
+    full, half = part.Table(result["rows"]), part.Table(kept("torch_training")["rows"])
+    times = [
+        full.row(case, 0.0, "native")["batch"] / half.row(case, 0.0, "native")["batch"]
+        for case in full.cases
+    ]
+    assert (min(times), max(times)) == (2, 4)
+
+    def of(case: str) -> str:
+        both = (result["verdicts"][f"{case} at {at}x: time / bound"] for at in (1.25, 1.5))
+        return " and ".join(f"{one['ratio']:.2f}" for one in both)
+
+    assert f"gpt2-medium bf16 takes {of('gpt2-medium bf16')} of the bound" in text
+    assert f"whisper-small {of('whisper-small fp32')} in fp32" in text
+    assert f"{of('whisper-small bf16')} in bf16 (with direct copies, as gpt2-medium)" in text
+    cases = ("gpt2-medium bf16", "whisper-small fp32", "whisper-small bf16")
+    medium, single, bf16 = (
+        f"{result['verdicts'][f'{case}: ours / save_on_cpu in its memory']['ratio']:.2f}"
+        for case in cases
+    )
+    assert f"these three take {medium}, {single} and {bf16} of its time" in text
+
+
+def test_kernels_beside_copies_are_told() -> None:
+    text = document("training.md")
+    rows = {(row["path"], row["way"], row["kernels"]): row for row in kept("torch_copies")["rows"]}
+    for path, name in (("direct", "direct"), ("staged", "by way of device memory that is not")):
+        ratios = [
+            " / ".join(
+                f"{rows[path, way, kernels]['ratio']:.2f}" for way in ("out", "back", "both")
+            )
+            for kernels in ("products", "additions")
+        ]
+        both = (rows[path, "both", kernels] for kernels in ("products", "additions"))
+        rates = ", ".join(
+            f"{row['copied_bytes'] / row['copies_seconds'] / 1e9:.0f}" for row in both
+        )
+        assert f"| {name}" in text
+        assert f"| {' | '.join((*ratios, rates))} |" in text
+    least = min(row["ratio"] for (path, *_), row in rows.items() if path == "direct")
+    assert least > 1.2  # what the test on a GPU bounds
 
 
 def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -> None:
