@@ -114,11 +114,6 @@ BENCHMARKS = (
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
     _gpu("torch_training"),
-    _gpu(
-        "torch_training_full_batch",
-        *("--models", "gpt2-medium,whisper-small", "--factors", "1.25,1.5"),
-        script="torch_training",
-    ),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
     # ci/test_gpu.sh cluster
@@ -151,5 +146,6 @@ NOT_RUN = {
     "mortgage_allocations_parts4": "what cuDF allocates of real data: mortgage_allocations.py DATA",
     "neighbors_interference_before": "of fewer and longer rounds",
     "residency_launches_libcuda": "of a version that moved through libcuda only",
+    "torch_training_full_batch": "torch_training.py, a call for each: what fits in 24 GiB then",
     "residency_mortgage_before": "of another host, before room was made for more",
 }

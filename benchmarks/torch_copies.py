@@ -6,7 +6,8 @@
 
 As ``activations="copy"`` copies: directly, and by way of device memory that is not managed
 (staged). Kernels are matrix products of 2.7 ms and additions of a few microseconds, both over
-managed memory that stays. Copies are issued first, and take longer than the kernels.
+managed memory that stays. Copies are issued first. Additions are launched by the host one by one:
+what they take alone differs from row to row.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ cdef extern from "rmm_uvm/driver/device_transfers.hpp" namespace "rmm_uvm" nogil
         status find_memory(uintptr_t, optional[memory_kind]&) noexcept
         status wait_for(stream_handle) noexcept
         status copy(vector[transfer]&) noexcept
-        status stage(size_t) noexcept
+        status take_staging(size_t) noexcept
         status mark(shared_ptr[transfer_mark]&) noexcept
         status ipc_memory_handle(uintptr_t, ipc_handle&) noexcept
         status open_ipc_memory(const ipc_handle&, uintptr_t&) noexcept

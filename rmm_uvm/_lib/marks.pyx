@@ -51,6 +51,11 @@ cdef class Mark:
     def __init__(self):
         raise TypeError("a mark is made by Transfers.mark")
 
+    def __dealloc__(self):
+        with nogil:  # as that of `Transfers`, which it may outlive
+            self.handle.reset()
+            self.maker.reset()
+
     def done(self):
         """Whether the copies before the mark are done; never blocks.
 
@@ -102,6 +107,11 @@ cdef class IpcEvent:
 
     def __init__(self):
         raise TypeError("made by Transfers.make_ipc_event and Transfers.open_ipc_event")
+
+    def __dealloc__(self):
+        with nogil:  # as that of `Mark`
+            self.event.reset()
+            self.maker.reset()
 
     @property
     def handle(self):

@@ -71,8 +71,8 @@ cdef ipc_handle _as_handle(bytes handle) except *:
 cdef class Transfers:
     """Copies between memory of one device and of others, and memory shared between processes.
 
-    Copies run in one non-blocking stream of this object, in the order of the calls; once there is
-    a `stage`, in two.
+    Copies run in one non-blocking stream of this object, in the order of the calls; after
+    `take_staging`, in two.
 
     Parameters
     ----------
@@ -127,6 +127,10 @@ cdef class Transfers:
                 f"transfers need a driver from rmm_uvm.drivers, not {type(driver).__name__}"
             )
         self.driver = driver
+
+    def __dealloc__(self):
+        with nogil:  # the last one waits for copies by way of memory that goes
+            self.handle.reset()
 
     cdef int _check(self, status result, what, remedy) except -1:
         return check_transfer(self.handle, self.driver, result, what, remedy)
@@ -212,7 +216,7 @@ cdef class Transfers:
             "both ends must lie in device memory that is still allocated",
         )
 
-    def stage(self, size_t nbytes):
+    def take_staging(self, size_t nbytes):
         """Have copies from now on go through device memory of this object's own.
 
         For copies from and to managed memory beside kernels: the driver gives a direct one an
@@ -221,22 +225,26 @@ cdef class Transfers:
         Parameters
         ----------
         nbytes : int
-            To take on the device, at least 512, until this object goes. Copies go through in pieces
-            of half of it. Ranges of later copies must not depend on earlier ones, unless
-            `wait_for` comes in between.
+            To take on the device, at least 512, until this object and its marks go. Copies go
+            through in pieces of half of it.
 
         Raises
         ------
         ConfigurationError
             If the device is simulated without backing.
         DriverError
-            If there is a stage already, or for fewer bytes.
+            If it was done before, or for fewer bytes.
         MemoryError
             If the device has no room for it; copies go on as before.
+
+        Notes
+        -----
+        A later copy may read before an earlier one has written. One that needs the bytes of
+        another has to `wait_for` a stream that was made to wait for a mark behind it.
         """
         cdef status result
         with nogil:
-            result = dereference(self.handle).stage(nbytes)
+            result = dereference(self.handle).take_staging(nbytes)
         self._check(
             result,
             f"taking {nbytes} bytes for copies to go through",

@@ -83,6 +83,7 @@ class TorchMemory:
         # Of tensors that are there already, which the budget knows nothing of.
         self._others_bytes = self._routing.allocated_bytes() if activations == "copy" else 0
         self._closed = False
+        self._counted: dict[str, Any] = {}  # by parts that are gone
         if not self._prefetcher.keeps_budget:
             self._look_at_deferred()  # memory may grow without an end
         else:
@@ -92,7 +93,7 @@ class TorchMemory:
     @property
     def acting(self) -> bool:
         """Whether the budget was passed, so that uses are announced."""
-        return self._uses is not None
+        return self._uses is not None or bool(self._counted.get("acting"))
 
     @property
     def pool(self) -> Any:
@@ -109,6 +110,7 @@ class TorchMemory:
             return
         self._closed = True
         with ExitStack() as parts:  # all of them, whatever one of them raises; the last one first
+            parts.callback(self._forget_parts)
             parts.callback(_current.pop, self.device, None)
             parts.callback(self._stop_following)
             parts.callback(self._routing.end)  # what is handed out until then has to be told
@@ -123,6 +125,10 @@ class TorchMemory:
         unfollow, self._unfollow = self._unfollow, None  # it leads back to us
         if unfollow is not None:
             unfollow()
+
+    def _forget_parts(self) -> None:
+        self._counted = self._counts_of_parts()  # they hold streams, device memory
+        self._uses = self._copies = self._deferred = self._trimming = None
 
     def _unpin(self) -> None:
         with self._pins:  # while frees are told: an address may be somebody else's next
@@ -143,13 +149,18 @@ class TorchMemory:
             see docs/training.md; None unless they are copied and the budget was passed).
         """
         return {
+            **(self._counted or self._counts_of_parts()),
+            "segments": dict(self._segments.statistics()),
+            "residency": self._prefetcher.residency(),
+            "last_refusal": self._segments.last_refusal,
+        }
+
+    def _counts_of_parts(self) -> dict[str, Any]:
+        return {
             "acting": self.acting,
             "steps": 0 if self._uses is None else self._uses.steps,
             "reclaims": 0 if self._deferred is None else self._deferred.looks_total,
             "trims": 0 if self._trimming is None else self._trimming.trims_total,
-            "segments": dict(self._segments.statistics()),
-            "residency": self._prefetcher.residency(),
-            "last_refusal": self._segments.last_refusal,
             "activations": None if self._copies is None else self._copies.statistics(),
         }
 
@@ -175,9 +186,7 @@ class TorchMemory:
             uses.begin()
         except BaseException as error:
             uses.end()
-            if self._unfollow is not None:
-                self._unfollow()
-                self._unfollow = None
+            self._stop_following()
             if not isinstance(error, Exception):
                 raise  # an interrupt is the program's
             warnings.warn(

@@ -108,7 +108,7 @@ class CudaSideStreams:
             side.mark()  # a stream is made for what is asked of it first
             if staging_bytes:
                 with contextlib.suppress(MemoryError):
-                    side.stage(staging_bytes // 2)
+                    side.take_staging(staging_bytes // 2)
                     self.staging_bytes += staging_bytes // 2
 
     def current(self) -> int:

@@ -41,38 +41,47 @@ def test_losses_are_those_of_the_run_that_fits_and_less_is_evicted(eager: bool) 
     assert activations["returned_ahead_bytes"] > 0
     assert 0 < activations["returned_bytes"] <= activations["copied_bytes"]
     assert activations["needed_bytes"] > 0
+    assert activations["staging_bytes"] == 5 * MIB
     assert not any(activations["fallbacks"].values())
     assert there["residency"]["evicted_bytes"] < without["residency"]["evicted_bytes"]
     assert there["residency"]["failed_calls"] == 0
     assert there["segments"]["unfenced"] == 0  # streams of ours count for none
 
 
-def test_copies_go_through_memory_beside_the_budget_and_hold_up_no_kernel() -> None:
-    """Direct ones make these kernels take 1.3 to 2 times as long: see torch_copies.json."""
+@pytest.mark.parametrize(("staging_mib", "least", "most"), [(64, 0.8, 1.2), (0, 1.2, 10.0)])
+def test_copies_hold_up_kernels_only_without_memory_to_go_through(
+    staging_mib: int, least: float, most: float
+) -> None:
+    """Measured: 1.00, and 2.79 without (torch_copies.json, products beside copies out)."""
     with rmm_uvm.torch.managed(device_budget=Budget(1024 * MIB)):
         matrix, result = (torch.zeros(4096, 4096, device="cuda") for _ in range(2))
         leaving = torch.arange(64 * MIB // 4, device="cuda", dtype=torch.int32)
         host, again = torch.zeros_like(leaving, device="cpu").pin_memory(), leaving * 0
-        streams = CudaSideStreams(rmm_uvm.cuda_driver(0), 64 * MIB)
-        assert streams.staging_bytes == 64 * MIB
         nbytes = leaving.nbytes
+        streams = CudaSideStreams(rmm_uvm.cuda_driver(0), staging_mib * MIB)
+        assert streams.staging_bytes == staging_mib * MIB
 
-        def seconds(copies: int) -> float:
+        def milliseconds(copies: int) -> float:
             torch.cuda.synchronize()
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin, middle, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
             for _ in range(copies):
                 streams.copy(streams.out, host.untyped_storage(), leaving.untyped_storage(), nbytes)
+            copied = streams.mark(streams.out)
             begin.record()
-            for _ in range(8):
+            for number in range(8):
+                if number == 4:
+                    middle.record()
                 torch.mm(matrix, matrix, out=result)
             end.record()
+            middle.synchronize()
+            assert not copies or not streams.passed(copied)  # they are under way
             end.synchronize()
             streams.finish()
             return float(begin.elapsed_time(end))
 
-        seconds(1)
-        alone = min(seconds(0) for _ in range(3))
-        assert min(seconds(32) for _ in range(3)) < 1.2 * alone
+        milliseconds(1)
+        alone = min(milliseconds(0) for _ in range(3))
+        assert least * alone < min(milliseconds(32) for _ in range(3)) < most * alone
         streams.follow(streams.back, streams.current())
         streams.copy(streams.back, again.untyped_storage(), host.untyped_storage(), nbytes)
         streams.finish()

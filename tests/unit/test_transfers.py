@@ -57,10 +57,12 @@ def test_copy_brings_bytes_and_its_mark_is_reached(device: SimulatedDevice, shar
     assert ctypes.string_at(shared + 203, 2) == b"me"
 
 
-def test_copy_by_way_of_a_stage_brings_all_bytes(device: SimulatedDevice, shared: int) -> None:
+def test_copy_after_staging_was_taken_brings_all_bytes_and_it_is_given_back(
+    device: SimulatedDevice, shared: int
+) -> None:
     transfers = Transfers(device)
     free_bytes, _ = device.memory()
-    transfers.stage(1024)
+    transfers.take_staging(1024)
     assert device.memory()[0] < free_bytes
     ctypes.memmove(shared, bytes(range(250)) * 20, 5000)
     transfers.copy([(shared + 8192, shared, 5000)])
@@ -69,20 +71,20 @@ def test_copy_by_way_of_a_stage_brings_all_bytes(device: SimulatedDevice, shared
     assert device.memory()[0] == free_bytes
 
 
-def test_stage_that_cannot_be_had_says_why_and_copies_go_on(
+def test_staging_that_cannot_be_had_says_why_and_copies_go_on(
     device: SimulatedDevice, shared: int
 ) -> None:
     transfers = Transfers(device)
     with pytest.raises(MemoryError, match="taking 1073741824 bytes for copies to go through"):
-        transfers.stage(1 << 30)
+        transfers.take_staging(1 << 30)
     with pytest.raises(DriverError, match="512 bytes or more"):
-        transfers.stage(511)
+        transfers.take_staging(511)
     ctypes.memmove(shared, b"frame", 5)
     transfers.copy([(shared + 100, shared, 5)])
     assert ctypes.string_at(shared + 100, 5) == b"frame"
-    transfers.stage(512)
+    transfers.take_staging(512)
     with pytest.raises(DriverError, match="it is done once"):
-        transfers.stage(512)
+        transfers.take_staging(512)
 
 
 @pytest.mark.parametrize("copy", [(4096, 8192, 1), (0, 0, 1)])
@@ -116,7 +118,7 @@ def test_failure_after_a_copy_was_issued_shows_in_its_mark(device: SimulatedDevi
         ("find_memory", lambda transfers: transfers.memory_kind(1)),
         ("wait_for", lambda transfers: transfers.wait_for(0)),
         ("copy", lambda transfers: transfers.copy([])),
-        ("stage", lambda transfers: transfers.stage(512)),
+        ("take_staging", lambda transfers: transfers.take_staging(512)),
         ("mark", lambda transfers: transfers.mark()),
         ("ipc_memory_handle", lambda transfers: transfers.ipc_memory_handle(1)),
         ("open_ipc_memory", lambda transfers: transfers.open_ipc_memory(bytes(64))),

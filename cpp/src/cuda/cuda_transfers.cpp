@@ -239,10 +239,10 @@ status cuda_transfers::make_stream() noexcept
 }
 
 /** @brief The stream in which copies come to an end. */
-CUstream cuda_transfers::last_stream() noexcept
+CUstream cuda_transfers::last_stream() const noexcept
 {
-  std::lock_guard const lock{mutex_};
-  return staged_ != nullptr ? staged_->onward() : stream_;
+  auto* const onward = onward_.load();
+  return onward != nullptr ? onward : stream_;
 }
 
 status cuda_transfers::take_event(CUevent& event) noexcept
@@ -282,6 +282,10 @@ status cuda_transfers::wait_for(stream_handle stream) noexcept
     if (result.ok()) {
       result = as_status(api.stream_wait_event(stream_, event, 0), "cuStreamWaitEvent");
     }
+    // Marks, too, stand for what was waited for.
+    if (auto* const onward = onward_.load(); result.ok() && onward != nullptr) {
+      result = as_status(api.stream_wait_event(onward, event, 0), "cuStreamWaitEvent");
+    }
     // May be recorded anew as soon as the wait is issued.
     give_back(event);
     return result;
@@ -292,12 +296,14 @@ status cuda_transfers::copy(std::span<transfer const> copies) noexcept
 {
   return in_context([&](cuda_api const& api) {
     if (auto const made = make_stream(); !made.ok()) { return made; }
+    std::unique_lock lock{staging_, std::defer_lock};  // a full queue is waited for: not for direct
+    if (onward_.load() != nullptr) { lock.lock(); }
+    auto* const staged = lock.owns_lock() ? staged_.get() : nullptr;
     for (auto const& one : copies) {
       if (one.bytes == 0) { continue; }
-      std::lock_guard const lock{mutex_};
       auto const result =
-        staged_ != nullptr
-          ? staged_->copy(api, stream_, one)
+        staged != nullptr
+          ? staged->copy(api, stream_, one)
           : as_status(api.memcpy_async(one.to, one.from, one.bytes, stream_), "cuMemcpyAsync");
       if (!result.ok()) { return result; }
     }
@@ -305,19 +311,22 @@ status cuda_transfers::copy(std::span<transfer const> copies) noexcept
   });
 }
 
-status cuda_transfers::stage(std::size_t bytes) noexcept
+status cuda_transfers::take_staging(std::size_t bytes) noexcept
 try {
+  auto fresh = std::make_unique<staged_copies>();  // before anything is taken
   return in_context([&](cuda_api const& api) {
     if (auto const made = make_stream(); !made.ok()) { return made; }
-    std::lock_guard const lock{mutex_};
-    if (staged_ != nullptr) { return status{status_code::invalid_value, 0, "stage"}; }
-    auto fresh      = std::make_unique<staged_copies>();
+    std::lock_guard const lock{staging_};
+    if (staged_ != nullptr) { return status{status_code::invalid_value, 0, "take_staging"}; }
     auto const made = fresh->make(api, stream_, bytes);
-    if (made.ok()) { staged_ = std::move(fresh); }
+    if (made.ok()) {
+      onward_ = fresh->onward();
+      staged_ = std::move(fresh);
+    }
     return made;
   });
 } catch (...) {
-  return {status_code::out_of_memory, 0, "stage"};
+  return {status_code::out_of_memory, 0, "take_staging"};
 }
 
 status cuda_transfers::mark(std::shared_ptr<transfer_mark>& made) noexcept

@@ -16,7 +16,7 @@ constexpr std::size_t alignment_bytes = 256;  // of a half, as cuMemAlloc gives 
 status staged_copies::make(cuda_api const& api, CUstream first, std::size_t bytes) noexcept
 {
   half_bytes_ = bytes / halves_.size() / alignment_bytes * alignment_bytes;
-  if (half_bytes_ == 0) { return {status_code::invalid_value, 0, "stage"}; }
+  if (half_bytes_ == 0) { return {status_code::invalid_value, 0, "take_staging"}; }
   auto const taken = take(api, first);
   if (!taken.ok()) { destroy(api); }
   return taken;

@@ -173,19 +173,7 @@ status simulated_transfers::copy_one(transfer const& one) noexcept
       return touched;
     }
   }
-  auto* const to         = reinterpret_cast<std::byte*>(one.to);
-  auto const* const from = reinterpret_cast<std::byte const*>(one.from);
-  std::lock_guard const lock{mutex_};
-  if (staging_.bytes == 0) {
-    std::memmove(to, from, one.bytes);
-    return {};
-  }
-  auto* const through = reinterpret_cast<std::byte*>(staging_.address);
-  for (std::size_t done = 0; done < one.bytes; done += staging_.bytes) {
-    auto const bytes = std::min(staging_.bytes, one.bytes - done);
-    std::memcpy(through, from + done, bytes);
-    std::memcpy(to + done, through, bytes);
-  }
+  std::memmove(reinterpret_cast<void*>(one.to), reinterpret_cast<void const*>(one.from), one.bytes);
   return {};
 }
 
@@ -202,20 +190,20 @@ try {
   return failed(status_code::out_of_memory, "copy");
 }
 
-status simulated_transfers::stage(std::size_t bytes) noexcept
+status simulated_transfers::take_staging(std::size_t bytes) noexcept
 try {
-  if (auto const planned = device_->planned_answer("stage")) { return *planned; }
-  if (!device_->backing()) { return failed(status_code::not_supported, "stage"); }
+  if (auto const planned = device_->planned_answer("take_staging")) { return *planned; }
+  if (!device_->backing()) { return failed(status_code::not_supported, "take_staging"); }
   constexpr std::size_t least_bytes = 512;  // as on a GPU: two halves of 256
   std::lock_guard const lock{mutex_};
   if (bytes < least_bytes || staging_.bytes != 0) {
-    return failed(status_code::invalid_value, "stage");
+    return failed(status_code::invalid_value, "take_staging");
   }
   auto const taken = device_->allocate_device(bytes, staging_.address);
   if (taken.ok()) { staging_.bytes = bytes; }
   return taken;
 } catch (...) {
-  return failed(status_code::out_of_memory, "stage");
+  return failed(status_code::out_of_memory, "take_staging");
 }
 
 status simulated_transfers::mark(std::shared_ptr<transfer_mark>& made) noexcept

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,11 +85,11 @@ TEST_F(CudaTransfers, CopyThatIsRefusedEndsTheBatch)
   expect_put_back();
 }
 
-// By way of a stage. 0x10000 is 65536; halves of 512 bytes.
+// By way of memory of its own. 0x10000 is 65536; halves of 512 bytes.
 
 TEST_F(CudaTransfers, StagedCopiesGoThroughTwoHalvesInTurnByTwoStreams)
 {
-  ASSERT_TRUE(transfers->stage(1200).ok());
+  ASSERT_TRUE(transfers->take_staging(1200).ok());
   EXPECT_EQ(take_work(),
             (log{"cuStreamCreate",
                  "cuMemAlloc 1024",
@@ -99,6 +100,9 @@ TEST_F(CudaTransfers, StagedCopiesGoThroughTwoHalvesInTurnByTwoStreams)
                  "cuEventCreate",
                  "cuEventRecord event1 side",
                  "cuStreamWaitEvent onward event1"}));
+  EXPECT_EQ(fake.side_stream_flags, static_cast<unsigned>(CU_STREAM_NON_BLOCKING));  // the last one
+  EXPECT_EQ(fake.event_flags,
+            std::vector<unsigned>(4, static_cast<unsigned>(CU_EVENT_DISABLE_TIMING)));
   std::array<transfer, 2> const two{{{1000, 9000, 600}, {7, 8, 1}}};
   ASSERT_TRUE(transfers->copy(two).ok());
   EXPECT_EQ(take_work(),
@@ -123,26 +127,32 @@ TEST_F(CudaTransfers, StagedCopiesGoThroughTwoHalvesInTurnByTwoStreams)
   expect_put_back();
 }
 
-TEST_F(CudaTransfers, MarkOfStagedCopiesStandsAtTheirEnd)
+TEST_F(CudaTransfers, MarkOfStagedCopiesStandsAtTheirEndAndForWhatWasWaitedFor)
 {
-  ASSERT_TRUE(transfers->stage(512).ok());
-  ASSERT_TRUE(transfers->wait_for(user_stream).ok());
+  ASSERT_TRUE(transfers->take_staging(512).ok());
   static_cast<void>(take_work());
+  EXPECT_TRUE(transfers->wait_for(user_stream).ok());
+  EXPECT_EQ(take_work(),
+            (log{"cuEventCreate",
+                 "cuEventRecord event5 user",
+                 "cuStreamWaitEvent side event5",
+                 "cuStreamWaitEvent onward event5"}));
   std::shared_ptr<transfer_mark> mark;
   ASSERT_TRUE(transfers->mark(mark).ok());
-  EXPECT_EQ(take_work().back(), "cuEventRecord event5 onward");
-  EXPECT_TRUE(transfers->wait_for(user_stream).ok());
-  EXPECT_EQ(take_work().back(), "cuStreamWaitEvent side event6");  // where copies begin
+  EXPECT_EQ(take_work(), (log{"cuEventRecord event5 onward"}));
 }
 
-TEST_F(CudaTransfers, StageIsTakenOnceAndOfSomeSize)
+TEST_F(CudaTransfers, StagingIsTakenOnceAndOfSomeSize)
 {
-  EXPECT_EQ(transfers->stage(511).code, status_code::invalid_value);
-  ASSERT_TRUE(transfers->stage(512).ok());
-  EXPECT_EQ(transfers->stage(512).code, status_code::invalid_value);
+  EXPECT_EQ(transfers->take_staging(511).code, status_code::invalid_value);
+  EXPECT_EQ(take_work(), (log{"cuStreamCreate"}));
+  ASSERT_TRUE(transfers->take_staging(512).ok());
+  static_cast<void>(take_work());
+  EXPECT_EQ(transfers->take_staging(512).code, status_code::invalid_value);
+  EXPECT_TRUE(take_work().empty());
 }
 
-TEST_F(CudaTransfers, StageThatCannotBeMadeTakesNothingAndCopiesAreDirect)
+TEST_F(CudaTransfers, StagingThatCannotBeHadTakesNothingAndCopiesAreDirect)
 {
   ASSERT_TRUE(transfers->copy(copies).ok());
   for (auto const* call :
@@ -150,7 +160,7 @@ TEST_F(CudaTransfers, StageThatCannotBeMadeTakesNothingAndCopiesAreDirect)
     static_cast<void>(take_work());
     auto const events = fake.events;
     fake.answers      = {{call, CUDA_ERROR_OUT_OF_MEMORY}};
-    EXPECT_EQ(transfers->stage(512).code, status_code::out_of_memory) << call;
+    EXPECT_EQ(transfers->take_staging(512).code, status_code::out_of_memory) << call;
     auto const work   = take_work();
     auto const counts = [&](char const* name) {
       return std::count_if(
@@ -161,29 +171,45 @@ TEST_F(CudaTransfers, StageThatCannotBeMadeTakesNothingAndCopiesAreDirect)
     EXPECT_EQ(counts("cuStreamDestroy onward"), counts("cuEventCreate") > 0 ? 1 : 0) << call;
     EXPECT_EQ(counts("cuEventDestroy"), static_cast<std::ptrdiff_t>(fake.events - events)) << call;
   }
+  fake.answers   = {{"cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY}};
+  fake.successes = {{"cuEventCreate", 3}};
+  EXPECT_EQ(transfers->take_staging(512).code, status_code::out_of_memory);
+  auto const work = take_work();
+  EXPECT_EQ(
+    std::count_if(
+      work.begin(), work.end(), [](auto const& one) { return one.starts_with("cuEventDestroy"); }),
+    3);
   fake.answers.clear();
   ASSERT_TRUE(transfers->copy(copies).ok());
   EXPECT_EQ(take_work().size(), 2U);
-  EXPECT_TRUE(transfers->stage(512).ok());
+  EXPECT_TRUE(transfers->take_staging(512).ok());
 }
 
-TEST_F(CudaTransfers, StagedCopyEndsAtTheCallThatIsRefused)
+TEST_F(CudaTransfers, StagedCopyEndsAtTheCallThatIsRefusedAndTheNextOneIsWhole)
 {
-  ASSERT_TRUE(transfers->stage(512).ok());
-  std::array<transfer, 1> const one{{{1000, 9000, 600}}};
-  for (auto const& [call, issued] : std::vector<std::pair<std::string, std::size_t>>{
-         {"cuStreamWaitEvent", 1}, {"cuMemcpyAsync", 2}, {"cuEventRecord", 3}}) {
-    static_cast<void>(take_work());
-    fake.answers = {{call, CUDA_ERROR_ILLEGAL_ADDRESS}};
-    EXPECT_EQ(transfers->copy(one).native_error, CUDA_ERROR_ILLEGAL_ADDRESS);
-    EXPECT_EQ(take_work().size(), issued) << call;
+  ASSERT_TRUE(transfers->take_staging(512).ok());
+  std::array<transfer, 1> const one{{{1000, 9000, 100}}};
+  // By how many calls of that name succeed before: how many calls there are in all.
+  std::map<std::string, std::array<std::size_t, 2>> const issued{
+    {"cuStreamWaitEvent", {1, 4}}, {"cuMemcpyAsync", {2, 5}}, {"cuEventRecord", {3, 6}}};
+  for (auto const& [call, calls] : issued) {
+    for (std::size_t before = 0; before < calls.size(); ++before) {
+      static_cast<void>(take_work());
+      fake.answers   = {{call, CUDA_ERROR_ILLEGAL_ADDRESS}};
+      fake.successes = {{call, before}};
+      EXPECT_EQ(transfers->copy(one).native_error, CUDA_ERROR_ILLEGAL_ADDRESS);
+      EXPECT_EQ(take_work().size(), calls.at(before)) << call;
+      fake.answers.clear();
+      EXPECT_TRUE(transfers->copy(one).ok());
+      EXPECT_EQ(take_work().size(), 6U);
+    }
   }
   expect_put_back();
 }
 
-TEST_F(CudaTransfers, StageGoesWithItsOwner)
+TEST_F(CudaTransfers, StagingGoesWithItsOwner)
 {
-  ASSERT_TRUE(transfers->stage(512).ok());
+  ASSERT_TRUE(transfers->take_staging(512).ok());
   static_cast<void>(take_work());
   transfers.reset();
   EXPECT_EQ(take_work(),
@@ -416,7 +442,7 @@ TEST_F(CudaTransfers, WithoutItsContextNothingIsCalled)
     [&] { return transfers->find_memory(7, found); },
     [&] { return transfers->wait_for(user_stream); },
     [&] { return transfers->copy(copies); },
-    [&] { return transfers->stage(512); },
+    [&] { return transfers->take_staging(512); },
     [&] { return transfers->mark(mark); },
     [&] { return transfers->ipc_memory_handle(4096, handle); },
     [&] { return transfers->open_ipc_memory(handle, address); },
@@ -449,6 +475,7 @@ TEST_F(CudaTransfers, GivesBackWhatItHasWhenItGoes)
 
 TEST_F(CudaTransfers, GivesNothingBackInAForkedChild)
 {
+  ASSERT_TRUE(transfers->take_staging(512).ok());
   ASSERT_TRUE(transfers->wait_for(nullptr).ok());
   std::shared_ptr<transfer_mark> mark;
   ASSERT_TRUE(transfers->mark(mark).ok());
@@ -478,6 +505,7 @@ TEST(CudaTransfersDeathTest, GivesNothingBackWhileTheProcessExits)
     fake      = new fake_cuda;
     transfers = new std::shared_ptr<cuda_transfers>{std::make_shared<cuda_transfers>(
       std::static_pointer_cast<cuda_driver>(cuda_driver::open(fake->api(), 0, false).driver))};
+    static_cast<void>((*transfers)->take_staging(512));
     static_cast<void>((*transfers)->wait_for(nullptr));
     static_cast<void>(fake->take_log());
     std::exit(0);

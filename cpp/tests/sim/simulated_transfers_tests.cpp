@@ -97,37 +97,24 @@ TEST_F(SimulatedTransfers, CopyPastAnAllocationIsInvalidAndChangesNothing)
   EXPECT_EQ(byte_at(second), 7);
 }
 
-TEST_F(SimulatedTransfers, StagedCopyBringsTheBytesPieceByPiece)
-{
-  auto const from = take_device(4096);
-  auto const to   = take_managed(4096);
-  for (std::size_t i = 0; i < 4096; ++i) {
-    byte_at(from + i) = static_cast<unsigned char>(i % 251);
-  }
-  ASSERT_TRUE(transfers.stage(1000).ok());
-  ASSERT_TRUE(copy(to, from, 4000).ok());
-  EXPECT_EQ(std::memcmp(&byte_at(to), &byte_at(from), 4000), 0);
-  EXPECT_EQ(byte_at(to + 4000), 0);
-}
-
-TEST_F(SimulatedTransfers, StageIsTakenOnceAndOfSomeSizeAndGivenBack)
+TEST_F(SimulatedTransfers, StagingIsTakenOnceAndOfSomeSizeAndGivenBack)
 {
   device_memory before{};
   device_memory after{};
   ASSERT_TRUE(device->memory(before).ok());
   {
     simulated_transfers staged{device};
-    EXPECT_EQ(staged.stage(511).code, status_code::invalid_value);
-    EXPECT_EQ(staged.stage(blocks(100)).code, status_code::out_of_memory);
-    ASSERT_TRUE(staged.stage(blocks(2)).ok());
-    EXPECT_EQ(staged.stage(blocks(2)).code, status_code::invalid_value);
+    EXPECT_EQ(staged.take_staging(511).code, status_code::invalid_value);
+    EXPECT_EQ(staged.take_staging(blocks(100)).code, status_code::out_of_memory);
+    ASSERT_TRUE(staged.take_staging(blocks(2)).ok());
+    EXPECT_EQ(staged.take_staging(blocks(2)).code, status_code::invalid_value);
     ASSERT_TRUE(device->memory(after).ok());
     EXPECT_EQ(before.free_bytes - after.free_bytes, blocks(2));
   }
   ASSERT_TRUE(device->memory(after).ok());
   EXPECT_EQ(before.free_bytes, after.free_bytes);
   simulated_transfers bare{device_of(false)};
-  EXPECT_EQ(bare.stage(512).code, status_code::not_supported);
+  EXPECT_EQ(bare.take_staging(512).code, status_code::not_supported);
 }
 
 TEST_F(SimulatedTransfers, CopyOfNothingNeedsNoMemory) { EXPECT_TRUE(copy(0, 0, 0).ok()); }
@@ -276,7 +263,7 @@ TEST_F(SimulatedTransfers, EveryCallFailsWhenPlanned)
     {"find_memory", [&] { return transfers.find_memory(4096, found); }},
     {"wait_for", [&] { return transfers.wait_for(nullptr); }},
     {"copy", [&] { return copy(0, 0, 0); }},
-    {"stage", [&] { return transfers.stage(512); }},
+    {"take_staging", [&] { return transfers.take_staging(512); }},
     {"mark", [&] { return transfers.mark(mark); }},
     {"done", [&] { return mark->done(reached); }},
     {"wait", [&] { return mark->wait(); }},

@@ -67,7 +67,12 @@ class fake_cuda {
   {
     log.push_back(detail.empty() ? call : call + " " + detail);
     auto const it = answers.find(call);
-    return it == answers.end() ? CUDA_SUCCESS : it->second;
+    if (it == answers.end()) { return CUDA_SUCCESS; }
+    if (auto const left = successes.find(call); left != successes.end() && left->second > 0) {
+      --left->second;
+      return CUDA_SUCCESS;
+    }
+    return it->second;
   }
 
   /** @brief As `answer`, for calls that must find our context and relaxed capture checks. */
@@ -78,8 +83,9 @@ class fake_cuda {
     return answer(call, detail);
   }
 
-  std::map<std::string, CUresult> answers;  ///< by call
-  std::vector<std::string> log;             ///< see `take_log`
+  std::map<std::string, CUresult> answers;       ///< by call
+  std::map<std::string, std::size_t> successes;  ///< of a call, before its answer is given
+  std::vector<std::string> log;                  ///< see `take_log`
   int device_count{2};
   std::set<std::string> apart;  ///< pairs without peer access: "0 1" is that of 0 to 1
   std::map<CUdevice_attribute, int> attributes{{CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1}};

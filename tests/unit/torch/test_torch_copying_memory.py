@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -47,6 +49,33 @@ def train() -> None:
 def activations_of(memory: rmm_uvm.torch.TorchMemory) -> dict[str, Any]:
     found: dict[str, Any] = memory.statistics()["activations"]
     return found
+
+
+def test_copies_go_through_a_thirty_second_of_the_budget_until_it_is_closed(
+    cuda: FakeTorchCuda, late: LateStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def made(_driver: object, staging_bytes: int) -> LateStreams:
+        streams = LateStreams(staging_bytes=staging_bytes)
+        asked.extend([staging_bytes, weakref.ref(streams)])
+        return streams
+
+    monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", made)
+    memory = rmm_uvm.torch.install(mr=make_pool(192), activations="copy")
+    kept = [cuda.allocate(60 * MIB) for _ in range(4)]
+    train()
+    there = memory.statistics()
+    assert there["activations"]["staging_bytes"] == 6 * MIB
+    memory.close()
+    gc.collect()
+    nbytes, gone = asked
+    assert nbytes == 6 * MIB
+    assert gone() is None  # with its memory, although the handle is still there
+    after = memory.statistics()
+    assert after["acting"]
+    assert after["activations"] == there["activations"]
+    del kept
 
 
 def test_what_copies_take_of_the_device_is_as_if_the_budget_were_less(

@@ -58,15 +58,29 @@ def test_bytes_are_copied_out_and_back_in_order(
     assert again[-1] == 0  # no more than was asked for
 
 
-@pytest.mark.parametrize(("free", "taken"), [(32, 32), (24, 16), (8, 0)])
-def test_side_without_room_for_a_stage_copies_without(
+@pytest.mark.parametrize(("free", "taken"), [(33, 32), (25, 16), (9, 0)])
+def test_side_without_room_for_staging_copies_without(
     device: SimulatedDevice, free: int, taken: int
 ) -> None:
-    rmm_uvm.mr.SimulatedCudaMemoryResource(device).allocate(64 * MIB - free * MIB)
-    assert CudaSideStreams(device, 32 * MIB).staging_bytes == taken * MIB
+    mr = rmm_uvm.mr.SimulatedCudaMemoryResource(device)
+    there, host, again = (tensor_at(mr.allocate(NBYTES)) for _ in range(3))
+    there.copy_(torch.arange(NBYTES) % 251)
+    mr.allocate(device.memory()[0] - free * MIB)
+    streams = CudaSideStreams(device, 32 * MIB)
+    assert streams.staging_bytes == taken * MIB
+    streams.copy(streams.out, host.untyped_storage(), there.untyped_storage(), NBYTES)
+    streams.copy(streams.back, again.untyped_storage(), host.untyped_storage(), NBYTES)
+    streams.finish()
+    assert torch.equal(again, there)
 
 
-def test_stage_is_a_small_part_of_the_budget_and_of_what_hides_its_cost() -> None:
+def test_staging_that_fails_otherwise_is_an_error(device: SimulatedDevice) -> None:
+    device.fail_call("take_staging", "driver_error")
+    with pytest.raises(DriverError):
+        CudaSideStreams(device, 32 * MIB)
+
+
+def test_staging_is_a_small_part_of_the_budget_and_no_more_than_hides_its_cost() -> None:
     assert staging_bytes_of(1 << 40) == 64 * MIB
     assert staging_bytes_of(1 << 30) == 32 * MIB
     assert staging_bytes_of(128 * MIB) == 4 * MIB

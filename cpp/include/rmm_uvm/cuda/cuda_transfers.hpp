@@ -6,6 +6,7 @@
 #include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/driver/device_transfers.hpp>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,7 @@ class cuda_transfers final : public device_transfers,
   status find_memory(std::uintptr_t address, std::optional<memory_kind>& found) noexcept override;
   status wait_for(stream_handle stream) noexcept override;
   status copy(std::span<transfer const> copies) noexcept override;
-  status stage(std::size_t bytes) noexcept override;
+  status take_staging(std::size_t bytes) noexcept override;
   status mark(std::shared_ptr<transfer_mark>& made) noexcept override;
   status ipc_memory_handle(std::uintptr_t base, ipc_handle& handle) noexcept override;
   status open_ipc_memory(ipc_handle const& handle, std::uintptr_t& address) noexcept override;
@@ -54,7 +55,7 @@ class cuda_transfers final : public device_transfers,
   template <typename Call>
   status in_context(Call const& call) const noexcept;
   [[nodiscard]] status make_stream() noexcept;
-  [[nodiscard]] CUstream last_stream() noexcept;
+  [[nodiscard]] CUstream last_stream() const noexcept;
   [[nodiscard]] status take_event(CUevent& event) noexcept;
   void give_back(CUevent event) noexcept;
 
@@ -62,9 +63,11 @@ class cuda_transfers final : public device_transfers,
   cuda_use use_;
   std::mutex mutex_;  // of what follows
   CUstream stream_{nullptr};
-  std::unique_ptr<staged_copies> staged_;
   std::vector<CUevent> spare_events_;
   std::map<std::uintptr_t, std::size_t> opened_;  // openings of IPC memory, by address
+  std::mutex staging_;                            // of what follows; held while copies are issued
+  std::unique_ptr<staged_copies> staged_;
+  std::atomic<CUstream> onward_{nullptr};  // that staged copies end in; none: copies are direct
 };
 
 }  // namespace rmm_uvm::cuda

@@ -79,7 +79,7 @@ class ipc_event {
 /**
  * @brief Copies between memory of one device and of others, and memory shared between processes.
  *
- * Copies run in one stream of this object, in the order of the calls (see `stage` for two);
+ * Copies run in one stream of this object, in the order of the calls (see `take_staging` for two);
  * `wait_for` orders them after a stream of somebody else, marks tell when they are done. Stream
  * arguments are as for `uvm_driver`. Calls return a status and never throw. Thread-safe.
  */
@@ -118,12 +118,13 @@ class device_transfers {
    * @brief Has copies from now on go through device memory of this object's own, in halves.
    *
    * For copies from and to managed memory beside kernels: the driver gives a direct one an engine
-   * that kernels need, and either waits for the other. Ranges of later copies must not depend on
-   * earlier copies, unless `wait_for` comes in between.
+   * that kernels need, and either waits for the other. A later copy may read before an earlier one
+   * has written: one that needs the bytes of another has to `wait_for` a stream that was made to
+   * wait for a mark behind it.
    * @param bytes to take, at least 512; they stay until this object goes
    * @return out_of_memory when there are none; invalid_value for fewer, or a second time
    */
-  virtual status stage(std::size_t bytes) noexcept = 0;
+  virtual status take_staging(std::size_t bytes) noexcept = 0;
 
   /** @brief Marks the work issued so far. @param[out] made set on success */
   virtual status mark(std::shared_ptr<transfer_mark>& made) noexcept = 0;

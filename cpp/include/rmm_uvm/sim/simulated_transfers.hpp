@@ -40,7 +40,7 @@ class simulated_transfers final : public device_transfers {
   status find_memory(std::uintptr_t address, std::optional<memory_kind>& found) noexcept override;
   status wait_for(stream_handle stream) noexcept override;
   status copy(std::span<transfer const> copies) noexcept override;
-  status stage(std::size_t bytes) noexcept override;
+  status take_staging(std::size_t bytes) noexcept override;
   status mark(std::shared_ptr<transfer_mark>& made) noexcept override;
   status ipc_memory_handle(std::uintptr_t base, ipc_handle& handle) noexcept override;
   status open_ipc_memory(ipc_handle const& handle, std::uintptr_t& address) noexcept override;
@@ -63,7 +63,7 @@ class simulated_transfers final : public device_transfers {
   std::shared_ptr<simulated_device> device_;
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, opened_memory> opened_;
-  memory_range staging_;  // what copies go through; empty: nothing
+  memory_range staging_;  // taken, and used for nothing: copies are made at once
 };
 
 }  // namespace rmm_uvm::sim
