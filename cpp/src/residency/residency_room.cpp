@@ -106,21 +106,19 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   std::vector<candidate> live;
   std::vector<candidate> dead;
   std::vector<candidate> dying;  // freed, but what used them may be under way
-  auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
-  bool const drops    = settings_.drops() && driver_->info().discard.available;
-  bool const foresees = prediction_.on();
-  unsigned taking     = 0;
-  auto const weight   = weight_of_kept_now(taking);
-  auto const most     = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
-  view.each([&](block_record& block, memory_range range) {
-    if (block.place != block_place::device || !block.movable()) { return; }
-    if (drops && block.dead() && !block.unfenced) {
-      found.dead_bytes += range.bytes;
-      // Longest dead first: a pool soon hands out again what was freed last.
-      auto& these = free_is_done(block) ? dead : dying;
-      these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
-      return;
-    }
+  auto const since     = [this](use_tick then) { return std::uint64_t{now_ - then}; };
+  bool const drops     = settings_.drops() && driver_->info().discard.available;
+  bool const foresees  = prediction_.on();
+  unsigned taking      = 0;
+  auto const weight    = weight_of_kept_now(taking);
+  auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
+  auto const note_dead = [&](block_record& block, memory_range range) {
+    found.dead_bytes += range.bytes;
+    // Longest dead first: a pool soon hands out again what was freed last.
+    auto& these = free_is_done(block) ? dead : dying;
+    these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
+  };
+  auto const note_live = [&](block_record& block, memory_range range) {
     if (block.discarded && !block.dead()) { return; }  // handed out anew, and about to be brought
     if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
       return;  // kernels that use it may be under way: they would fault it back
@@ -135,10 +133,23 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     // A way there and back that costs a sixth is worth to be taken more often.
     bool const cheap = (block.chunks & taking) != 0 && key < most;
     live.push_back({cheap ? key * weight : key, {&block, range}});
-  });
+  };
+  auto const look = [&](bool at_dead, bool at_live) {
+    view.each([&](block_record& block, memory_range range) {
+      if (block.place != block_place::device || !block.movable()) { return; }
+      bool const droppable = drops && block.dead() && !block.unfenced;
+      if (droppable && at_dead) { note_dead(block, range); }
+      if (!droppable && at_live) { note_live(block, range); }
+    });
+  };
+  // Where the dead were enough the last time, the live are looked at only if they are not now.
+  bool const dead_first = dead_were_enough_;
+  look(true, !dead_first);
   take(dead, dead_bytes, found.dead, chosen);
   // To wait for those is cheaper than to copy others; who need not wait lets them be.
   if (found.dead.empty() && who == candidates::all) { take(dying, dead_bytes, found.dead, chosen); }
+  if (dead_bytes > 0) { dead_were_enough_ = chosen >= live_bytes && !found.dead.empty(); }
+  if (dead_first && chosen < live_bytes) { look(false, true); }
   take(live, live_bytes, found.live, chosen);
   return found;
 }

@@ -73,6 +73,26 @@ TEST_F(ResidencyManager, DeadBlocksAreDroppedBeforeLiveOnesAreCopied)
   EXPECT_EQ(counts.resident_bytes, blocks(8));
 }
 
+TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheDeadAreNotEnoughAnyMore)
+{
+  make();
+  allocate(0, 4);
+  allocate(4, 4);
+  free(0, 3);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{dropped(0, 2), renewed(8, 2)}));
+  allocate(10, 2);
+  EXPECT_EQ(moves(), (calls{dropped(2, 1), to_host(3, 1), renewed(10, 2)}));
+  allocate(12, 1);
+  EXPECT_EQ(moves(), (calls{to_host(4, 1), renewed(12, 1)}));
+  free(5, 1);
+  allocate(13, 1);
+  EXPECT_EQ(moves(), (calls{dropped(5, 1), renewed(13, 1)}));
+  allocate(14, 2);
+  EXPECT_EQ(moves(), (calls{to_host(6, 2), renewed(14, 2)}));
+}
+
 TEST_F(ResidencyManager, LiveBlocksLeaveInTheOrderOfThePolicyInPieces)
 {
   make();

@@ -386,6 +386,7 @@ class residency_manager {
   mutable fault_in_estimate faulted_in_;         // looking at statistics looks at the counters
   use_tick asked_by_{never_used};                // what was asked by then has come once it is done
   std::size_t lead_bytes_{0};                    // live blocks leave so many bytes before they must
+  mutable bool dead_were_enough_{false};         // when room was made last; makes looking faster
   std::atomic<bool> short_of_room_{false};       // a request made room since the thread last looked
   std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
   std::atomic<bool> sent_away_{false};  // this object has moved something away
