@@ -16,6 +16,22 @@ struct candidate {
   viewed_block block;
 };
 
+/**
+ * @brief Whether a live block may leave.
+ * @param used_last kernels of later uses may be under way: they would fault it back
+ * @param not_before see `choose`
+ */
+[[nodiscard]] bool may_leave(block_record const& block,
+                             use_tick used_last,
+                             use_tick now,
+                             use_tick not_before)
+{
+  if (block.discarded && !block.dead()) { return false; }  // handed out anew, about to be brought
+  if (std::max(block.allocated, block.touched) > used_last) { return false; }
+  // Early nothing leaves that is dead, and stays a copy if it leaves: it is handed out again.
+  return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
+}
+
 /** @brief Moves candidates to `taken`, the highest key first, until `bytes` are together. */
 void take(std::vector<candidate>& from,
           std::size_t bytes,
@@ -109,6 +125,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   auto const since     = [this](use_tick then) { return std::uint64_t{now_ - then}; };
   bool const drops     = settings_.drops() && driver_->info().discard.available;
   bool const foresees  = prediction_.on();
+  auto const used_last = who == candidates::unused_now ? done_ : ~use_tick{0};
   unsigned taking      = 0;
   auto const weight    = weight_of_kept_now(taking);
   auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
@@ -119,14 +136,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
   };
   auto const note_live = [&](block_record& block, memory_range range) {
-    if (block.discarded && !block.dead()) { return; }  // handed out anew, and about to be brought
-    if (who == candidates::unused_now && std::max(block.allocated, block.touched) > done_) {
-      return;  // kernels that use it may be under way: they would fault it back
-    }
-    // Early nothing leaves that is dead, and stays a copy if it leaves: it is handed out again.
-    if (not_before != never_used && (block.dead() || !is_likely_unused(block, now_, not_before))) {
-      return;
-    }
+    if (!may_leave(block, used_last, now_, not_before)) { return; }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
                                            : leaving_key(settings_.policy, block, now_, foresees);
@@ -148,7 +158,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   take(dead, dead_bytes, found.dead, chosen);
   // To wait for those is cheaper than to copy others; who need not wait lets them be.
   if (found.dead.empty() && who == candidates::all) { take(dying, dead_bytes, found.dead, chosen); }
-  if (dead_bytes > 0) { dead_were_enough_ = chosen >= live_bytes && !found.dead.empty(); }
+  dead_were_enough_ = chosen >= std::max(live_bytes, std::size_t{1});
   if (dead_first && chosen < live_bytes) { look(false, true); }
   take(live, live_bytes, found.live, chosen);
   return found;
