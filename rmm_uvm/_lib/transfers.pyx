@@ -71,8 +71,7 @@ cdef ipc_handle _as_handle(bytes handle) except *:
 cdef class Transfers:
     """Copies between memory of one device and of others, and memory shared between processes.
 
-    Copies run in one non-blocking stream of this object, in the order of the calls; after
-    `take_staging`, in two.
+    Copies run in one non-blocking stream, in the order of the calls; after `take_staging`, in two.
 
     Parameters
     ----------
@@ -217,16 +216,12 @@ cdef class Transfers:
         )
 
     def take_staging(self, size_t nbytes):
-        """Have copies from now on go through device memory of this object's own.
-
-        For copies from and to managed memory beside kernels: the driver gives a direct one an
-        engine that kernels need, and either waits for the other.
+        """Have copies from now on go through device memory, so that kernels need not wait for them.
 
         Parameters
         ----------
         nbytes : int
-            To take on the device, at least 512, until this object and its marks go. Copies go
-            through in pieces of half of it.
+            To take, at least 512, until this object and its marks go. Pieces are half as long.
 
         Raises
         ------
@@ -245,11 +240,8 @@ cdef class Transfers:
         cdef status result
         with nogil:
             result = dereference(self.handle).take_staging(nbytes)
-        self._check(
-            result,
-            f"taking {nbytes} bytes for copies to go through",
-            "it is done once, with 512 bytes or more",
-        )
+        what = f"taking {nbytes} bytes for copies to go through"
+        self._check(result, what, "it is done once, with 512 bytes or more")
 
     def mark(self):
         """Mark the copies issued so far.

@@ -2,19 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context_guard.hpp"
 #include "cuda_values.hpp"
+#include "ipc_handles.hpp"
 #include "staged_copies.hpp"
 
 #include <rmm_uvm/cuda/cuda_transfers.hpp>
 
 #include <array>
-#include <cstring>
 #include <utility>
 
 namespace rmm_uvm::cuda {
 namespace {
-
-static_assert(sizeof(CUipcMemHandle) == ipc_handle_bytes);
-static_assert(sizeof(CUipcEventHandle) == ipc_handle_bytes);
 
 /** @brief Refuses a stream that is being captured: whatever it waits for would be captured too. */
 [[nodiscard]] status refuse_captured(cuda_api const& api, stream_handle stream) noexcept
@@ -27,22 +24,6 @@ static_assert(sizeof(CUipcEventHandle) == ipc_handle_bytes);
   }
   if (asked == CUDA_SUCCESS && state == CU_STREAM_CAPTURE_STATUS_NONE) { return {}; }
   return {status_code::not_supported, 0, "cuStreamIsCapturing"};
-}
-
-template <typename Native>
-[[nodiscard]] Native as_native(ipc_handle const& handle) noexcept
-{
-  Native native{};
-  std::memcpy(&native, handle.data(), handle.size());
-  return native;
-}
-
-template <typename Native>
-[[nodiscard]] ipc_handle from_native(Native const& native) noexcept
-{
-  ipc_handle handle{};
-  std::memcpy(handle.data(), &native, handle.size());
-  return handle;
 }
 
 }  // namespace
