@@ -48,6 +48,8 @@ class CopiedActivations:
         Returns the bytes of all tensors on it.
     small_bytes : int
         Storages of no more than that are not copied.
+    evicted_bytes : callable, optional
+        Returns how much live memory was evicted until now.
     """
 
     def __init__(
@@ -57,13 +59,14 @@ class CopiedActivations:
         budget_bytes: int,
         live_bytes: Callable[[], int],
         small_bytes: int = SMALL_BYTES,
+        evicted_bytes: Callable[[], int] = int,
     ) -> None:
         self._streams, self._device = streams, device
         self._hosts = HostBuffers(streams)
         self._live_bytes, self._small_bytes = live_bytes, small_bytes
         self._most_leaving_bytes = int(budget_bytes * _LEAVING_FRACTION)
         self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
-        self._demand = ActivationDemand(budget_bytes - streams.staging_bytes)
+        self._demand = ActivationDemand(budget_bytes - streams.staging_bytes, evicted_bytes)
         self._choice = LargestFirst()
         self._lock = threading.RLock()  # a collection within may end copies
         self._position = 0
@@ -90,7 +93,8 @@ class CopiedActivations:
         """Copy nothing any more. What was kept can be had all the same."""
         with self._lock:
             self._ended = True
-            self._live_bytes = int  # graphs that are still there lead to us, and no further
+            # Graphs that are still there lead to us, and no further.
+            self._live_bytes = self._demand.evicted_bytes = int
             try:
                 with contextlib.suppress(RuntimeError, MemoryError):  # a device that failed
                     self._let_go(0)

@@ -8,11 +8,13 @@ A round is a forward pass and its backward pass; a step of an optimiser may have
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 
 MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
+_MOST_MISSED_FRACTION = 1 / 4  # of the budget, in a round
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
 
@@ -23,6 +25,16 @@ class ActivationDemand:
     ----------
     budget_bytes : int
         What fits.
+    evicted_bytes : callable, optional
+        See below.
+
+    Attributes
+    ----------
+    needed_bytes : int or None
+        What has to leave in the round that began last; None: not known yet.
+    evicted_bytes : callable
+        Returns how much live memory left all the same until now. What lives between two looks, as
+        temporary tensors of a loss do, is seen by that alone: so it counts as more in that round.
 
     Examples
     --------
@@ -37,8 +49,9 @@ class ActivationDemand:
     600
     """
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int, evicted_bytes: Callable[[], int] = int) -> None:
         self._budget_bytes = budget_bytes
+        self.evicted_bytes, self._evicted_before = evicted_bytes, 0
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
         self._most_bytes = 0
@@ -74,7 +87,7 @@ class ActivationDemand:
         """
         begins = self._backward is True
         if begins:
-            self._rounds.append(self._most_bytes)
+            self._rounds.append(self._most_bytes + self._missed_bytes())
             self._most_bytes = 0
             excess_bytes = max(self._rounds) - self._budget_bytes
             needed_bytes = excess_bytes + self._margin_bytes if excess_bytes > 0 else 0
@@ -85,6 +98,14 @@ class ActivationDemand:
         self._backward = False
         self._most_bytes = max(self._most_bytes, demand_bytes)
         return begins
+
+    def _missed_bytes(self) -> int:
+        """Return what was evicted in the round that ended, if it was known what was to leave."""
+        now = self.evicted_bytes()
+        round_bytes, self._evicted_before = now - self._evicted_before, now
+        if self.needed_bytes is None:
+            return 0
+        return min(round_bytes, int(self._budget_bytes * _MOST_MISSED_FRACTION))
 
     def on_need(self, demand_bytes: int) -> None:
         """Take note that a backward pass needs something; as `on_keep`."""

@@ -225,11 +225,19 @@ class TorchMemory:
             )
             return None
         routing, others_bytes = self._routing, self._others_bytes
+        prefetcher = self._prefetcher
+
+        def evicted_bytes() -> int:
+            residency = prefetcher.residency()
+            assert residency is not None
+            return residency["evicted_bytes"]
+
         return CopiedActivations(
             streams,
             torch.device("cuda", self.device),
             budget_bytes,
             lambda: routing.allocated_bytes() - others_bytes,
+            evicted_bytes=evicted_bytes,
         )
 
     def _look_at_deferred(self) -> None:

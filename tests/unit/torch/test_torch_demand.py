@@ -35,3 +35,15 @@ def test_what_fits_needs_nothing_however_little_is_missing() -> None:
     demand = ActivationDemand(BUDGET_BYTES)
     found = needed_after(demand, 1601, *[1599] * 8)
     assert found == [101] * 8 + [0]
+
+
+def test_what_was_evicted_all_the_same_counts_once_it_was_known_what_leaves() -> None:
+    evicted = 0
+    demand = ActivationDemand(BUDGET_BYTES, lambda: evicted)
+    evicted = 5000  # before anything was known: everything leaves then
+    assert needed_after(demand, 2000) == [500]
+    evicted += 150  # temporary tensors, between two looks
+    assert needed_after(demand, 2000) == [650]
+    assert needed_after(demand, *[2000] * 8) == [*[650] * 7, 500]  # and nothing is evicted now
+    evicted += 5000
+    assert needed_after(demand, 2000) == [900]  # a quarter of the budget at most
