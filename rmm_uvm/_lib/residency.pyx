@@ -192,6 +192,20 @@ cdef class Prefetcher:
         """Whether nothing can be away from the device, so that announcing a use does nothing."""
         return dereference(self.handle).all_present()
 
+    def confirm_present(self):
+        """Look whether all live memory is on the device; return it.
+
+        It is remembered until some leaves: uses of what is there are not learnt until then.
+        """
+        cdef bint present
+        with nogil:
+            present = dereference(self.handle).confirm_present()
+        return present
+
+    def confirmed_present(self):
+        """Whether `confirm_present` found that, and nothing left since. Takes no lock."""
+        return dereference(self.handle).confirmed_present()
+
     def bring(self, uintptr_t address, size_t nbytes, uintptr_t stream=0):
         """Bring live memory to the device, in the order of a stream."""
         cdef memory_range where

@@ -50,6 +50,8 @@ class CopiedActivations:
         Storages of no more than that are not copied.
     evicted_bytes : callable, optional
         Returns how much live memory was evicted until now.
+    confirm : callable, optional
+        Is called as a round begins, after one in which copies were enough: nothing was evicted.
     """
 
     def __init__(
@@ -60,10 +62,12 @@ class CopiedActivations:
         live_bytes: Callable[[], int],
         small_bytes: int = SMALL_BYTES,
         evicted_bytes: Callable[[], int] = int,
+        confirm: Callable[[], object] = bool,
     ) -> None:
         self._streams, self._device = streams, device
         self._hosts = HostBuffers(streams)
         self._live_bytes, self._small_bytes = live_bytes, small_bytes
+        self._confirm = confirm
         self._most_leaving_bytes = int(budget_bytes * _LEAVING_FRACTION)
         self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._demand = ActivationDemand(budget_bytes - streams.staging_bytes, evicted_bytes)
@@ -95,6 +99,7 @@ class CopiedActivations:
             self._ended = True
             # Graphs that are still there lead to us, and no further.
             self._live_bytes = self._demand.evicted_bytes = int
+            self._confirm = bool
             try:
                 with contextlib.suppress(RuntimeError, MemoryError):  # a device that failed
                     self._let_go(0)
@@ -147,6 +152,8 @@ class CopiedActivations:
             ) and self._demand.on_keep(self._demand_bytes()):
                 self._hosts.ask_again()  # a round begins
                 self._choice.begin(self._demand.needed_bytes or 0)
+                if self._demand.was_enough:
+                    self._confirm()
             key = key_of(tensor)
             copy = self._by_key.get(key)
             if copy is None or copy.ending:

@@ -35,6 +35,8 @@ class ActivationDemand:
     evicted_bytes : callable
         Returns how much live memory left all the same until now. What lives between two looks, as
         temporary tensors of a loss do, is seen by that alone: so it counts as more in that round.
+    was_enough : bool
+        Whether it was known what has to leave in the round that ended last, and nothing else left.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class ActivationDemand:
         self._backward: bool | None = None  # neither has begun
         self._looked_at = 0
         self.needed_bytes: int | None = None
+        self.was_enough = False
 
     def is_worth_a_look(self, position: int, *, backward: bool) -> bool:
         """Whether what lives on the device may have changed by much since the last look.
@@ -103,6 +106,7 @@ class ActivationDemand:
         """Return what was evicted in the round that ended, if it was known what was to leave."""
         now = self.evicted_bytes()
         round_bytes, self._evicted_before = now - self._evicted_before, now
+        self.was_enough = self.needed_bytes is not None and round_bytes == 0
         if self.needed_bytes is None:
             return 0
         return min(round_bytes, int(self._budget_bytes * _MOST_MISSED_FRACTION))

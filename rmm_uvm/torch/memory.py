@@ -177,6 +177,7 @@ class TorchMemory:
             self._pin_state if self._evict == "activations" else None,
             residency["budget_bytes"] // 2,
             copies=copies,
+            confirmed=self._prefetcher.confirmed_present,
         )
         try:
             self._unfollow = self._routing.follow(
@@ -238,6 +239,7 @@ class TorchMemory:
             budget_bytes,
             lambda: routing.allocated_bytes() - others_bytes,
             evicted_bytes=evicted_bytes,
+            confirm=prefetcher.confirm_present,
         )
 
     def _look_at_deferred(self) -> None:

@@ -49,6 +49,9 @@ class Uses:
         Takes tensors and returns where they are.
     copies : CopiedActivations, optional
         Copies what autograd keeps, as far as it does not fit; by default nothing is copied.
+    confirmed : callable, optional
+        Whether all that lives is on the device, since copies make the rest fit: then only what
+        autograd keeps is announced. By default everything is.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Uses:
         most_bytes: int,
         extents: Callable[[Iterable[torch.Tensor | None]], list[Extent]] = extents_of,
         copies: CopiedActivations | None = None,
+        confirmed: Callable[[], bool] = bool,
     ) -> None:
         self._announce = announce
         self._measured = measured
@@ -69,7 +73,8 @@ class Uses:
         self._last_handle: Any = None  # the hook after modules: stays until every call has ended
         self._undo: tuple[Callable[[], None], ...] = ()
         self._calls = ModuleCalls()
-        self._copies = copies
+        self._copies, self._confirmed = copies, confirmed
+        self._known: set[int] = set()  # modules whose parameters copies were told of, by id
         self._saved = SavedTensorHooks(self._keep, self._need)
         if copies is not None:
             self._saved = SavedTensorHooks(self._keep_or_copy, self._need_or_return)
@@ -100,6 +105,7 @@ class Uses:
         self._announce = _nothing
         self._measured = _nothing
         self._keep_state = None
+        self._confirmed = bool
         try:
             if self._copies is not None:
                 self._copies.end()
@@ -126,11 +132,14 @@ class Uses:
             # Within one call, so that hooks of the program's own come and go in their order.
             self._saved.pop()  # of a call that was interrupted
             self._saved.push()
+        if id(module) in self._known and self._confirmed():
+            return
         used = self._extents((*module._parameters.values(), *module._buffers.values()))
         if used:
             self._announce(used)
-            if self._copies is not None:
-                self._copies.stay(used)
+        if self._copies is not None:
+            self._copies.stay(used)
+            self._known.add(id(module))
 
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():
@@ -169,12 +178,16 @@ class Uses:
     def _need_or_return(self, kept: Kept) -> torch.Tensor:
         assert self._copies is not None
         tensor = self._copies.need(kept)
+        if kept.tensor is not None and self._confirmed():
+            return tensor
         extents = self._extents((tensor,))
         if extents:
             self._announce(extents)
         return tensor
 
     def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+        if self._confirmed():
+            return
         used: list[Extent] = []
         room = self._most_bytes
         for tensor in _of_optimizer(optimizer):

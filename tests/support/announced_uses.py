@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -92,6 +92,7 @@ def announcing(
     begin: bool = True,
     ends_at_once: bool = True,
     copies: CopiedActivations | None = None,
+    confirmed: Callable[[], bool] = bool,
 ) -> Iterator[Announced]:
     """Have uses announced within the block; afterwards all hooks are as before."""
     before = hooks_there()
@@ -107,6 +108,7 @@ def announcing(
         most_bytes,
         extents_of_any,
         copies,
+        confirmed,
     )
     if begin:
         announced.uses.begin()

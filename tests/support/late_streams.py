@@ -153,11 +153,22 @@ def copying(
     *,
     small_bytes: int = 0,
     mistakes: bool = False,
+    evicted_bytes: Callable[[], int] = int,
+    confirm: Callable[[], object] = bool,
+    confirmed: Callable[[], bool] = bool,
 ) -> Iterator[Copying]:
     """Have what autograd keeps within modules copied: everything, by default."""
     streams = LateStreams() if streams is None else streams
-    copies = CopiedActivations(streams, torch.device("cpu"), budget_bytes, live_bytes, small_bytes)
-    with announcing(copies=copies) as announced:
+    copies = CopiedActivations(
+        streams,
+        torch.device("cpu"),
+        budget_bytes,
+        live_bytes,
+        small_bytes,
+        evicted_bytes,
+        confirm,
+    )
+    with announcing(copies=copies, confirmed=confirmed) as announced:
         yield Copying(streams, copies, announced)
     streams.finish()
     assert bool(streams.mistakes) is mistakes, streams.mistakes

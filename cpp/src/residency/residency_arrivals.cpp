@@ -32,12 +32,6 @@ template <typename Claims, typename Kind>
   return bytes;
 }
 
-/** @brief Whether a block is on the device for sure, with its contents. */
-[[nodiscard]] bool is_there(block_record const& block, epoch_number as_of) noexcept
-{
-  return block.place == block_place::device && !block.discarded && block.on_device_as_of == as_of;
-}
-
 /** @brief Bytes of blocks that a request needs at once: the missing, and those that are there. */
 [[nodiscard]] std::size_t needed_bytes(ledger_view& view,
                                        std::span<memory_range const> wanted,
@@ -90,17 +84,6 @@ void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
     if (!waited) { ++counts_.waits; }
     changed_.wait(view.lock());
   }
-}
-
-/** @brief Whether `claim` of this range alone would find nothing missing. */
-bool residency_manager::is_present(ledger_view& view, memory_range range)
-{
-  auto const as_of = epoch();
-  bool present     = true;
-  view.each(range, [&](block_record const& block, memory_range) {
-    present = present && is_there(block, as_of);
-  });
-  return present;
 }
 
 /** @return the blocks that are missing, ascending, each once */

@@ -94,12 +94,6 @@ void residency_manager::count_failure_of(char const* call) noexcept
   count_failure({status_code::out_of_memory, 0, call});
 }
 
-bool residency_manager::all_present() const noexcept
-{
-  return !under_pressure() && !sent_away_.load(std::memory_order_acquire) &&
-         driver_->counters().read().device_to_host_bytes == quiet_bytes_;
-}
-
 void residency_manager::learn(ledger_view& view, use_event const& event)
 {
   ++now_;
@@ -297,19 +291,9 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
   offer_idle();
 }
 
-void residency_manager::count_presence(ledger_view& view, memory_range range)
-{
-  view.each(range, [&](block_record const& block, memory_range whole) {
-    counts_.wanted_bytes += whole.bytes;
-    if (block.place != block_place::device) { return; }
-    counts_.present_bytes += whole.bytes;
-    if (block.fetched_ahead) { counts_.ahead_used_bytes += whole.bytes; }
-  });
-}
-
 void residency_manager::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
 try {
-  if (all_present()) { return; }
+  if (all_present() || is_confirmed(uses)) { return; }
   std::vector<memory_range> wanted;
   std::size_t used_bytes = 0;
   auto first             = never_used;

@@ -83,7 +83,7 @@ void residency_manager::forget_kept(ledger_view& view, std::size_t number)
  * The first so many are held there from now on, and on their way: `arrived_beside` ends that.
  * @param[in,out] blocks put in order: those that the neighbour has memory for come first
  */
-residency_manager::refuge residency_manager::refuge_for(ledger_view& view, victims& blocks)
+refuge residency_manager::refuge_for(ledger_view& view, victims& blocks)
 {
   unsigned passed_over = 0;
   look_who_is_busy(view);

@@ -306,6 +306,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
+  confirmed_.store(false, std::memory_order_release);
   moving(true);
   view.lock().unlock();
   stream_handle evictions = nullptr;

@@ -30,12 +30,8 @@ def late(monkeypatch: pytest.MonkeyPatch) -> LateStreams:
     monkeypatch.setattr("rmm_uvm.torch.memory.CudaSideStreams", lambda *_: streams)
     monkeypatch.setattr(
         "rmm_uvm.torch.memory.CopiedActivations",
-        lambda streams, _, budget_bytes, live_bytes, evicted_bytes: CopiedActivations(
-            streams,
-            torch.device("cpu"),
-            budget_bytes,
-            live_bytes,
-            evicted_bytes=evicted_bytes,
+        lambda streams, _, budget_bytes, live_bytes, **asked: CopiedActivations(
+            streams, torch.device("cpu"), budget_bytes, live_bytes, **asked
         ),
     )
     return streams

@@ -81,6 +81,13 @@ class prefetcher {
     return manager_ != nullptr ? manager_->all_present()
                                : ledger_.all_on_device(epochs_->current());
   }
+  /** @brief See `residency_manager::confirm_present`; false without a budget. */
+  bool confirm_present() noexcept { return manager_ != nullptr && manager_->confirm_present(); }
+  /** @brief See `residency_manager::confirmed_present`; false without a budget. */
+  [[nodiscard]] bool confirmed_present() const noexcept
+  {
+    return manager_ != nullptr && manager_->confirmed_present();
+  }
   /** @brief Brings live memory to the device in the order of `stream`. */
   void bring(memory_range range, stream_handle stream) noexcept;
   /**

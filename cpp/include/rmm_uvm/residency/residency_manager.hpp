@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
+#include <rmm_uvm/residency/moving_pieces.hpp>
 #include <rmm_uvm/residency/neighbor_busy.hpp>
 #include <rmm_uvm/residency/owner_load.hpp>
 #include <rmm_uvm/residency/piece_movers.hpp>
@@ -134,6 +135,16 @@ class residency_manager {
    * Takes no lock.
    */
   [[nodiscard]] bool all_present() const noexcept;
+  /**
+   * @brief Looks whether every live block is on the device, and remembers it until one leaves.
+   *
+   * While that lasts, uses of what is there are not learnt: for programs that see to it that what
+   * they use fits. What they forgot is brought in at its use. Takes some microseconds a thousand
+   * blocks.
+   */
+  bool confirm_present() noexcept;
+  /** @brief Whether `confirm_present` found that, and nothing left since. Takes no lock. */
+  [[nodiscard]] bool confirmed_present() const noexcept;
 
  private:
   enum class reason : std::uint8_t { allocation, use, asked, ahead };
@@ -160,25 +171,6 @@ class residency_manager {
   /** @brief How a block leaves a neighbour; for its owner in this order. */
   enum class departure_kind : std::uint8_t { dropped, has_copy, copied_now, advised };
 
-  /** @brief Where blocks leave to, and how many of them. */
-  struct refuge {
-    location where{};
-    std::size_t number{0};  // of the neighbour
-    std::size_t blocks{0};
-  };
-
-  /** @brief Pieces of a burst that come from the host by way of a neighbour. */
-  struct staged_pieces {
-    location where{};
-    std::size_t number{0};  // of the neighbour
-    std::size_t claimed_bytes{0};
-    std::vector<memory_range> pieces{};  // ascending
-    static constexpr std::uint8_t went   = 1;
-    static constexpr std::uint8_t failed = 2;
-    std::vector<std::uint8_t> done{};  // each: nothing, `went` there, or `failed`
-    std::atomic<bool> full{false};     // a piece failed: no more go there
-  };
-
   /** @brief A mark in a stream, behind the work of all uses before `tick`. */
   struct placed_mark {
     use_tick tick;
@@ -201,15 +193,19 @@ class residency_manager {
   void note_use(ledger_view& view, use_event const& event, use_tick next_use, bool no_more);
   void hand_out(ledger_view& view, memory_range range);
   void forget(ledger_view& view, memory_range allocation, bool fenced);
-  void count_presence(ledger_view& view, memory_range range);
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
   void count_unread(status answer) noexcept;
 
+  // residency_presence.cpp
+  [[nodiscard]] static bool is_there(block_record const& block, epoch_number as_of) noexcept;
+  [[nodiscard]] bool is_present(ledger_view& view, memory_range range);
+  [[nodiscard]] bool is_confirmed(std::span<use_event const> uses) noexcept;
+  void count_presence(ledger_view& view, memory_range range);
+
   // residency_arrivals.cpp
   void wait_until_free(ledger_view& view, range_list wanted);
-  [[nodiscard]] bool is_present(ledger_view& view, memory_range range);
   [[nodiscard]] claims claim(ledger_view& view,
                              range_list wanted,
                              memory_range allocation,
@@ -390,6 +386,8 @@ class residency_manager {
   std::atomic<bool> short_of_room_{false};       // a request made room since the thread last looked
   std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
   std::atomic<bool> sent_away_{false};  // this object has moved something away
+  std::atomic<bool> confirmed_{false};  // nothing has left since all live blocks were there
+  std::atomic<std::uint64_t> confirmed_bytes_{0};  // had left the device by then
   std::condition_variable changed_;     // a block is not busy any more, or the thread went idle
   std::condition_variable wanted_;      // there may be something to do
   residency_statistics counts_;

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/driver/memory.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rmm_uvm {
+
+/** @brief Where blocks leave to, and how many of them. */
+struct refuge {
+  location where{};
+  std::size_t number{0};  // of the neighbour
+  std::size_t blocks{0};
+};
+
+/** @brief Pieces of a burst that come from the host by way of a neighbour. */
+struct staged_pieces {
+  location where{};
+  std::size_t number{0};  // of the neighbour
+  std::size_t claimed_bytes{0};
+  std::vector<memory_range> pieces{};  // ascending
+  static constexpr std::uint8_t went   = 1;
+  static constexpr std::uint8_t failed = 2;
+  std::vector<std::uint8_t> done{};  // each: nothing, `went` there, or `failed`
+  std::atomic<bool> full{false};     // a piece failed: no more go there
+};
+
+}  // namespace rmm_uvm
