@@ -20,7 +20,11 @@ class SegmentStatistics(TypedDict):
 @disjoint_base
 class Teller:
     def __init__(
-        self, segments: TorchSegments, theirs: Callable[[int], object], frees: bool = False
+        self,
+        segments: TorchSegments,
+        theirs: Callable[[int], object],
+        frees: bool = False,
+        registry: object | None = None,
     ) -> None: ...
     @property
     def theirs(self) -> Callable[[int], object]: ...

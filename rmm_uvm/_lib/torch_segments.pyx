@@ -72,14 +72,24 @@ cdef class Teller:
         Is called after it, with the same address.
     frees : bool
         Whether of frees.
+    registry : object, optional
+        Whose function `theirs` is: it is called only while there are callbacks in its list.
     """
 
     cdef TorchSegments segments
     cdef readonly object theirs
+    cdef object registry
     cdef bint frees, ended
 
-    def __init__(self, TorchSegments segments not None, theirs not None, bint frees=False):
+    def __init__(
+        self,
+        TorchSegments segments not None,
+        theirs not None,
+        bint frees=False,
+        registry=None,
+    ):
         self.segments, self.theirs, self.frees = segments, theirs, frees
+        self.registry = registry
 
     def __call__(self, uintptr_t start):
         if not self.ended:
@@ -88,7 +98,8 @@ cdef class Teller:
                     dereference(self.segments.handle).on_free(start)
                 else:
                     dereference(self.segments.handle).on_allocate(start)
-        self.theirs(start)
+        if self.registry is None or self.registry.callback_list:
+            self.theirs(start)
 
     def end(self):
         """Tell no more, and only pass on."""

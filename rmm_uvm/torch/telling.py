@@ -44,7 +44,9 @@ def before_others(
     frees : bool
         Whether the registry is that of frees.
     """
-    teller = Teller(segments, registry.fire_callbacks, frees)
+    theirs = registry.fire_callbacks
+    own = getattr(theirs, "__func__", None) is type(registry).fire_callbacks
+    teller = Teller(segments, theirs, frees, registry if own else None)
     registry.fire_callbacks = teller
 
     def end() -> None:

@@ -292,11 +292,11 @@ status cuda_driver::order(stream_handle later, stream_handle earlier) noexcept
 
 status cuda_driver::own_stream(own_stream_use which, stream_handle& stream) noexcept
 {
-  context_guard const guard{api_, context_};
-  if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   std::lock_guard const lock{own_mutex_};
   auto& own = own_streams_[static_cast<std::size_t>(which)];
   if (own == nullptr) {
+    context_guard const guard{api_, context_};
+    if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
     if (auto const result = api_.stream_create(&own, CU_STREAM_NON_BLOCKING);
         result != CUDA_SUCCESS) {
       return as_status(result, "cuStreamCreate");

@@ -101,7 +101,7 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
   bool no_more     = false;
   auto shown       = event;
   shown.live_bytes = live_bytes_;
-  if (predictor_ != nullptr && all_present()) {  // nothing is asked of it yet
+  if (predictor_ != nullptr && foresees_nothing()) {
     postponed_.use(shown);
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);
@@ -172,7 +172,7 @@ try {
     learn(view, use);
     present = is_present(view, allocation);
   }
-  if (present && !under_pressure()) {  // as for all that fits: one lock, and nothing to ask
+  if (present && (!under_pressure() || confirmed_present())) {  // one lock, and nothing to ask
     note_uses({&use, 1});
     wake();
     return;
@@ -197,15 +197,18 @@ try {
   memory_range const used{extent.address,
                           carved.likely_bytes == 0 ? extent.bytes : carved.likely_bytes};
   memory_range const rest{used.end(), extent.end() - used.end()};
-  auto first = never_used;
+  auto first   = never_used;
+  bool present = false;
   {
     ledger_view view{ledger_};
     wait_until_free(view, {&extent, 1});
     first = now_ + 1;
     hand_out(view, carved.newly_live);
     learn(view, {use_kind::allocate, used, used.address});
+    present = confirmed_present() && is_present(view, used);
   }
   await_discards(rest);  // the allocation may be longer than its likes were
+  if (present) { return; }
   if (driver_->capturing(stream) != capture_state::none) {
     await_discards(used);
     return;
@@ -265,7 +268,7 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
     if (block.dead()) { block.expect(unknown_use); }
   });
   // Last, since it takes memory.
-  if (predictor_ != nullptr && all_present()) {
+  if (predictor_ != nullptr && foresees_nothing()) {
     postponed_.free(allocation.address);
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);

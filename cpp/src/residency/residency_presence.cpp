@@ -18,7 +18,7 @@ bool residency_manager::confirm_present() noexcept
   ledger_view view{ledger_};
   auto const left_bytes = driver_->counters().read().device_to_host_bytes;  // first: see below
   auto const as_of      = epoch();
-  bool present          = true;
+  bool present          = !settings_.as_kernel_driver();  // to that every use counts
   view.each([&](block_record const& block, memory_range) {
     present = present && (block.dead() || (is_there(block, as_of) && !block.busy));
   });

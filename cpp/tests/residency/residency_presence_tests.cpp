@@ -129,6 +129,65 @@ TEST_F(ResidencyPresence, NothingIsConfirmedWhileALiveBlockIsOnItsWay)
   EXPECT_TRUE(manager->confirm_present());
 }
 
+TEST_F(ResidencyPresence, AllocationsOfWhatIsThereMakeNoCallOnceThatIsConfirmed)
+{
+  make_with_four();
+  reuse(at(20, 3));
+  for (bool const confirmed : {false, true}) {
+    free(20, 3);
+    EXPECT_EQ(confirmed && manager->confirm_present(), confirmed);
+    static_cast<void>(driver->take_calls());
+    reuse(at(20, 2));
+    allocate(22, 1);
+    EXPECT_EQ(driver->take_calls().empty(), confirmed);
+  }
+  reuse(at(24, 1));  // and what is not there is brought
+  EXPECT_EQ(moves().back(), renewed(24, 1));
+}
+
+TEST_F(ResidencyPresence, DiscardsOfTheRestOfAnAllocationAreAwaitedAllTheSame)
+{
+  make_with_four();
+  EXPECT_TRUE(manager->confirm_present());
+  {
+    ledger_view view{ledger};
+    view.each(at(19), [](block_record& block, memory_range) { block.discarded = true; });
+  }
+  static_cast<void>(driver->take_calls());
+  reuse(at(16, 4), blocks(2));
+  auto const waits = driver->take_calls("synchronize");
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_EQ(waits.front().stream, discards);
+}
+
+TEST_F(ResidencyPresence, PredictorIsToldOfAllocationsOnceSomethingLeft)
+{
+  make(eviction_policy::repeat);
+  reuse(at(0, 8));
+  free(0, 8);
+  reuse(at(8, 4));
+  EXPECT_TRUE(manager->confirm_present());
+  auto const seen = [this] { return manager->statistics().prediction.seen; };
+  auto const then = seen();
+  for (int round = 0; round < 20; ++round) {
+    reuse(at(12, 1));
+    free(12, 1);
+  }
+  EXPECT_EQ(seen(), then);
+  EXPECT_EQ(manager->evict(at(8)), blocks(1));
+  touch(8, 1);
+  EXPECT_EQ(seen(), then + 21);
+}
+
+TEST_F(ResidencyPresence, NothingIsConfirmedWhereTheKernelDriverIsEmulated)
+{
+  fetch        = false;
+  discard_dead = false;
+  make(eviction_policy::fifo);
+  allocate(0, 4);
+  EXPECT_FALSE(manager->confirm_present());
+}
+
 TEST_F(ResidencyPresence, WithoutABudgetNothingIsConfirmed)
 {
   prefetcher none{driver, make_epoch_source(*driver)};

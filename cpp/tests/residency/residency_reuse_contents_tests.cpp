@@ -76,6 +76,7 @@ class segment_program {
       } else {
         use(live_[random_() % live_.size()], choice);
       }
+      if (step % 8 == 0 && manager->confirm_present()) { ++confirmed; }
       if (!manager->settings().background) { manager->run_pending(); }
     }
     while (!live_.empty()) {
@@ -85,6 +86,7 @@ class segment_program {
   }
 
   std::shared_ptr<sim::simulated_device> device;
+  int confirmed{0};  // how often all that lives was found on the device
 
  private:
   residency_ledger ledger_;
@@ -151,6 +153,7 @@ TEST_P(ReuseContents, NoByteOfANeighbourIsLost)
   if (!thread) { EXPECT_GT(program.manager->statistics().dropped_bytes, 0U); }
   EXPECT_GT(program.manager->statistics().evicted_bytes, 0U);
   EXPECT_GT(program.manager->statistics().unfenced_frees, 0U);
+  EXPECT_GT(program.confirmed, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs,

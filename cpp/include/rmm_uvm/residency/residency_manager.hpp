@@ -12,6 +12,7 @@
 #include <rmm_uvm/residency/neighbor_busy.hpp>
 #include <rmm_uvm/residency/owner_load.hpp>
 #include <rmm_uvm/residency/piece_movers.hpp>
+#include <rmm_uvm/residency/placed_marks.hpp>
 #include <rmm_uvm/residency/postponed_uses.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
@@ -138,9 +139,9 @@ class residency_manager {
   /**
    * @brief Looks whether every live block is on the device, and remembers it until one leaves.
    *
-   * While that lasts, uses of what is there are not learnt: for programs that see to it that what
-   * they use fits. What they forgot is brought in at its use. Takes some microseconds a thousand
-   * blocks.
+   * While that lasts, uses of what is there are passed over, and allocations there take a lock and
+   * no call: for programs that see to it that what they use fits. What they forgot is brought in at
+   * its use. Takes some microseconds a thousand blocks.
    */
   bool confirm_present() noexcept;
   /** @brief Whether `confirm_present` found that, and nothing left since. Takes no lock. */
@@ -171,18 +172,6 @@ class residency_manager {
   /** @brief How a block leaves a neighbour; for its owner in this order. */
   enum class departure_kind : std::uint8_t { dropped, has_copy, copied_now, advised };
 
-  /** @brief A mark in a stream, behind the work of all uses before `tick`. */
-  struct placed_mark {
-    use_tick tick;
-    std::size_t number;
-  };
-
-  /** @brief A mark in the stream that waits for frees, behind the first `frees` of them. */
-  struct fenced_frees {
-    std::uint64_t frees;
-    std::size_t number;
-  };
-
   using claims     = std::vector<claimed_block>;
   using range_list = std::span<memory_range const>;
   using victims    = std::vector<viewed_block>;
@@ -199,6 +188,11 @@ class residency_manager {
   void count_unread(status answer) noexcept;
 
   // residency_presence.cpp
+  /** @brief Whether nobody asks what comes next, so that a predictor can be told later. */
+  [[nodiscard]] bool foresees_nothing() const noexcept
+  {
+    return all_present() || confirmed_present();
+  }
   [[nodiscard]] static bool is_there(block_record const& block, epoch_number as_of) noexcept;
   [[nodiscard]] bool is_present(ledger_view& view, memory_range range);
   [[nodiscard]] bool is_confirmed(std::span<use_event const> uses) noexcept;
@@ -388,8 +382,8 @@ class residency_manager {
   std::atomic<bool> sent_away_{false};  // this object has moved something away
   std::atomic<bool> confirmed_{false};  // nothing has left since all live blocks were there
   std::atomic<std::uint64_t> confirmed_bytes_{0};  // had left the device by then
-  std::condition_variable changed_;     // a block is not busy any more, or the thread went idle
-  std::condition_variable wanted_;      // there may be something to do
+  std::condition_variable changed_;  // a block is not busy any more, or the thread went idle
+  std::condition_variable wanted_;   // there may be something to do
   residency_statistics counts_;
   bool woken_{false};
   bool working_{false};
