@@ -28,7 +28,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS is no
 PROBE_BYTES = 1 << 30
 PIECE_BYTES = 8 << 20
 # Of a run, what verdicts and documents need, and what tells why a figure is as it is.
-_FIGURES = ("seconds", "least_seconds", "each_seconds", "batch", "peak_bytes")
+_FIGURES = ("seconds", "least_seconds", "host_seconds", "each_seconds", "batch", "peak_bytes")
 _MOVED = ("to_device_bytes", "to_host_bytes")
 _RESIDENCY = (
     *("evicted_bytes", "dropped_bytes", "fetched_bytes", "fetched_ahead_bytes", "faulted_bytes"),
@@ -121,16 +121,18 @@ class Trainer:
     ) -> dict[str, Any]:
         """Make the model and train it; return medians of a step, the losses and the peak.
 
-        The first half of the steps is left out of the medians.
+        The first half of the steps is left out of the medians. ``host_seconds`` are those until the
+        host has issued all of a step: where they are those of the step, it bounds it.
         """
         self.forget_peaks()
         program = _torch_models.make(self.name, batch=self.batch, dtype=self.dtype, device="cuda")
-        seconds, counts, losses = [], [], []
+        seconds, of_host, counts, losses = [], [], [], []
         for _ in range(steps):
             before = self.counts()
             begin = time.perf_counter()
             with wrap(program.model):
                 losses.append(program.step())
+            of_host.append(time.perf_counter() - begin)
             torch.cuda.synchronize()
             seconds.append(time.perf_counter() - begin)
             after = self.counts()
@@ -139,6 +141,7 @@ class Trainer:
         return {
             "seconds": statistics.median(seconds[counted]),
             "least_seconds": min(seconds[counted]),
+            "host_seconds": statistics.median(of_host[counted]),
             "each_seconds": seconds,
             "batch": self.batch,
             **{name: statistics.median(one[name] for one in counts[counted]) for name in after},
@@ -163,7 +166,7 @@ def to_keep(run: dict[str, Any]) -> dict[str, Any]:
     Of one with copies what they did, in the place of all that the budget did.
     """
     kept = {name: run[name] for name in (*_FIGURES, *_MOVED)}
-    for name in ("seconds", "least_seconds"):
+    for name in ("seconds", "least_seconds", "host_seconds"):
         kept[name] = round(run[name], 6)
     for name in _MOVED:
         kept[name] = int(run[name])

@@ -80,7 +80,8 @@ class MadeUp:
         if self.name in self.failing:
             raise self.failing[self.name]
         return {
-            **{"seconds": 0.1234567, "least_seconds": 0.1234567, "batch": self.batch},
+            **{"seconds": 0.1234567, "least_seconds": 0.1234567, "host_seconds": 0.1},
+            **{"batch": self.batch},
             **{
                 "each_seconds": [0.1234567] * steps,
                 "losses": [1.0 / (n + 1) for n in range(steps)],
