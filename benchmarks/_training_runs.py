@@ -174,7 +174,7 @@ def to_keep(run: dict[str, Any]) -> dict[str, Any]:
     if run.get("activations"):
         kept["activations"] = run["activations"]
         of_residency = _RESIDENCY_BESIDE_COPIES
-    kept["each_seconds"] = [round(each, 5) for each in run["each_seconds"]]
+    kept["each_seconds"] = [float(f"{each:.3g}") for each in run["each_seconds"]]
     if run.get("residency"):
         kept["residency"] = {name: run["residency"][name] for name in of_residency}
     return kept
