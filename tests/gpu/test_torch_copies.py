@@ -48,18 +48,15 @@ def test_losses_are_those_of_the_run_that_fits_and_less_is_evicted(eager: bool) 
     assert there["segments"]["unfenced"] == 0  # streams of ours count for none
 
 
-@pytest.mark.parametrize(("staging_mib", "least", "most"), [(64, 0.8, 1.2), (0, 1.2, 10.0)])
-def test_copies_hold_up_kernels_only_without_memory_to_go_through(
-    staging_mib: int, least: float, most: float
-) -> None:
-    """Measured: 1.00, and 2.79 without (torch_copies.json, products beside copies out)."""
+def test_copies_by_way_of_device_memory_do_not_hold_up_kernels() -> None:
+    """Measured: 1.00, and 2.79 for direct ones (torch_copies.json, products beside copies out)."""
     with rmm_uvm.torch.managed(device_budget=Budget(1024 * MIB)):
         matrix, result = (torch.zeros(4096, 4096, device="cuda") for _ in range(2))
         leaving = torch.arange(64 * MIB // 4, device="cuda", dtype=torch.int32)
         host, again = torch.zeros_like(leaving, device="cpu").pin_memory(), leaving * 0
         nbytes = leaving.nbytes
-        streams = CudaSideStreams(rmm_uvm.cuda_driver(0), staging_mib * MIB)
-        assert streams.staging_bytes == staging_mib * MIB
+        streams = CudaSideStreams(rmm_uvm.cuda_driver(0), 64 * MIB)
+        assert streams.staging_bytes == 64 * MIB
 
         def milliseconds(copies: int) -> float:
             torch.cuda.synchronize()
@@ -81,7 +78,7 @@ def test_copies_hold_up_kernels_only_without_memory_to_go_through(
 
         milliseconds(0)  # loads libraries; fewer copies would be over too soon
         alone = min(milliseconds(0) for _ in range(3))
-        assert least * alone < min(milliseconds(32) for _ in range(3)) < most * alone
+        assert 0.8 * alone < min(milliseconds(32) for _ in range(3)) < 1.2 * alone
         streams.follow(streams.back, streams.current())
         streams.copy(streams.back, again.untyped_storage(), host.untyped_storage(), nbytes)
         streams.finish()
