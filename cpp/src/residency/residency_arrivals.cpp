@@ -97,7 +97,7 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
   auto const as_of = epoch();
   for (auto const& range : wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
-      if (is_there(block, as_of)) { return; }
+      if (block.present(as_of)) { return; }
       bool const there = block.place == block_place::device;
       if (block.in_place && (why == reason::use || why == reason::ahead)) { return; }
       if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected

@@ -7,12 +7,6 @@
 
 namespace rmm_uvm {
 
-bool residency_manager::all_present() const noexcept
-{
-  return !under_pressure() && !sent_away_.load(std::memory_order_acquire) &&
-         driver_->counters().read().device_to_host_bytes == quiet_bytes_;
-}
-
 bool residency_manager::confirm_present() noexcept
 {
   ledger_view view{ledger_};
@@ -20,7 +14,7 @@ bool residency_manager::confirm_present() noexcept
   auto const as_of      = epoch();
   bool present          = !settings_.as_kernel_driver();  // to that every use counts
   view.each([&](block_record const& block, memory_range) {
-    present = present && (block.dead() || (is_there(block, as_of) && !block.busy));
+    present = present && (block.dead() || (block.present(as_of) && !block.busy));
   });
   // What leaves by itself meanwhile raises the counter past what is remembered.
   confirmed_bytes_.store(left_bytes, std::memory_order_relaxed);
@@ -45,16 +39,10 @@ bool residency_manager::is_confirmed(std::span<use_event const> uses) noexcept
   return std::all_of(uses.begin(), uses.end(), [&](use_event const& use) {
     bool present = true;
     view.each(use.range, [&](block_record const& block, memory_range) {
-      present = present && is_there(block, as_of) && !block.busy;
+      present = present && block.present(as_of) && !block.busy;
     });
     return present;
   });
-}
-
-/** @brief Whether a block is on the device for sure, with its contents. */
-bool residency_manager::is_there(block_record const& block, epoch_number as_of) noexcept
-{
-  return block.place == block_place::device && !block.discarded && block.on_device_as_of == as_of;
 }
 
 /** @brief Whether `claim` of this range alone would find nothing missing. */
@@ -63,7 +51,7 @@ bool residency_manager::is_present(ledger_view& view, memory_range range)
   auto const as_of = epoch();
   bool present     = true;
   view.each(range, [&](block_record const& block, memory_range) {
-    present = present && is_there(block, as_of);
+    present = present && block.present(as_of);
   });
   return present;
 }

@@ -96,6 +96,11 @@ struct block_record {
   }
   /** @brief True when it may be told to go elsewhere. */
   [[nodiscard]] bool movable() const noexcept { return !busy && pins == 0 && holds == 0; }
+  /** @brief True when it is on the device for sure, with its contents. */
+  [[nodiscard]] bool present(epoch_number as_of) const noexcept
+  {
+    return place == block_place::device && !discarded && on_device_as_of == as_of;
+  }
   /** @brief True when no live byte is in it. */
   [[nodiscard]] bool dead() const noexcept { return live_bytes == 0; }
 };

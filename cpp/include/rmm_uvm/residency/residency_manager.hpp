@@ -135,7 +135,11 @@ class residency_manager {
    *
    * Takes no lock.
    */
-  [[nodiscard]] bool all_present() const noexcept;
+  [[nodiscard]] bool all_present() const noexcept
+  {
+    return !under_pressure() && !sent_away_.load(std::memory_order_acquire) &&
+           driver_->counters().read().device_to_host_bytes == quiet_bytes_;
+  }
   /**
    * @brief Looks whether every live block is on the device, and remembers it until one leaves.
    *
@@ -193,7 +197,6 @@ class residency_manager {
   {
     return all_present() || confirmed_present();
   }
-  [[nodiscard]] static bool is_there(block_record const& block, epoch_number as_of) noexcept;
   [[nodiscard]] bool is_present(ledger_view& view, memory_range range);
   [[nodiscard]] bool is_confirmed(std::span<use_event const> uses) noexcept;
   void count_presence(ledger_view& view, memory_range range);
