@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -74,7 +75,8 @@ class Uses:
         self._undo: tuple[Callable[[], None], ...] = ()
         self._calls = ModuleCalls()
         self._copies, self._confirmed = copies, confirmed
-        self._known: set[int] = set()  # modules whose parameters copies were told of, by id
+        # Modules whose memory copies were told of, by id, which others have once they are gone.
+        self._known: dict[int, weakref.ref[torch.nn.Module]] = {}
         self._saved = SavedTensorHooks(self._keep, self._need)
         if copies is not None:
             self._saved = SavedTensorHooks(self._keep_or_copy, self._need_or_return)
@@ -132,14 +134,15 @@ class Uses:
             # Within one call, so that hooks of the program's own come and go in their order.
             self._saved.pop()  # of a call that was interrupted
             self._saved.push()
-        if id(module) in self._known and self._confirmed():
+        known = self._known.get(id(module))
+        if known is not None and known() is module and self._confirmed():
             return
         used = self._extents((*module._parameters.values(), *module._buffers.values()))
         if used:
             self._announce(used)
         if self._copies is not None:
             self._copies.stay(used)
-            self._known.add(id(module))
+            self._known[id(module)] = weakref.ref(module)
 
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():

@@ -88,6 +88,23 @@ def test_new_modules_are_announced_once_although_all_is_there() -> None:
         assert ("weight", "bias") not in there.announced.named()
 
 
+def test_a_module_in_the_place_of_one_that_is_gone_is_announced() -> None:
+    with copying(256, confirmed=Flag()) as there:
+        before = set()
+        for _ in range(100):  # until the id of one that is gone is used again
+            model = nn.Linear(8, 8)
+            there.announced.groups.clear()
+            there.announced.name(model)
+            model(batch())
+            assert ("weight", "bias") in there.announced.named()
+            again = id(model) in before
+            before.add(id(model))
+            del model
+            if again:
+                return
+        pytest.fail("no id was used again")
+
+
 def test_what_came_back_is_announced_although_all_was_there() -> None:
     with copying(256, confirmed=Flag()) as there:
         out = transformer()(batch()).square().mean()
