@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from rmm_uvm._lib.residency import ManagedAccount
+from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm.units import parse_bytes
 
 ENVIRONMENT_VARIABLE = "RMM_UVM_MANAGED_LIMIT"

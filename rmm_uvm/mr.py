@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
+from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.mr import (
     ManagedMemoryResource,
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
+from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.pools import build_pool
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 

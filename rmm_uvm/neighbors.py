@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.links import measure_links
-from rmm_uvm._lib.residency import ManagedAccount
 from rmm_uvm.doctor import SystemProbe
 from rmm_uvm.doctor.topology import (
     NOT_MEASURED,

@@ -5,8 +5,8 @@
 from cython.operator cimport dereference
 from libc.stddef cimport size_t
 
+from rmm_uvm._lib.account cimport ManagedAccount, managed_account
 from rmm_uvm._lib.driver cimport UvmDriver, check, link_rates, status, uvm_driver
-from rmm_uvm._lib.residency cimport ManagedAccount, managed_account
 
 cdef extern from "rmm_uvm/residency/link_measuring.hpp" namespace "rmm_uvm" nogil:
     size_t least_link_measuring_bytes

@@ -15,6 +15,7 @@ from rmm.librmm.memory_resource cimport (
 )
 from rmm.pylibrmm.memory_resource cimport DeviceMemoryResource, UpstreamResourceAdaptor
 
+from rmm_uvm._lib.account cimport ManagedAccount, managed_account
 from rmm_uvm._lib.driver cimport (
     UvmDriver,
     memory_level_source,
@@ -23,9 +24,7 @@ from rmm_uvm._lib.driver cimport (
     observer_slot,
 )
 from rmm_uvm._lib.residency cimport (
-    ManagedAccount,
     Prefetcher,
-    managed_account,
     prefetch_mode,
     prefetcher,
 )

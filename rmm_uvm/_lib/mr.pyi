@@ -7,13 +7,9 @@ from rmm.mr import DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream import Stream
 from typing_extensions import disjoint_base
 
+from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.driver import LevelSource, MemoryObserver, UvmDriver
-from rmm_uvm._lib.residency import (
-    ManagedAccount,
-    Prefetcher,
-    PrefetchStatistics,
-    _Budget,
-)
+from rmm_uvm._lib.residency import Prefetcher, PrefetchStatistics, _Budget
 from rmm_uvm._lib.sim import SimulatedDevice
 
 @disjoint_base

@@ -20,13 +20,6 @@ from rmm_uvm._lib.driver cimport (
 )
 
 
-cdef extern from "rmm_uvm/residency/managed_account.hpp" namespace "rmm_uvm" nogil:
-    cdef cppclass managed_account:
-        managed_account(size_t) except +
-        void set_limit_bytes(size_t) noexcept
-        size_t limit_bytes() noexcept
-        size_t used_bytes() noexcept
-
 cdef extern from "rmm_uvm/residency/epoch_source.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass epoch_source:
         pass
@@ -197,10 +190,6 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
 
 
 cdef prefetch_mode as_mode(name) except *
-
-
-cdef class ManagedAccount:
-    cdef shared_ptr[managed_account] handle
 
 
 cdef class Prefetcher:

@@ -107,16 +107,6 @@ class prefetch_mode(IntEnum):  # noqa: N801 - the name in C++
     never = ...
 
 @disjoint_base
-class ManagedAccount:
-    def __init__(self, limit_bytes: int | None = None) -> None: ...
-    @property
-    def limit_bytes(self) -> int | None: ...
-    @limit_bytes.setter
-    def limit_bytes(self, value: int | None) -> None: ...
-    @property
-    def used_bytes(self) -> int: ...
-
-@disjoint_base
 class Prefetcher:
     too_large_told: bool
     neighbors: tuple[int, ...]

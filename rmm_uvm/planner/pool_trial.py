@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import rmm
 
 from rmm_uvm._current_device import current_device
+from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm._lib.residency import ManagedAccount, Prefetcher
+from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.announced import Moved
 from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -28,8 +27,8 @@ from rmm_uvm.torch.announcements import announcing
 from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
-from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.graphs import refuse_graphs
+from rmm_uvm.torch.pinned_state import PinnedState
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.side_streams import CudaSideStreams, staging_bytes_of
 from rmm_uvm.torch.trimming import Trimming, trimming_for
@@ -68,13 +67,11 @@ class TorchMemory:
         self._prefetcher = managed_mr.prefetcher
         self._maximum_bytes = maximum_bytes
         self._segments = TorchSegments(managed_mr, maximum_bytes)
-        self._evict = evict
         self._activations = activations
         self._copies: CopiedActivations | None = None
         self._uses: Uses | None = None
         self._unfollow: Callable[[], None] | None = None
-        self._pinned: dict[int, int] = {}  # bytes by address
-        self._pins = threading.RLock()  # a free may come from a collection within
+        self._pinned = PinnedState(self._prefetcher) if evict == "activations" else None
         self._routing = Routing(self._segments, device)
         self._regraph = refuse_graphs()
         self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
@@ -114,8 +111,8 @@ class TorchMemory:
             parts.callback(_current.pop, self.device, None)
             parts.callback(self._stop_following)
             parts.callback(self._routing.end)  # what is handed out until then has to be told
-            parts.callback(self._unpin)
-            for hook in (self._uses, self._trimming, self._deferred):
+            # Pins end while frees are told: an address may be somebody else's next.
+            for hook in (self._pinned, self._uses, self._trimming, self._deferred):
                 if hook is not None:
                     parts.callback(hook.end)
             parts.callback(self._empty_cache_as_ever)
@@ -129,12 +126,6 @@ class TorchMemory:
     def _forget_parts(self) -> None:
         self._counted = self._counts_of_parts()  # they hold streams, device memory
         self._uses = self._copies = self._deferred = self._trimming = None
-
-    def _unpin(self) -> None:
-        with self._pins:  # while frees are told: an address may be somebody else's next
-            for address, nbytes in self._pinned.items():
-                self._prefetcher.unpin(address, nbytes)
-            self._pinned.clear()
 
     def statistics(self) -> dict[str, Any]:
         """Return counts of segments and, with a budget, of what was done to keep it.
@@ -170,18 +161,18 @@ class TorchMemory:
             return
         residency = self._prefetcher.residency()
         assert residency is not None
-        copies = self._copying(residency["budget_bytes"])
+        copies, pinned = self._copying(residency["budget_bytes"]), self._pinned
         uses = Uses(
             announcing(self._prefetcher, self.device),
             self._segments.measured,
-            self._pin_state if self._evict == "activations" else None,
+            None if pinned is None else pinned.keep,
             residency["budget_bytes"] // 2,
             copies=copies,
             confirmed=self._prefetcher.confirmed_present,
         )
         try:
             self._unfollow = self._routing.follow(
-                self._freed if self._evict == "activations" else None,
+                None if pinned is None else pinned.freed,
                 None if copies is None else copies.several_streams,
             )
             uses.begin()
@@ -249,25 +240,6 @@ class TorchMemory:
             self._routing.deferred_bytes,
             lambda: segments.statistics()["segment_bytes"],
         )
-
-    def _pin_state(self, extents: list[Extent]) -> None:
-        """Keep what an optimiser has on the device, as far as half of the budget goes."""
-        residency = self._prefetcher.residency()
-        assert residency is not None
-        room = residency["budget_bytes"] // 2 - sum(self._pinned.values())
-        for address, nbytes, _ in extents:
-            with self._pins:
-                if address in self._pinned or nbytes > room:
-                    continue
-                room -= nbytes
-                self._pinned[address] = nbytes
-                self._prefetcher.pin(address, nbytes)
-
-    def _freed(self, address: int) -> None:
-        with self._pins:
-            nbytes = self._pinned.pop(address, None)
-            if nbytes is not None:
-                self._prefetcher.unpin(address, nbytes)
 
 
 def installed_memory(device: int | None = None) -> TorchMemory | None:

@@ -10,8 +10,8 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm import neighbors
+from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.links import measure_links
-from rmm_uvm._lib.residency import ManagedAccount
 from rmm_uvm.device_info import Availability
 from rmm_uvm.doctor import CudaFacts
 from rmm_uvm.doctor.topology import DevicePair, Topology, TopologyDevice

@@ -98,12 +98,12 @@ def test_options_reach_the_budget(tmp_path: Path) -> None:
         import torch
         import rmm_uvm.torch
         memory = rmm_uvm.torch.installed_memory(0)
-        print(memory.statistics()["residency"]["policy"], memory._evict, memory._activations)
+        print(memory.statistics()["residency"]["policy"], memory._pinned is not None, memory._activations)
     """
     options = ["--device-budget", "64MiB", "--eviction", "fifo", "--evict", "activations"]
-    assert run(tmp_path, *options, "--", text=text).stdout == "fifo activations migrate\n"
+    assert run(tmp_path, *options, "--", text=text).stdout == "fifo True migrate\n"
     options += ["--activations", "copy"]
-    assert run(tmp_path, *options, "--", text=text).stdout == "fifo activations copy\n"
+    assert run(tmp_path, *options, "--", text=text).stdout == "fifo True copy\n"
 
 
 def test_budget_that_is_not_given_is_most_of_the_device(tmp_path: Path) -> None:

@@ -1,0 +1,13 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class ManagedAccount:
+    def __init__(self, limit_bytes: int | None = None) -> None: ...
+    @property
+    def limit_bytes(self) -> int | None: ...
+    @limit_bytes.setter
+    def limit_bytes(self, value: int | None) -> None: ...
+    @property
+    def used_bytes(self) -> int: ...

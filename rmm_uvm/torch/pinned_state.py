@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What optimisers have stays on the device: for ``evict="activations"``."""
+
+from __future__ import annotations
+
+import threading
+
+from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm.torch.extents import Extent
+
+__all__ = ["PinnedState"]
+
+_MOST_FRACTION = 1 / 2  # of the budget
+
+
+class PinnedState:
+    """Memory that is pinned until it is freed, as far as half of the budget goes. Thread-safe.
+
+    Parameters
+    ----------
+    prefetcher : Prefetcher
+        Keeps the budget.
+    """
+
+    def __init__(self, prefetcher: Prefetcher) -> None:
+        self._prefetcher = prefetcher
+        self._bytes: dict[int, int] = {}  # by address
+        self._lock = threading.RLock()  # a free may come from a collection within
+
+    def keep(self, extents: list[Extent]) -> None:
+        """Pin what is not pinned yet, while there is room."""
+        residency = self._prefetcher.residency()
+        assert residency is not None
+        room = int(residency["budget_bytes"] * _MOST_FRACTION) - sum(self._bytes.values())
+        for address, nbytes, _ in extents:
+            with self._lock:
+                if address in self._bytes or nbytes > room:
+                    continue
+                room -= nbytes
+                self._bytes[address] = nbytes
+                self._prefetcher.pin(address, nbytes)
+
+    def freed(self, address: int) -> None:
+        """Take note of a free, before the address can be somebody else's."""
+        with self._lock:
+            nbytes = self._bytes.pop(address, None)
+            if nbytes is not None:
+                self._prefetcher.unpin(address, nbytes)
+
+    def end(self) -> None:
+        """Pin nothing any more; while frees are told."""
+        with self._lock:
+            for address, nbytes in self._bytes.items():
+                self._prefetcher.unpin(address, nbytes)
+            self._bytes.clear()
