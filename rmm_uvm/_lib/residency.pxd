@@ -181,7 +181,7 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
         residency_manager* manager() noexcept
         void on_touch(const vector[use_event]&, void*) noexcept
         bint all_present() noexcept
-        bint confirm_present() noexcept
+        bint confirm_present(void*) noexcept
         bint confirmed_present() noexcept
         void bring(memory_range, void*) noexcept
         size_t evict(memory_range, void*) noexcept

@@ -162,14 +162,15 @@ cdef class Prefetcher:
         """Whether nothing can be away from the device, so that announcing a use does nothing."""
         return dereference(self.handle).all_present()
 
-    def confirm_present(self):
+    def confirm_present(self, uintptr_t stream=0):
         """Look whether all live memory is on the device; return it.
 
-        It is remembered until some leaves: uses of what is there are not learnt until then.
+        It is remembered until some leaves: uses of what is there are not learnt until then. What is
+        only in doubt is prefetched in the stream.
         """
         cdef bint present
         with nogil:
-            present = dereference(self.handle).confirm_present()
+            present = dereference(self.handle).confirm_present(<void*>stream)
         return present
 
     def confirmed_present(self):

@@ -230,7 +230,7 @@ class TorchMemory:
             budget_bytes,
             lambda: routing.allocated_bytes() - others_bytes,
             evicted_bytes=evicted_bytes,
-            confirm=prefetcher.confirm_present,
+            confirm=lambda: prefetcher.confirm_present(streams.current()),
         )
 
     def _look_at_deferred(self) -> None:

@@ -177,8 +177,9 @@ residency_manager::outcome residency_manager::work_once()
       auto const excess_bytes = resident_bytes - std::min(resident_bytes, settings_.low_bytes);
       auto const leaving      = choose(
         view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
-      bool const has_room =
-        excess_bytes == 0 || resident_bytes + lead_bytes_ <= settings_.budget_bytes;
+      // While all that lives is to stay, only a request that cannot do without ends that.
+      bool const has_room = excess_bytes == 0 || confirmed_.passes_over() ||
+                            resident_bytes + lead_bytes_ <= settings_.budget_bytes;
       if (!leaving.dead.empty() || !has_room) {
         if (leaving.dead.empty() && leaving.live.empty()) {
           short_of_room_ = !outstanding_.empty();
@@ -211,7 +212,7 @@ residency_manager::outcome residency_manager::work_once()
 residency_manager::outcome residency_manager::make_room_early(ledger_view& view,
                                                               std::size_t dead_bytes)
 {
-  if (predictor_ == nullptr || !prediction_.on() || !settings_.fetch) { return outcome::nothing; }
+  if (predictor_ == nullptr || !foresees() || !settings_.fetch) { return outcome::nothing; }
   auto const growth = predictor_->growth();
   auto const there  = counts_.resident_bytes - leaving_bytes_;
   auto const wanted = there - std::min(there, dead_bytes) + growth.bytes;
@@ -283,7 +284,7 @@ residency_manager::outcome residency_manager::fetch_ahead()
   expected_use next;
   {
     ledger_view view{ledger_};
-    if (!prediction_.on()) { return outcome::nothing; }
+    if (!foresees()) { return outcome::nothing; }
     next = expected_next(view);
     if (next.range.bytes == 0) { return outcome::nothing; }
     if (is_in_the_way(view, next)) { return outcome::nothing; }

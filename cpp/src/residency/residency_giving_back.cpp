@@ -65,7 +65,7 @@ bool residency_manager::leave_neighbor(ledger_view& view,
     viewed_block block;
   };
   std::array<std::vector<candidate>, 6> found;  // by `departure_kind`, and whether it is pinned
-  bool const foresees = prediction_.on();
+  bool const foreseen = foresees();
   view.each([&](block_record& block, memory_range range) {
     if (block.place != block_place::beside || block.neighbor != number) { return; }
     if (block.busy || block.holds > 0) { return; }
@@ -76,7 +76,7 @@ bool residency_manager::leave_neighbor(ledger_view& view,
       kind = departure_kind::dropped;
     }
     kind             = std::max(kind, first);  // what could not go the cheaper way
-    auto const key   = leaving_key(settings_.policy, block, now_, foresees);
+    auto const key   = leaving_key(settings_.policy, block, now_, foreseen);
     auto const index = 2 * static_cast<std::size_t>(kind) + (block.pins > 0 ? 1 : 0);
     found.at(index).push_back({key, {&block, range}});
   });

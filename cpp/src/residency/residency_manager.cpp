@@ -96,6 +96,7 @@ void residency_manager::count_failure_of(char const* call) noexcept
 
 void residency_manager::learn(ledger_view& view, use_event const& event)
 {
+  if (confirmed_.passes_over() && !confirmed_present()) { end_confirmed(view); }
   ++now_;
   auto next_use    = unknown_use;
   bool no_more     = false;

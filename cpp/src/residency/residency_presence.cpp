@@ -7,26 +7,64 @@
 
 namespace rmm_uvm {
 
-bool residency_manager::confirm_present() noexcept
-{
+bool residency_manager::confirm_present(stream_handle stream) noexcept
+try {
+  if (settings_.as_kernel_driver()) { return false; }  // to that every use counts
+  std::vector<memory_range> doubtful;
+  {
+    ledger_view view{ledger_};
+    if (confirm(view, doubtful)) { return true; }
+  }
+  if (doubtful.empty() || driver_->capturing(stream) != capture_state::none) { return false; }
+  // Some of them nobody announces, and they would be in doubt for ever.
+  bring(doubtful, {}, stream, reason::asked);
+  doubtful.clear();
   ledger_view view{ledger_};
+  return confirm(view, doubtful);
+} catch (...) {
+  count_failure_of("confirm_present");
+  return false;
+}
+
+/** @param[out] doubtful blocks that may be there, where no other is missing */
+bool residency_manager::confirm(ledger_view& view, std::vector<memory_range>& doubtful)
+{
   auto const left_bytes = driver_->counters().read().device_to_host_bytes;  // first: see below
   auto const as_of      = epoch();
-  bool present          = !settings_.as_kernel_driver();  // to that every use counts
-  view.each([&](block_record const& block, memory_range) {
-    present = present && (block.dead() || (block.present(as_of) && !block.busy));
+  bool missing          = false;
+  view.each([&](block_record const& block, memory_range whole) {
+    if (block.dead() || block.used_on_host()) { return; }
+    if (block.present(as_of) && !block.busy) { return; }
+    missing = missing || block.place != block_place::device || block.discarded || block.busy;
+    if (!missing) { doubtful.push_back(whole); }
   });
+  if (missing) { doubtful.clear(); }
+  if (missing || !doubtful.empty()) {
+    end_confirmed(view);
+    return false;
+  }
+  if (!confirmed_.passes_over()) { confirmed_.since = now_; }
   // What leaves by itself meanwhile raises the counter past what is remembered.
-  confirmed_bytes_.store(left_bytes, std::memory_order_relaxed);
-  confirmed_.store(present, std::memory_order_release);
-  return present;
+  confirmed_.left_bytes.store(left_bytes, std::memory_order_relaxed);
+  confirmed_.holds.store(true, std::memory_order_release);
+  return true;
+}
+
+/** @brief Has uses be noted again, and makes up for those that were not. */
+void residency_manager::end_confirmed(ledger_view& view) noexcept
+{
+  confirmed_.holds.store(false, std::memory_order_release);
+  if (!confirmed_.passes_over()) { return; }
+  view.each([this](block_record& block, memory_range) { confirmed_.make_up_for(block, now_); });
+  confirmed_.passed_over = now_;
+  confirmed_.since       = never_used;
 }
 
 bool residency_manager::confirmed_present() const noexcept
 {
-  return confirmed_.load(std::memory_order_acquire) &&
+  return confirmed_.holds.load(std::memory_order_acquire) &&
          driver_->counters().read().device_to_host_bytes ==
-           confirmed_bytes_.load(std::memory_order_relaxed);
+           confirmed_.left_bytes.load(std::memory_order_relaxed);
 }
 
 /** @brief Whether everything live was confirmed to be there, and what is used is among it. */

@@ -122,14 +122,16 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   std::vector<candidate> live;
   std::vector<candidate> dead;
   std::vector<candidate> dying;  // freed, but what used them may be under way
-  auto const since     = [this](use_tick then) { return std::uint64_t{now_ - then}; };
-  bool const drops     = settings_.drops() && driver_->info().discard.available;
-  bool const foresees  = prediction_.on();
-  auto const used_last = who == candidates::unused_now ? done_ : ~use_tick{0};
-  unsigned taking      = 0;
-  auto const weight    = weight_of_kept_now(taking);
-  auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
-  auto const note_dead = [&](block_record& block, memory_range range) {
+  auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
+  bool const drops    = settings_.drops() && driver_->info().discard.available;
+  bool const foreseen = foresees();
+  // Of uses that were not noted any block may have one under way.
+  auto const idle_until = confirmed_.passed_over > done_ ? never_used : done_;
+  auto const used_last  = who == candidates::unused_now ? idle_until : ~use_tick{0};
+  unsigned taking       = 0;
+  auto const weight     = weight_of_kept_now(taking);
+  auto const most       = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
+  auto const note_dead  = [&](block_record& block, memory_range range) {
     found.dead_bytes += range.bytes;
     // Longest dead first: a pool soon hands out again what was freed last.
     auto& these = free_is_done(block) ? dead : dying;
@@ -139,7 +141,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
     if (!may_leave(block, used_last, now_, not_before)) { return; }
     // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
     auto const key = drops && block.dead() ? ~std::uint64_t{0}
-                                           : leaving_key(settings_.policy, block, now_, foresees);
+                                           : leaving_key(settings_.policy, block, now_, foreseen);
     // A way there and back that costs a sixth is worth to be taken more often.
     bool const cheap = (block.chunks & taking) != 0 && key < most;
     live.push_back({cheap ? key * weight : key, {&block, range}});
@@ -183,7 +185,9 @@ void residency_manager::make_room(ledger_view& view,
     auto const excess_bytes = counts_.resident_bytes - leaving_bytes_ - target_bytes;
     auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
     // What was chosen is as it was only until the lock is let go: one kind, then anew.
-    if (!leaving.dead.empty()) {
+    if (leaving.dead.empty() && !leaving.live.empty() && confirmed_.passes_over()) {
+      end_confirmed(view);  // which changes what leaves first
+    } else if (!leaving.dead.empty()) {
       shorten_lead();
       if (!drop(view, leaving.dead)) { return; }
     } else if (waits && (leaving.live.empty() || in_use(leaving.live))) {
@@ -226,6 +230,7 @@ bool residency_manager::free_is_done(block_record const& block) const noexcept
 /** @brief Whether kernels or prefetches of one of the blocks may be under way. */
 bool residency_manager::in_use(victims const& blocks) const noexcept
 {
+  if (confirmed_.passed_over > done_) { return true; }
   return std::any_of(blocks.begin(), blocks.end(), [this](viewed_block const& each) {
     auto const& block = *each.record;  // a prefetch may be queued behind kernels
     return std::max({block.allocated, block.touched, block.prefetched}) > done_;
@@ -306,7 +311,7 @@ std::size_t residency_manager::leave(ledger_view& view, victims blocks)
   auto const counted = where.is_host() ? bytes_of(blocks) : 0;  // no counter has what goes beside
   asked_bytes_ += counted;  // before the call: counters rise while it runs
   sent_away_.store(true, std::memory_order_release);
-  confirmed_.store(false, std::memory_order_release);
+  end_confirmed(view);
   moving(true);
   view.lock().unlock();
   stream_handle evictions = nullptr;

@@ -184,7 +184,7 @@ TEST(ConcurrentReuse, ThreadsThatFreeLoseNothingOfWhatOthersHaveLive)
       auto const range =
         block_range(slabs[index].address, static_cast<std::size_t>(round) % 2, count);
       auto const value = static_cast<unsigned char>(1 + round % 200);
-      if (round % 5 == 0) { static_cast<void>(manager.confirm_present()); }
+      if (round % 5 == 0) { static_cast<void>(manager.confirm_present(nullptr)); }
       manager.on_reuse({range, range, round % 3 == 0 ? blocks(1) : 0}, nullptr);
       static_cast<void>(device->touch(range, true));
       for (std::size_t block = 0; block < count; ++block) {

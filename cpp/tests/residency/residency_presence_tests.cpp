@@ -36,7 +36,7 @@ TEST_F(ResidencyPresence, UsesOfWhatIsThereAreNotLearntOnceThatIsConfirmed)
   touch(16, 4);
   EXPECT_EQ(learnt_bytes(), blocks(4));
   EXPECT_FALSE(manager->confirmed_present());
-  EXPECT_TRUE(manager->confirm_present());  // the dead are away, which does not matter
+  EXPECT_TRUE(manager->confirm_present(stream));  // the dead are away, which does not matter
   EXPECT_TRUE(manager->confirmed_present());
   static_cast<void>(driver->take_calls());
   touch(16, 4);
@@ -48,16 +48,16 @@ TEST_F(ResidencyPresence, NothingIsConfirmedWhileALiveBlockIsAway)
 {
   make_with_four();
   EXPECT_EQ(manager->evict(at(17)), blocks(1));
-  EXPECT_FALSE(manager->confirm_present());
+  EXPECT_FALSE(manager->confirm_present(stream));
   EXPECT_FALSE(manager->confirmed_present());
   touch(16, 4);
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
 }
 
 TEST_F(ResidencyPresence, ItEndsWhenABlockLeavesAndUsesAreLearntAgain)
 {
   make_with_four();
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   EXPECT_EQ(manager->evict(at(17)), blocks(1));
   EXPECT_FALSE(manager->confirmed_present());
   touch(16, 4);
@@ -68,7 +68,7 @@ TEST_F(ResidencyPresence, ItEndsWhenABlockLeavesAndUsesAreLearntAgain)
 TEST_F(ResidencyPresence, ItEndsWhenBytesLeaveThatNobodyAskedTo)
 {
   make_with_four();
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   driver->counted.device_to_host_bytes += va_block_bytes;
   EXPECT_FALSE(manager->confirmed_present());
   touch(16, 4);
@@ -79,7 +79,7 @@ TEST_F(ResidencyPresence, ItEndsWhenBytesLeaveThatNobodyAskedTo)
 TEST_F(ResidencyPresence, DeadBlocksThatAreDroppedDoNotEndIt)
 {
   make_with_four();
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   auto const dropped_bytes = manager->statistics().dropped_bytes;
   reuse(at(20, 4));
   EXPECT_GT(manager->statistics().dropped_bytes, dropped_bytes);
@@ -89,7 +89,7 @@ TEST_F(ResidencyPresence, DeadBlocksThatAreDroppedDoNotEndIt)
 TEST_F(ResidencyPresence, WhatANewAllocationDidNotGetIsStillBroughtAtItsUse)
 {
   make_with_four();
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   reuse(at(20, 4), blocks(1));  // its likes were one block long
   EXPECT_TRUE(manager->confirmed_present());
   static_cast<void>(moves());
@@ -100,7 +100,7 @@ TEST_F(ResidencyPresence, WhatANewAllocationDidNotGetIsStillBroughtAtItsUse)
 TEST_F(ResidencyPresence, WhatIsOnItsWayInAnotherStreamIsWaitedFor)
 {
   make_with_four();
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   std::thread other;
   bool waited     = false;
   driver->on_call = [&](tests::driver_call const& call) {
@@ -122,11 +122,11 @@ TEST_F(ResidencyPresence, NothingIsConfirmedWhileALiveBlockIsOnItsWay)
   make_with_four();
   bool confirmed  = true;
   driver->on_call = [&](tests::driver_call const& call) {
-    if (call.name == "discard_and_prefetch") { confirmed = manager->confirm_present(); }
+    if (call.name == "discard_and_prefetch") { confirmed = manager->confirm_present(stream); }
   };
   reuse(at(20, 4));
   EXPECT_FALSE(confirmed);
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
 }
 
 TEST_F(ResidencyPresence, AllocationsOfWhatIsThereMakeNoCallOnceThatIsConfirmed)
@@ -135,7 +135,7 @@ TEST_F(ResidencyPresence, AllocationsOfWhatIsThereMakeNoCallOnceThatIsConfirmed)
   reuse(at(20, 3));
   for (bool const confirmed : {false, true}) {
     free(20, 3);
-    EXPECT_EQ(confirmed && manager->confirm_present(), confirmed);
+    EXPECT_EQ(confirmed && manager->confirm_present(stream), confirmed);
     static_cast<void>(driver->take_calls());
     reuse(at(20, 2));
     allocate(22, 1);
@@ -148,7 +148,7 @@ TEST_F(ResidencyPresence, AllocationsOfWhatIsThereMakeNoCallOnceThatIsConfirmed)
 TEST_F(ResidencyPresence, DiscardsOfTheRestOfAnAllocationAreAwaitedAllTheSame)
 {
   make_with_four();
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   {
     ledger_view view{ledger};
     view.each(at(19), [](block_record& block, memory_range) { block.discarded = true; });
@@ -166,7 +166,7 @@ TEST_F(ResidencyPresence, PredictorIsToldOfAllocationsOnceSomethingLeft)
   reuse(at(0, 8));
   free(0, 8);
   reuse(at(8, 4));
-  EXPECT_TRUE(manager->confirm_present());
+  EXPECT_TRUE(manager->confirm_present(stream));
   auto const seen = [this] { return manager->statistics().prediction.seen; };
   auto const then = seen();
   for (int round = 0; round < 20; ++round) {
@@ -185,13 +185,13 @@ TEST_F(ResidencyPresence, NothingIsConfirmedWhereTheKernelDriverIsEmulated)
   discard_dead = false;
   make(eviction_policy::fifo);
   allocate(0, 4);
-  EXPECT_FALSE(manager->confirm_present());
+  EXPECT_FALSE(manager->confirm_present(stream));
 }
 
 TEST_F(ResidencyPresence, WithoutABudgetNothingIsConfirmed)
 {
   prefetcher none{driver, make_epoch_source(*driver)};
-  EXPECT_FALSE(none.confirm_present());
+  EXPECT_FALSE(none.confirm_present(nullptr));
   EXPECT_FALSE(none.confirmed_present());
 }
 

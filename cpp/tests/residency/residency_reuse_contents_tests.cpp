@@ -76,7 +76,7 @@ class segment_program {
       } else {
         use(live_[random_() % live_.size()], choice);
       }
-      if (step % 8 == 0 && manager->confirm_present()) { ++confirmed; }
+      if (step % 8 == 0 && manager->confirm_present(nullptr)) { ++confirmed; }
       if (!manager->settings().background) { manager->run_pending(); }
     }
     while (!live_.empty()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/residency/block_record.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -10,6 +11,22 @@
 #include <vector>
 
 namespace rmm_uvm {
+
+inline constexpr int no_neighbor = -1;
+
+/** @brief A block that a request is about to bring. */
+struct claimed_block {
+  block_record* record{nullptr};
+  memory_range range{};
+  bool keeps{false};      // live contents: they must come with it
+  bool ordered{false};    // was discarded: the stream must wait for that
+  bool counted{false};    // was on the device, as of an epoch that has ended
+  bool away{false};       // was evicted to the host
+  bool first{false};      // of its slab
+  int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
+  bool mapped{false};     // and was used there
+  bool copied{false};     // and had a copy on the host
+};
 
 /** @brief Where blocks leave to, and how many of them. */
 struct refuge {

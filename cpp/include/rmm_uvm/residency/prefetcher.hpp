@@ -82,7 +82,10 @@ class prefetcher {
                                : ledger_.all_on_device(epochs_->current());
   }
   /** @brief See `residency_manager::confirm_present`; false without a budget. */
-  bool confirm_present() noexcept { return manager_ != nullptr && manager_->confirm_present(); }
+  bool confirm_present(stream_handle stream) noexcept
+  {
+    return manager_ != nullptr && manager_->confirm_present(stream);
+  }
   /** @brief See `residency_manager::confirmed_present`; false without a budget. */
   [[nodiscard]] bool confirmed_present() const noexcept
   {

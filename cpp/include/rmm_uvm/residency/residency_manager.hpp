@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/residency/confirmed_presence.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/fault_in_estimate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
@@ -145,27 +146,15 @@ class residency_manager {
    *
    * While that lasts, uses of what is there are passed over, and allocations there take a lock and
    * no call: for programs that see to it that what they use fits. What they forgot is brought in at
-   * its use. Takes some microseconds a thousand blocks.
+   * its use. What belongs to the host may be there. Blocks that are only in doubt are prefetched in
+   * `stream`. Takes some microseconds a thousand blocks.
    */
-  bool confirm_present() noexcept;
+  bool confirm_present(stream_handle stream) noexcept;
   /** @brief Whether `confirm_present` found that, and nothing left since. Takes no lock. */
   [[nodiscard]] bool confirmed_present() const noexcept;
 
  private:
   enum class reason : std::uint8_t { allocation, use, asked, ahead };
-  struct claimed_block {
-    block_record* record{nullptr};
-    memory_range range{};
-    bool keeps{false};      // live contents: they must come with it
-    bool ordered{false};    // was discarded: the stream must wait for that
-    bool counted{false};    // was on the device, as of an epoch that has ended
-    bool away{false};       // was evicted to the host
-    bool first{false};      // of its slab
-    int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
-    bool mapped{false};     // and was used there
-    bool copied{false};     // and had a copy on the host
-  };
-  static constexpr int no_neighbor = -1;
   static constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such
                                                                 // times
   // Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
@@ -192,6 +181,13 @@ class residency_manager {
   void count_unread(status answer) noexcept;
 
   // residency_presence.cpp
+  [[nodiscard]] bool confirm(ledger_view& view, std::vector<memory_range>& doubtful);
+  void end_confirmed(ledger_view& view) noexcept;
+  /** @brief Whether what the predictor says holds now. */
+  [[nodiscard]] bool foresees() const noexcept
+  {
+    return prediction_.on() && postponed_.size() == 0 && !confirmed_.passes_over();
+  }
   /** @brief Whether nobody asks what comes next, so that a predictor can be told later. */
   [[nodiscard]] bool foresees_nothing() const noexcept
   {
@@ -383,8 +379,7 @@ class residency_manager {
   std::atomic<bool> short_of_room_{false};       // a request made room since the thread last looked
   std::uint64_t quiet_bytes_{0};        // had left the device when this was made; never changed
   std::atomic<bool> sent_away_{false};  // this object has moved something away
-  std::atomic<bool> confirmed_{false};  // nothing has left since all live blocks were there
-  std::atomic<std::uint64_t> confirmed_bytes_{0};  // had left the device by then
+  confirmed_presence confirmed_;
   std::condition_variable changed_;  // a block is not busy any more, or the thread went idle
   std::condition_variable wanted_;   // there may be something to do
   residency_statistics counts_;
