@@ -122,7 +122,7 @@ class Trainer:
         """Make the model and train it; return medians of a step, the losses and the peak.
 
         The first half of the steps is left out of the medians. ``host_seconds`` are those until the
-        host has issued all of a step: where they are those of the step, it bounds it.
+        host has issued all of a step, with what it waited for as room was made.
         """
         self.forget_peaks()
         program = _torch_models.make(self.name, batch=self.batch, dtype=self.dtype, device="cuda")

@@ -14,7 +14,9 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 
 MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
-_MOST_MISSED_FRACTION = 1 / 4  # of the budget, in a round
+_RECURRING_ROUNDS = 3  # in a row: what is evicted in fewer is a change, and soon over
+_MOST_MISSED_FRACTION = 1 / 4  # of the budget
+_CLEAN_ROUNDS = 64  # until less is tried
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
 
@@ -34,7 +36,8 @@ class ActivationDemand:
         What has to leave in the round that began last; None: not known yet.
     evicted_bytes : callable
         Returns how much live memory left all the same until now. What lives between two looks, as
-        temporary tensors of a loss do, is seen by that alone: so it counts as more in that round.
+        temporary tensors of a loss do, is seen by that alone: so what is evicted in each of some
+        rounds counts as missing from then on, until many have passed without.
     was_enough : bool
         Whether it was known what has to leave in the round that ended last, and nothing else left.
 
@@ -54,6 +57,8 @@ class ActivationDemand:
     def __init__(self, budget_bytes: int, evicted_bytes: Callable[[], int] = int) -> None:
         self._budget_bytes = budget_bytes
         self.evicted_bytes, self._evicted_before = evicted_bytes, 0
+        self._evicted: deque[int] = deque(maxlen=_RECURRING_ROUNDS)  # in each round
+        self._missed_bytes = self._clean_rounds = 0
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
         self._most_bytes = 0
@@ -90,9 +95,10 @@ class ActivationDemand:
         """
         begins = self._backward is True
         if begins:
-            self._rounds.append(self._most_bytes + self._missed_bytes())
+            self._look_at_evicted()
+            self._rounds.append(self._most_bytes)
             self._most_bytes = 0
-            excess_bytes = max(self._rounds) - self._budget_bytes
+            excess_bytes = max(self._rounds) + self._missed_bytes - self._budget_bytes
             needed_bytes = excess_bytes + self._margin_bytes if excess_bytes > 0 else 0
             # A little less is as good: what torch put where stays right if the same leaves again.
             before_bytes = self.needed_bytes or 0
@@ -102,14 +108,21 @@ class ActivationDemand:
         self._most_bytes = max(self._most_bytes, demand_bytes)
         return begins
 
-    def _missed_bytes(self) -> int:
-        """Return what was evicted in the round that ended, if it was known what was to leave."""
+    def _look_at_evicted(self) -> None:
+        """Learn what is missing from what was evicted in the round that ended."""
         now = self.evicted_bytes()
         round_bytes, self._evicted_before = now - self._evicted_before, now
-        self.was_enough = self.needed_bytes is not None and round_bytes == 0
         if self.needed_bytes is None:
-            return 0
-        return min(round_bytes, int(self._budget_bytes * _MOST_MISSED_FRACTION))
+            return  # it was not known what was to leave
+        self.was_enough = round_bytes == 0
+        self._clean_rounds = self._clean_rounds + 1 if self.was_enough else 0
+        if self._clean_rounds == _CLEAN_ROUNDS:
+            self._clean_rounds, self._missed_bytes = 0, self._missed_bytes // 2
+        self._evicted.append(round_bytes)
+        if len(self._evicted) == _RECURRING_ROUNDS and min(self._evicted):
+            most_bytes = int(self._budget_bytes * _MOST_MISSED_FRACTION)
+            self._missed_bytes = min(self._missed_bytes + min(self._evicted), most_bytes)
+            self._evicted.clear()
 
     def on_need(self, demand_bytes: int) -> None:
         """Take note that a backward pass needs something; as `on_keep`."""

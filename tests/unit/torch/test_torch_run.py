@@ -98,7 +98,8 @@ def test_options_reach_the_budget(tmp_path: Path) -> None:
         import torch
         import rmm_uvm.torch
         memory = rmm_uvm.torch.installed_memory(0)
-        print(memory.statistics()["residency"]["policy"], memory._pinned is not None, memory._activations)
+        pins = memory._pinned is not None
+        print(memory.statistics()["residency"]["policy"], pins, memory._activations)
     """
     options = ["--device-budget", "64MiB", "--eviction", "fifo", "--evict", "activations"]
     assert run(tmp_path, *options, "--", text=text).stdout == "fifo True migrate\n"
