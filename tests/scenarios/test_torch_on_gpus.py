@@ -264,7 +264,7 @@ def test_a_quarter_of_the_batch_is_told() -> None:
     assert now["seconds"] > before["seconds"]
     assert len(now["each_seconds"]) == 10
     needed = [row["activations"]["needed_bytes"] // 2**20 for row in (now, before)]
-    assert f"{needed[0]:,} MiB are to leave, where {needed[1]:,} were" in text
+    assert f"{needed[0]:,} MiB were to leave, where {needed[1]:,} were" in text
 
 
 def test_time_of_the_host_is_told_where_copies_are_as_they_are_now() -> None:
@@ -275,8 +275,8 @@ def test_time_of_the_host_is_told_where_copies_are_as_they_are_now() -> None:
             if row["way"] == "copy" and "host_seconds" in row:
                 shares[row["dtype"]].append(row["host_seconds"] / row["seconds"])
     assert [len(found) for found in shares.values()] == [6, 4]
-    assert f"it issues a step in {span(shares['bf16'])} of the step's time" in text
-    assert f"in fp32 in {span(shares['fp32'])}." in text
+    assert f"it has issued a step after {span(shares['bf16'])} of the step's time" in text
+    assert f"in fp32 after {span(shares['fp32'])}." in text
 
 
 def test_kernels_beside_copies_are_told() -> None:
