@@ -118,14 +118,16 @@ class CopiedActivations:
         -------
         dict
             ``copied_bytes`` to the host, ``returned_bytes`` of them, ``returned_ahead_bytes`` of
-            those before their use; ``needed_bytes``, which do not fit (None: not known yet);
-            ``staging_bytes`` of the device that copies go through, beside the budget; ``fallbacks``
-            (dict), how many tensors stayed by reason.
+            those before their use; ``needed_bytes``, which have to leave (None: not known yet), of
+            them ``unseen_bytes`` for what only shows in evictions; ``staging_bytes`` of the device
+            that copies go through, beside the budget; ``fallbacks`` (dict), how many tensors stayed
+            by reason.
         """
         with self._lock:
             return {
                 **self._counts,
                 "needed_bytes": self._demand.needed_bytes,
+                "unseen_bytes": self._demand.unseen_bytes,
                 "staging_bytes": self._streams.staging_bytes,
                 "fallbacks": dict(self._fallbacks),
             }
@@ -387,7 +389,7 @@ class CopiedActivations:
 
 
 def _is_parameter(tensor: torch.Tensor) -> bool:
-    """Whether it is one, or a view of one."""
+    """Whether it is one, or a view of one; a frozen one, too."""
     base = tensor._base if tensor._is_view() else None
     leaf = tensor if base is None else base
-    return bool(leaf.is_leaf and leaf.requires_grad)
+    return isinstance(leaf, torch.nn.Parameter) or bool(leaf.is_leaf and leaf.requires_grad)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from rmm_uvm.torch.unseen_demand import UnseenDemand
+
 __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 
 MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
-_RECURRING_ROUNDS = 3  # in a row: what is evicted in fewer is a change, and soon over
-_MOST_MISSED_FRACTION = 1 / 4  # of the budget
-_CLEAN_ROUNDS = 64  # until less is tried
+_MOST_CLEAN_ROUNDS = 64  # until it counts as enough
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
 
@@ -34,12 +34,13 @@ class ActivationDemand:
     ----------
     needed_bytes : int or None
         What has to leave in the round that began last; None: not known yet.
+    unseen_bytes : int
+        Of that, what shows in evictions alone: see `UnseenDemand`.
     evicted_bytes : callable
-        Returns how much live memory left all the same until now. What lives between two looks, as
-        temporary tensors of a loss do, is seen by that alone: so what is evicted in each of some
-        rounds counts as missing from then on, until many have passed without.
+        Returns how much live memory was evicted until now.
     was_enough : bool
-        Whether it was known what has to leave in the round that ended last, and nothing else left.
+        Whether nothing was evicted in the last rounds, in which it was known what has to leave. It
+        takes twice as many each time that something is evicted after all, at first one.
 
     Examples
     --------
@@ -56,16 +57,23 @@ class ActivationDemand:
 
     def __init__(self, budget_bytes: int, evicted_bytes: Callable[[], int] = int) -> None:
         self._budget_bytes = budget_bytes
-        self.evicted_bytes, self._evicted_before = evicted_bytes, 0
-        self._evicted: deque[int] = deque(maxlen=_RECURRING_ROUNDS)  # in each round
-        self._missed_bytes = self._clean_rounds = 0
+        self.evicted_bytes = evicted_bytes
+        self._evicted_before = self._evicted_by_need = 0  # as the round began, at its last need
+        self._unseen = UnseenDemand(budget_bytes)
+        self._clean_rounds, self._clean_rounds_needed = 0, 1
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
         self._most_bytes = 0
+        self._peak_bytes = 0  # of the rounds that count, or a little more
         self._backward: bool | None = None  # neither has begun
         self._looked_at = 0
         self.needed_bytes: int | None = None
         self.was_enough = False
+
+    @property
+    def unseen_bytes(self) -> int:
+        """See above."""
+        return self._unseen.unseen_bytes
 
     def is_worth_a_look(self, position: int, *, backward: bool) -> bool:
         """Whether what lives on the device may have changed by much since the last look.
@@ -95,36 +103,40 @@ class ActivationDemand:
         """
         begins = self._backward is True
         if begins:
-            self._look_at_evicted()
             self._rounds.append(self._most_bytes)
             self._most_bytes = 0
-            excess_bytes = max(self._rounds) + self._missed_bytes - self._budget_bytes
-            needed_bytes = excess_bytes + self._margin_bytes if excess_bytes > 0 else 0
-            # A little less is as good: what torch put where stays right if the same leaves again.
-            before_bytes = self.needed_bytes or 0
-            if not 0 < needed_bytes <= before_bytes < needed_bytes + self._margin_bytes:
-                self.needed_bytes = needed_bytes
+            self._look_at_evicted()
+            self.needed_bytes = self._needed_bytes()
         self._backward = False
         self._most_bytes = max(self._most_bytes, demand_bytes)
         return begins
 
+    def _needed_bytes(self) -> int:
+        peak_bytes, room_bytes = max(self._rounds), self._budget_bytes - self.unseen_bytes
+        # A little less is as good: what torch put where stays right if the same leaves again.
+        is_near = peak_bytes <= self._peak_bytes < peak_bytes + self._margin_bytes
+        if peak_bytes <= room_bytes or not is_near:
+            self._peak_bytes = peak_bytes
+        excess_bytes = self._peak_bytes - room_bytes
+        return excess_bytes + self._margin_bytes if excess_bytes > 0 else 0
+
     def _look_at_evicted(self) -> None:
-        """Learn what is missing from what was evicted in the round that ended."""
-        now = self.evicted_bytes()
-        round_bytes, self._evicted_before = now - self._evicted_before, now
+        """Learn from what was evicted in the round that ended."""
+        now, before = self.evicted_bytes(), self._evicted_before
+        self._evicted_before = now
+        by_need, self._evicted_by_need = self._evicted_by_need, now
         if self.needed_bytes is None:
             return  # it was not known what was to leave
-        self.was_enough = round_bytes == 0
-        self._clean_rounds = self._clean_rounds + 1 if self.was_enough else 0
-        if self._clean_rounds == _CLEAN_ROUNDS:
-            self._clean_rounds, self._missed_bytes = 0, self._missed_bytes // 2
-        self._evicted.append(round_bytes)
-        if len(self._evicted) == _RECURRING_ROUNDS and min(self._evicted):
-            most_bytes = int(self._budget_bytes * _MOST_MISSED_FRACTION)
-            self._missed_bytes = min(self._missed_bytes + min(self._evicted), most_bytes)
-            self._evicted.clear()
+        # After its last need nothing is kept: to copy more would not have helped.
+        fits = max(self._rounds) <= self._budget_bytes
+        self._unseen.look(by_need - before, fits=fits)
+        if now > before and self.was_enough:
+            self._clean_rounds_needed = min(2 * self._clean_rounds_needed, _MOST_CLEAN_ROUNDS)
+        self._clean_rounds = 0 if now > before else self._clean_rounds + 1
+        self.was_enough = self._clean_rounds >= self._clean_rounds_needed
 
     def on_need(self, demand_bytes: int) -> None:
         """Take note that a backward pass needs something; as `on_keep`."""
         self._backward = True
         self._most_bytes = max(self._most_bytes, demand_bytes)
+        self._evicted_by_need = self.evicted_bytes()

@@ -51,6 +51,5 @@ class PinnedState:
     def end(self) -> None:
         """Pin nothing any more; while frees are told."""
         with self._lock:
-            for address, nbytes in self._bytes.items():
-                self._prefetcher.unpin(address, nbytes)
-            self._bytes.clear()
+            while self._bytes:  # a free may come in between
+                self._prefetcher.unpin(*self._bytes.popitem())

@@ -212,7 +212,10 @@ def test_where_copies_pay_and_where_they_cost_is_told() -> None:
     assert f"whisper-small bf16 up to 2 ({of('whisper-small', ['bf16'], every[:3])})" in text
     least, most = min(ratios.values()), max(ratios.values())
     assert (least, most) == (ratios["bert", "bf16", 1.25], ratios["alexnet", "fp32", 1.25])
-    assert f"from {least:.2f} of their time (bert bf16 at 1.25, with copies as they" in decision
+    assert (
+        f"from {least:.2f} of their time (bert bf16 at 1.25, with copies by way of a stage"
+        in decision
+    )
     assert f"to {most:.2f} (alexnet fp32 at 1.25, direct ones)" in decision
 
 
@@ -220,7 +223,7 @@ def test_full_batches_are_told() -> None:
     result, text = kept("torch_training_full_batch"), document("training.md")
     part = script("_training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
-    assert {row["commit"] for row in result["rows"]} == {"0688868"}  # copies as they are now
+    assert {row["commit"] for row in result["rows"]} == {"0688868"}
     full, half = part.Table(result["rows"]), part.Table(kept("torch_training")["rows"])
     times = [
         full.row(case, 0.0, "native")["batch"] / half.row(case, 0.0, "native")["batch"]

@@ -41,9 +41,14 @@ def pass_budget(cuda: FakeTorchCuda) -> list[int]:
     return [cuda.allocate(30 * MIB) for _ in range(3)]
 
 
-def train() -> None:
+def forward() -> torch.Tensor:
     model = torch.nn.Sequential(torch.nn.Linear(8, 1 << 17), torch.nn.GELU(), torch.nn.Tanh())
-    model(batch()).sum().backward()
+    loss: torch.Tensor = model(batch()).sum()
+    return loss
+
+
+def train() -> None:
+    forward().backward()
 
 
 def activations_of(memory: rmm_uvm.torch.TorchMemory) -> dict[str, Any]:
@@ -108,6 +113,25 @@ def test_copies_are_made_past_the_budget_and_only_then(
         assert activations_of(memory)["needed_bytes"] == 90 * MIB - 64 * MIB + 4 * MIB
     late.finish()
     assert not late.mistakes
+
+
+def test_what_a_pool_evicts_between_looks_leaves_as_well_from_then_on(
+    cuda: FakeTorchCuda, late: LateStreams
+) -> None:
+    mr = make_pool(64)
+    with rmm_uvm.torch.managed(mr=mr, activations="copy") as memory:
+        kept = [cuda.allocate(30 * MIB) for _ in range(2)]
+        cuda.free(cuda.allocate(30 * MIB))
+        train()  # of this round it is not known what has to leave
+        for unseen_mib in (0, 0, 0, 16):
+            # As a program uses them; now it is as if nothing had left.
+            mr.managed_mr.prefetcher.touch_all([(one, 30 * MIB, one) for one in kept])
+            loss = forward()  # which begins a round
+            assert activations_of(memory)["unseen_bytes"] == unseen_mib * MIB
+            cuda.free(cuda.allocate(30 * MIB))  # as a loss does with temporary tensors
+            loss.backward()
+        # 60 MiB and the margin fit, but for what is not seen.
+        assert activations_of(memory)["needed_bytes"] == (60 + 16 - 64 + 4) * MIB
 
 
 def test_by_default_nothing_is_copied(cuda: FakeTorchCuda, late: LateStreams) -> None:

@@ -37,48 +37,89 @@ def test_what_fits_needs_nothing_however_little_is_missing() -> None:
     assert found == [101] * 8 + [0]
 
 
-class Evicted:
-    """What was evicted until now: so much in each round, in turn."""
+class Program:
+    """Rounds of a program with a budget: what is not seen of a round is evicted if it is too much.
 
-    def __init__(self, *in_rounds: int) -> None:
-        self._in_rounds = list(in_rounds)
-        self._total = 0
+    Evicted is what is left of a round's peak once that is gone which had to leave.
+    """
 
-    def __call__(self) -> int:
-        self._total += self._in_rounds.pop(0) if self._in_rounds else 0
-        return self._total
+    def __init__(self) -> None:
+        self.demand = ActivationDemand(BUDGET_BYTES, lambda: self._evicted_bytes)
+        self._evicted_bytes = 0
+
+    def round(self, seen_bytes: int, unseen_bytes: int = 0, after_bytes: int = 0) -> int:
+        """Go through one; return what was evicted before its last need.
+
+        Parameters
+        ----------
+        after_bytes : int
+            What is evicted after its last need, as by steps of optimisers.
+        """
+        demand = self.demand
+        demand.on_keep(seen_bytes)
+        gone_bytes = seen_bytes if demand.needed_bytes is None else demand.needed_bytes
+        evicted_bytes = max(seen_bytes + unseen_bytes - gone_bytes - BUDGET_BYTES, 0)
+        self._evicted_bytes += evicted_bytes
+        demand.on_need(0)
+        self._evicted_bytes += after_bytes
+        return evicted_bytes
+
+    def rounds(self, total: int, seen_bytes: int, unseen_bytes: int = 0) -> list[int]:
+        """Go through some; return what was evicted in each."""
+        return [self.round(seen_bytes, unseen_bytes) for _ in range(total)]
 
 
-def test_what_is_evicted_in_three_known_rounds_in_a_row_is_missing_from_then_on() -> None:
-    # Of the first round it is not known what leaves: everything does.
-    demand = ActivationDemand(BUDGET_BYTES, Evicted(5000, 150, 130, 170))
-    found = needed_after(demand, *[2000] * 12)
-    assert found == [500, 500, 500, *[630] * 9]
+def test_unseen_bytes_are_learnt_in_three_rounds_and_nothing_is_evicted_then() -> None:
+    program = Program()
+    assert program.rounds(8, 2000, 250) == [0, 150, 150, 150, 0, 0, 0, 0]  # the margin takes 100
+    assert program.demand.unseen_bytes == 150
+    assert program.demand.needed_bytes == 650
 
 
-def test_what_is_evicted_in_fewer_rounds_in_a_row_is_not() -> None:
-    demand = ActivationDemand(BUDGET_BYTES, Evicted(5000, 700, 300, 0, 150, 150, 0, 150))
+def test_what_is_evicted_while_it_is_not_known_what_is_to_leave_is_no_sign() -> None:
+    evicted_bytes = 0
+    demand = ActivationDemand(BUDGET_BYTES, lambda: evicted_bytes)
+    demand.on_keep(2000)
+    evicted_bytes = 5000
+    demand.on_need(2000)
     assert needed_after(demand, *[2000] * 12) == [500] * 12
 
 
-def test_what_is_missing_grows_while_it_is_not_enough_up_to_a_quarter_of_the_budget() -> None:
-    demand = ActivationDemand(BUDGET_BYTES, Evicted(0, *[150] * 12))
-    found = needed_after(demand, *[2000] * 13)
-    assert found == [*[500] * 3, *[650] * 3, *[800] * 3, *[900] * 4]
+def test_what_is_evicted_after_the_last_need_is_no_sign_and_yet_it_was_not_enough() -> None:
+    program = Program()
+    for _ in range(20):
+        program.round(2000, after_bytes=300)
+        assert not program.demand.was_enough
+    assert program.demand.unseen_bytes == 0
+    assert program.demand.needed_bytes == 500
 
 
-def test_less_is_tried_after_many_rounds_without() -> None:
-    demand = ActivationDemand(BUDGET_BYTES, Evicted(0, *[400] * 3, *[0] * 70, 1, 0))
-    found = needed_after(demand, *[2000] * 140)
-    assert found[3:67] == [900] * 64
-    assert found[67:138] == [700] * 71  # 7 of them, one with an eviction, and 63
-    assert found[138:] == [600] * 2
+def test_unseen_bytes_that_grow_after_a_peak_that_fell_a_little_are_learnt_as_soon() -> None:
+    program = Program()
+    program.rounds(12, 2050)
+    evicted = program.rounds(20, 2000, 200)
+    assert evicted[:3] == [50, 50, 50]
+    assert not any(evicted[3:])
 
 
-def test_it_is_known_whether_it_was_enough() -> None:
-    demand = ActivationDemand(BUDGET_BYTES, Evicted(0, 0, 5, 0))
+def test_what_is_seen_alone_fits_is_tried_away_and_nothing_leaves_any_more() -> None:
+    program = Program()
+    program.rounds(20, 2000, 400)
+    program.rounds(64 + 8, 1500)
+    assert program.demand.unseen_bytes == 0
+    assert program.demand.needed_bytes == 0
+
+
+def test_it_is_enough_after_twice_as_many_rounds_each_time_it_was_not() -> None:
+    program = Program()
+    program.rounds(2, 2000)
     found = []
-    for _ in range(4):
-        needed_after(demand, 2000)
-        found.append(demand.was_enough)
-    assert found == [False, True, False, True]
+    for _ in range(3):
+        rounds = 0
+        while not program.demand.was_enough:
+            program.round(2000)
+            rounds += 1
+        found.append(rounds)
+        program.round(2000, after_bytes=2)
+        program.round(2000)  # which looks
+    assert found == [1, 2, 4]
