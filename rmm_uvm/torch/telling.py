@@ -33,7 +33,8 @@ def before_others(
 
     Torch calls a function of Python, which may be begun by the handler of a signal that raises: the
     callbacks are passed over then. So the function is replaced by one that is not Python's. It also
-    takes less of the host's time, at each of a step's thousands of allocations and frees.
+    takes less of the host's time, at each of a step's thousands of allocations and frees: torch's own
+    function is called only while somebody is registered there.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ def before_others(
     """
     theirs = registry.fire_callbacks
     own = getattr(theirs, "__func__", None) is type(registry).fire_callbacks
+    own = own and hasattr(registry, "callback_list")
     teller = Teller(segments, theirs, frees, registry if own else None)
     registry.fire_callbacks = teller
 

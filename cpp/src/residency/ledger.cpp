@@ -46,6 +46,12 @@ void residency_ledger::add_slab(memory_range slab)
 void residency_ledger::remove_slab(std::uintptr_t address) noexcept
 {
   std::lock_guard const lock{mutex_};
+  remove(address);
+}
+
+/** @brief The same with the lock. */
+void residency_ledger::remove(std::uintptr_t address) noexcept
+{
   auto const it = slabs_.find(address);
   if (it == slabs_.end()) { return; }
   auto const& blocks = it->second.blocks;

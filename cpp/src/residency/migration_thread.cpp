@@ -100,7 +100,10 @@ try {
   placed_mark placed{};
   {
     ledger_view const view{ledger_};
-    if (used_bytes < va_block_bytes && now_ - marked_ < small_uses_between_marks) { return; }
+    // One mark behind uses that were passed over tells when they are done.
+    bool const settles = confirmed_.passed_over > done_ && marked_ <= confirmed_.passed_over;
+    bool const small   = used_bytes < va_block_bytes && now_ - marked_ < small_uses_between_marks;
+    if (small && !settles) { return; }
     placed  = {first, marks_++ % use_mark_count};
     marked_ = now_;
   }
@@ -178,8 +181,9 @@ residency_manager::outcome residency_manager::work_once()
       auto const leaving      = choose(
         view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
       // While all that lives is to stay, only a request that cannot do without ends that.
-      bool const has_room = excess_bytes == 0 || confirmed_.passes_over() ||
-                            resident_bytes + lead_bytes_ <= settings_.budget_bytes;
+      bool const stays = confirmed_.passes_over() && resident_bytes <= settings_.budget_bytes;
+      bool const has_room =
+        excess_bytes == 0 || stays || resident_bytes + lead_bytes_ <= settings_.budget_bytes;
       if (!leaving.dead.empty() || !has_room) {
         if (leaving.dead.empty() && leaving.live.empty()) {
           short_of_room_ = !outstanding_.empty();

@@ -98,11 +98,14 @@ try {
 
 void prefetcher::on_slab_free(std::uintptr_t address) noexcept
 {
-  if (auto const slab = ledger_.slab_of(address)) {
-    adviser_.forget(*slab);
-    if (manager_ != nullptr) { manager_->on_slab_free(*slab); }
+  auto const slab = ledger_.slab_of(address);
+  if (!slab) { return; }
+  adviser_.forget(*slab);
+  if (manager_ != nullptr) {
+    manager_->on_slab_free(*slab);
+  } else {
+    ledger_.remove_slab(address);
   }
-  ledger_.remove_slab(address);
 }
 
 bool prefetcher::on_allocate(memory_range allocation,

@@ -73,12 +73,20 @@ void add_block(std::vector<memory_range>& ranges,
 
 }  // namespace
 
+/** @brief Whether a call about a block of a range is under way. */
+bool residency_manager::is_under_way(ledger_view& view, memory_range range)
+{
+  bool busy = false;
+  view.each(range, [&](block_record const& block, memory_range) { busy = busy || block.busy; });
+  return busy;
+}
+
 void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
 {
   for (bool waited = false;; waited = true) {
     bool busy = false;
     for (auto const& range : wanted) {
-      view.each(range, [&](block_record const& block, memory_range) { busy = busy || block.busy; });
+      busy = busy || is_under_way(view, range);
     }
     if (!busy) { return; }
     if (!waited) { ++counts_.waits; }
@@ -100,7 +108,9 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       if (block.present(as_of)) { return; }
       bool const there = block.place == block_place::device;
       if (block.in_place && (why == reason::use || why == reason::ahead)) { return; }
-      if (why == reason::ahead && block.dead()) { return; }  // freed since it was expected
+      // Freed since it was expected, or looked at: nobody uses it, and its slab may go.
+      if ((why == reason::ahead || why == reason::doubt) && block.dead()) { return; }
+      if (why == reason::doubt && !there) { return; }  // it left since
       // What belongs to the host is read through a mapping: it comes only when asked for.
       bool const called = why == reason::asked || why == reason::allocation;
       if (block.used_on_host() && !called && !block.discarded) { return; }
@@ -330,14 +340,17 @@ try {
     if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
   }
   fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, std::not_fn(is_renewed)));
-  ledger_view const view{ledger_};
+  ledger_view view{ledger_};
   counts_.renewed_bytes += renewed_bytes;
   (why == reason::ahead ? counts_.fetched_ahead_bytes : counts_.fetched_bytes) += fetched_bytes;
   if (failure.ok()) {
     counts_.from_neighbor_bytes += from_neighbor_bytes;
   } else {
     count_failure(failure);
-    if (settings_.multipath) { ++epoch_; }  // some may be where it went by
+    if (settings_.multipath) {  // some may be where it went by
+      ++epoch_;
+      end_confirmed(view);
+    }
   }
 } catch (...) {  // a list could not be built: pages come by fault
   ledger_view const view{ledger_};

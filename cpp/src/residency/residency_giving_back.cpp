@@ -231,6 +231,7 @@ status residency_manager::to_host_now(range_list ranges) noexcept
 void residency_manager::on_advised(memory_range range) noexcept
 try {
   ledger_view view{ledger_};
+  end_confirmed(view);  // what belonged to the host may be missing now
   for (std::size_t number = 0; number < neighbors_.size(); ++number) {
     if (neighbors_[number].held_bytes == 0) { continue; }
     wait_until_free(view, {&range, 1});

@@ -52,12 +52,12 @@ void residency_manager::choose_in_place(range_list wanted)
   std::size_t missing_bytes = 0;
   auto const beside         = lying_beside(view, wanted, missing_bytes);
   if (beside.empty()) { return; }
-  auto const other = prediction_.on() ? first_to_leave(view, missing_bytes) : std::nullopt;
+  auto const other = foresees() ? first_to_leave(view, missing_bytes) : std::nullopt;
   bool const room  = counts_.resident_bytes + missing_bytes <= settings_.budget_bytes;
   auto const stays = [&](viewed_block const& each) {
     beside_use use{room || !other, std::nullopt, other};
     auto const next = each.record->expected_use();
-    if (prediction_.on() && next != unknown_use) {
+    if (foresees() && next != unknown_use) {
       use.again_in = next == no_use ? no_use : next - std::min(next, now_);
     }
     return cheaper_in_place(use, settings_.rates);

@@ -102,7 +102,7 @@ void residency_manager::learn(ledger_view& view, use_event const& event)
   bool no_more     = false;
   auto shown       = event;
   shown.live_bytes = live_bytes_;
-  if (predictor_ != nullptr && foresees_nothing()) {
+  if (predictor_ != nullptr && postpones_learning()) {
     postponed_.use(shown);
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);
@@ -173,13 +173,14 @@ try {
     learn(view, use);
     present = is_present(view, allocation);
   }
-  if (present && (!under_pressure() || confirmed_present())) {  // one lock, and nothing to ask
+  if (present && under_pressure() && confirmed_present()) { return; }  // one lock, no call
+  if (present && !under_pressure()) {                                  // likewise
     note_uses({&use, 1});
     wake();
     return;
   }
   if (driver_->capturing(stream) != capture_state::none) {
-    await_discards(allocation);
+    leave_to_faults(allocation);
     note_uses({&use, 1});
     return;
   }
@@ -211,7 +212,7 @@ try {
   await_discards(rest);  // the allocation may be longer than its likes were
   if (present) { return; }
   if (driver_->capturing(stream) != capture_state::none) {
-    await_discards(used);
+    leave_to_faults(used);
     return;
   }
   if (under_pressure()) { mark(first, used.bytes, stream); }
@@ -269,7 +270,7 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
     if (block.dead()) { block.expect(unknown_use); }
   });
   // Last, since it takes memory.
-  if (predictor_ != nullptr && foresees_nothing()) {
+  if (predictor_ != nullptr && postpones_learning()) {
     postponed_.free(allocation.address);
   } else if (predictor_ != nullptr) {
     postponed_.tell(*predictor_);
@@ -290,8 +291,8 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     }
     if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
     live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
-    block = {};
   });
+  view.remove_slab(slab.address);  // before somebody finds its blocks, missing
   offer_idle();
 }
 
@@ -306,7 +307,7 @@ try {
     for (auto const& use : uses) {
       if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
     }
-    if (settings_.ahead && prediction_.on()) { adapt_look_ahead(view, uses); }
+    if (settings_.ahead && foresees()) { adapt_look_ahead(view, uses); }
     wait_until_free(view, wanted);
     first = now_ + 1;
     for (auto const& use : uses) {

@@ -16,8 +16,14 @@ try {
     if (confirm(view, doubtful)) { return true; }
   }
   if (doubtful.empty() || driver_->capturing(stream) != capture_state::none) { return false; }
-  // Some of them nobody announces, and they would be in doubt for ever.
-  bring(doubtful, {}, stream, reason::asked);
+  // Some of them nobody announces, and they would be in doubt for ever. Not all at once: what is on
+  // its way cannot leave for others.
+  auto const most = std::max(settings_.fetch_bytes / va_block_bytes, std::size_t{1});
+  for (range_list rest{doubtful}; !rest.empty();) {
+    auto const next = rest.first(std::min(most, rest.size()));
+    bring(next, {}, stream, reason::doubt);
+    rest = rest.subspan(next.size());
+  }
   doubtful.clear();
   ledger_view view{ledger_};
   return confirm(view, doubtful);
@@ -31,7 +37,8 @@ bool residency_manager::confirm(ledger_view& view, std::vector<memory_range>& do
 {
   auto const left_bytes = driver_->counters().read().device_to_host_bytes;  // first: see below
   auto const as_of      = epoch();
-  bool missing          = false;
+  // Past the budget somebody has to leave; and before the first use there are none to pass over.
+  bool missing = counts_.resident_bytes > settings_.budget_bytes || now_ == never_used;
   view.each([&](block_record const& block, memory_range whole) {
     if (block.dead() || block.used_on_host()) { return; }
     if (block.present(as_of) && !block.busy) { return; }
@@ -55,7 +62,11 @@ void residency_manager::end_confirmed(ledger_view& view) noexcept
 {
   confirmed_.holds.store(false, std::memory_order_release);
   if (!confirmed_.passes_over()) { return; }
-  view.each([this](block_record& block, memory_range) { confirmed_.make_up_for(block, now_); });
+  view.each([this](block_record& block, memory_range whole) {
+    if (!confirmed_.make_up_for(block, now_) || !block.fetched_ahead) { return; }
+    counts_.ahead_used_bytes += whole.bytes;
+    block.fetched_ahead = false;
+  });
   confirmed_.passed_over = now_;
   confirmed_.since       = never_used;
 }
@@ -72,18 +83,24 @@ bool residency_manager::is_confirmed(std::span<use_event const> uses) noexcept
 {
   if (!confirmed_present()) { return false; }
   ledger_view view{ledger_};
-  auto const as_of = epoch();
   // A block of a new allocation may be missing, or on its way in another stream.
-  return std::all_of(uses.begin(), uses.end(), [&](use_event const& use) {
-    bool present = true;
-    view.each(use.range, [&](block_record const& block, memory_range) {
-      present = present && block.present(as_of) && !block.busy;
-    });
-    return present;
-  });
+  auto const is_there = [&](use_event const& use) {
+    return is_present(view, use.range) && !is_under_way(view, use.range);
+  };
+  return confirmed_present() && std::all_of(uses.begin(), uses.end(), is_there);
 }
 
-/** @brief Whether `claim` of this range alone would find nothing missing. */
+/** @brief What was just handed out is not brought: not all that lives is there any more. */
+void residency_manager::leave_to_faults(memory_range range) noexcept
+{
+  {
+    ledger_view view{ledger_};
+    end_confirmed(view);
+  }
+  await_discards(range);
+}
+
+/** @brief Whether all of a range is on the device for sure. */
 bool residency_manager::is_present(ledger_view& view, memory_range range)
 {
   auto const as_of = epoch();

@@ -29,7 +29,7 @@ class ResidencyManager : public testing::Test {
     settings.ahead        = fetches_ahead;
     settings.ahead_adapts = ahead_adapts;
     settings.background   = false;
-    settings.fetch_bytes  = blocks(32);
+    settings.fetch_bytes  = fetch_bytes;
     settings.fetch        = fetch;
     settings.discard_dead = discard_dead;
     settings.neighbors    = neighbors;
@@ -93,6 +93,7 @@ class ResidencyManager : public testing::Test {
   }
 
   bool fetch{true};
+  std::size_t fetch_bytes{blocks(32)};
   bool discard_dead{true};
   bool ahead_adapts{true};
   std::vector<neighbor> neighbors;

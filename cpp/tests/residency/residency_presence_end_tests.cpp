@@ -1,50 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // What leaves while, and after, uses were passed over since all that lives was on the device.
-#include "residency_manager_fixture.hpp"
+#include "confirmed_program.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace rmm_uvm {
 namespace {
 
 using tests::blocks;
-using tests::ResidencyManager;
 
-class ResidencyPresenceEnd : public ResidencyManager {
- protected:
-  /** @brief More was handed out than fits, and freed; blocks 8 to 13 are live, used, and there. */
-  void make_with_six()
-  {
-    make();
-    reuse(at(0, 8));
-    free(0, 8);
-    reuse(at(8, 6));
-    touch(8, 6);
-    come_and_go(2);
-  }
-  /** @brief Blocks are handed out and freed, now these, now those, which puts marks in the stream.
-   */
-  void come_and_go(int times)
-  {
-    for (int time = 0; time < times; ++time) {
-      auto const block = static_cast<std::size_t>(16 + came_++ % 4);
-      reuse(at(block));
-      free(block, 1);
-      manager->run_pending();
-    }
-  }
-  /** @brief How often the program's stream was waited for. */
-  [[nodiscard]] std::ptrdiff_t waits()
-  {
-    auto const made = driver->take_calls("synchronize");
-    return std::count_if(
-      made.begin(), made.end(), [this](auto const& each) { return each.stream == stream; });
-  }
-  [[nodiscard]] std::uint64_t evicted_bytes() const { return manager->statistics().evicted_bytes; }
-
-  int came_{0};
-};
+class ResidencyPresenceEnd : public tests::ConfirmedProgram {};
 
 TEST_F(ResidencyPresenceEnd, WhatUsesThatWerePassedOverMayStillUseIsWaitedFor)
 {
@@ -192,6 +159,115 @@ TEST_F(ResidencyPresenceEnd, WhatBelongsToTheHostMayBeThere)
   EXPECT_EQ(manager->evict(at(12, 2)), blocks(2));
   EXPECT_TRUE(manager->confirm_present(stream));
   EXPECT_TRUE(manager->confirmed_present());
+}
+
+TEST_F(ResidencyPresenceEnd, WhatIsInDoubtBeforeWhatIsAwayIsNotPrefetchedEither)
+{
+  make_with_six();
+  EXPECT_EQ(manager->evict(at(12)), blocks(1));
+  driver->counted.device_to_host_bytes += blocks(2);
+  static_cast<void>(moves());
+  EXPECT_FALSE(manager->confirm_present(stream));
+  EXPECT_TRUE(moves().empty());
+}
+
+TEST_F(ResidencyPresenceEnd, BytesThatLeaveByThemselvesHaveTheThreadMakeRoomAgain)
+{
+  make();
+  allocate(0, 8);
+  allocate(8, 1);
+  free(0, 1);
+  touch(1, 8);
+  touch(8, 1);
+  EXPECT_TRUE(manager->confirm_present(stream));
+  driver->counted.device_to_host_bytes += std::size_t{4096};
+  touch(1, 8);
+  touch(8, 1);
+  touch(8, 1);
+  auto const before = evicted_bytes();
+  manager->run_pending();
+  EXPECT_GT(evicted_bytes(), before);
+}
+
+TEST_F(ResidencyPresenceEnd, WhatLivedAllTheWhileKeepsItsOrder)
+{
+  make_with_six();
+  touch(9, 5);
+  touch(8, 1);
+  come_and_go(2);
+  EXPECT_TRUE(manager->confirm_present(stream));
+  come_and_go(20);
+  static_cast<void>(moves());
+  reuse(at(24, 3));
+  auto const made = moves();
+  EXPECT_NE(std::find(made.begin(), made.end(), to_host(9, 1)), made.end());
+}
+
+TEST_F(ResidencyPresenceEnd, ItDoesNotMatterHowOftenItWasConfirmed)
+{
+  make_with_six();
+  EXPECT_TRUE(manager->confirm_present(stream));
+  reuse(at(20));
+  for (int time = 0; time < 20; ++time) {
+    EXPECT_TRUE(manager->confirm_present(stream));
+    touch(8, 6);
+    come_and_go(1);
+  }
+  static_cast<void>(moves());
+  reuse(at(24, 2));
+  auto const made = moves();
+  EXPECT_NE(std::find(made.begin(), made.end(), to_host(20, 1)), made.end());
+}
+
+TEST_F(ResidencyPresenceEnd, WhatWasNotedOnceMeanwhileIsAsLateAsWhatWasNot)
+{
+  make();
+  reuse(at(0, 8));
+  free(0, 8);
+  reuse(at(8, 5));
+  come_and_go(2);
+  EXPECT_TRUE(manager->confirm_present(stream));
+  reuse(at(20, 2), blocks(1));  // the second one does not come
+  std::array<use_event, 2> const both{use_event{use_kind::touch, at(10), at(10).address},
+                                      use_event{use_kind::touch, at(21), at(21).address}};
+  manager->on_touch(both, stream);  // so that block 10 is noted, too
+  free(20, 2);
+  for (int time = 0; time < 30; ++time) {
+    touch(8, 5);
+    come_and_go(1);
+  }
+  reuse(at(24, 4));
+  ledger_view view{ledger};
+  view.each(at(10), [](block_record const& block, memory_range) {
+    EXPECT_EQ(block.place, block_place::device);
+  });
+}
+
+TEST_F(ResidencyPresenceEnd, WhatCameAheadAndLivedAllTheWhileCountsAsUsed)
+{
+  make_with_six();
+  {
+    ledger_view view{ledger};
+    view.each(at(8, 2), [](block_record& block, memory_range) { block.fetched_ahead = true; });
+  }
+  EXPECT_TRUE(manager->confirm_present(stream));
+  touch(8, 6);
+  EXPECT_EQ(manager->evict(at(8)), blocks(1));
+  EXPECT_EQ(manager->statistics().ahead_used_bytes, blocks(2));
+}
+
+TEST_F(ResidencyPresenceEnd, OneSmallUseIsMarkedBehindThoseThatWerePassedOver)
+{
+  make_with_six();
+  EXPECT_TRUE(manager->confirm_present(stream));
+  come_and_go(2);
+  EXPECT_EQ(manager->evict(at(8)), blocks(1));
+  driver->marks_passed = false;
+  static_cast<void>(driver->take_calls());
+  for (std::size_t times : {1U, 0U, 0U}) {
+    tests::touch(*manager, {at(9).address, 4096}, stream);
+    EXPECT_EQ(driver->take_calls("mark").size(), times);
+  }
 }
 
 }  // namespace

@@ -228,9 +228,12 @@ class recording_driver final : public uvm_driver {
  private:
   status record(driver_call call)
   {
+    {
+      std::lock_guard const lock{mutex_};
+      calls_.push_back(call);
+    }
+    on_call(call);  // which may make calls of its own, in other threads as well
     std::lock_guard const lock{mutex_};
-    calls_.push_back(call);
-    on_call(call);
     auto const answer = answers.find(call.name);
     return answer == answers.end() ? status{} : answer->second;
   }

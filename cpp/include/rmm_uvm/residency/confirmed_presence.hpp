@@ -29,13 +29,14 @@ struct confirmed_presence {
    * then.
    *
    * So those keep their order, and do not leave before what was handed out since.
+   * @return whether it lived all the while
    */
-  void make_up_for(block_record& block, use_tick now) const noexcept
+  bool make_up_for(block_record& block, use_tick now) const noexcept
   {
+    if (block.dead() || block.allocated > since) { return false; }
     auto const last = std::max({block.allocated, block.touched, block.prefetched});
-    if (block.dead() || last > since) { return; }
-    block.touched       = last + (now - since);
-    block.fetched_ahead = false;
+    block.touched   = std::max(last, std::min(last, since) + (now - since));
+    return true;
   }
 };
 

@@ -76,6 +76,7 @@ class residency_ledger {
   using slab_map = std::map<std::uintptr_t, slab_record>;
 
   [[nodiscard]] slab_map::const_iterator find(std::uintptr_t address) const;
+  void remove(std::uintptr_t address) noexcept;
   void settle(epoch_number epoch);
 
   mutable std::mutex mutex_;
@@ -106,6 +107,9 @@ class ledger_view {
 
   /** @brief The lock, for condition variables, and to let go in between. */
   [[nodiscard]] std::unique_lock<std::mutex>& lock() noexcept { return lock_; }
+
+  /** @brief Forgets the slab that begins at `address`; nothing if there is none. */
+  void remove_slab(std::uintptr_t address) noexcept { ledger_.remove(address); }
 
   /** @brief True when a slab holds `address`. */
   [[nodiscard]] bool holds(std::uintptr_t address) const

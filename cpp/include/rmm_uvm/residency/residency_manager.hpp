@@ -90,7 +90,7 @@ class residency_manager {
    * @pre called before the memory can be handed out again
    */
   void on_free(memory_range allocation, stream_handle stream, bool by_stream = true) noexcept;
-  /** @brief Lets go of a slab that is about to be given back: waits for calls about it. */
+  /** @brief Has the ledger forget a slab that is to be given back: waits for calls about it. */
   void on_slab_free(memory_range slab) noexcept;
 
   // What users know and blocks do not show.
@@ -146,7 +146,8 @@ class residency_manager {
    *
    * While that lasts, uses of what is there are passed over, and allocations there take a lock and
    * no call: for programs that see to it that what they use fits. What they forgot is brought in at
-   * its use. What belongs to the host may be there. Blocks that are only in doubt are prefetched in
+   * its use, if that is announced: of a new allocation what is longer than its likes may be
+   * missing. What belongs to the host may be there. Blocks that are only in doubt are prefetched in
    * `stream`. Takes some microseconds a thousand blocks.
    */
   bool confirm_present(stream_handle stream) noexcept;
@@ -154,7 +155,7 @@ class residency_manager {
   [[nodiscard]] bool confirmed_present() const noexcept;
 
  private:
-  enum class reason : std::uint8_t { allocation, use, asked, ahead };
+  enum class reason : std::uint8_t { allocation, use, asked, ahead, doubt };
   static constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such
                                                                 // times
   // Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
@@ -189,15 +190,17 @@ class residency_manager {
     return prediction_.on() && postponed_.size() == 0 && !confirmed_.passes_over();
   }
   /** @brief Whether nobody asks what comes next, so that a predictor can be told later. */
-  [[nodiscard]] bool foresees_nothing() const noexcept
+  [[nodiscard]] bool postpones_learning() const noexcept
   {
     return all_present() || confirmed_present();
   }
   [[nodiscard]] bool is_present(ledger_view& view, memory_range range);
   [[nodiscard]] bool is_confirmed(std::span<use_event const> uses) noexcept;
+  void leave_to_faults(memory_range range) noexcept;
   void count_presence(ledger_view& view, memory_range range);
 
   // residency_arrivals.cpp
+  [[nodiscard]] static bool is_under_way(ledger_view& view, memory_range range);
   void wait_until_free(ledger_view& view, range_list wanted);
   [[nodiscard]] claims claim(ledger_view& view,
                              range_list wanted,
