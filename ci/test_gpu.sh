@@ -4,11 +4,12 @@
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
-#     [tests|benchmarks|residency|training|endurance|cluster|neighbors|others|all]
+#     [tests|benchmarks|residency|training|notebooks|endurance|cluster|neighbors|others|all]
 # By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
 # and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` and
-# `training` (torch) are what runs with a budget, and not part of `all`. Nor is `endurance`, eight
+# `training` (torch) are what runs with a budget, and not part of `all`. Nor are `notebooks`, whose
+# cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
 # `others` is what others wrote: cudf-polars' queries (polars, cudf-polars, and for its own benchmark
@@ -29,8 +30,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | residency | training | endurance | cluster | neighbors | others | all) ;;
-  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, endurance, cluster, neighbors, others, all" ;;
+  tests | benchmarks | residency | training | notebooks | endurance | cluster | neighbors | others | all) ;;
+  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, notebooks, endurance, cluster, neighbors, others, all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -110,6 +111,13 @@ run_training() {
   return "$failed"
 }
 
+run_notebooks() {
+  local path
+  for path in 07_training 08_recommender; do
+    "$python" -P "$repository/ci/gpu_notebooks.py" "$repository/notebooks/$path.ipynb"
+  done
+}
+
 # A figure that is missed does not keep the others from being measured.
 run_cluster() {
   local failed=0
@@ -155,6 +163,7 @@ case $what in
   others) run_others ;;
   residency) run_residency ;;
   training) run_training ;;
+  notebooks) run_notebooks ;;
   endurance) benchmark endurance_gpu.py --json "$results/endurance_gpu.json" ;;
   all)
     run_tests

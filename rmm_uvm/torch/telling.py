@@ -33,8 +33,8 @@ def before_others(
 
     Torch calls a function of Python, which may be begun by the handler of a signal that raises: the
     callbacks are passed over then. So the function is replaced by one that is not Python's. It also
-    takes less of the host's time, at each of a step's thousands of allocations and frees: torch's own
-    function is called only while somebody is registered there.
+    takes less of the host's time, at each of a step's thousands of allocations and frees: torch's
+    own function is called only while somebody is registered there.
 
     Parameters
     ----------

@@ -202,6 +202,7 @@ def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
 
     assert "0 B to the device, 0 B to the host" in shown_by(notebook, "def run(")
     assert text.count("losses as where it fits: True") == 3
+    assert text.count("no GPU here") == 1
     speedup = re.search(r"known order: ([\d.]+) times as fast as on-demand", text)
     assert speedup is not None
     assert float(speedup[1]) > 1.5
@@ -227,6 +228,7 @@ def test_recommender_in_a_fresh_kernel_hits_more_once_hot_rows_are_together(
     assert moved["ours"] == [0, 0, 0]
     assert "theirs with our rows: True" in text
     assert "ours with theirs:     True" in text
+    assert text.count("no GPU here") == 1
     assert "OutOfRangeError: index 131072 is out of range" in text
     assert "is no managed pool of rmm_uvm" in text
     assert "Warning" not in text
