@@ -180,10 +180,10 @@ residency_manager::outcome residency_manager::work_once()
       auto const excess_bytes = resident_bytes - std::min(resident_bytes, settings_.low_bytes);
       auto const leaving      = choose(
         view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
-      // While all that lives is to stay, only a request that cannot do without ends that.
-      bool const stays = confirmed_.passes_over() && resident_bytes <= settings_.budget_bytes;
+      // While all that lives is to stay, none leaves before it must.
+      auto const lead_bytes = confirmed_.passes_over() ? 0 : lead_bytes_;
       bool const has_room =
-        excess_bytes == 0 || stays || resident_bytes + lead_bytes_ <= settings_.budget_bytes;
+        excess_bytes == 0 || resident_bytes + lead_bytes <= settings_.budget_bytes;
       if (!leaving.dead.empty() || !has_room) {
         if (leaving.dead.empty() && leaving.live.empty()) {
           short_of_room_ = !outstanding_.empty();
