@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace rmm_uvm {
 namespace {
@@ -164,6 +165,30 @@ void residency_manager::look_at_marks() noexcept
   }
 }
 
+/** @brief Has a piece leave towards the low watermark. @return none: there is room for now */
+std::optional<residency_manager::outcome> residency_manager::make_room_behind(ledger_view& view)
+{
+  auto const resident_bytes = counts_.resident_bytes - leaving_bytes_;
+  auto const excess_bytes   = resident_bytes - std::min(resident_bytes, settings_.low_bytes);
+  // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
+  auto const most_bytes = std::min(excess_bytes, settings_.piece_bytes);
+  auto const leaving    = choose(view, excess_bytes, most_bytes, candidates::unused_now);
+  // While all that lives is to stay, none leaves before it must.
+  auto const lead_bytes = confirmed_.passes_over() ? 0 : lead_bytes_;
+  bool const has_room = excess_bytes == 0 || resident_bytes + lead_bytes <= settings_.budget_bytes;
+  if (leaving.dead.empty() && has_room) {
+    // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
+    bool const left = make_room_early(view, leaving.dead_bytes) == outcome::again;
+    return left ? std::optional{outcome::again} : std::nullopt;
+  }
+  if (leaving.dead.empty() && leaving.live.empty()) {
+    short_of_room_ = !outstanding_.empty();
+    return short_of_room_ ? outcome::later : outcome::nothing;
+  }
+  bool const left = leaving.dead.empty() ? leave(view, leaving.live) > 0 : drop(view, leaving.dead);
+  return left ? outcome::again : outcome::nothing;
+}
+
 residency_manager::outcome residency_manager::work_once()
 {
   {
@@ -173,28 +198,9 @@ residency_manager::outcome residency_manager::work_once()
     tell_if_busy(view);
     // An owner's own need comes first.
     if (holds_beside() && give_back(view) == outcome::again) { return outcome::again; }
-    auto const resident_bytes = counts_.resident_bytes - leaving_bytes_;
     // Only where somebody was short of room lately: what fits is not evicted for a watermark.
     if (short_of_room_) {
-      // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
-      auto const excess_bytes = resident_bytes - std::min(resident_bytes, settings_.low_bytes);
-      auto const leaving      = choose(
-        view, excess_bytes, std::min(excess_bytes, settings_.piece_bytes), candidates::unused_now);
-      // While all that lives is to stay, none leaves before it must.
-      auto const lead_bytes = confirmed_.passes_over() ? 0 : lead_bytes_;
-      bool const has_room =
-        excess_bytes == 0 || resident_bytes + lead_bytes <= settings_.budget_bytes;
-      if (!leaving.dead.empty() || !has_room) {
-        if (leaving.dead.empty() && leaving.live.empty()) {
-          short_of_room_ = !outstanding_.empty();
-          return short_of_room_ ? outcome::later : outcome::nothing;
-        }
-        bool const left =
-          leaving.dead.empty() ? leave(view, leaving.live) > 0 : drop(view, leaving.dead);
-        return left ? outcome::again : outcome::nothing;
-      }
-      // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
-      if (make_room_early(view, leaving.dead_bytes) == outcome::again) { return outcome::again; }
+      if (auto const done = make_room_behind(view)) { return *done; }
       short_of_room_ = false;
     }
   }

@@ -331,6 +331,7 @@ class residency_manager {
   // migration_thread.cpp
   void run();
   [[nodiscard]] outcome work_once();
+  [[nodiscard]] std::optional<outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
