@@ -31,6 +31,7 @@ __all__ = [
     "SimulatedDevice",
     "UvmDriver",
     "choose_driver",
+    "counters_are_on",
     "cuda_driver",
     "simulated_device",
 ]
@@ -59,10 +60,17 @@ def cuda_driver(device: int = 0) -> CudaDriver:
     ConfigurationError
         If ``RMM_UVM_COUNTERS`` is neither "on" nor "off".
     """
-    return CudaDriver(device, counters=_counters_are_on())
+    return CudaDriver(device, counters=counters_are_on())
 
 
-def _counters_are_on() -> bool:
+def counters_are_on() -> bool:
+    """Return whether ``RMM_UVM_COUNTERS`` lets the kernel driver's counters be read.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither "on" nor "off".
+    """
     counters = os.environ.get("RMM_UVM_COUNTERS", "on").strip().lower()
     if counters not in ("on", "off", ""):
         raise ConfigurationError(f"RMM_UVM_COUNTERS is {counters!r}: use 'on' or 'off'")
@@ -169,5 +177,5 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
     memory_bytes = simulated_bytes(name or "cuda", f"{source}={shown(name)}")
     if memory_bytes is None:
         return cuda_driver(device)
-    _counters_are_on()  # a value that cannot be used is an error here, too
+    counters_are_on()  # a value that cannot be used is an error here, too
     return simulated_device(memory_bytes, device=device)

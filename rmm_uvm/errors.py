@@ -31,6 +31,7 @@ __all__ = [
     "IpcPoolWarning",
     "MonitorWarning",
     "NeighborWarning",
+    "OutOfRangeError",
     "OversubscriptionWarning",
     "PredictionWarning",
     "PrefetchEvictionWarning",
@@ -73,6 +74,10 @@ class DoubleFreeError(UvmError, ValueError):
 
 class DataError(UvmError, ValueError):
     """A data file is missing, broken, truncated or not in the expected format."""
+
+
+class OutOfRangeError(DataError, IndexError):
+    """An id that a table of embeddings does not have."""
 
 
 class UvmWarning(UserWarning):

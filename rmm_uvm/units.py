@@ -19,7 +19,7 @@ from typing import SupportsIndex, TypeAlias
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 
-__all__ = ["Bytes", "Size", "format_bytes", "parse_bytes", "parse_size"]
+__all__ = ["Bytes", "Size", "format_bytes", "parse_bytes", "parse_size", "whole_number"]
 
 Bytes: TypeAlias = SupportsIndex | str
 """A number of bytes: an integer, or a string such as ``"2GiB"``."""
@@ -40,6 +40,22 @@ _MAXIMUM_BYTES = 2**63 - 1
 
 _ACCEPTED = 'an integer or a string such as "512 MiB", "2GiB" or "2GB"'
 _ACCEPTED_SIZE = f"{_ACCEPTED}, or a fraction of device memory (0 < fraction <= 1)"
+
+
+def whole_number(value: object) -> int | None:
+    """Return an integer of any kind, NumPy's too, as Python's; None for anything else.
+
+    Examples
+    --------
+    >>> whole_number(3), whole_number(3.0), whole_number(True), whole_number("3")
+    (3, None, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def parse_bytes(value: Bytes, name: str = "size", *, minimum_bytes: int = 1) -> int:

@@ -40,6 +40,20 @@ class Asked(Protocol):
         """Return the most bytes on a neighbour."""
 
 
+def check_not_itself(neighbors: str | Iterable[int] | None, own: int) -> None:
+    """Refuse a device as its own neighbour.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is named.
+    """
+    if neighbors is not None and not isinstance(neighbors, str) and own in (named := [*neighbors]):
+        raise ConfigurationError(
+            f"neighbors={named}: device {own} is the device itself; name others"
+        )
+
+
 def open_neighbors(
     driver: UvmDriver, budget: Asked
 ) -> tuple[list[tuple[int, int | None]], list[str]]:
@@ -60,11 +74,8 @@ def open_neighbors(
     named: tuple[int, ...] = ()
     if budget.neighbors is not None and not isinstance(budget.neighbors, str):
         named = tuple(budget.neighbors)
+    check_not_itself(named, own)
     for device_id in named:
-        if device_id == own:
-            raise ConfigurationError(
-                f"neighbors={list(named)}: device {own} is the device itself; name others"
-            )
         if device_id >= count:
             raise ConfigurationError(
                 f"neighbors={list(named)}: there is no device {device_id}, this process sees "

@@ -19,6 +19,7 @@ from rich.text import Text
 from rmm_uvm.cli.grid import grid
 from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.neighbors import render_neighbors
+from rmm_uvm.cli.settings import settings_reason
 from rmm_uvm.doctor import DoctorReport, Feature, examine
 from rmm_uvm.units import format_bytes
 
@@ -81,6 +82,7 @@ def command(
         if value is not None:
             raise click.UsageError(f"{option} goes with --measure")
     report = examine()
+    report = replace(report, settings_reason=settings_reason(report))
     with_links = with_links and report.feature("managed_pool").available
     if with_links:
         # Needs the compiled part, without which the report must still be able to come.
@@ -209,8 +211,8 @@ def _host_memory(report: DoctorReport) -> RenderableType:
 
 
 def _plans(report: DoctorReport) -> RenderableType:
-    if report.driver_reason:
-        return Text(f"nothing: {report.driver_reason}")
+    if reason := report.driver_reason or report.settings_reason:
+        return Text(f"nothing: {reason}")
     if report.simulated_bytes is not None and not report.software_reason:
         asked = f"RMM_UVM_DRIVER={report.driver_setting}"
         size = format_bytes(report.simulated_bytes)

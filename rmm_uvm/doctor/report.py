@@ -87,6 +87,8 @@ class DoctorReport:
         Who offers and who holds idle memory of which device.
     driver_setting : str
         What ``RMM_UVM_DRIVER`` says, "" where it is not set.
+    settings_reason : str
+        Why a variable ``RMM_UVM_*`` cannot be used, "" where all can; of `rmm_uvm.cli.doctor`.
     software_reason : str
         What is wrong with the packages, so that not even a simulated device has a pool; "" if
         nothing is.
@@ -103,12 +105,13 @@ class DoctorReport:
     extras: tuple[Feature, ...] = ()
     harvest_board: BoardFacts = field(default_factory=lambda: BoardFacts("not looked for"))
     driver_setting: str = ""
+    settings_reason: str = ""
     software_reason: str = ""
 
     @property
     def is_installable(self) -> bool:
         """Whether a managed pool could be installed: here, or on the simulated device asked for."""
-        if self.driver_reason:
+        if self.driver_reason or self.settings_reason:
             return False
         if self.simulated_bytes is not None:
             return not self.software_reason

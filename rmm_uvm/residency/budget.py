@@ -18,13 +18,14 @@ from rmm_uvm.messages import shown
 from rmm_uvm.residency.neighbors import (
     HarvestLimit,
     Neighbors,
+    check_limited,
     check_neighbor_variables,
     checked_limit,
     checked_neighbors,
     neighbors_for,
 )
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
-from rmm_uvm.units import format_bytes, parse_size
+from rmm_uvm.units import format_bytes, parse_size, whole_number
 
 __all__ = ["BUDGET_VARIABLE", "LEAST_BUDGET_BYTES", "POLICY_VARIABLE", "Budget", "budget_for"]
 
@@ -38,6 +39,10 @@ LEAST_BUDGET_BYTES: Final = 4 * _BLOCK_BYTES
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
+_SWITCHES = (
+    *("discard_dead", "fetch", "ahead", "background"),
+    *("in_place", "copy_beside", "multipath", "direct"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,9 +142,18 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("budget_bytes", "low_bytes", "piece_bytes", "fetch_bytes", "ahead_bytes"):
             value = getattr(self, name)
-            optional = value is None and name != "budget_bytes"
-            if not optional and (not isinstance(value, int) or isinstance(value, bool)):
+            if value is None and name != "budget_bytes":
+                continue
+            if (number := whole_number(value)) is None:
                 raise ConfigurationError(f"{name}={shown(value)}: expected a number of bytes")
+            object.__setattr__(self, name, number)
+        for name in _SWITCHES:
+            if not isinstance(value := getattr(self, name), bool):
+                raise ConfigurationError(f"{name}={shown(value)}: expected True or False")
+        if self.board is not None and not isinstance(self.board, str):
+            raise ConfigurationError(
+                f"board={shown(self.board)}: expected a folder, 'auto' or None"
+            )
         if self.policy not in POLICIES:
             raise ConfigurationError(
                 f"policy={shown(self.policy)}: use one of {', '.join(map(repr, POLICIES))}"
@@ -150,6 +164,7 @@ class Budget:
             raise ConfigurationError(
                 f"harvest_limit={shown(self.harvest_limit)} without neighbours: give neighbors too"
             )
+        check_limited(self.neighbors, limit)
         object.__setattr__(self, "harvest_limit", limit)
         if self.neighbors is not None and not self.fetch:
             raise ConfigurationError(
@@ -191,6 +206,8 @@ def budget_for(
     total_bytes: int,
     neighbors: Neighbors = None,
     harvest_limit: HarvestLimit = None,
+    *,
+    policy_name: str = "eviction",
 ) -> Budget | None:
     """Return the budget that was asked for on a device; None for none.
 
@@ -207,6 +224,8 @@ def budget_for(
         Device memory.
     neighbors, harvest_limit : optional
         As of `Budget`; they replace what a `Budget` says.
+    policy_name : str
+        What the caller's argument is called, for errors.
 
     Raises
     ------
@@ -218,7 +237,6 @@ def budget_for(
     reason = "as asked"
     if device_budget is None and (text := _setting(BUDGET_VARIABLE)):
         device_budget, reason = _size_or_fraction(text), BUDGET_VARIABLE
-    policy_name = "eviction"
     if policy is None and device_budget is not None and not isinstance(device_budget, Budget):
         policy, policy_name = _setting(POLICY_VARIABLE) or None, POLICY_VARIABLE
     if policy is not None and policy not in POLICIES:
@@ -228,8 +246,8 @@ def budget_for(
     if device_budget is None:
         if policy is not None:
             raise ConfigurationError(
-                f"eviction={shown(policy)} without a budget: give device_budget too, since the "
-                "kernel driver evicts in an order of its own"
+                f"{policy_name}={shown(policy)} without a budget: give device_budget too, since "
+                "the kernel driver evicts in an order of its own"
             )
         if neighbors is not None:
             raise ConfigurationError(

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import parse_bytes, whole_number
 
 __all__ = [
     "LIMIT_VARIABLE",
@@ -18,6 +18,7 @@ __all__ = [
     "HarvestLimit",
     "Neighbors",
     "asked_neighbors",
+    "check_limited",
     "checked_limit",
     "checked_neighbors",
     "neighbors_for",
@@ -52,15 +53,35 @@ def checked_neighbors(value: object, name: str = "neighbors") -> str | tuple[int
     """
     if value is None or value == "auto":
         return value
-    if _is_ordinal(value):  # YAML and Dask's environment make a number of a single one
-        return (cast("int", value),)
+    if (one := _ordinal(value)) is not None:  # YAML and Dask make a number of a single one
+        return (one,)
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
-        ordinals = tuple(value)
-        if all(_is_ordinal(one) for one in ordinals) and len(set(ordinals)) == len(ordinals):
+        asked = tuple(value)
+        ordinals = tuple(one for one in map(_ordinal, asked) if one is not None)
+        if len(set(ordinals)) == len(asked):
             return ordinals
     raise ConfigurationError(
         f"{name}={shown(value)}: use 'auto', CUDA ordinals such as [1, 2], each once, or None"
     )
+
+
+def check_limited(
+    neighbors: str | Iterable[int] | None, limit: int | Mapping[int, int] | None
+) -> None:
+    """Refuse limits for devices that are not named: they would bind nothing.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is one. With "auto" any device may be found.
+    """
+    if not isinstance(limit, Mapping) or neighbors is None or isinstance(neighbors, str):
+        return
+    named = [*neighbors]
+    if others := sorted(set(limit) - set(named)):
+        raise ConfigurationError(
+            f"harvest_limit names device {others[0]}, which is no neighbour: neighbors={named}"
+        )
 
 
 def checked_limit(value: object, name: str = "harvest_limit") -> int | dict[int, int] | None:
@@ -80,9 +101,9 @@ def checked_limit(value: object, name: str = "harvest_limit") -> int | dict[int,
         return None
     if isinstance(value, Mapping):
         for key in value:
-            if not _is_ordinal(key):
+            if _ordinal(key) is None:
                 raise ConfigurationError(f"{name}={shown(value)}: {shown(key)} is no CUDA ordinal")
-        return {key: _size(one, f"{name}[{key}]") for key, one in value.items()}
+        return {int(key): _size(one, f"{name}[{key}]") for key, one in value.items()}
     return _size(value, name)
 
 
@@ -161,6 +182,6 @@ def _size(value: object, name: str) -> int:
     return parse_bytes(value, name, minimum_bytes=_BLOCK_BYTES)  # type: ignore[arg-type]
 
 
-def _is_ordinal(value: object) -> bool:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and 0 <= cast("int", value) <= _MOST_ORDINAL
+def _ordinal(value: object) -> int | None:
+    number = whole_number(value)
+    return number if number is not None and 0 <= number <= _MOST_ORDINAL else None

@@ -96,9 +96,17 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
     return min(most_bytes, int(memory.blocks) * BLOCK_BYTES)
 
 
-def most_pinned_bytes(memory: RowMemory) -> int:
-    """Return how much a table may pin, whatever the user says: what is pinned binds no budget."""
+def most_pinned_bytes(memory: RowMemory, others_bytes: int = 0) -> int:
+    """Return how much a table may pin, whatever the user says: what is pinned binds no budget.
+
+    Parameters
+    ----------
+    memory : RowMemory
+        Of the table.
+    others_bytes : int
+        What other tables of the same pool have pinned.
+    """
     kept = memory.pool.managed_mr.prefetcher.residency()
     if kept is None:
         return int(memory.blocks) * BLOCK_BYTES
-    return int(kept["budget_bytes"] * _BUDGET_FRACTION)
+    return max(int(kept["budget_bytes"] * _BUDGET_FRACTION) - others_bytes, 0)

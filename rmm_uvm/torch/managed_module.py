@@ -21,9 +21,11 @@ from rmm_uvm.torch.hit_statistics import HitStatistics
 from rmm_uvm.torch.row_memory import BLOCK_BYTES
 from rmm_uvm.torch.row_optimizers import check_has, follow, state_by_row
 from rmm_uvm.torch.row_table import RowTable, checked_batches
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import parse_bytes, whole_number
 
 __all__ = ["ManagedModule", "table_for"]
+
+_ID_TYPES = (torch.int32, torch.int64)
 
 
 def table_for(
@@ -38,22 +40,26 @@ def table_for(
     **settings: Any,
 ) -> RowTable:
     """Return the table of an embedding that is made; see `ManagedEmbedding` for what is raised."""
+    shape = []
     for name, value in {"num_embeddings": num_embeddings, "embedding_dim": embedding_dim}.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        number = whole_number(value)
+        if number is None or number < 1:
             raise ConfigurationError(f"{name}={shown(value)}: expected a whole number, > 0")
+        shape.append(number)
+    num_rows, row_items = shape
     dtype = torch.get_default_dtype() if dtype is None else dtype
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise ConfigurationError(f"dtype={shown(dtype)}: rows are of floating-point numbers")
-    assert isinstance(num_embeddings, int)
-    assert isinstance(embedding_dim, int)
     if hot_bytes is not None and hot_bytes != 0:
         hot_bytes = parse_bytes(hot_bytes, name="hot_bytes")
     pool = _pool_given(mr, driver)
     own_pool = pool is None
     if pool is None:
-        pool = _pool_of_its_own(driver, num_embeddings * embedding_dim * dtype.itemsize)
+        pool = _pool_of_its_own(driver, num_rows * row_items * dtype.itemsize)
     info = managed_pools(pool)[0].driver.info
     place = "cpu" if info.simulated else f"cuda:{info.device_id}"
+    if device is None and torch.get_default_device().type == "meta":
+        device = "meta"  # of a ``with torch.device("meta")``
     if device is not None:
         wanted = torch.device(device)
         if wanted.type != torch.device(place).type or wanted.index not in (None, info.device_id):
@@ -61,7 +67,7 @@ def table_for(
                 f"device={shown(str(wanted))}: the pool is of {info.name}, and its rows are used "
                 f"on {place}; leave device out, or give mr= of another device"
             )
-    table = RowTable(num_embeddings, embedding_dim, dtype, pool, hot_bytes=hot_bytes, **settings)
+    table = RowTable(num_rows, row_items, dtype, pool, hot_bytes=hot_bytes, **settings)
     table.own_pool = own_pool
     return table
 
@@ -200,7 +206,7 @@ class ManagedModule(torch.nn.Module):
                 self._followed.add(optimizer)
 
     def in_id_order(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a copy on the host, by id, of what is by row: the weight, or a dense gradient."""
+        """Return a copy on the host, by id, of what is by row: the weight, or a gradient."""
         return self._table.order.in_id_order(tensor.detach())
 
     def _rows(self, ids: torch.Tensor) -> torch.Tensor:
@@ -209,6 +215,9 @@ class ManagedModule(torch.nn.Module):
                 "the weight of this embedding was replaced: its rows are in managed memory; use "
                 "weight.data.copy_ or load_state_dict"
             )
+        if not isinstance(ids, torch.Tensor) or ids.dtype not in _ID_TYPES:
+            what = ids.dtype if isinstance(ids, torch.Tensor) else type(ids).__name__
+            raise DataError(f"ids are of {what}: expected a tensor of int32 or int64")
         return self._table.rows(ids)
 
     def _fill(self, write: Callable[[torch.Tensor, slice], object]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from rmm_uvm.errors import DataError
+from rmm_uvm.messages import shown
 from rmm_uvm.torch.row_order import RowOrder
 
 __all__ = ["check_has", "follow", "state_by_row"]
@@ -24,8 +25,10 @@ def check_has(optimizer: torch.optim.Optimizer, weight: torch.Tensor) -> None:
     Raises
     ------
     DataError
-        If the weight is none of its parameters.
+        If it is none, or the weight is none of its parameters.
     """
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise DataError(f"{shown(optimizer)} is no optimiser of torch: give those that update it")
     if _number_of(optimizer, weight) is None:
         raise DataError(
             f"{type(optimizer).__name__} does not have this embedding's weight: give the optimiser "

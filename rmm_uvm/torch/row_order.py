@@ -12,15 +12,11 @@ from collections.abc import Iterator
 
 import torch
 
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import OutOfRangeError
 
-__all__ = ["OutOfRangeError", "RowOrder", "exchanged_rows"]
+__all__ = ["RowOrder", "exchanged_rows"]
 
 _CHUNK_BYTES = 64 << 20
-
-
-class OutOfRangeError(DataError, IndexError):
-    """An id that the table does not have."""
 
 
 def exchanged_rows(
@@ -108,16 +104,18 @@ class RowOrder:
 
     def exchange(self, outside: torch.Tensor, inside: torch.Tensor) -> None:
         """Note that rows have changed places with others."""
-        row_of = self.row_of.cpu()
-        id_of = torch.empty(self._num_rows, dtype=torch.int64)
-        id_of[row_of.long()] = torch.arange(self._num_rows)
+        row_of, id_of = self.row_of.cpu(), self._id_of()
         first, second = id_of[outside], id_of[inside]
         row_of[first] = inside.to(row_of.dtype)
         row_of[second] = outside.to(row_of.dtype)
         self._row_of = row_of.to(self._device)
 
     def in_id_order(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a copy on the host of what is ordered by row, ordered by id."""
+        """Return a copy on the host of what is ordered by row, ordered by id; sparse as it is."""
+        if tensor.is_sparse:
+            by_row = tensor.coalesce().cpu()
+            ids = self._id_of()[by_row.indices()[0]].unsqueeze(0)
+            return torch.sparse_coo_tensor(ids, by_row.values(), by_row.shape).coalesce()
         found = torch.empty(tensor.shape, dtype=tensor.dtype)
         for ids in self._pieces(tensor):
             rows = self.row_of[ids].long().to(tensor.device)
@@ -130,6 +128,12 @@ class RowOrder:
         for ids in self._pieces(tensor):
             found[self.row_of[ids].long().to(tensor.device)] = tensor[ids]
         return found
+
+    def _id_of(self) -> torch.Tensor:
+        """Return the id of each row, on the host."""
+        id_of = torch.empty(self._num_rows, dtype=torch.int64)
+        id_of[self.row_of.cpu().long()] = torch.arange(self._num_rows)
+        return id_of
 
     def _pieces(self, tensor: torch.Tensor) -> Iterator[slice]:
         step = max(_CHUNK_BYTES // max(tensor[0].numel() * tensor.element_size(), 1), 1)

@@ -21,6 +21,7 @@ from rmm_uvm.torch.hot_blocks import allowed_bytes, become, chosen, most_pinned_
 from rmm_uvm.torch.lookup_counts import LookupCounts
 from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory
 from rmm_uvm.torch.row_order import RowOrder, exchange_places, exchanged_rows
+from rmm_uvm.units import whole_number
 
 __all__ = ["RowTable", "checked_batches"]
 
@@ -74,8 +75,8 @@ class RowTable:
         place_every: int,
         count_ids: bool,
     ) -> None:
-        checked_batches("sample_every", sample_every)
-        checked_batches("place_every", place_every)
+        sample_every = checked_batches("sample_every", sample_every)
+        place_every = checked_batches("place_every", place_every)
         self.memory = RowMemory(num_rows, row_items, dtype, mr)
         self.tensor = self.memory.tensor()
         self.hot_bytes = hot_bytes
@@ -119,11 +120,13 @@ class RowTable:
 
     def allowed_bytes(self) -> int:
         """Return how much of the table may be on the device, now."""
-        if self.hot_bytes is not None:
-            return min(self.hot_bytes, most_pinned_bytes(self.memory))
         pool = self.memory.pool
-        others = [one for one in _tables if one is not self and one.memory.pool is pool]
-        return allowed_bytes(self.memory, sum(one.memory.nbytes for one in others))
+        others = [one.memory for one in _tables if one is not self and one.memory.pool is pool]
+        wanted_bytes = self.hot_bytes
+        if wanted_bytes is None:
+            wanted_bytes = allowed_bytes(self.memory, sum(one.nbytes for one in others))
+        pinned_bytes = sum(len(one.pinned) for one in others) * BLOCK_BYTES
+        return min(wanted_bytes, most_pinned_bytes(self.memory, pinned_bytes))
 
     def place(self, heat: torch.Tensor | None = None, most_moves: int | None = None) -> int:
         """Choose the hot blocks by what was counted, and move; return the bytes told to move."""
@@ -218,6 +221,7 @@ def checked_batches(name: str, value: object) -> int:
     ConfigurationError
         If it is no whole number, or below 1.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    number = whole_number(value)
+    if number is None or number < 1:
         raise ConfigurationError(f"{name}={shown(value)}: expected a number of batches, > 0")
-    return value
+    return number

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import Any
 
-from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.messages import shown
 from rmm_uvm.pools import PrefetchMode, check_mode
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.torch.shadow_device import ShadowDevice
-from rmm_uvm.torch.shadow_roofline import Roofline
+from rmm_uvm.torch.shadow_roofline import Roofline, roofline_for
 from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 from rmm_uvm.torch.shadow_uses import Receiver
 from rmm_uvm.trace import TraceWriter
@@ -127,11 +128,15 @@ def simulated(
     (3, 12, 4)
     """
     check_mode(prefetch)
+    if driver is not None and not isinstance(driver, DriverSettings):
+        raise ConfigurationError(
+            f"driver={shown(driver)}: expected DriverSettings, the kernel driver's parameters"
+        )
     profile = load_machine(machine)
     size_bytes = parse_bytes(device_bytes, name="device_bytes")
-    budget = budget_for(device_budget, policy, size_bytes)
+    budget = budget_for(device_budget, policy, size_bytes, policy_name="policy")
     memory = ShadowDevice(size_bytes, profile, budget, prefetch=prefetch, driver=driver)
-    mode = mode_for(memory, roofline or Roofline.of(profile))
+    mode = mode_for(memory, roofline_for(roofline, profile))
     shadow = Shadow(memory, mode)
     writer = None if trace is None else TraceWriter(trace, _facts(size_bytes))
     try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rmm_uvm.simulator import load_machine
-from rmm_uvm.torch.shadow_roofline import Roofline
+from rmm_uvm.torch.shadow_roofline import Roofline, roofline_for
 from rmm_uvm.torch.shadow_uses import Receiver, Use
 
 __all__ = ["Free", "Given", "Kernel", "Make", "Program", "recorded"]
@@ -69,8 +69,8 @@ class Program:
         Most that one kernel uses, and what all of them compute.
     """
 
-    events: list[Event] = field(default_factory=list)
-    marks: list[int] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list, repr=False)
+    marks: list[int] = field(default_factory=list, repr=False)
     peak_bytes: int = 0
     live_bytes: int = 0
     most_used_bytes: int = 0
@@ -177,7 +177,7 @@ def recorded(*, machine: str = "h200-pcie5", roofline: Roofline | None = None) -
     from rmm_uvm.torch.shadow import mode_for
 
     program = Program()
-    mode = mode_for(program, roofline or Roofline.of(load_machine(machine)))
+    mode = mode_for(program, roofline_for(roofline, load_machine(machine)))
     program.settle = mode.settle
     try:
         with mode:

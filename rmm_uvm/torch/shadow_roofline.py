@@ -18,7 +18,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 from rmm_uvm.simulator import Machine
 
-__all__ = ["Roofline"]
+__all__ = ["Roofline", "roofline_for"]
 
 # Published: NVIDIA H200 SXM data sheet, without sparsity. For other machines they are too high.
 _FP32_FLOPS = 67e12
@@ -102,3 +102,18 @@ def operations_of(func: Any, args: Any, kwargs: Mapping[str, Any], result: Any) 
         forward = 2 * steps_and_samples * (args[1].numel() + args[2].numel())
         return int(forward if name == "mkldnn_rnn_layer" else 2 * forward)
     return 0
+
+
+def roofline_for(asked: Roofline | None, machine: Machine) -> Roofline:
+    """Return what was asked for, or that of a machine.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no `Roofline`.
+    """
+    if asked is None:
+        return Roofline.of(machine)
+    if not isinstance(asked, Roofline):
+        raise ConfigurationError(f"roofline={shown(asked)}: expected a Roofline, or None")
+    return asked

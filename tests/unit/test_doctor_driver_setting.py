@@ -8,10 +8,14 @@ import io
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
-from rmm_uvm.cli.doctor import render
+import rmm_uvm
+from rmm_uvm.cli.doctor import command, render
+from rmm_uvm.cli.settings import settings_reason
 from rmm_uvm.doctor import Capability, CudaFacts
+from rmm_uvm.errors import ConfigurationError
 
 from .test_doctor import examined
 
@@ -64,3 +68,41 @@ def test_driver_of_the_environment_is_what_would_be_installed_on(setting: str, t
     console.print(render(report))
     page = console.file.getvalue()
     assert told in page.partition("would install")[2]
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"DEVICE_BUDGET": "128MiB"}, "device_budget is 128.00 MiB, the device has 64.00 MiB"),
+        ({"DEVICE_BUDGET": "0.5", "NEIGHBORS": "0"}, "device 0 is the device itself"),
+        ({"NEIGHBORS": "foo"}, "RMM_UVM_NEIGHBORS='foo'"),
+        ({"HARVEST_LIMIT": "1"}, "RMM_UVM_HARVEST_LIMIT='1'"),
+        ({"EVICTION": "foo"}, "RMM_UVM_EVICTION='foo'"),
+        ({"MANAGED_LIMIT": "junk"}, "RMM_UVM_MANAGED_LIMIT='junk'"),
+        ({"COUNTERS": "maybe"}, "RMM_UVM_COUNTERS is 'maybe'"),
+        ({"WARN_BUDGET": "maybe"}, "RMM_UVM_WARN_BUDGET is 'maybe'"),
+    ],
+)
+def test_variables_that_reinitialize_refuses_are_told_by_the_command(
+    variables: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
+    assert CliRunner().invoke(command).exit_code == 0
+    for name, value in variables.items():
+        monkeypatch.setenv(f"RMM_UVM_{name}", value)
+    with pytest.raises(ConfigurationError) as refused:
+        rmm_uvm.reinitialize(libraries=())
+    done = CliRunner().invoke(command)
+    assert done.exit_code == 1
+    page = " ".join(done.output.partition("would install")[2].split())
+    assert page == f"nothing: {refused.value}"
+    assert told in page
+
+
+def test_variables_are_not_looked_at_where_nothing_can_be_installed_anyway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM_EVICTION", "foo")
+    assert settings_reason(examined(driver_setting="simulated", packages={})) == ""
+    assert "RMM_UVM_EVICTION" in settings_reason(examined(driver_setting="simulated"))
+    assert "RMM_UVM_EVICTION" in settings_reason(examined(cuda=CudaFacts(reason="no libcuda")))

@@ -364,7 +364,10 @@ def test_existing_trace_is_not_written_over(tmp_path: Path) -> None:
     [
         ({"device_bytes": "1 apple"}, "device_bytes"),
         ({"device_bytes": 1}, "at least"),
-        ({"policy": "repeat"}, "without a budget"),
+        ({"policy": "repeat"}, "policy='repeat' without a budget"),
+        ({"policy": "fast"}, "policy='fast': use one of"),
+        ({"driver": "simulated:4MiB"}, "driver='simulated:4MiB': expected DriverSettings"),
+        ({"roofline": 3}, "roofline=3: expected a Roofline"),
         ({"device_budget": "32GiB"}, "the device has"),
         ({"prefetch": "sometimes"}, "prefetch"),
         ({"machine": "abacus"}, "abacus"),
@@ -373,3 +376,11 @@ def test_existing_trace_is_not_written_over(tmp_path: Path) -> None:
 def test_unusable_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message), simulated(**arguments):
         pass
+
+
+def test_recording_with_what_is_no_roofline_is_refused_and_one_is_short_in_print() -> None:
+    with pytest.raises(ConfigurationError, match="roofline='fast'"), recorded(roofline="fast"):  # type: ignore[arg-type]
+        pass
+    with recorded() as program:
+        torch.ones(3)
+    assert len(repr(program)) < 200

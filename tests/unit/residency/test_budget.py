@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rmm_uvm
@@ -92,6 +93,11 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"neighbors": [1], "fetch": False}, "with fetch=False"),
         ({"neighbors": [1], "harvest_limit": MIB}, "harvest_limit"),
         ({"neighbors": [1], "harvest_limit": {"a": "1GiB"}}, "'a' is no CUDA ordinal"),
+        ({"neighbors": [1], "harvest_limit": {2: "8MiB"}}, "device 2, which is no neighbour"),
+        ({"neighbors": [], "harvest_limit": {0: "8MiB"}}, "device 0, which is no neighbour"),
+        ({"board": 3}, "board=3: expected a folder"),
+        ({"ahead": "no"}, "ahead='no': expected True or False"),
+        ({"in_place": 1}, "in_place=1: expected True or False"),
         ({"piece_bytes": MIB}, "at least a block"),
         ({"fetch_bytes": 0}, "at least a block"),
         ({"fetch_bytes": "4MiB"}, "fetch_bytes='4MiB'"),
@@ -105,6 +111,18 @@ def test_setting_out_of_its_bounds_is_refused(settings: dict[str, Any], says: st
 @pytest.mark.parametrize("neighbors", [1, [1], (1,)])
 def test_one_neighbour_needs_no_list(neighbors: Any) -> None:
     assert Budget(32 * MIB, neighbors=neighbors) == Budget(32 * MIB, neighbors=(1,))
+
+
+def test_integers_of_numpy_are_numbers() -> None:
+    budget = Budget(
+        np.int64(32 * MIB), neighbors=[np.int64(1)], harvest_limit={np.int32(1): "8MiB"}
+    )  # type: ignore[arg-type, dict-item, list-item]
+    assert budget == Budget(32 * MIB, neighbors=[1], harvest_limit={1: "8MiB"})
+    assert type(budget.budget_bytes) is int
+
+
+def test_limit_of_a_device_that_is_not_found_binds_nothing_with_auto() -> None:
+    assert Budget(32 * MIB, neighbors="auto", harvest_limit={5: "8MiB"}).limit_on(1) is None
 
 
 def test_every_policy_has_its_words() -> None:
