@@ -40,17 +40,30 @@ class Asked(Protocol):
         """Return the most bytes on a neighbour."""
 
 
-def check_not_itself(neighbors: str | Iterable[int] | None, own: int) -> None:
-    """Refuse a device as its own neighbour.
+def check_named(neighbors: Iterable[int], own: int, count: int) -> None:
+    """Refuse neighbours that cannot be.
+
+    Parameters
+    ----------
+    neighbors : iterable of int
+        Ordinals.
+    own, count : int
+        The ordinal of the device whose memory is to leave, and how many this process sees.
 
     Raises
     ------
     ConfigurationError
-        If it is named.
+        If one is the device itself, or not there.
     """
-    if neighbors is not None and not isinstance(neighbors, str) and own in (named := [*neighbors]):
+    named = list(neighbors)
+    if own in named:
         raise ConfigurationError(
             f"neighbors={named}: device {own} is the device itself; name others"
+        )
+    if others := [device_id for device_id in named if device_id >= count]:
+        raise ConfigurationError(
+            f"neighbors={named}: there is no device {others[0]}, this process sees "
+            f"{count}; name others, or use 'auto'"
         )
 
 
@@ -74,13 +87,7 @@ def open_neighbors(
     named: tuple[int, ...] = ()
     if budget.neighbors is not None and not isinstance(budget.neighbors, str):
         named = tuple(budget.neighbors)
-    check_not_itself(named, own)
-    for device_id in named:
-        if device_id >= count:
-            raise ConfigurationError(
-                f"neighbors={list(named)}: there is no device {device_id}, this process sees "
-                f"{count}; name others, or use 'auto'"
-            )
+    check_named(named, own, count)
     asked = range(count) if budget.neighbors == "auto" else named
     opened: list[tuple[int, int | None]] = []
     refused: list[str] = []

@@ -13,31 +13,43 @@ _ANY_DEVICE_BYTES = 1 << 62  # where there is none: a fraction of it is some siz
 
 
 def settings_reason(report: DoctorReport) -> str:
-    """Return why a variable ``RMM_UVM_*`` cannot be used, "" where all can.
+    """Return why a variable ``RMM_UVM_*`` cannot be used, "" where none is known to be wrong.
+
+    On a simulated device all of them are tried. A GPU is not opened for it: what a neighbour has
+    is not looked at.
 
     Parameters
     ----------
     report : DoctorReport
         Of the machine: what is asked for has to suit its device.
     """
-    if report.software_reason:
+    if report.software_reason or report.driver_reason:
         return ""  # which says that nothing can be installed anyway, and perhaps not imported
-    from rmm_uvm._lib.neighbors import check_not_itself
     from rmm_uvm.drivers import counters_are_on
     from rmm_uvm.limits import managed_limit_bytes
-    from rmm_uvm.residency.budget import budget_for
+    from rmm_uvm.pools import managed_pool
     from rmm_uvm.watch.thresholds import Thresholds
 
-    device, total_bytes = 0, report.simulated_bytes
-    if total_bytes is None and report.devices:
-        device, total_bytes = report.devices[0].index, report.devices[0].total_bytes
     try:
         counters_are_on()
         managed_limit_bytes()
-        budget = budget_for(None, None, total_bytes or _ANY_DEVICE_BYTES)
-        if budget is not None:
-            check_not_itself(budget.neighbors, device)
         Thresholds.from_environment()
+        if report.simulated_bytes is not None:
+            managed_pool(driver=report.driver_setting)
+        else:
+            _check_budget(report)
     except UvmError as error:
         return str(error)
-    return ""
+    sizes = [plan.sizes for plan in report.plans]
+    return report.plans[0].reason if sizes and not any(sizes) else ""
+
+
+def _check_budget(report: DoctorReport) -> None:
+    from rmm_uvm._lib.neighbors import check_named
+    from rmm_uvm.residency.budget import budget_for
+
+    first = next(iter(report.devices), None)
+    budget = budget_for(None, None, _ANY_DEVICE_BYTES if first is None else first.total_bytes)
+    named = None if budget is None else budget.neighbors
+    if first is not None and named is not None and not isinstance(named, str):
+        check_named(named, first.index, len(report.devices))

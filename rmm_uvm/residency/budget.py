@@ -257,15 +257,14 @@ def budget_for(
         return None
     if isinstance(device_budget, Budget):
         budget = device_budget
-        if policy is not None:
-            budget = dataclasses.replace(budget, policy=policy)
+        asked = {"policy": policy, "neighbors": neighbors, "harvest_limit": harvest_limit}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        if asked:
+            budget = dataclasses.replace(budget, **asked)  # type: ignore[arg-type]
     else:
         name = "device_budget" if reason == "as asked" else reason
         size_bytes = parse_size(device_budget, total_bytes, name)
         budget = Budget(size_bytes, policy or DEFAULT_POLICY, reason=reason)
-    if not isinstance(device_budget, Budget) or neighbors is not None or harvest_limit is not None:
-        if neighbors is None and budget.neighbors is not None:
-            neighbors = budget.neighbors
         chosen, limit = neighbors_for(neighbors, harvest_limit)
         budget = dataclasses.replace(budget, neighbors=chosen, harvest_limit=limit)
     if budget.budget_bytes > total_bytes:

@@ -51,7 +51,7 @@ def checked_neighbors(value: object, name: str = "neighbors") -> str | tuple[int
     >>> checked_neighbors([2, 1]), checked_neighbors(1)
     ((2, 1), (1,))
     """
-    if value is None or value == "auto":
+    if value is None or (isinstance(value, str) and value == "auto"):
         return value
     if (one := _ordinal(value)) is not None:  # YAML and Dask make a number of a single one
         return (one,)

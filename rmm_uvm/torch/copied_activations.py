@@ -118,10 +118,10 @@ class CopiedActivations:
         -------
         dict
             ``copied_bytes`` to the host, ``returned_bytes`` of them, ``returned_ahead_bytes`` of
-            those before their use; ``needed_bytes``, which have to leave (None: not known yet), of
-            them ``unseen_bytes`` for what only shows in evictions; ``staging_bytes`` of the device
-            that copies go through, beside the budget; ``fallbacks`` (dict), how many tensors stayed
-            by reason.
+            those before their use; ``needed_bytes``, which have to leave (None: not known yet);
+            ``unseen_bytes``, what more is taken to live than is seen; ``staging_bytes`` of the
+            device that copies go through, beside the budget; ``fallbacks`` (dict), how many tensors
+            stayed by reason.
         """
         with self._lock:
             return {

@@ -17,6 +17,7 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
 _MOST_CLEAN_ROUNDS = 64  # until it counts as enough
+_SHORT_ROUNDS = 8  # for which it was enough: hardly worth it
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
 
@@ -39,8 +40,8 @@ class ActivationDemand:
     evicted_bytes : callable
         Returns how much live memory was evicted until now.
     was_enough : bool
-        Whether nothing was evicted in the last rounds, in which it was known what has to leave. It
-        takes twice as many each time that something is evicted after all, at first one.
+        Whether nothing was evicted in the last rounds, in which it was known what has to leave: at
+        first in one, in twice as many each time that it was not so for long, at most in 64.
 
     Examples
     --------
@@ -130,8 +131,10 @@ class ActivationDemand:
         # After its last need nothing is kept: to copy more would not have helped.
         fits = max(self._rounds) <= self._budget_bytes
         self._unseen.look(by_need - before, fits=fits)
+        needed, lasted = self._clean_rounds_needed, self._clean_rounds - self._clean_rounds_needed
         if now > before and self.was_enough:
-            self._clean_rounds_needed = min(2 * self._clean_rounds_needed, _MOST_CLEAN_ROUNDS)
+            longer = min(2 * needed, _MOST_CLEAN_ROUNDS)
+            self._clean_rounds_needed = longer if lasted < _SHORT_ROUNDS else max(needed // 2, 1)
         self._clean_rounds = 0 if now > before else self._clean_rounds + 1
         self.was_enough = self._clean_rounds >= self._clean_rounds_needed
 

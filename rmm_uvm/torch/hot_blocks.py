@@ -48,7 +48,7 @@ def chosen(
     room_blocks = min(room_blocks, heat.numel())
     score = heat.double().clone()
     if hot:
-        score[torch.tensor(sorted(hot))] *= _STAY_FACTOR
+        score[torch.tensor(sorted(hot), device="cpu")] *= _STAY_FACTOR
     found = torch.topk(score, room_blocks)
     best = [
         block

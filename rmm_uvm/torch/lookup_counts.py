@@ -71,14 +71,16 @@ class LookupCounts:
 
     def set_resident(self, blocks: set[int]) -> None:
         """Say which blocks are on the device, for the share of hits."""
-        mask = torch.zeros(self._resident.numel(), dtype=torch.bool)
+        mask = torch.zeros(self._resident.numel(), dtype=torch.bool, device="cpu")
         mask[sorted(blocks)] = True
         self._resident.copy_(mask)
 
     def begin_look(self) -> None:
         """Begin to bring the blocks' heat to the host, and let it decay here."""
         if self.heat.is_cuda:
-            self._copy = torch.empty(self.heat.shape, dtype=self.heat.dtype, pin_memory=True)
+            self._copy = torch.empty(
+                self.heat.shape, dtype=self.heat.dtype, device="cpu", pin_memory=True
+            )
             self._copy.copy_(self.heat, non_blocking=True)
             self._copied = torch.cuda.Event()
             self._copied.record()

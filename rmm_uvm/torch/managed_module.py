@@ -295,6 +295,7 @@ class ManagedModule(torch.nn.Module):
         self.weight.data = table.tensor
         self._where = self.weight.data_ptr()
         self._fill(lambda piece, rows: piece.copy_(before[rows]))
+        old.retire()
         table.settle()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

@@ -306,6 +306,10 @@ def install(
         raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")
     if activations not in _ACTIVATIONS:
         raise ConfigurationError(f"activations={activations!r}: use 'migrate' or 'copy'")
+    if eager is not None and not isinstance(eager, bool):
+        raise ConfigurationError(
+            f"eager={eager!r}: use True, False, or None for the budget's ahead"
+        )
     check_torch()
     ordinal = torch.cuda.current_device() if device is None else device
     if ordinal in _current:

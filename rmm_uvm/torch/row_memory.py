@@ -113,7 +113,7 @@ class RowMemory:
         collector, and a cycle would never be freed.
         """
         if self.simulated:
-            return torch.empty(self.shape, dtype=self.dtype)
+            return torch.empty(self.shape, dtype=self.dtype, device="cpu")
         return torch.as_tensor(self, device=self.device).view(self.dtype).view(self.shape)
 
     def chunks(self) -> Iterator[slice]:

@@ -43,7 +43,7 @@ def exchanged_rows(
     looked_up = counts.nonzero().reshape(-1)
     hottest = counts[looked_up].argsort(descending=True, stable=True)[:hot_rows]
     wanted = row_of[looked_up[hottest]].long()
-    taken = torch.zeros(hot_rows, dtype=torch.bool)
+    taken = torch.zeros(hot_rows, dtype=torch.bool, device="cpu")
     taken[wanted[wanted < hot_rows]] = True
     outside = wanted[wanted >= hot_rows].sort().values
     free = (~taken).nonzero().reshape(-1)[: outside.numel()]
@@ -115,8 +115,9 @@ class RowOrder:
         if tensor.is_sparse:
             by_row = tensor.coalesce().cpu()
             ids = self._id_of()[by_row.indices()[0]].unsqueeze(0)
-            return torch.sparse_coo_tensor(ids, by_row.values(), by_row.shape).coalesce()
-        found = torch.empty(tensor.shape, dtype=tensor.dtype)
+            found = torch.sparse_coo_tensor(ids, by_row.values(), by_row.shape, device="cpu")
+            return found.coalesce()
+        found = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
         for ids in self._pieces(tensor):
             rows = self.row_of[ids].long().to(tensor.device)
             found[ids] = tensor.index_select(0, rows).to("cpu")
@@ -131,8 +132,8 @@ class RowOrder:
 
     def _id_of(self) -> torch.Tensor:
         """Return the id of each row, on the host."""
-        id_of = torch.empty(self._num_rows, dtype=torch.int64)
-        id_of[self.row_of.cpu().long()] = torch.arange(self._num_rows)
+        id_of = torch.empty(self._num_rows, dtype=torch.int64, device="cpu")
+        id_of[self.row_of.cpu().long()] = torch.arange(self._num_rows, device="cpu")
         return id_of
 
     def _pieces(self, tensor: torch.Tensor) -> Iterator[slice]:

@@ -29,6 +29,7 @@ _EAGER_BATCHES = 8  # all of these are counted, so that the first choice has som
 _MOST_MOVES = 512  # blocks that come in one go: at 25 GB/s a batch waits 40 ms at most
 
 _tables: weakref.WeakSet[RowTable] = weakref.WeakSet()
+_placing = threading.RLock()  # one table of a pool goes by what the others have pinned
 
 
 class RowTable:
@@ -131,8 +132,15 @@ class RowTable:
     def place(self, heat: torch.Tensor | None = None, most_moves: int | None = None) -> int:
         """Choose the hot blocks by what was counted, and move; return the bytes told to move."""
         heat = self.counts.heat.cpu() if heat is None else heat
-        room_blocks = self.allowed_bytes() // BLOCK_BYTES
-        return self._become(chosen(heat, self.memory.pinned, room_blocks, most_moves))
+        with _placing:
+            room_blocks = self.allowed_bytes() // BLOCK_BYTES
+            return self._become(chosen(heat, self.memory.pinned, room_blocks, most_moves))
+
+    def retire(self) -> None:
+        """Leave what may be on the device to the other tables of the pool."""
+        with _placing:
+            _tables.discard(self)
+            self._become(set())
 
     def reorder(self, tensors: list[torch.Tensor]) -> int:
         """Put the hottest ids in the first rows, and these on the device; return rows exchanged.
@@ -149,7 +157,7 @@ class RowTable:
         """
         if self.counts.of_ids is None:
             raise ConfigurationError("count_ids=False: there is nothing to learn an order from")
-        with self._looking, torch.no_grad():
+        with self._looking, _placing, torch.no_grad():
             room_blocks = min(self.allowed_bytes() // BLOCK_BYTES, self.memory.blocks)
             hot_rows = min(room_blocks * BLOCK_BYTES // self.memory.row_bytes, self.num_rows)
             self._become(set(range(room_blocks)))

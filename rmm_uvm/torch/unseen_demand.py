@@ -21,8 +21,9 @@ _FIRST_WAIT, _LONGEST_WAIT = 64, 4096  # rounds until less is tried
 class UnseenDemand:
     """How much more has to leave than is seen. Not thread-safe.
 
-    It grows by what is evicted again and again. After some rounds half of that is tried, or none
-    where what is seen fits. If that is not enough, the next trial comes after twice as many.
+    It grows by what is evicted again and again, unless as much is evicted all the same: then it was
+    something else, which copies cannot help. After some rounds half of it is tried, or none where
+    what is seen fits. What was in vain is tried again after twice as many rounds.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ class UnseenDemand:
         self._evicted: deque[int] = deque(maxlen=_ROUNDS)  # in each round since it changed last
         self._rounds = 0  # since then
         self._before_trial = 0  # what it was; 0: there is none
-        self._wait = _FIRST_WAIT
+        self._grown_for_bytes = self._before_growth = 0  # what was evicted, and what it was; 0: no
+        self._wait, self._pause = _FIRST_WAIT, 0  # rounds until less, and until more, is tried
         self.unseen_bytes = 0
 
     def look(self, evicted_bytes: int, *, fits: bool) -> None:
@@ -66,20 +68,32 @@ class UnseenDemand:
         self._rounds += 1
         recurring = sorted(self._evicted, reverse=True)[_RECURRING_ROUNDS - 1 : _RECURRING_ROUNDS]
         if self._before_trial and evicted_bytes:
-            self._wait = min(2 * self._wait, _LONGEST_WAIT)
+            self._wait_longer()
             self._become(self._before_trial)
-        elif any(recurring):
-            more_bytes = max(recurring[0], self._least_bytes)
-            self._become(min(self.unseen_bytes + more_bytes, self._most_bytes))
+        elif any(recurring) and self._rounds > self._pause:
+            self._grow(recurring[0])
         elif self.unseen_bytes and self._rounds >= self._wait:
-            before = self.unseen_bytes
-            half = before // 2
+            before, half = self.unseen_bytes, self.unseen_bytes // 2
             self._become(0 if fits or half < self._least_bytes else half)
             self._before_trial = before
         elif self._before_trial and self._rounds >= _ROUNDS:  # it was enough
             self._before_trial, self._wait = 0, _FIRST_WAIT
 
+    def _grow(self, recurring_bytes: int) -> None:
+        if self._grown_for_bytes and recurring_bytes >= self._grown_for_bytes:
+            self._become(self._before_growth)
+            self._pause = self._wait
+            self._wait_longer()
+            return
+        before = self.unseen_bytes
+        more_bytes = max(recurring_bytes, self._least_bytes)
+        self._become(min(before + more_bytes, self._most_bytes))
+        self._grown_for_bytes, self._before_growth = recurring_bytes, before
+
+    def _wait_longer(self) -> None:
+        self._wait = min(2 * self._wait, _LONGEST_WAIT)
+
     def _become(self, unseen_bytes: int) -> None:
         self.unseen_bytes = unseen_bytes
         self._evicted.clear()
-        self._rounds = self._before_trial = 0
+        self._rounds = self._before_trial = self._grown_for_bytes = self._pause = 0

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.timeout(300)]
 def kernel_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty directory for a kernel that sees no GPU and no settings of the user."""
     monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # cells for GPUs need a cap, see CONTRIBUTING
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "jupyter"))
     working = tmp_path / "work"

@@ -14,10 +14,10 @@ from rich.console import Console
 import rmm_uvm
 from rmm_uvm.cli.doctor import command, render
 from rmm_uvm.cli.settings import settings_reason
-from rmm_uvm.doctor import Capability, CudaFacts
+from rmm_uvm.doctor import Capability, CudaFacts, examine
 from rmm_uvm.errors import ConfigurationError
 
-from .test_doctor import examined
+from .test_doctor import FakeProbe, examined
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,8 @@ def test_driver_of_the_environment_is_what_would_be_installed_on(setting: str, t
     [
         ({"DEVICE_BUDGET": "128MiB"}, "device_budget is 128.00 MiB, the device has 64.00 MiB"),
         ({"DEVICE_BUDGET": "0.5", "NEIGHBORS": "0"}, "device 0 is the device itself"),
+        ({"DEVICE_BUDGET": "0.5", "NEIGHBORS": "1"}, "there is no device 1"),
+        ({"MANAGED_LIMIT": "1MiB"}, "a managed pool"),
         ({"NEIGHBORS": "foo"}, "RMM_UVM_NEIGHBORS='foo'"),
         ({"HARVEST_LIMIT": "1"}, "RMM_UVM_HARVEST_LIMIT='1'"),
         ({"EVICTION": "foo"}, "RMM_UVM_EVICTION='foo'"),
@@ -106,3 +108,29 @@ def test_variables_are_not_looked_at_where_nothing_can_be_installed_anyway(
     assert settings_reason(examined(driver_setting="simulated", packages={})) == ""
     assert "RMM_UVM_EVICTION" in settings_reason(examined(driver_setting="simulated"))
     assert "RMM_UVM_EVICTION" in settings_reason(examined(cuda=CudaFacts(reason="no libcuda")))
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"DEVICE_BUDGET": "1TiB"}, "device_budget is 1.00 TiB"),
+        ({"DEVICE_BUDGET": "0.5", "NEIGHBORS": "0"}, "device 0 is the device itself"),
+        ({"DEVICE_BUDGET": "0.5", "NEIGHBORS": "1"}, "there is no device 1"),
+        ({"DEVICE_BUDGET": "0.5", "NEIGHBORS": "auto"}, ""),
+    ],
+)
+def test_gpu_is_not_opened_for_what_shows_without(
+    variables: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"RMM_UVM_{name}", value)
+    reason = settings_reason(examined())
+    assert told in reason
+    assert bool(reason) is bool(told)
+
+
+def test_cap_below_any_pool_is_told_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "1MiB")
+    assert "1.00 MiB are left" in settings_reason(examine(FakeProbe()))
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "1GiB")
+    assert settings_reason(examine(FakeProbe())) == ""

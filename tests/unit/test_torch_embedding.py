@@ -40,9 +40,9 @@ def bags(**words: Any) -> tuple[torch.nn.EmbeddingBag, ManagedEmbeddingBag]:
     return theirs, ours
 
 
-def learnt(ours: Any, *optimizers: torch.optim.Optimizer) -> None:
+def learnt(ours: Any, *optimizers: torch.optim.Optimizer, ids: torch.Tensor | None = None) -> None:
     """Have a module see some ids of its last block often, and reorder its rows by that."""
-    ids = torch.arange(ROWS - 900, ROWS, 3).repeat(4)
+    ids = torch.arange(ROWS - 900, ROWS, 3).repeat(4) if ids is None else ids
     with torch.no_grad():
         ours(ids[None])
     assert ours.reorder(*optimizers) > 0
@@ -324,3 +324,19 @@ def test_weight_that_is_replaced_is_refused_and_one_that_is_written_is_used() ->
     ours.weight = torch.nn.Parameter(torch.zeros(8, 4))
     with pytest.raises(DataError, match="the weight of this embedding was replaced"):
         ours(torch.tensor([1]))
+
+
+def test_default_device_of_torch_is_that_of_other_tensors() -> None:
+    ours = ManagedEmbedding(ROWS, DIM, sparse=True, **SMALL)
+    theirs = torch.nn.Embedding(ROWS, DIM, sparse=True)
+    theirs.load_state_dict(ours.state_dict())
+    ids = ids_of(1, 20)
+    with torch.device("meta"):  # stands for any that is not the host
+        learnt(ours, ids=torch.arange(ROWS - 900, ROWS, 3, device="cpu").repeat(4))
+        ours(ids).sum().backward()
+        state, grad = ours.state_dict(), ours.in_id_order(ours.weight.grad)
+        ours.place()
+    theirs(ids).sum().backward()
+    assert state["weight"].device.type == grad.device.type == "cpu"
+    assert torch.equal(state["weight"], theirs.weight)
+    assert torch.equal(grad.to_dense(), theirs.weight.grad.to_dense())

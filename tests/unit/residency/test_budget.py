@@ -121,6 +121,27 @@ def test_integers_of_numpy_are_numbers() -> None:
     assert type(budget.budget_bytes) is int
 
 
+def test_keywords_replace_what_a_budget_says_and_the_environment_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RMM_UVM_HARVEST_LIMIT", "4MiB")
+    monkeypatch.setenv("RMM_UVM_NEIGHBORS", "3")
+    monkeypatch.setenv("RMM_UVM_EVICTION", "fifo")
+    limited = Budget(32 * MIB, neighbors=[1], harvest_limit="8MiB")
+    assert budget_for(limited, None, DEVICE) == limited
+    more = budget_for(limited, None, DEVICE, neighbors=[1, 2])
+    assert more == Budget(32 * MIB, neighbors=[1, 2], harvest_limit="8MiB")
+    less = budget_for(limited, "lru", DEVICE, harvest_limit="2MiB")
+    assert less == Budget(32 * MIB, "lru", neighbors=[1], harvest_limit="2MiB")
+    assert budget_for(Budget(32 * MIB), None, DEVICE) == Budget(32 * MIB)
+    with pytest.raises(ConfigurationError, match="without neighbours"):
+        budget_for(Budget(32 * MIB), None, DEVICE, harvest_limit="8MiB")
+
+
+def test_array_of_ordinals_is_a_list() -> None:
+    assert Budget(32 * MIB, neighbors=np.array([1, 2])) == Budget(32 * MIB, neighbors=[1, 2])
+
+
 def test_limit_of_a_device_that_is_not_found_binds_nothing_with_auto() -> None:
     assert Budget(32 * MIB, neighbors="auto", harvest_limit={5: "8MiB"}).limit_on(1) is None
 

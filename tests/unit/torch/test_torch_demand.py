@@ -123,3 +123,27 @@ def test_it_is_enough_after_twice_as_many_rounds_each_time_it_was_not() -> None:
         program.round(2000, after_bytes=2)
         program.round(2000)  # which looks
     assert found == [1, 2, 4]
+
+
+def test_evaluations_between_long_trainings_do_not_end_it_for_good() -> None:
+    program = Program()
+    program.rounds(2, 2000)
+    found = []
+    for _ in range(40):
+        enough = []
+        for number in range(50):
+            program.round(2000, after_bytes=100 if number == 49 else 0)
+            enough.append(program.demand.was_enough)
+        found.append(sum(enough))
+    assert min(found[1:]) >= 48
+
+
+def test_what_others_evict_in_each_round_has_nothing_copied_for_long() -> None:
+    demand = ActivationDemand(BUDGET_BYTES, lambda: evicted_bytes)
+    evicted_bytes, copied = 0, 0
+    for _ in range(400):
+        demand.on_keep(1500)
+        evicted_bytes += 5
+        demand.on_need(1500)
+        copied += bool(demand.needed_bytes)
+    assert copied < 20

@@ -249,6 +249,7 @@ def test_cuda_graph_is_refused_in_one_line_and_allowed_afterwards(cuda: FakeTorc
     ("settings", "message"),
     [
         ({"evict": "weights"}, "use 'all' or 'activations'"),
+        ({"eager": 1}, "eager=1: use True, False"),
         ({"device_budget": "64MiB"}, "shares the budget"),
         ({"eviction": "lru"}, "shares the budget"),
         ({"eager": True}, "shares the budget"),

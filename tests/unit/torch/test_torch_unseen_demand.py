@@ -28,10 +28,24 @@ def test_three_among_nine_rounds_are_a_change() -> None:
     assert not any(after(unseen, *[700, 0, 0, 0, 300, 0, 0, 0] * 20))
 
 
-def test_it_grows_while_it_is_not_enough_up_to_a_quarter_of_the_budget() -> None:
+def test_it_grows_while_that_helps_up_to_a_quarter_of_the_budget() -> None:
     unseen = UnseenDemand(BUDGET_BYTES)
-    found = after(unseen, *[150] * 12)
-    assert found == [0, 0, 150, 150, 150, 300, 300, 300, 400, 400, 400, 400]
+    found = after(unseen, *[190] * 3, *[150] * 3, *[100] * 3, *[50] * 3)
+    assert found == [0, 0, *[190] * 3, *[340] * 3, *[400] * 4]
+
+
+def test_growth_that_helped_nothing_is_taken_back_and_tried_again_much_later() -> None:
+    unseen = UnseenDemand(BUDGET_BYTES)
+    found = after(unseen, *[150] * 6)
+    assert found == [0, 0, 150, 150, 150, 0]
+    assert after(unseen, *[150] * 65) == [*[0] * 64, 150]
+    assert after(unseen, *[150] * 3) == [150, 150, 0]
+    assert after(unseen, *[150] * 129) == [*[0] * 128, 150]
+    # What was learnt before stays.
+    unseen = UnseenDemand(BUDGET_BYTES)
+    after(unseen, 200, 200, 200)
+    assert after(unseen, *[50] * 3)[-1] == 250
+    assert after(unseen, *[50] * 3)[-1] == 200
 
 
 def test_it_grows_by_a_part_of_the_budget_however_little_is_evicted() -> None:
