@@ -36,7 +36,7 @@ class ActivationDemand:
     needed_bytes : int or None
         What has to leave in the round that began last; None: not known yet.
     unseen_bytes : int
-        Of that, what shows in evictions alone: see `UnseenDemand`.
+        What more is taken to live than is seen: see `UnseenDemand`.
     evicted_bytes : callable
         Returns how much live memory was evicted until now.
     was_enough : bool

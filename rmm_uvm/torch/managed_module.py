@@ -228,7 +228,9 @@ class ManagedModule(torch.nn.Module):
 
     def _fill_from(self, values: torch.Tensor) -> None:
         order = self._table.order
-        values = order.in_row_order(values) if order.changed else values
+        self._fill_by_row(order.in_row_order(values) if order.changed else values)
+
+    def _fill_by_row(self, values: torch.Tensor) -> None:
         self._fill(lambda piece, rows: piece.copy_(values[rows]))
 
     def reset_parameters(self) -> None:
@@ -294,8 +296,8 @@ class ManagedModule(torch.nn.Module):
         self._table = table
         self.weight.data = table.tensor
         self._where = self.weight.data_ptr()
-        self._fill(lambda piece, rows: piece.copy_(before[rows]))
-        old.retire()
+        self._fill_by_row(before)
+        del old, before  # and with them what they have on the device
         table.settle()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

@@ -136,12 +136,6 @@ class RowTable:
             room_blocks = self.allowed_bytes() // BLOCK_BYTES
             return self._become(chosen(heat, self.memory.pinned, room_blocks, most_moves))
 
-    def retire(self) -> None:
-        """Leave what may be on the device to the other tables of the pool."""
-        with _placing:
-            _tables.discard(self)
-            self._become(set())
-
     def reorder(self, tensors: list[torch.Tensor]) -> int:
         """Put the hottest ids in the first rows, and these on the device; return rows exchanged.
 
