@@ -80,7 +80,8 @@ class UnseenDemand:
             self._before_trial, self._wait = 0, _FIRST_WAIT
 
     def _grow(self, recurring_bytes: int) -> None:
-        if self._grown_for_bytes and recurring_bytes >= self._grown_for_bytes:
+        is_soon = self._rounds <= _ROUNDS  # later it is something new: until then it helped
+        if is_soon and 0 < self._grown_for_bytes <= recurring_bytes:
             self._become(self._before_growth)
             self._pause = self._wait
             self._wait_longer()

@@ -48,6 +48,12 @@ def test_growth_that_helped_nothing_is_taken_back_and_tried_again_much_later() -
     assert after(unseen, *[50] * 3)[-1] == 200
 
 
+def test_growth_that_helped_stays_although_more_is_evicted_later() -> None:
+    unseen = UnseenDemand(BUDGET_BYTES)
+    after(unseen, 150, 150, 150, *[0] * 8)
+    assert after(unseen, 200, 200, 200) == [150, 150, 350]
+
+
 def test_it_grows_by_a_part_of_the_budget_however_little_is_evicted() -> None:
     unseen = UnseenDemand(BUDGET_BYTES)
     assert after(unseen, 2, 2, 2)[-1] == BUDGET_BYTES // 64
