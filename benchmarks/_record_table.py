@@ -147,6 +147,7 @@ NOT_RUN = {
     "neighbors_interference_before": "of fewer and longer rounds",
     "residency_launches_libcuda": "of a version that moved through libcuda only",
     "torch_training_full_batch": "torch_training.py, a call for each: what fits in 24 GiB then",
+    "torch_training_full_batch_h100": "the same on another card",
     "torch_training_quarter_batch": "torch_training.py: the first steps of whisper-small",
     "residency_mortgage_before": "of another host, before room was made for more",
 }

@@ -91,6 +91,20 @@ def test_first_cell_and_kept_outputs_of_every_notebook_are_there(path: Path) -> 
     assert not [o for c in notebook.cells for o in c.get("outputs", []) if "ename" in o]
 
 
+@pytest.mark.parametrize("name", ["07_training.ipynb", "08_recommender.ipynb"])
+def test_cells_for_gpus_keep_what_they_printed_on_one(name: str) -> None:
+    notebook = read(name)
+
+    (cell,) = [cell for cell in notebook.cells if "gpu" in cell.metadata.get("tags", ())]
+    text = text_of(nbformat.v4.new_notebook(cells=[cell]))
+    assert re.match(r"NVIDIA \w+", text)
+    milliseconds = [float(found) for found in re.findall(r"([0-9.]+) ms a (?:step|batch)", text)]
+    assert len(milliseconds) == (4 if name.startswith("07") else 3)
+    assert min(milliseconds) == milliseconds[0]  # where everything fits
+    assert max(milliseconds) == milliseconds[1]  # as it would be without what comes below
+    assert "but for those [on a GPU]" in notebook.cells[0].source
+
+
 def test_quickstart_in_a_fresh_kernel_runs_out_of_memory_and_then_completes(
     kernel_directory: Path,
 ) -> None:

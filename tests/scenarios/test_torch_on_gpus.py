@@ -250,6 +250,25 @@ def test_full_batches_are_told() -> None:
     assert f"these three take {medium}, {single} and {bf16} of its time" in text
 
 
+def test_the_full_batch_on_another_card_is_told() -> None:
+    result, text = kept("torch_training_full_batch_h100"), document("training.md")
+    part = script("_training_verdicts")
+    assert result["verdicts"] == part.all_verdicts(result)
+    assert "H100" in result["environment"]["device"]
+    assert part.Table(result["rows"]).cases == [("whisper-small", "fp32")]
+    assert {len(row["each_seconds"]) for row in result["rows"]} == {3, 12}
+    at, by_hand = "at {}x: time / bound", "ours / save_on_cpu in its memory"
+    first, second, third = (
+        result["verdicts"][f"whisper-small fp32{what}"]["ratio"]
+        for what in (f" {at.format(1.25)}", f" {at.format(1.5)}", f": {by_hand}")
+    )
+    assert f"takes {first:.2f} and {second:.2f} of the bound and {third:.2f} of the time" in text
+    [cut_off] = result["failed"]
+    assert "torch's own 185.0," in cut_off["reason"]
+    assert "copy 523.0 with 0.16 GiB to the host" in cut_off["reason"]
+    assert "needs 185 ms a step, copies 523 at 1.25" in text
+
+
 def test_a_quarter_of_the_batch_is_told() -> None:
     result, text = kept("torch_training_quarter_batch"), document("training.md")
     part = script("_training_verdicts")
