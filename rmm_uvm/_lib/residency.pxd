@@ -169,6 +169,7 @@ cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" n
         bool run_pending_piece() noexcept
         void flush() noexcept
         residency_statistics statistics() noexcept
+        size_t take_live_block_peak() noexcept
         const residency_settings& settings() noexcept
 
 cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:

@@ -285,6 +285,19 @@ cdef class Prefetcher:
                 did = manager.run_pending_piece()
         return did
 
+    def take_live_block_peak(self):
+        """Most bytes since the last call of blocks with live contents, on the device or away.
+
+        As far as it was looked at: now, and as torch allocated a 64th of the budget or more. 0
+        without a budget. A block counts as a whole, although only a part of it may be live.
+        """
+        cdef residency_manager* manager = dereference(self.handle).manager()
+        cdef size_t found = 0
+        if manager != NULL:
+            with nogil:
+                found = manager.take_live_block_peak()
+        return found
+
     def residency(self):
         """Counts and levels of the budget.
 

@@ -59,13 +59,13 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
     prefetcher = managed_mr.prefetcher
     kept = prefetcher.residency()
     info = managed_mr.driver.info
-    most_bytes = (info.total_bytes if kept is None else kept["budget_bytes"]) // 2
+    budget_bytes = info.total_bytes if kept is None else kept["budget_bytes"]
     # An allocation's length is known: it is the pool's, not a part of a segment.
     uses = Uses(
         announcing(prefetcher, info.device_id),
         lambda _address, _nbytes: None,
         None,
-        most_bytes,
+        budget_bytes,
         _extents_of_all,
     )
     try:

@@ -45,7 +45,7 @@ class CopiedActivations:
     budget_bytes : int
         What fits on it.
     live_bytes : callable
-        Returns the bytes of all tensors on it.
+        Returns how much lived on it at most since the last call, at least what does now.
     small_bytes : int
         Storages of no more than that are not copied.
     evicted_bytes : callable, optional
@@ -68,7 +68,8 @@ class CopiedActivations:
         self._hosts = HostBuffers(streams)
         self._live_bytes, self._small_bytes = live_bytes, small_bytes
         self._confirm = confirm
-        self._most_leaving_bytes = int(budget_bytes * _LEAVING_FRACTION)
+        self._longest_way_bytes = int(budget_bytes * _LEAVING_FRACTION)
+        self._most_leaving_bytes = self._longest_way_bytes  # as far as there is room
         self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._demand = ActivationDemand(budget_bytes - streams.staging_bytes, evicted_bytes)
         self._choice = LargestFirst()
@@ -119,15 +120,13 @@ class CopiedActivations:
         dict
             ``copied_bytes`` to the host, ``returned_bytes`` of them, ``returned_ahead_bytes`` of
             those before their use; ``needed_bytes``, which have to leave (None: not known yet);
-            ``unseen_bytes``, what more is taken to live than is seen; ``staging_bytes`` of the
-            device that copies go through, beside the budget; ``fallbacks`` (dict), how many tensors
-            stayed by reason.
+            ``staging_bytes`` of the device that copies go through, beside the budget; ``fallbacks``
+            (dict), how many tensors stayed by reason.
         """
         with self._lock:
             return {
                 **self._counts,
                 "needed_bytes": self._demand.needed_bytes,
-                "unseen_bytes": self._demand.unseen_bytes,
                 "staging_bytes": self._streams.staging_bytes,
                 "fallbacks": dict(self._fallbacks),
             }
@@ -149,13 +148,7 @@ class CopiedActivations:
             return Kept(kept, version)
         with self._lock:
             found = Kept(kept, version, self._position)
-            if self._demand.is_worth_a_look(
-                self._position, backward=False
-            ) and self._demand.on_keep(self._demand_bytes()):
-                self._hosts.ask_again()  # a round begins
-                self._choice.begin(self._demand.needed_bytes or 0)
-                if self._demand.was_enough:
-                    self._confirm()
+            self._look(self._position, backward=False)
             key = key_of(tensor)
             copy = self._by_key.get(key)
             if copy is None or copy.ending:
@@ -184,7 +177,7 @@ class CopiedActivations:
                 return there
         with self._lock:
             assert kept.position is not None
-            self._look(kept.position)
+            self._look(kept.position, backward=True)
             tensor = self._returned(kept, kept.copy) if there is None else there
             self._look_ahead(kept.position)
             return tensor
@@ -213,13 +206,28 @@ class CopiedActivations:
             and address not in self._staying
         )
 
-    def _look(self, position: int) -> None:
-        if self._demand.is_worth_a_look(position, backward=True):
-            self._demand.on_need(self._demand_bytes())
-
-    def _demand_bytes(self) -> int:
-        """Return what would live on the device if nothing were away."""
-        return self._live_bytes() + self._bytes[State.AWAY]
+    def _look(self, position: int, *, backward: bool) -> None:
+        """Learn what lives on the device, if that may have changed; make room where it is short."""
+        demand = self._demand
+        if not demand.is_worth_a_look(position, backward=backward):
+            return
+        if demand.is_first_look(backward=backward):
+            self._live_bytes()  # what lived before it no copy helps against
+        live_bytes = self._live_bytes()
+        demand_bytes = live_bytes + self._bytes[State.AWAY]
+        if backward:
+            demand.on_need(demand_bytes)
+        elif demand.on_keep(demand_bytes):
+            self._hosts.ask_again()
+            self._choice.begin(demand.needed_bytes or 0)
+            if demand.was_enough:
+                self._confirm()
+        room_bytes = demand.room_bytes - (live_bytes - self._bytes[State.LEAVING])
+        if not backward and position >= demand.peak_from:
+            room_bytes = 0  # the peak comes before the next look
+        self._most_leaving_bytes = max(min(room_bytes, self._longest_way_bytes), 0)
+        if backward:
+            self._let_go(self._most_leaving_bytes)
 
     def _copy(self, tensor: torch.Tensor, kept: torch.Tensor) -> Copy | None:
         """Begin to copy a tensor, if it is to leave and can."""

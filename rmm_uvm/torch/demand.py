@@ -7,14 +7,13 @@ A round is a forward pass and its backward pass; a step of an optimiser may have
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 
-from rmm_uvm.torch.unseen_demand import UnseenDemand
-
 __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 
-MARGIN_FRACTION = 1 / 16  # of the budget: what lives between two looks, and what comes back early
+MARGIN_FRACTION = 1 / 16  # of the budget: what comes between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
 _MOST_CLEAN_ROUNDS = 64  # until it counts as enough
 _SHORT_ROUNDS = 8  # for which it was enough: hardly worth it
@@ -35,8 +34,8 @@ class ActivationDemand:
     ----------
     needed_bytes : int or None
         What has to leave in the round that began last; None: not known yet.
-    unseen_bytes : int
-        What more is taken to live than is seen: see `UnseenDemand`.
+    peak_from : int
+        From this position on most of the round before lived: by then it has to have left.
     evicted_bytes : callable
         Returns how much live memory was evicted until now.
     was_enough : bool
@@ -59,27 +58,32 @@ class ActivationDemand:
     def __init__(self, budget_bytes: int, evicted_bytes: Callable[[], int] = int) -> None:
         self._budget_bytes = budget_bytes
         self.evicted_bytes = evicted_bytes
-        self._evicted_before = self._evicted_by_need = 0  # as the round began, at its last need
-        self._unseen = UnseenDemand(budget_bytes)
+        self._evicted_before = 0  # as the round began
         self._clean_rounds, self._clean_rounds_needed = 0, 1
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
-        self._most_bytes = 0
+        self._is_first_known = False  # whether it is the first round with something known
+        self._most_bytes = self._most_from = 0
         self._peak_bytes = 0  # of the rounds that count, or a little more
         self._backward: bool | None = None  # neither has begun
-        self._looked_at = 0
+        self._looked_at = self._looked_at_before = 0
+        self.peak_from = sys.maxsize  # not known yet
         self.needed_bytes: int | None = None
         self.was_enough = False
 
     @property
-    def unseen_bytes(self) -> int:
-        """See above."""
-        return self._unseen.unseen_bytes
+    def room_bytes(self) -> int:
+        """What may live on the device at a look."""
+        return self._budget_bytes - self._margin_bytes
+
+    def is_first_look(self, *, backward: bool) -> bool:
+        """Whether a look is the first one in a round, which begins with a forward pass."""
+        return self._backward is not False and not backward
 
     def is_worth_a_look(self, position: int, *, backward: bool) -> bool:
         """Whether what lives on the device may have changed by much since the last look.
 
-        To ask torch takes tens of microseconds, and autograd keeps thousands of tensors.
+        To look takes tens of microseconds, and autograd keeps thousands of tensors.
 
         Parameters
         ----------
@@ -91,7 +95,7 @@ class ActivationDemand:
         moved_bytes = abs(position - self._looked_at)
         if backward is self._backward and moved_bytes < self._budget_bytes * _LOOK_FRACTION:
             return False
-        self._looked_at = position
+        self._looked_at_before, self._looked_at = self._looked_at, position
         return True
 
     def on_keep(self, demand_bytes: int) -> bool:
@@ -100,46 +104,50 @@ class ActivationDemand:
         Parameters
         ----------
         demand_bytes : int
-            What would live on the device now if nothing were away.
+            What would have lived on the device since the last look, at most, if nothing were away.
         """
         begins = self._backward is True
         if begins:
+            if self._is_first_known:  # the one before, of which all left, was unlike those to come
+                self._rounds.clear()
+                self._peak_bytes = 0
+            self._is_first_known = self.needed_bytes is None
             self._rounds.append(self._most_bytes)
+            self.peak_from = self._most_from
             self._most_bytes = 0
             self._look_at_evicted()
             self.needed_bytes = self._needed_bytes()
         self._backward = False
-        self._most_bytes = max(self._most_bytes, demand_bytes)
+        self._note(demand_bytes)
         return begins
 
+    def on_need(self, demand_bytes: int) -> None:
+        """Take note that a backward pass needs something; as `on_keep`."""
+        self._backward = True
+        self._note(demand_bytes)
+
+    def _note(self, demand_bytes: int) -> None:
+        if demand_bytes > self._most_bytes:
+            self._most_bytes, self._most_from = demand_bytes, self._looked_at_before
+
     def _needed_bytes(self) -> int:
-        peak_bytes, room_bytes = max(self._rounds), self._budget_bytes - self.unseen_bytes
+        peak_bytes = max(self._rounds)
         # A little less is as good: what torch put where stays right if the same leaves again.
         is_near = peak_bytes <= self._peak_bytes < peak_bytes + self._margin_bytes
-        if peak_bytes <= room_bytes or not is_near:
+        if peak_bytes <= self._budget_bytes or not is_near:
             self._peak_bytes = peak_bytes
-        excess_bytes = self._peak_bytes - room_bytes
+        excess_bytes = self._peak_bytes - self._budget_bytes
         return excess_bytes + self._margin_bytes if excess_bytes > 0 else 0
 
     def _look_at_evicted(self) -> None:
         """Learn from what was evicted in the round that ended."""
         now, before = self.evicted_bytes(), self._evicted_before
         self._evicted_before = now
-        by_need, self._evicted_by_need = self._evicted_by_need, now
         if self.needed_bytes is None:
             return  # it was not known what was to leave
-        # After its last need nothing is kept: to copy more would not have helped.
-        fits = max(self._rounds) <= self._budget_bytes
-        self._unseen.look(by_need - before, fits=fits)
         needed, lasted = self._clean_rounds_needed, self._clean_rounds - self._clean_rounds_needed
         if now > before and self.was_enough:
             longer = min(2 * needed, _MOST_CLEAN_ROUNDS)
             self._clean_rounds_needed = longer if lasted < _SHORT_ROUNDS else max(needed // 2, 1)
         self._clean_rounds = 0 if now > before else self._clean_rounds + 1
         self.was_enough = self._clean_rounds >= self._clean_rounds_needed
-
-    def on_need(self, demand_bytes: int) -> None:
-        """Take note that a backward pass needs something; as `on_keep`."""
-        self._backward = True
-        self._most_bytes = max(self._most_bytes, demand_bytes)
-        self._evicted_by_need = self.evicted_bytes()

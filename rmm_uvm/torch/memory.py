@@ -77,8 +77,6 @@ class TorchMemory:
         self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
         self._deferred: DeferredFrees | None = None
         self._trimming: Trimming | None = None
-        # Of tensors that are there already, which the budget knows nothing of.
-        self._others_bytes = self._routing.allocated_bytes() if activations == "copy" else 0
         self._closed = False
         self._counted: dict[str, Any] = {}  # by parts that are gone
         if not self._prefetcher.keeps_budget:
@@ -166,7 +164,7 @@ class TorchMemory:
             announcing(self._prefetcher, self.device),
             self._segments.measured,
             None if pinned is None else pinned.keep,
-            residency["budget_bytes"] // 2,
+            residency["budget_bytes"],
             copies=copies,
             confirmed=self._prefetcher.confirmed_present,
         )
@@ -216,7 +214,6 @@ class TorchMemory:
                 stacklevel=2,
             )
             return None
-        routing, others_bytes = self._routing, self._others_bytes
         prefetcher = self._prefetcher
 
         def evicted_bytes() -> int:
@@ -228,7 +225,7 @@ class TorchMemory:
             streams,
             torch.device("cuda", self.device),
             budget_bytes,
-            lambda: routing.allocated_bytes() - others_bytes,
+            prefetcher.take_live_block_peak,
             evicted_bytes=evicted_bytes,
             confirm=lambda: prefetcher.confirm_present(streams.current()),
         )

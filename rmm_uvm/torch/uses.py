@@ -14,6 +14,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -30,6 +31,8 @@ from rmm_uvm.torch.saved_tensors import SavedTensorHooks, changed
 
 __all__ = ["Announce", "Uses"]
 
+_MOST_FRACTION = 7 / 8  # of the budget: blocks are larger than what is in them
+
 Announce = Callable[[list[Extent]], None]
 
 
@@ -44,8 +47,9 @@ class Uses:
         Takes the address and the bytes of an allocation.
     keep : callable or None
         Takes the extents of parameters and of optimisers' states, which are to stay.
-    most_bytes : int
-        Of what is announced together: no more than fits.
+    budget_bytes : int
+        What fits. Of an optimiser's step that takes nearly all of it or more, as much as half of it
+        is announced.
     extents : callable
         Takes tensors and returns where they are.
     copies : CopiedActivations, optional
@@ -60,7 +64,7 @@ class Uses:
         announce: Announce,
         measured: Callable[[int, int], None],
         keep: Announce | None,
-        most_bytes: int,
+        budget_bytes: int,
         extents: Callable[[Iterable[torch.Tensor | None]], list[Extent]] = extents_of,
         copies: CopiedActivations | None = None,
         confirmed: Callable[[], bool] = bool,
@@ -68,7 +72,7 @@ class Uses:
         self._announce = announce
         self._measured = measured
         self._keep_state = keep
-        self._most_bytes = most_bytes
+        self._budget_bytes = budget_bytes
         self._extents = extents
         self._handles: list[Any] = []
         self._last_handle: Any = None  # the hook after modules: stays until every call has ended
@@ -191,15 +195,11 @@ class Uses:
     def _before_step(self, optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
         if self._confirmed():
             return
-        used: list[Extent] = []
-        room = self._most_bytes
-        for tensor in _of_optimizer(optimizer):
-            for extent in self._extents((tensor,)):
-                room -= extent[1]
-                if room < 0:  # the rest would drive out the first of it
-                    self._announce(used)
-                    return
-                used.append(extent)
+        used = self._extents(_of_optimizer(optimizer))
+        if sum(nbytes for _, nbytes, _ in used) > self._budget_bytes * _MOST_FRACTION:
+            # The rest would drive out the first of it.
+            ends = accumulate(nbytes for _, nbytes, _ in used)
+            used = used[: sum(end <= self._budget_bytes // 2 for end in ends)]
         if used:
             self._announce(used)
 

@@ -88,7 +88,7 @@ def hooks_there() -> tuple[object, ...]:
 def announcing(
     *,
     keep: bool = False,
-    most_bytes: int = 1 << 30,
+    budget_bytes: int = 1 << 30,
     begin: bool = True,
     ends_at_once: bool = True,
     copies: CopiedActivations | None = None,
@@ -105,7 +105,7 @@ def announcing(
         announce,
         announced.measured.__setitem__,
         (lambda extents: announced.kept.append([one[0] for one in extents])) if keep else None,
-        most_bytes,
+        budget_bytes,
         extents_of_any,
         copies,
         confirmed,

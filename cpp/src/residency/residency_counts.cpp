@@ -4,8 +4,22 @@
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace rmm_uvm {
+namespace {
+
+/** @brief Of whole blocks: one that any part of is live has to be on the device as a whole. */
+[[nodiscard]] std::size_t live_block_bytes(ledger_view& view)
+{
+  std::size_t bytes = 0;
+  view.each([&bytes](block_record const& block, memory_range whole) {
+    if (!block.dead() && block.place != block_place::nowhere) { bytes += whole.bytes; }
+  });
+  return bytes;
+}
+
+}  // namespace
 
 epoch_number residency_manager::epoch() noexcept
 {
@@ -59,6 +73,20 @@ residency_statistics residency_manager::statistics() const noexcept
   counts.foresees     = prediction_.on();
   counts.switched_off = prediction_.switched_off();
   return counts;
+}
+
+/** @brief After an allocation: one of a 64th of the budget and more may be a peak. */
+void residency_manager::look_at_live_blocks(std::size_t new_bytes) noexcept
+{
+  if (new_bytes < settings_.budget_bytes / 64) { return; }
+  ledger_view view{ledger_};
+  live_block_peak_ = std::max(live_block_peak_, live_block_bytes(view));
+}
+
+std::size_t residency_manager::take_live_block_peak() noexcept
+{
+  ledger_view view{ledger_};
+  return std::max(live_block_bytes(view), std::exchange(live_block_peak_, 0));
 }
 
 }  // namespace rmm_uvm

@@ -210,7 +210,10 @@ try {
     present = confirmed_present() && is_present(view, used);
   }
   await_discards(rest);  // the allocation may be longer than its likes were
-  if (present) { return; }
+  if (present) {
+    look_at_live_blocks(used.bytes);
+    return;
+  }
   if (driver_->capturing(stream) != capture_state::none) {
     leave_to_faults(used);
     return;
@@ -219,6 +222,7 @@ try {
   bring({&used, 1}, used, stream, reason::allocation);
   use_event const use{use_kind::allocate, used, used.address};
   note_uses({&use, 1});
+  look_at_live_blocks(used.bytes);
   wake();
 } catch (...) {
   count_failure_of("on_reuse");

@@ -26,10 +26,11 @@ BUDGETS = [256, 1024, 8192, 1 << 20]  # all leaves at once; nothing before the b
 def test_gradients_are_the_same_to_the_bit(make: object, budget_bytes: int) -> None:
     assert callable(make)
     expected = gradients(make())
-    with copying(budget_bytes) as there:
+    live_bytes = budget_bytes // 2 if budget_bytes == max(BUDGETS) else 1 << 40
+    with copying(budget_bytes, lambda: live_bytes) as there:
         assert same(gradients(make()), expected)
         counts = there.counts()
-        assert counts["copied_bytes"] > 1000
+        assert counts["copied_bytes"] > (1000 if live_bytes > budget_bytes else 0)
         assert budget_bytes > 1024 or counts["returned_bytes"] > 0
         assert budget_bytes < 1 << 20 or counts["returned_bytes"] == 0
 

@@ -24,7 +24,7 @@ def needed_after(demand: ActivationDemand, *most_bytes: int) -> list[int | None]
 def test_a_little_less_is_not_followed_and_more_at_once() -> None:
     demand = ActivationDemand(BUDGET_BYTES)
     rounds = [2000, *[1950] * 8, *[1850] * 8, 2000]  # eight rounds count
-    found = needed_after(demand, *rounds)
+    found = needed_after(demand, 3000, *rounds)[1:]
     assert found[:9] == [500] * 9
     assert found[9:16] == [500] * 7  # 450 would do
     assert found[16] == 350
@@ -33,117 +33,84 @@ def test_a_little_less_is_not_followed_and_more_at_once() -> None:
 
 def test_what_fits_needs_nothing_however_little_is_missing() -> None:
     demand = ActivationDemand(BUDGET_BYTES)
-    found = needed_after(demand, 1601, *[1599] * 8)
-    assert found == [101] * 8 + [0]
+    found = needed_after(demand, 1601, 1601, *[1599] * 8)
+    assert found == [101] * 9 + [0]
+
+
+def test_round_of_which_all_left_counts_until_there_is_another_one() -> None:
+    assert needed_after(ActivationDemand(BUDGET_BYTES), 2050, 2000, 2000) == [550, 500, 500]
 
 
 class Program:
-    """Rounds of a program with a budget: what is not seen of a round is evicted if it is too much.
-
-    Evicted is what is left of a round's peak once that is gone which had to leave.
-    """
+    """Rounds of a program, of which other parts may evict something."""
 
     def __init__(self) -> None:
         self.demand = ActivationDemand(BUDGET_BYTES, lambda: self._evicted_bytes)
         self._evicted_bytes = 0
 
-    def round(self, seen_bytes: int, unseen_bytes: int = 0, after_bytes: int = 0) -> int:
-        """Go through one; return what was evicted before its last need.
-
-        Parameters
-        ----------
-        after_bytes : int
-            What is evicted after its last need, as by steps of optimisers.
-        """
-        demand = self.demand
-        demand.on_keep(seen_bytes)
-        gone_bytes = seen_bytes if demand.needed_bytes is None else demand.needed_bytes
-        evicted_bytes = max(seen_bytes + unseen_bytes - gone_bytes - BUDGET_BYTES, 0)
+    def round(self, evicted_bytes: int = 0) -> None:
+        """Go through one."""
+        self.demand.on_keep(2000)
         self._evicted_bytes += evicted_bytes
-        demand.on_need(0)
-        self._evicted_bytes += after_bytes
-        return evicted_bytes
-
-    def rounds(self, total: int, seen_bytes: int, unseen_bytes: int = 0) -> list[int]:
-        """Go through some; return what was evicted in each."""
-        return [self.round(seen_bytes, unseen_bytes) for _ in range(total)]
-
-
-def test_unseen_bytes_are_learnt_in_three_rounds_and_nothing_is_evicted_then() -> None:
-    program = Program()
-    assert program.rounds(8, 2000, 250) == [0, 150, 150, 150, 0, 0, 0, 0]  # the margin takes 100
-    assert program.demand.unseen_bytes == 150
-    assert program.demand.needed_bytes == 650
+        self.demand.on_need(0)
 
 
 def test_what_is_evicted_while_it_is_not_known_what_is_to_leave_is_no_sign() -> None:
-    evicted_bytes = 0
-    demand = ActivationDemand(BUDGET_BYTES, lambda: evicted_bytes)
-    demand.on_keep(2000)
-    evicted_bytes = 5000
-    demand.on_need(2000)
-    assert needed_after(demand, *[2000] * 12) == [500] * 12
+    program = Program()
+    program.round(5000)
+    program.round()
+    program.round()
+    assert program.demand.was_enough
 
 
-def test_what_is_evicted_after_the_last_need_is_no_sign_and_yet_it_was_not_enough() -> None:
+def test_what_is_evicted_has_nothing_more_copied_and_yet_it_was_not_enough() -> None:
     program = Program()
     for _ in range(20):
-        program.round(2000, after_bytes=300)
+        program.round(300)
         assert not program.demand.was_enough
-    assert program.demand.unseen_bytes == 0
     assert program.demand.needed_bytes == 500
 
 
-def test_unseen_bytes_that_grow_after_a_peak_that_fell_a_little_are_learnt_as_soon() -> None:
-    program = Program()
-    program.rounds(12, 2050)
-    evicted = program.rounds(20, 2000, 200)
-    assert evicted[:3] == [50, 50, 50]
-    assert not any(evicted[3:])
-
-
-def test_what_is_seen_alone_fits_is_tried_away_and_nothing_leaves_any_more() -> None:
-    program = Program()
-    program.rounds(20, 2000, 400)
-    program.rounds(64 + 8, 1500)
-    assert program.demand.unseen_bytes == 0
-    assert program.demand.needed_bytes == 0
+def test_most_of_a_round_begins_where_it_was_looked_at_before() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    for position, live_bytes in ((0, 100), (400, 500), (800, 2000), (1200, 700)):
+        assert demand.is_worth_a_look(position, backward=False)
+        demand.on_keep(live_bytes)
+    assert demand.peak_from > 1200  # nothing is known yet
+    assert demand.is_worth_a_look(1150, backward=True)
+    demand.on_need(1900)
+    assert demand.is_first_look(backward=False)
+    assert demand.is_worth_a_look(0, backward=False)
+    demand.on_keep(100)
+    assert not demand.is_first_look(backward=False)
+    assert demand.peak_from == 400
 
 
 def test_it_is_enough_after_twice_as_many_rounds_each_time_it_was_not() -> None:
     program = Program()
-    program.rounds(2, 2000)
+    program.round()
+    program.round()
     found = []
     for _ in range(3):
         rounds = 0
         while not program.demand.was_enough:
-            program.round(2000)
+            program.round()
             rounds += 1
         found.append(rounds)
-        program.round(2000, after_bytes=2)
-        program.round(2000)  # which looks
+        program.round(2)
+        program.round()  # which looks
     assert found == [1, 2, 4]
 
 
 def test_evaluations_between_long_trainings_do_not_end_it_for_good() -> None:
     program = Program()
-    program.rounds(2, 2000)
+    program.round()
+    program.round()
     found = []
     for _ in range(40):
         enough = []
         for number in range(50):
-            program.round(2000, after_bytes=100 if number == 49 else 0)
+            program.round(100 if number == 49 else 0)
             enough.append(program.demand.was_enough)
         found.append(sum(enough))
     assert min(found[1:]) >= 48
-
-
-def test_what_others_evict_in_each_round_has_nothing_copied_for_long() -> None:
-    demand = ActivationDemand(BUDGET_BYTES, lambda: evicted_bytes)
-    evicted_bytes, copied = 0, 0
-    for _ in range(400):
-        demand.on_keep(1500)
-        evicted_bytes += 5
-        demand.on_need(1500)
-        copied += bool(demand.needed_bytes)
-    assert copied < 20

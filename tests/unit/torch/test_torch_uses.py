@@ -82,14 +82,17 @@ def test_saved_tensors_are_announced_in_the_reverse_order_of_keeping() -> None:
         assert len(set(layer_inputs)) >= 4
 
 
-def test_optimizer_that_uses_more_than_fits_is_announced_as_far_as_it_fits() -> None:
+@pytest.mark.parametrize(("fit", "announced_total"), [(10, 8), (8, 4), (3, 1)])
+def test_optimizer_that_uses_more_than_fits_is_announced_as_far_as_half_of_it_fits(
+    fit: int, announced_total: int
+) -> None:
     model = nn.Sequential(*(nn.Linear(16, 16, bias=False) for _ in range(4)))
     optimizer = torch.optim.SGD(model.parameters())
-    with announcing(most_bytes=5 * 16 * 16 * 4) as announced:
+    with announcing(budget_bytes=fit * 16 * 16 * 4) as announced:
         model(torch.ones(1, 16)).sum().backward()
         announced.groups.clear()
         optimizer.step()
-        assert [len(group) for group in announced.groups] == [5]  # two layers and a half
+        assert [len(group) for group in announced.groups] == [announced_total]
 
 
 def test_state_is_handed_out_to_be_kept_only_if_it_is_to_stay() -> None:

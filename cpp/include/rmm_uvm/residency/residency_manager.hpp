@@ -101,8 +101,7 @@ class residency_manager {
    * it is a few loads, and nothing is learnt.
    */
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept;
-  /** @brief Brings a range in, in the order of `stream`, unless that is captured; learns nothing.
-   */
+  /** @brief Brings a range in, in the order of `stream` unless captured; learns nothing. */
   void prefetch(memory_range range, stream_handle stream) noexcept;
   /**
    * @brief Has the blocks that lie wholly in `range` leave, unless they are pinned.
@@ -129,6 +128,8 @@ class residency_manager {
 
   /** @brief Counts and levels now. */
   [[nodiscard]] residency_statistics statistics() const noexcept;
+  /** @brief Of blocks with live contents, wherever: the most since the last call. */
+  [[nodiscard]] std::size_t take_live_block_peak() noexcept;
   /** @brief How it was set. */
   [[nodiscard]] residency_settings const& settings() const noexcept { return settings_; }
   /**
@@ -156,8 +157,7 @@ class residency_manager {
 
  private:
   enum class reason : std::uint8_t { allocation, use, asked, ahead, doubt };
-  static constexpr std::chrono::milliseconds loads_period{20};  // NVML's own figures are of such
-                                                                // times
+  static constexpr std::chrono::milliseconds loads_period{20};  // as NVML's own figures are
   // Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
   static constexpr busy_thresholds links_busy{0.5, 0.25};
   [[nodiscard]] static std::size_t reserve_of(device_memory const& memory) noexcept;
@@ -337,6 +337,7 @@ class residency_manager {
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
+  void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept;
   void mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept;
   void wake() noexcept;
@@ -359,9 +360,10 @@ class residency_manager {
   std::deque<placed_mark> outstanding_;  // marks that were not seen to be passed
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
-  std::size_t live_bytes_{0};    // of all allocations
-  std::uint64_t frees_{0};       // fenced ones so far
-  std::uint64_t frees_done_{0};  // work before that many of them is done, as far as marks tell
+  std::size_t live_bytes_{0};       // of all allocations
+  std::size_t live_block_peak_{0};  // as far as it was looked at
+  std::uint64_t frees_{0};          // fenced ones so far
+  std::uint64_t frees_done_{0};     // work before that many of them is done, as far as marks tell
   std::deque<fenced_frees> frees_marked_;  // marks that were not seen to be passed
   std::size_t free_marks_{0};              // made so far
   std::size_t unmarked_bytes_{0};          // freed since the last one
