@@ -66,7 +66,8 @@ class ActivationDemand:
         self._most_bytes = self._most_from = 0
         self._peak_bytes = 0  # of the rounds that count, or a little more
         self._backward: bool | None = None  # neither has begun
-        self._looked_at = self._looked_at_before = 0
+        self._looked_at = 0
+        self._kept_before = 0  # where the forward pass was looked at last, before this look
         self.peak_from = sys.maxsize  # not known yet
         self.needed_bytes: int | None = None
         self.was_enough = False
@@ -95,7 +96,9 @@ class ActivationDemand:
         moved_bytes = abs(position - self._looked_at)
         if backward is self._backward and moved_bytes < self._budget_bytes * _LOOK_FRACTION:
             return False
-        self._looked_at_before, self._looked_at = self._looked_at, position
+        if self._backward is False:
+            self._kept_before = self._looked_at
+        self._looked_at = position
         return True
 
     def on_keep(self, demand_bytes: int) -> bool:
@@ -128,7 +131,7 @@ class ActivationDemand:
 
     def _note(self, demand_bytes: int) -> None:
         if demand_bytes > self._most_bytes:
-            self._most_bytes, self._most_from = demand_bytes, self._looked_at_before
+            self._most_bytes, self._most_from = demand_bytes, self._kept_before
 
     def _needed_bytes(self) -> int:
         peak_bytes = max(self._rounds)

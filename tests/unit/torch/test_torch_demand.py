@@ -71,19 +71,29 @@ def test_what_is_evicted_has_nothing_more_copied_and_yet_it_was_not_enough() -> 
     assert program.demand.needed_bytes == 500
 
 
-def test_most_of_a_round_begins_where_it_was_looked_at_before() -> None:
+def peak_from(*looks: tuple[int, int, bool]) -> int:
+    """Return from where on most of a round lived: positions, bytes, and whether it is backward."""
     demand = ActivationDemand(BUDGET_BYTES)
-    for position, live_bytes in ((0, 100), (400, 500), (800, 2000), (1200, 700)):
-        assert demand.is_worth_a_look(position, backward=False)
-        demand.on_keep(live_bytes)
-    assert demand.peak_from > 1200  # nothing is known yet
-    assert demand.is_worth_a_look(1150, backward=True)
-    demand.on_need(1900)
+    for position, live_bytes, backward in looks:
+        assert demand.is_worth_a_look(position, backward=backward)
+        demand.on_need(live_bytes) if backward else demand.on_keep(live_bytes)
+    assert demand.peak_from > BUDGET_BYTES  # nothing is known yet
     assert demand.is_first_look(backward=False)
     assert demand.is_worth_a_look(0, backward=False)
     demand.on_keep(100)
     assert not demand.is_first_look(backward=False)
-    assert demand.peak_from == 400
+    return demand.peak_from
+
+
+def test_most_of_a_round_begins_where_it_was_looked_at_before() -> None:
+    forward = ((0, 100, False), (400, 500, False), (800, 2000, False), (1200, 700, False))
+    assert peak_from(*forward, (1150, 1900, True)) == 400
+    assert peak_from(*forward, (1150, 2100, True)) == 1200
+
+
+def test_all_has_left_by_the_end_of_a_forward_pass_where_most_lives_later() -> None:
+    forward = ((0, 100, False), (400, 500, False), (1200, 700, False))
+    assert peak_from(*forward, (1150, 900, True), (800, 950, True), (400, 1900, True)) == 1200
 
 
 def test_it_is_enough_after_twice_as_many_rounds_each_time_it_was_not() -> None:
