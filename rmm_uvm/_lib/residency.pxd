@@ -161,6 +161,11 @@ cdef extern from "rmm_uvm/residency/use_predictor.hpp" namespace "rmm_uvm" nogil
         memory_range range
         uintptr_t owner
 
+cdef extern from "rmm_uvm/residency/live_blocks.hpp" namespace "rmm_uvm" nogil:
+    cdef struct live_blocks:
+        size_t now
+        size_t peak
+
 cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_manager:
         void pin(memory_range) noexcept
@@ -169,7 +174,7 @@ cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" n
         bool run_pending_piece() noexcept
         void flush() noexcept
         residency_statistics statistics() noexcept
-        size_t take_live_block_peak() noexcept
+        live_blocks take_live_blocks(bint) noexcept
         const residency_settings& settings() noexcept
 
 cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:

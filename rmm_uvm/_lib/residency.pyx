@@ -285,18 +285,25 @@ cdef class Prefetcher:
                 did = manager.run_pending_piece()
         return did
 
-    def take_live_block_peak(self):
-        """Most bytes since the last call of blocks with live contents, on the device or away.
+    def take_live_blocks(self, bint begins):
+        """Bytes of whole blocks that a round needs on the device: now, and the most since asked before.
 
-        As far as it was looked at: now, and as torch allocated a 64th of the budget or more. 0
-        without a budget. A block counts as a whole, although only a part of it may be live.
+        As far as it was looked at: each time that torch allocated a 64th of the budget, and now.
+        What is away counts if it was used in this round or the one before, unless it was advised to
+        stay on the host. (0, 0) without a budget.
+
+        Parameters
+        ----------
+        begins : bool
+            Whether a round does.
         """
         cdef residency_manager* manager = dereference(self.handle).manager()
-        cdef size_t found = 0
-        if manager != NULL:
-            with nogil:
-                found = manager.take_live_block_peak()
-        return found
+        cdef live_blocks found
+        if manager == NULL:
+            return 0, 0
+        with nogil:
+            found = manager.take_live_blocks(begins)
+        return found.now, found.peak
 
     def residency(self):
         """Counts and levels of the budget.

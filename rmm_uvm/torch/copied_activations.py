@@ -10,6 +10,7 @@ it again in the order of that stream, so that the host waits for nothing.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import weakref
 from bisect import bisect_left, insort
@@ -23,12 +24,13 @@ from rmm_uvm.torch.demand import MARGIN_FRACTION, ActivationDemand
 from rmm_uvm.torch.extents import SMALL_BYTES, Extent
 from rmm_uvm.torch.host_buffers import HostBuffers
 from rmm_uvm.torch.largest_first import LargestFirst
+from rmm_uvm.torch.leaving import address_that_may_leave
 from rmm_uvm.torch.saved_tensors import changed
 from rmm_uvm.torch.side_streams import SideStreams
 
 __all__ = ["CopiedActivations"]
 
-_LEAVING_FRACTION = 1 / 8  # of the budget, on the device still although copied
+_LEAVING_FRACTION = 1 / 32  # of the budget, on the device still although copied
 _MOST_LOOKED_AT = 64  # copies, at one use
 _SEVERAL_STREAMS, _NO_HOST_MEMORY = "several_streams", "no_pinned_host_memory"
 
@@ -45,7 +47,8 @@ class CopiedActivations:
     budget_bytes : int
         What fits on it.
     live_bytes : callable
-        Returns how much lived on it at most since the last call, at least what does now.
+        Returns how much lives on it, and at most did since the last call; takes whether a round
+        begins.
     small_bytes : int
         Storages of no more than that are not copied.
     evicted_bytes : callable, optional
@@ -59,7 +62,7 @@ class CopiedActivations:
         streams: SideStreams,
         device: torch.device,
         budget_bytes: int,
-        live_bytes: Callable[[], int],
+        live_bytes: Callable[[bool], tuple[int, int]],
         small_bytes: int = SMALL_BYTES,
         evicted_bytes: Callable[[], int] = int,
         confirm: Callable[[], object] = bool,
@@ -81,6 +84,7 @@ class CopiedActivations:
         self._ahead: set[int] = set()  # positions of what was brought back before its use
         self._by_key: weakref.WeakValueDictionary[Key, Copy] = weakref.WeakValueDictionary()
         self._bytes = dict.fromkeys(State, 0)
+        self._away_before = 0  # at the last look
         self._staying: set[int] = set()  # addresses of parameters and buffers
         self._ended = self._several = False
         self._counts = {"copied_bytes": 0, "returned_bytes": 0, "returned_ahead_bytes": 0}
@@ -99,7 +103,8 @@ class CopiedActivations:
         with self._lock:
             self._ended = True
             # Graphs that are still there lead to us, and no further.
-            self._live_bytes = self._demand.evicted_bytes = int
+            self._live_bytes = _nothing_lives
+            self._demand.evicted_bytes = int
             self._confirm = bool
             try:
                 with contextlib.suppress(RuntimeError, MemoryError):  # a device that failed
@@ -144,7 +149,7 @@ class CopiedActivations:
             Of both.
         """
         # What is kept within a backward pass is needed soon.
-        if not self._can_leave(tensor) or torch._C._current_graph_task_id() != -1:
+        if not self._may_leave(tensor) or torch._C._current_graph_task_id() != -1:
             return Kept(kept, version)
         with self._lock:
             found = Kept(kept, version, self._position)
@@ -182,39 +187,22 @@ class CopiedActivations:
             self._look_ahead(kept.position)
             return tensor
 
-    def _can_leave(self, tensor: torch.Tensor) -> bool:
-        if (
-            type(tensor) is not torch.Tensor  # a parameter, or something of the program's own
-            or tensor.layout is not torch.strided
-            or 2 * tensor.nbytes <= self._small_bytes  # most of them: half of a storage
-            or tensor.device != self._device
-            or tensor.is_nested
-            or tensor.is_quantized
-            or tensor.is_conj()
-            or tensor.is_neg()
-            or _is_parameter(tensor)
-        ):
-            return False
-        try:
-            storage = tensor.untyped_storage()
-            nbytes, address = storage.nbytes(), storage.data_ptr()
-        except (RuntimeError, NotImplementedError):
-            return False  # as in `extents_of`
-        return (
-            nbytes > self._small_bytes
-            and 2 * tensor.nbytes >= nbytes
-            and address not in self._staying
-        )
+    def _may_leave(self, tensor: torch.Tensor) -> bool:
+        address = address_that_may_leave(tensor, self._device, self._small_bytes)
+        return address != 0 and address not in self._staying
 
     def _look(self, position: int, *, backward: bool) -> None:
         """Learn what lives on the device, if that may have changed; make room where it is short."""
         demand = self._demand
         if not demand.is_worth_a_look(position, backward=backward):
             return
-        if demand.is_first_look(backward=backward):
-            self._live_bytes()  # what lived before it no copy helps against
-        live_bytes = self._live_bytes()
-        demand_bytes = live_bytes + self._bytes[State.AWAY]
+        begins = demand.is_first_look(backward=backward)
+        live_bytes, peak_bytes = self._live_bytes(begins)
+        away_bytes, away_before = self._bytes[State.AWAY], self._away_before
+        self._away_before = away_bytes
+        demand_bytes = live_bytes + away_bytes
+        if not begins:  # else no copy helped against what lived before
+            demand_bytes = max(demand_bytes, peak_bytes + min(away_bytes, away_before))
         if backward:
             demand.on_need(demand_bytes)
         elif demand.on_keep(demand_bytes):
@@ -223,11 +211,11 @@ class CopiedActivations:
             if demand.was_enough:
                 self._confirm()
         room_bytes = demand.room_bytes - (live_bytes - self._bytes[State.LEAVING])
-        if not backward and position >= demand.peak_from:
-            room_bytes = 0  # the peak comes before the next look
+        if not backward and demand.is_at_peak(position):
+            room_bytes = 0
         self._most_leaving_bytes = max(min(room_bytes, self._longest_way_bytes), 0)
-        if backward:
-            self._let_go(self._most_leaving_bytes)
+        if backward:  # but not of what is needed soon
+            self._let_go(self._most_leaving_bytes, position - self._most_ahead_bytes)
 
     def _copy(self, tensor: torch.Tensor, kept: torch.Tensor) -> Copy | None:
         """Begin to copy a tensor, if it is to leave and can."""
@@ -257,11 +245,19 @@ class CopiedActivations:
         self._by_key[key_of(tensor)] = copy
         return copy
 
-    def _let_go(self, most_bytes: int) -> None:
-        """Let go of device memory, that of the first copies first: to a bound, and what is done."""
+    def _let_go(self, most_bytes: int, before: int = sys.maxsize) -> None:
+        """Let go of device memory, that of the first copies first: to a bound, and what is done.
+
+        Parameters
+        ----------
+        most_bytes : int
+            That may be on their way.
+        before : int
+            Copies from this position on stay.
+        """
         if self._several:
             return  # uses by other streams may come to an end only with what is kept
-        for position in list(self._leaving):
+        for position in [one for one in self._leaving if one < before]:
             reference = self._leaving.get(position)
             copy = None if reference is None else reference()
             if copy is None:
@@ -396,8 +392,5 @@ class CopiedActivations:
                 copy.host = None
 
 
-def _is_parameter(tensor: torch.Tensor) -> bool:
-    """Whether it is one, or a view of one; a frozen one, too."""
-    base = tensor._base if tensor._is_view() else None
-    leaf = tensor if base is None else base
-    return isinstance(leaf, torch.nn.Parameter) or bool(leaf.is_leaf and leaf.requires_grad)
+def _nothing_lives(_begins: bool) -> tuple[int, int]:  # noqa: FBT001 - as what it replaces
+    return 0, 0

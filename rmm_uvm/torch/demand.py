@@ -34,8 +34,6 @@ class ActivationDemand:
     ----------
     needed_bytes : int or None
         What has to leave in the round that began last; None: not known yet.
-    peak_from : int
-        From this position on most of the round before lived: by then it has to have left.
     evicted_bytes : callable
         Returns how much live memory was evicted until now.
     was_enough : bool
@@ -61,14 +59,15 @@ class ActivationDemand:
         self._evicted_before = 0  # as the round began
         self._clean_rounds, self._clean_rounds_needed = 0, 1
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
-        self._rounds: deque[int] = deque(maxlen=_ROUNDS)  # the most of each
+        # The most of each, and how far into it that began to come.
+        self._rounds: deque[tuple[int, int]] = deque(maxlen=_ROUNDS)
         self._is_first_known = False  # whether it is the first round with something known
         self._most_bytes = self._most_from = 0
         self._peak_bytes = 0  # of the rounds that count, or a little more
         self._backward: bool | None = None  # neither has begun
         self._looked_at = 0
+        self._round_begin = 0
         self._kept_before = 0  # where the forward pass was looked at last, before this look
-        self.peak_from = sys.maxsize  # not known yet
         self.needed_bytes: int | None = None
         self.was_enough = False
 
@@ -96,10 +95,23 @@ class ActivationDemand:
         moved_bytes = abs(position - self._looked_at)
         if backward is self._backward and moved_bytes < self._budget_bytes * _LOOK_FRACTION:
             return False
-        if self._backward is False:
+        if self.is_first_look(backward=backward):
+            self._round_begin = self._kept_before = position
+        elif self._backward is False:
             self._kept_before = self._looked_at
         self._looked_at = position
         return True
+
+    def is_at_peak(self, position: int) -> bool:
+        """Whether most of a round may live before the next look: then all has to have left.
+
+        Parameters
+        ----------
+        position : int
+            As for `is_worth_a_look`, in a forward pass.
+        """
+        first = min((begin for _, begin in self._rounds), default=sys.maxsize)
+        return position - self._round_begin >= first
 
     def on_keep(self, demand_bytes: int) -> bool:
         """Take note that a forward pass keeps something; return whether a round begins by it.
@@ -115,8 +127,7 @@ class ActivationDemand:
                 self._rounds.clear()
                 self._peak_bytes = 0
             self._is_first_known = self.needed_bytes is None
-            self._rounds.append(self._most_bytes)
-            self.peak_from = self._most_from
+            self._rounds.append((self._most_bytes, self._most_from))
             self._most_bytes = 0
             self._look_at_evicted()
             self.needed_bytes = self._needed_bytes()
@@ -131,10 +142,11 @@ class ActivationDemand:
 
     def _note(self, demand_bytes: int) -> None:
         if demand_bytes > self._most_bytes:
-            self._most_bytes, self._most_from = demand_bytes, self._kept_before
+            self._most_bytes = demand_bytes
+            self._most_from = self._kept_before - self._round_begin
 
     def _needed_bytes(self) -> int:
-        peak_bytes = max(self._rounds)
+        peak_bytes = max(most_bytes for most_bytes, _ in self._rounds)
         # A little less is as good: what torch put where stays right if the same leaves again.
         is_near = peak_bytes <= self._peak_bytes < peak_bytes + self._margin_bytes
         if peak_bytes <= self._budget_bytes or not is_near:

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 
 import torch
 
-__all__ = ["SMALL_BYTES", "Extent", "extents_of"]
+__all__ = ["SMALL_BYTES", "Extent", "bytes_of_blocks", "extents_of"]
 
 Extent = tuple[int, int, int]
 """Address, bytes, and the first byte of the allocation."""
 
 SMALL_BYTES = 1 << 20  # torch's allocator keeps what is smaller in segments of their own
 _DENSE = (torch.strided,)
+_BLOCK_BYTES = 2 << 20
 
 
 def extents_of(
@@ -45,3 +46,17 @@ def extents_of(
         if address:
             found.append((address, nbytes, address))
     return found
+
+
+def bytes_of_blocks(extents: Iterable[Extent]) -> int:
+    """Return the bytes of all blocks of 2 MiB that memory is in, which move as a whole.
+
+    Examples
+    --------
+    >>> bytes_of_blocks([(0, 1, 0), (1 << 20, 1 << 20, 1 << 20), (3 << 20, 2 << 20, 3 << 20)]) >> 20
+    6
+    """
+    blocks: set[int] = set()
+    for address, nbytes, _ in extents:
+        blocks.update(range(address // _BLOCK_BYTES, -(-(address + nbytes) // _BLOCK_BYTES)))
+    return len(blocks) * _BLOCK_BYTES

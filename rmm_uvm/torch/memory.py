@@ -225,7 +225,7 @@ class TorchMemory:
             streams,
             torch.device("cuda", self.device),
             budget_bytes,
-            prefetcher.take_live_block_peak,
+            prefetcher.take_live_blocks,
             evicted_bytes=evicted_bytes,
             confirm=lambda: prefetcher.confirm_present(streams.current()),
         )

@@ -25,13 +25,13 @@ from torch.optim.optimizer import (
 
 from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.copies import Kept
-from rmm_uvm.torch.extents import Extent, extents_of
+from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
 from rmm_uvm.torch.module_calls import ModuleCalls
 from rmm_uvm.torch.saved_tensors import SavedTensorHooks, changed
 
 __all__ = ["Announce", "Uses"]
 
-_MOST_FRACTION = 7 / 8  # of the budget: blocks are larger than what is in them
+_MOST_FRACTION = 7 / 8  # of the budget
 
 Announce = Callable[[list[Extent]], None]
 
@@ -196,7 +196,7 @@ class Uses:
         if self._confirmed():
             return
         used = self._extents(_of_optimizer(optimizer))
-        if sum(nbytes for _, nbytes, _ in used) > self._budget_bytes * _MOST_FRACTION:
+        if bytes_of_blocks(used) > self._budget_bytes * _MOST_FRACTION:
             # The rest would drive out the first of it.
             ends = accumulate(nbytes for _, nbytes, _ in used)
             used = used[: sum(end <= self._budget_bytes // 2 for end in ends)]

@@ -70,7 +70,7 @@ def test_what_lives_between_two_looks_would_be_evicted_for_ever(
     monkeypatch.setattr(
         "rmm_uvm.torch.memory.CopiedActivations",
         lambda streams, _, budget, live_bytes, **asked: copies_of_the_cpu(
-            streams, budget, rounds.active_bytes, **asked
+            streams, budget, lambda _: (rounds.active_bytes(),) * 2, **asked
         ),
     )
     found = rounds.under(budget_bytes, ROUNDS)

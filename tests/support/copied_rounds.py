@@ -24,9 +24,10 @@ import rmm_uvm
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
-from rmm_uvm.torch import copied_activations, copies
+from rmm_uvm.torch import copies
 from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.extents import SMALL_BYTES, Extent
+from rmm_uvm.torch.leaving import is_parameter
 from rmm_uvm.torch.shadow import mode_for
 from rmm_uvm.torch.shadow_roofline import roofline_for
 from rmm_uvm.torch.uses import Uses
@@ -186,7 +187,9 @@ class Rounds:
         patch.setattr(
             "rmm_uvm.torch.memory.Uses", functools.partial(Uses, extents=self._extents_of)
         )
-        patch.setattr(CopiedActivations, "_can_leave", self._can_leave())
+        patch.setattr(
+            "rmm_uvm.torch.copied_activations.address_that_may_leave", self._address_that_may_leave
+        )
         patch.setattr(copies.Kept, "view_of", _view_of)
 
     def active_bytes(self) -> int:
@@ -259,20 +262,15 @@ class Rounds:
                 found.append((entry.allocation, entry.nbytes, entry.allocation))
         return found
 
-    def _can_leave(self) -> Any:
-        def can_leave(of: CopiedActivations, tensor: torch.Tensor) -> bool:
-            if isinstance(tensor, torch.nn.Parameter) or copied_activations._is_parameter(tensor):
-                return False
-            return any(
-                2 * tensor.nbytes >= nbytes and address not in of._staying
-                for address, nbytes, _ in self._extents_of((tensor,))
-            )
-
-        return can_leave
+    def _address_that_may_leave(self, tensor: torch.Tensor, *_: object) -> int:
+        if isinstance(tensor, torch.nn.Parameter) or is_parameter(tensor):
+            return 0
+        extents = self._extents_of((tensor,))
+        return sum(address for address, nbytes, _ in extents if 2 * tensor.nbytes >= nbytes)
 
 
 def copies_of_the_cpu(
-    streams: Any, budget_bytes: int, live_bytes: Callable[[], int], **asked: Any
+    streams: Any, budget_bytes: int, live_bytes: Callable[[bool], tuple[int, int]], **asked: Any
 ) -> CopiedActivations:
     """Return what copies tensors of the CPU."""
     return CopiedActivations(streams, torch.device("cpu"), budget_bytes, live_bytes, **asked)

@@ -163,7 +163,7 @@ def copying(
         streams,
         torch.device("cpu"),
         budget_bytes,
-        live_bytes,
+        lambda _: (live_bytes(),) * 2,
         small_bytes,
         evicted_bytes,
         confirm,

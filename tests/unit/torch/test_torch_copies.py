@@ -310,3 +310,26 @@ def test_what_lives_is_asked_for_a_few_times_a_round_and_its_height_is_found_all
     seldom, needed_bytes = asked(64 << 10)
     assert 2 <= seldom < often / 4
     assert needed_bytes >= 64 << 10  # the excess, and the margin
+
+
+def test_stream_waits_for_copies_where_room_is_short_and_not_before() -> None:
+    """In later rounds, too, whose positions are those of all rounds before and more."""
+    layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(16))
+    kept_bytes = 64 * 64 * 4
+    budget_bytes, live_bytes = 512 * kept_bytes, 0
+    early: list[bool] = []
+    with copying(budget_bytes, lambda: live_bytes) as there:
+        for _ in range(4):
+            x, waits = torch.ones(64, 64, requires_grad=True), there.streams.waits
+            waits.clear()
+            live_bytes = 300 * kept_bytes
+            for number, layer in enumerate(layers):
+                x = layer(x * 1.5).tanh()
+                if number == 3:
+                    early.append(("program", "out") in waits)
+                if number == 7:
+                    live_bytes = 600 * kept_bytes
+            assert ("program", "out") in waits
+            x.sum().backward()
+            live_bytes = 0
+    assert early == [False] * 4

@@ -71,29 +71,51 @@ def test_what_is_evicted_has_nothing_more_copied_and_yet_it_was_not_enough() -> 
     assert program.demand.needed_bytes == 500
 
 
-def peak_from(*looks: tuple[int, int, bool]) -> int:
-    """Return from where on most of a round lived: positions, bytes, and whether it is backward."""
+def peak_begins(*looks: tuple[int, int, bool]) -> int:
+    """Return from where on most of a round may live in the next one, which begins much later.
+
+    Parameters
+    ----------
+    looks : tuple
+        Positions, bytes, and whether it is backward.
+    """
     demand = ActivationDemand(BUDGET_BYTES)
     for position, live_bytes, backward in looks:
         assert demand.is_worth_a_look(position, backward=backward)
+        assert not demand.is_at_peak(position)  # nothing is known yet
         demand.on_need(live_bytes) if backward else demand.on_keep(live_bytes)
-    assert demand.peak_from > BUDGET_BYTES  # nothing is known yet
     assert demand.is_first_look(backward=False)
-    assert demand.is_worth_a_look(0, backward=False)
+    assert demand.is_worth_a_look(10_000, backward=False)
     demand.on_keep(100)
     assert not demand.is_first_look(backward=False)
-    return demand.peak_from
+    return next(one for one in range(2000) if demand.is_at_peak(10_000 + one))
 
 
 def test_most_of_a_round_begins_where_it_was_looked_at_before() -> None:
     forward = ((0, 100, False), (400, 500, False), (800, 2000, False), (1200, 700, False))
-    assert peak_from(*forward, (1150, 1900, True)) == 400
-    assert peak_from(*forward, (1150, 2100, True)) == 1200
+    assert peak_begins(*forward, (1150, 1900, True)) == 400
+    assert peak_begins(*forward, (1150, 2100, True)) == 1200
 
 
 def test_all_has_left_by_the_end_of_a_forward_pass_where_most_lives_later() -> None:
     forward = ((0, 100, False), (400, 500, False), (1200, 700, False))
-    assert peak_from(*forward, (1150, 900, True), (800, 950, True), (400, 1900, True)) == 1200
+    assert peak_begins(*forward, (1150, 900, True), (800, 950, True), (400, 1900, True)) == 1200
+
+
+def test_least_of_the_rounds_that_count_says_where_most_may_begin() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    position = 0
+    for at in (900, 300, 600, 900):
+        for there in (0, at, at + 100):
+            demand.is_worth_a_look(position + there, backward=False)
+            demand.on_keep(2000 if there > at else 100)
+        demand.is_worth_a_look(position + at, backward=True)
+        demand.on_need(0)
+        position += 5000
+    assert demand.is_worth_a_look(position, backward=False)
+    demand.on_keep(100)
+    assert not demand.is_at_peak(position + 299)
+    assert demand.is_at_peak(position + 300)
 
 
 def test_it_is_enough_after_twice_as_many_rounds_each_time_it_was_not() -> None:

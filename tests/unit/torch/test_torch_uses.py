@@ -84,8 +84,9 @@ def test_saved_tensors_are_announced_in_the_reverse_order_of_keeping() -> None:
 
 @pytest.mark.parametrize(("fit", "announced_total"), [(10, 8), (8, 4), (3, 1)])
 def test_optimizer_that_uses_more_than_fits_is_announced_as_far_as_half_of_it_fits(
-    fit: int, announced_total: int
+    fit: int, announced_total: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("rmm_uvm.torch.extents._BLOCK_BYTES", 64)
     model = nn.Sequential(*(nn.Linear(16, 16, bias=False) for _ in range(4)))
     optimizer = torch.optim.SGD(model.parameters())
     with announcing(budget_bytes=fit * 16 * 16 * 4) as announced:

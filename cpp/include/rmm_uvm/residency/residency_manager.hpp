@@ -7,6 +7,7 @@
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/fault_in_estimate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
+#include <rmm_uvm/residency/live_blocks.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 #include <rmm_uvm/residency/memory_adviser.hpp>
 #include <rmm_uvm/residency/moving_pieces.hpp>
@@ -61,8 +62,7 @@ class residency_manager {
    * @param driver what is commanded
    * @param ledger of the slabs of that driver, which nobody else marks; outlives this object
    * @param settings checked by the caller
-   * @param adviser knows what users advised about that ledger's blocks; outlives this object. Null:
-   *        nobody advises
+   * @param adviser of that ledger's blocks; outlives this object. Null: nobody advises
    */
   residency_manager(std::shared_ptr<uvm_driver> driver,
                     residency_ledger& ledger,
@@ -128,8 +128,8 @@ class residency_manager {
 
   /** @brief Counts and levels now. */
   [[nodiscard]] residency_statistics statistics() const noexcept;
-  /** @brief Of blocks with live contents, wherever: the most since the last call. */
-  [[nodiscard]] std::size_t take_live_block_peak() noexcept;
+  /** @brief What lives, in whole blocks. @param begins a round does: see `live_block_watch` */
+  [[nodiscard]] live_blocks take_live_blocks(bool begins) noexcept;
   /** @brief How it was set. */
   [[nodiscard]] residency_settings const& settings() const noexcept { return settings_; }
   /**
@@ -337,6 +337,7 @@ class residency_manager {
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
+  [[nodiscard]] std::size_t live_block_bytes(ledger_view& view) const;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept;
   void mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept;
@@ -360,10 +361,10 @@ class residency_manager {
   std::deque<placed_mark> outstanding_;  // marks that were not seen to be passed
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
-  std::size_t live_bytes_{0};       // of all allocations
-  std::size_t live_block_peak_{0};  // as far as it was looked at
-  std::uint64_t frees_{0};          // fenced ones so far
-  std::uint64_t frees_done_{0};     // work before that many of them is done, as far as marks tell
+  std::size_t live_bytes_{0};  // of all allocations
+  live_block_watch live_blocks_;
+  std::uint64_t frees_{0};       // fenced ones so far
+  std::uint64_t frees_done_{0};  // work before that many of them is done, as far as marks tell
   std::deque<fenced_frees> frees_marked_;  // marks that were not seen to be passed
   std::size_t free_marks_{0};              // made so far
   std::size_t unmarked_bytes_{0};          // freed since the last one
