@@ -7,6 +7,28 @@
 #include <utility>
 
 namespace rmm_uvm {
+namespace {
+
+/**
+ * @brief Of blocks that any part of is live: what a round needs on the device.
+ *
+ * What is away counts if it was used after `before`. What belongs to the host is read there, and
+ * what lies on the device is there for whatever reason.
+ */
+[[nodiscard]] std::size_t live_block_bytes(ledger_view& view, use_tick before)
+{
+  std::size_t bytes = 0;
+  view.each([&bytes, before](block_record const& block, memory_range whole) {
+    if (block.dead() || block.place == block_place::nowhere) { return; }
+    bool const used = std::max(block.touched, block.allocated) > before;
+    bool const away = block.place != block_place::device;
+    if (!away || (used && !block.used_on_host())) { bytes += whole.bytes; }
+  });
+  return bytes;
+}
+
+}  // namespace
+
 epoch_number residency_manager::epoch() noexcept
 {
   // What was asked to the host may have been there: then foreign bytes hide behind it, for a while.
@@ -61,24 +83,6 @@ residency_statistics residency_manager::statistics() const noexcept
   return counts;
 }
 
-/**
- * @brief Of blocks that any part of is live: what a round needs on the device.
- *
- * What is away counts if it was used in this round or the one before. What belongs to the host is
- * read there, and what lies on the device is there for whatever reason.
- */
-std::size_t residency_manager::live_block_bytes(ledger_view& view) const
-{
-  std::size_t bytes = 0;
-  view.each([&](block_record const& block, memory_range whole) {
-    if (block.dead() || block.place == block_place::nowhere) { return; }
-    bool const used = std::max(block.touched, block.allocated) > live_blocks_.before;
-    bool const away = block.place != block_place::device;
-    if (!away || (used && !block.used_on_host())) { bytes += whole.bytes; }
-  });
-  return bytes;
-}
-
 /** @brief After an allocation: what was allocated since the last look may have made a peak. */
 void residency_manager::look_at_live_blocks(std::size_t new_bytes) noexcept
 {
@@ -87,7 +91,7 @@ void residency_manager::look_at_live_blocks(std::size_t new_bytes) noexcept
   live_blocks_.allocated_bytes += new_bytes;
   if (live_blocks_.allocated_bytes < settings_.budget_bytes / 64) { return; }
   live_blocks_.allocated_bytes = 0;
-  live_blocks_.peak            = std::max(live_blocks_.peak, live_block_bytes(view));
+  live_blocks_.peak = std::max(live_blocks_.peak, live_block_bytes(view, live_blocks_.before));
 }
 
 live_blocks residency_manager::take_live_blocks(bool begins) noexcept
@@ -96,7 +100,7 @@ live_blocks residency_manager::take_live_blocks(bool begins) noexcept
   if (begins) { live_blocks_.before = std::exchange(live_blocks_.round, now_); }
   live_blocks_.asked           = true;
   live_blocks_.allocated_bytes = 0;
-  auto const now               = live_block_bytes(view);
+  auto const now               = live_block_bytes(view, live_blocks_.before);
   return {now, std::max(now, std::exchange(live_blocks_.peak, 0))};
 }
 

@@ -337,7 +337,6 @@ class residency_manager {
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] outcome fetch_ahead();
   void look_at_marks() noexcept;
-  [[nodiscard]] std::size_t live_block_bytes(ledger_view& view) const;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept;
   void mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept;
