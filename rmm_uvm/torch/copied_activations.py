@@ -13,13 +13,13 @@ import contextlib
 import sys
 import threading
 import weakref
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 
-from rmm_uvm.torch.copies import Copy, Kept, Key, State, key_of
+from rmm_uvm.torch.copies import Copy, Kept, Key, Progress, State, key_of
+from rmm_uvm.torch.copy_states import CopyStates
 from rmm_uvm.torch.demand import MARGIN_FRACTION, ActivationDemand
 from rmm_uvm.torch.extents import SMALL_BYTES, Extent
 from rmm_uvm.torch.host_buffers import HostBuffers
@@ -77,13 +77,12 @@ class CopiedActivations:
         self._demand = ActivationDemand(budget_bytes - streams.staging_bytes, evicted_bytes)
         self._choice = LargestFirst()
         self._lock = threading.RLock()  # a collection within may end copies
-        self._position = 0
-        self._away: list[int] = []  # positions of copies that are, ascending
+        self._position = self._chosen_total = 0
         self._copies: dict[int, weakref.ref[Copy]] = {}  # by position
         self._leaving: dict[int, weakref.ref[Copy]] = {}  # likewise, the first one first
-        self._ahead: set[int] = set()  # positions of what was brought back before its use
         self._by_key: weakref.WeakValueDictionary[Key, Copy] = weakref.WeakValueDictionary()
-        self._bytes = dict.fromkeys(State, 0)
+        self._states = CopyStates()
+        self._bytes = self._states.bytes_in
         self._away_before = 0  # at the last look
         self._staying: set[int] = set()  # addresses of parameters and buffers
         self._ended = self._several = False
@@ -116,6 +115,11 @@ class CopiedActivations:
         """Whether it is known what does not fit, so that it is copied as far as it can be."""
         with self._lock:
             return bool(self._demand.needed_bytes) and not (self._several or self._ended)
+
+    def on_moved(self) -> None:
+        """Take note that torch gave its free memory back: what comes next gets other places."""
+        with self._lock:
+            self._demand.on_moved()
 
     def statistics(self) -> dict[str, Any]:
         """Return bytes until now, and what could not be copied.
@@ -157,14 +161,29 @@ class CopiedActivations:
             key = key_of(tensor)
             copy = self._by_key.get(key)
             if copy is None or copy.ending:
-                nbytes = kept.untyped_storage().nbytes()
-                copy = self._copy(tensor, kept) if self._choice.takes(key, nbytes) else None
+                copy, nbytes = None, kept.untyped_storage().nbytes()
+                if self._choice.takes(key, nbytes) and self._demand.needed_bytes != 0:
+                    self._chosen_total += 1
+                    copy = self._copy(tensor, kept)
                 self._position += nbytes
+            else:
+                self._chosen_total += 1
             if copy is not None:
                 found.leave(copy)
-            elif self._leaving:
-                self._let_go(self._most_leaving_bytes)  # the last ones, too
+            elif self._bytes[State.LEAVING] > self._most_leaving_bytes:
+                self._let_go(self._most_leaving_bytes)
             return found
+
+    def progress(self) -> Progress:
+        """Return how far autograd has got."""
+        return Progress(self._position, self._choice.kept_bytes, self._chosen_total)
+
+    def pass_over(self, kept: Progress) -> None:
+        """Take note of what autograd kept without our being told: nothing of it was to leave."""
+        with self._lock:
+            self._position += kept.position
+            self._choice.pass_over(kept.different_bytes)
+            self._look(self._position, backward=False)
 
     def need(self, kept: Kept) -> torch.Tensor:
         """Return the tensor that `keep` was given, and begin to bring back those before it.
@@ -214,8 +233,9 @@ class CopiedActivations:
         if not backward and demand.is_at_peak(position):
             room_bytes = 0
         self._most_leaving_bytes = max(min(room_bytes, self._longest_way_bytes), 0)
-        if backward:  # but not of what is needed soon
-            self._let_go(self._most_leaving_bytes, position - self._most_ahead_bytes)
+        # Without those that are needed soon.
+        before = position - self._most_ahead_bytes if backward else sys.maxsize
+        self._let_go(self._most_leaving_bytes, before)
 
     def _copy(self, tensor: torch.Tensor, kept: torch.Tensor) -> Copy | None:
         """Begin to copy a tensor, if it is to leave and can."""
@@ -239,7 +259,7 @@ class CopiedActivations:
         streams.copy(streams.out, host.untyped_storage(), storage, nbytes)
         copied = streams.mark(streams.out)
         copy = Copy(tensor, kept, self._position, host, (stream, copied), self._forget)
-        self._bytes[State.LEAVING] += copy.nbytes
+        self._states.enter(copy)
         self._counts["copied_bytes"] += copy.nbytes
         self._copies[copy.position] = self._leaving[copy.position] = weakref.ref(copy)
         self._by_key[key_of(tensor)] = copy
@@ -273,24 +293,7 @@ class CopiedActivations:
                 copy.error = changed(copy.device, copy.version)
             copy.device = None
             del self._leaving[position]
-            self._set(copy, State.AWAY)
-
-    def _set(self, copy: Copy, state: State) -> None:
-        self._take_out(copy)
-        copy.state = state
-        self._bytes[state] += copy.nbytes
-        if state is State.AHEAD:
-            self._ahead.add(copy.position)
-        elif state is State.AWAY:
-            insort(self._away, copy.position)
-
-    def _take_out(self, copy: Copy) -> None:
-        self._bytes[copy.state] -= copy.nbytes
-        if copy.state is State.AHEAD:
-            self._ahead.discard(copy.position)
-        elif copy.state is State.AWAY:
-            with contextlib.suppress(ValueError):  # gone, if an interrupt came in between
-                self._away.remove(copy.position)  # at once: a collection may come back to us
+            self._states.change(copy, State.AWAY)
 
     def _returned(self, kept: Kept, copy: Copy | None) -> torch.Tensor:
         assert copy is not None
@@ -309,7 +312,7 @@ class CopiedActivations:
             self._counts["returned_ahead_bytes"] += copy.nbytes
         if copy.state is State.AHEAD:
             self._streams.wait(stream, copy.came)
-            self._set(copy, State.THERE)
+            self._states.change(copy, State.THERE)
         assert copy.back is not None
         tensor = kept.view_of(copy.back.untyped_storage())
         copy.handed_out.add(id(kept))
@@ -317,7 +320,7 @@ class CopiedActivations:
             # A graph that is retained keeps nothing on the device for the next time.
             copy.back = None
             copy.handed_out.clear()
-            self._set(copy, State.USED)
+            self._states.change(copy, State.USED)
         return tensor
 
     def _bring(self, copy: Copy, stream: int) -> None:
@@ -337,7 +340,7 @@ class CopiedActivations:
         except BaseException:  # an interrupt: what is written to is not to be used again before
             streams.wait(stream, streams.mark(streams.back))
             raise
-        self._set(copy, State.AHEAD)
+        self._states.change(copy, State.AHEAD)
         self._counts["returned_bytes"] += copy.nbytes
 
     def _give_up(self, copy: Copy) -> None:
@@ -346,12 +349,11 @@ class CopiedActivations:
             self._streams.wait(copy.back_stream, copy.came)
         copy.back = None
         copy.handed_out.clear()
-        self._set(copy, State.AWAY)
+        self._states.change(copy, State.AWAY)
 
     def _give_up_passed(self, position: int) -> None:
         """Let go of what was brought for uses that are well past without it."""
-        # Of a list that is made at once: a collection within may end copies that are in the set.
-        for each in [one for one in list(self._ahead) if one > position + self._most_ahead_bytes]:
+        for each in self._states.ahead_past(position + self._most_ahead_bytes):
             reference = self._copies.get(each)
             copy = None if reference is None else reference()
             if copy is not None:
@@ -359,8 +361,7 @@ class CopiedActivations:
 
     def _look_ahead(self, position: int) -> None:
         """Begin to bring back what was kept shortly before a position: it is needed next."""
-        place = bisect_left(self._away, position)
-        for each in reversed(self._away[max(place - _MOST_LOOKED_AT, 0) : place]):
+        for each in self._states.away_before(position, _MOST_LOOKED_AT):
             reference = self._copies.get(each)
             copy = None if reference is None else reference()
             if copy is None or copy.error is not None:
@@ -384,7 +385,7 @@ class CopiedActivations:
             if copy.state is State.AHEAD:
                 self._streams.wait(copy.back_stream, copy.came)
             copy.device = copy.back = None
-            self._take_out(copy)
+            self._states.take_out(copy)
             self._leaving.pop(copy.position, None)
             self._copies.pop(copy.position, None)
             if copy.host is not None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-__all__ = ["Copy", "Kept", "State", "key_of"]
+__all__ = ["Copy", "Kept", "Progress", "State", "key_of"]
 
 Key = tuple[int, int, int]
 
@@ -32,6 +32,28 @@ class State(enum.Enum):
     # An Enum's own is Python: slow, asked at every change of a state, and a collection may begin in
     # it, which would come back to who counts.
     __hash__ = object.__hash__
+
+
+class Progress(NamedTuple):
+    """How far autograd has got with keeping, of what may leave.
+
+    Parameters
+    ----------
+    position : int
+        Bytes that it kept, each as often as it did.
+    different_bytes : int
+        The same, with each once in a round.
+    chosen_total : int
+        Tensors that were to leave.
+    """
+
+    position: int = 0
+    different_bytes: int = 0
+    chosen_total: int = 0
+
+    def since(self, before: Progress) -> Progress:
+        """Return what came since an earlier one."""
+        return Progress(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 class Copy:

@@ -16,6 +16,7 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 MARGIN_FRACTION = 1 / 16  # of the budget: what comes between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
 _MOST_CLEAN_ROUNDS = 64  # until it counts as enough
+_MOVED_ROUNDS = 2  # after everything got another place, in which evictions say little
 _SHORT_ROUNDS = 8  # for which it was enough: hardly worth it
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
 
@@ -58,6 +59,7 @@ class ActivationDemand:
         self.evicted_bytes = evicted_bytes
         self._evicted_before = 0  # as the round began
         self._clean_rounds, self._clean_rounds_needed = 0, 1
+        self._moved_rounds = 0  # to come, and the one that began last
         self._margin_bytes = int(budget_bytes * MARGIN_FRACTION)
         # The most of each, and how far into it that began to come.
         self._rounds: deque[tuple[int, int]] = deque(maxlen=_ROUNDS)
@@ -113,6 +115,13 @@ class ActivationDemand:
         first = min((begin for _, begin in self._rounds), default=sys.maxsize)
         return position - self._round_begin >= first
 
+    def on_moved(self) -> None:
+        """Take note that what comes next gets other places than before, between two rounds.
+
+        What is evicted until each has its own is no sign that too little left.
+        """
+        self._moved_rounds = _MOVED_ROUNDS + 1
+
     def on_keep(self, demand_bytes: int) -> bool:
         """Take note that a forward pass keeps something; return whether a round begins by it.
 
@@ -158,8 +167,10 @@ class ActivationDemand:
         """Learn from what was evicted in the round that ended."""
         now, before = self.evicted_bytes(), self._evicted_before
         self._evicted_before = now
-        if self.needed_bytes is None:
-            return  # it was not known what was to leave
+        is_moved = 0 < self._moved_rounds <= _MOVED_ROUNDS
+        self._moved_rounds = max(self._moved_rounds - 1, 0)
+        if self.needed_bytes is None or (is_moved and now > before):
+            return  # it was not known what was to leave, or where
         needed, lasted = self._clean_rounds_needed, self._clean_rounds - self._clean_rounds_needed
         if now > before and self.was_enough:
             longer = min(2 * needed, _MOST_CLEAN_ROUNDS)

@@ -33,8 +33,9 @@ class LargestFirst:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, tuple[int, bool]] = {}  # in this round: bytes, and the answer
-        self._kept_bytes = 0
+        # In this round: bytes, where in it they end, and the answer.
+        self._kept: dict[Hashable, tuple[int, int, bool]] = {}
+        self._kept_bytes = self._round_begin = 0
         self._lengths: deque[int] = deque(maxlen=_ROUNDS)  # in bytes
         self._least_bytes = 0
 
@@ -46,16 +47,26 @@ class LargestFirst:
         needed_bytes : int
             That are to leave.
         """
-        self._lengths.append(self._kept_bytes)
+        round_bytes = self._kept_bytes - self._round_begin
+        self._lengths.append(round_bytes)
         self._least_bytes = 0
         missing = needed_bytes * (1 + _MORE_FRACTION)
-        for nbytes in sorted(self._early(), reverse=True):
+        for nbytes in sorted(self._early(round_bytes), reverse=True):
             missing -= nbytes
             if missing <= 0:
                 self._least_bytes = nbytes
                 break
         self._kept.clear()
-        self._kept_bytes = 0
+        self._round_begin = self._kept_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of all that was kept until now, once in each round."""
+        return self._kept_bytes
+
+    def pass_over(self, nbytes: int) -> None:
+        """Take note of so much that is kept next, of which nothing is to be copied."""
+        self._kept_bytes += nbytes
 
     def takes(self, key: Hashable, nbytes: int) -> bool:
         """Whether something is to be copied that is kept next, unless enough left already.
@@ -69,17 +80,14 @@ class LargestFirst:
         """
         if key not in self._kept:
             self._kept_bytes += nbytes
+            end = self._kept_bytes - self._round_begin
             length = max(self._lengths, default=0)
             # A round that is longer than any before has its end elsewhere.
-            is_late = length * _EARLY_FRACTION < self._kept_bytes <= length
-            self._kept[key] = nbytes, nbytes >= self._least_bytes and not is_late
-        return self._kept[key][1]
+            is_late = length * _EARLY_FRACTION < end <= length
+            self._kept[key] = nbytes, end, nbytes >= self._least_bytes and not is_late
+        return self._kept[key][2]
 
-    def _early(self) -> list[int]:
+    def _early(self, round_bytes: int) -> list[int]:
         """Return the sizes of the last round, without those of its end."""
-        found, kept_bytes = [], 0
-        for nbytes, _ in self._kept.values():
-            kept_bytes += nbytes
-            if kept_bytes <= self._kept_bytes * _EARLY_FRACTION:
-                found.append(nbytes)
-        return found
+        most = round_bytes * _EARLY_FRACTION
+        return [nbytes for nbytes, end, _ in self._kept.values() if end <= most]

@@ -28,23 +28,23 @@ class ModuleCalls:
     def __init__(self) -> None:
         self._thread = threading.local()  # .frames: identities, the outermost call's first
 
-    def enter(self) -> bool:
-        """Note that a call begins; return whether no other one is under way in this thread."""
+    def enter(self) -> int:
+        """Note that a call begins; return how many are under way in this thread with it."""
         frames = self._frames()
         own = _call_of(sys._getframe(2))
         if frames:
             _drop_ended(frames, None if own is None else own.f_back)
         frames.append(id(own))
-        return len(frames) == 1
+        return len(frames)
 
-    def leave(self) -> bool:
-        """Note that a call ends; return whether it was the outermost of those that were noted."""
+    def leave(self) -> int:
+        """Note that a call ends; return how many are under way still, -1 if it was not noted."""
         frames = self._frames()
         own = id(_call_of(sys._getframe(2)))
         if own not in frames:
-            return False  # it was under way before anything was noted
+            return -1  # it was under way before anything was noted
         del frames[frames.index(own) :]
-        return not frames
+        return len(frames)
 
     def forget(self) -> None:
         """Forget the calls of this thread."""

@@ -64,6 +64,12 @@ class SavedTensorHooks:
         """Whether they are pushed in this thread, or would be but for `torch.func`."""
         return bool(getattr(self._thread, "pushed", False))
 
+    @property
+    def in_force(self) -> bool:
+        """Whether torch calls them in this thread, and none of the program's in their place."""
+        top = _top() if self.pushed else None
+        return top is not None and top[0] is self._keep
+
     def push(self) -> None:
         """Push them in this thread, unless the program has its own or forbids any."""
         if self.pushed or _top() is not None or not _autograd._saved_tensors_hooks_is_enabled():

@@ -23,7 +23,10 @@ from rmm_uvm.torch.routing import Routing
 __all__ = ["Trimming", "trimming_for"]
 
 _LEAST_FRACTION = 1 / 32  # of the budget, dropped in a step
-_FIRST_PAUSE = 2  # steps until the next time: twice as many each time
+_FIRST_PAUSE = 2  # steps until the next time
+_PAUSE_GROWTH = 2  # each time
+_PAUSE_GROWTH_IN_VAIN = 8  # where it did not help: it costs a step, and those after it evict
+_HELPED_FRACTION = 3 / 4  # of what was dropped in a step before
 
 
 class Trimming:
@@ -74,6 +77,7 @@ class Trimming:
         self._least_bytes = budget_bytes * _LEAST_FRACTION
         self._before = dropped_bytes()
         self._pause, self._left = _FIRST_PAUSE, 0
+        self._step_bytes_before = 0  # in the step before they were given back last; 0: never
         self.trims_total = 0
         self._handle = register_optimizer_step_post_hook(self._after_step)
 
@@ -89,7 +93,10 @@ class Trimming:
         if self._left:
             self._left -= 1
         elif step_bytes > self._least_bytes and self._is_settled():
-            self._left, self._pause = self._pause, 2 * self._pause
+            vain = 0 < self._step_bytes_before * _HELPED_FRACTION < step_bytes
+            if self._step_bytes_before:
+                self._pause *= _PAUSE_GROWTH_IN_VAIN if vain else _PAUSE_GROWTH
+            self._left, self._step_bytes_before = self._pause, step_bytes
             self.trims_total += 1
             self._give_back()
 
@@ -118,6 +125,7 @@ def trimming_for(
     def give_back() -> None:
         with routing.renewed():
             torch._C._cuda_emptyCache()
+        copies.on_moved()
 
     def may_give_back() -> bool:
         most_bytes = segments.statistics()["segment_bytes"] + routing.allocated_bytes()

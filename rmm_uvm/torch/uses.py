@@ -27,6 +27,7 @@ from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.copies import Kept
 from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
 from rmm_uvm.torch.module_calls import ModuleCalls
+from rmm_uvm.torch.quiet_modules import QuietModules
 from rmm_uvm.torch.saved_tensors import SavedTensorHooks, changed
 
 __all__ = ["Announce", "Uses"]
@@ -56,7 +57,7 @@ class Uses:
         Copies what autograd keeps, as far as it does not fit; by default nothing is copied.
     confirmed : callable, optional
         Whether all that lives is on the device, since copies make the rest fit: then only what
-        autograd keeps is announced. By default everything is.
+        comes back is announced. By default everything is.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Uses:
         self._undo: tuple[Callable[[], None], ...] = ()
         self._calls = ModuleCalls()
         self._copies, self._confirmed = copies, confirmed
+        self._quiet = None if copies is None else QuietModules(copies)
         # Modules whose memory copies were told of, by id, which others have once they are gone.
         self._known: dict[int, weakref.ref[torch.nn.Module]] = {}
         self._saved = SavedTensorHooks(self._keep, self._need)
@@ -134,10 +136,13 @@ class Uses:
     def _before_module(self, module: torch.nn.Module, _inputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        if self._calls.enter():
+        depth = self._calls.enter()
+        if depth == 1:
             # Within one call, so that hooks of the program's own come and go in their order.
             self._saved.pop()  # of a call that was interrupted
             self._saved.push()
+        if self._quiet is not None and self._is_quiet(module, depth):
+            return
         known = self._known.get(id(module))
         if known is not None and known() is module and self._confirmed():
             return
@@ -151,18 +156,53 @@ class Uses:
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
-        if self._calls.leave():
+        left = self._calls.leave()
+        if left == 0:
             self._saved.pop()
+        if self._quiet is not None and left >= 0:
+            self._look_back(module, left + 1)
         # While an exception passes, torch is going through the hooks: none may leave.
         if self._ended and sys.exc_info()[0] is None:
             self._leave_if_over()
 
-    def _keep(self, tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
+    def _is_quiet(self, module: torch.nn.Module, depth: int) -> bool:
+        """Whether a call that begins goes without hooks, as others around it or from here on."""
+        quiet = self._quiet
+        assert quiet is not None
+        around = quiet.depth()
+        if 0 < around < depth:
+            return True
+        if around:
+            quiet.break_off()
+            self._saved.push()
+        if not self._saved.in_force:
+            return False  # the program's own are in their place
+        if quiet.is_quiet(module) and self._confirmed():
+            self._saved.pop()
+            quiet.begin(depth)
+            return True
+        quiet.watch(depth)
+        return False
+
+    def _look_back(self, module: torch.nn.Module, depth: int) -> None:
+        """Learn of a call that ended."""
+        quiet = self._quiet
+        assert quiet is not None
+        around = quiet.depth()
+        if around == depth:
+            quiet.end(module)
+            if depth > 1:
+                self._saved.push()
+        elif not around:
+            quiet.learn(module, depth)
+
+    def _keep(self, tensor: torch.Tensor, *, announced: bool = True) -> tuple[torch.Tensor, int]:
         extents = self._extents((tensor,))
         if extents:
             address, nbytes, _ = extents[0]
             self._measured(address, nbytes)
-            self._announce(extents)
+            if announced:
+                self._announce(extents)
         # With hooks torch itself does not look whether what was kept has been changed since.
         # What is handed back must not lead to the tensor itself: an output would keep its own
         # graph alive, and that nobody could collect.
@@ -178,7 +218,7 @@ class Uses:
         return tensor
 
     def _keep_or_copy(self, tensor: torch.Tensor) -> Kept:
-        kept, version = self._keep(tensor)
+        kept, version = self._keep(tensor, announced=not self._confirmed())
         assert self._copies is not None
         return self._copies.keep(tensor, kept, version)
 

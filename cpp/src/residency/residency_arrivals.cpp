@@ -109,7 +109,8 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       bool const there = block.place == block_place::device;
       if (block.in_place && (why == reason::use || why == reason::ahead)) { return; }
       // Freed since it was expected, or looked at: nobody uses it, and its slab may go.
-      if ((why == reason::ahead || why == reason::doubt) && block.dead()) { return; }
+      bool const expected = why == reason::ahead || why == reason::doubt || why == reason::away;
+      if (expected && block.dead()) { return; }
       if (why == reason::doubt && !there) { return; }  // it left since
       // What belongs to the host is read through a mapping: it comes only when asked for.
       bool const called = why == reason::asked || why == reason::allocation;

@@ -10,31 +10,35 @@ namespace rmm_uvm {
 bool residency_manager::confirm_present(stream_handle stream) noexcept
 try {
   if (settings_.as_kernel_driver()) { return false; }  // to that every use counts
-  std::vector<memory_range> doubtful;
+  absent_blocks absent;
   {
     ledger_view view{ledger_};
-    if (confirm(view, doubtful)) { return true; }
+    if (confirm(view, absent)) { return true; }
   }
-  if (doubtful.empty() || driver_->capturing(stream) != capture_state::none) { return false; }
-  // Some of them nobody announces, and they would be in doubt for ever. Not all at once: what is on
+  if (absent.empty() || driver_->capturing(stream) != capture_state::none) { return false; }
+  // Some of them nobody announces, and they would be absent for ever. Not all at once: what is on
   // its way cannot leave for others.
-  auto const most = std::max(settings_.fetch_bytes / va_block_bytes, std::size_t{1});
-  for (range_list rest{doubtful}; !rest.empty();) {
-    auto const next = rest.first(std::min(most, rest.size()));
-    bring(next, {}, stream, reason::doubt);
-    rest = rest.subspan(next.size());
-  }
-  doubtful.clear();
+  auto const most       = std::max(settings_.fetch_bytes / va_block_bytes, std::size_t{1});
+  auto const bring_each = [&](range_list rest, reason why) {
+    while (!rest.empty()) {
+      auto const next = rest.first(std::min(most, rest.size()));
+      bring(next, {}, stream, why);
+      rest = rest.subspan(next.size());
+    }
+  };
+  bring_each(absent.doubtful, reason::doubt);
+  bring_each(absent.away, reason::away);
   ledger_view view{ledger_};
-  return confirm(view, doubtful);
+  return confirm(view, absent);
 } catch (...) {
   count_failure_of("confirm_present");
   return false;
 }
 
-/** @param[out] doubtful blocks that may be there, where no other is missing */
-bool residency_manager::confirm(ledger_view& view, std::vector<memory_range>& doubtful)
+/** @param[out] absent blocks to bring, where these are all that is missing */
+bool residency_manager::confirm(ledger_view& view, absent_blocks& absent)
 {
+  absent                = {};
   auto const left_bytes = driver_->counters().read().device_to_host_bytes;  // first: see below
   auto const as_of      = epoch();
   // Past the budget somebody has to leave; and before the first use there are none to pass over.
@@ -42,11 +46,15 @@ bool residency_manager::confirm(ledger_view& view, std::vector<memory_range>& do
   view.each([&](block_record const& block, memory_range whole) {
     if (block.dead() || block.used_on_host()) { return; }
     if (block.present(as_of) && !block.busy) { return; }
-    missing = missing || block.place != block_place::device || block.discarded || block.busy;
-    if (!missing) { doubtful.push_back(whole); }
+    bool const away  = block.place == block_place::host;
+    bool const there = block.place == block_place::device;
+    missing          = missing || !(away || there) || block.discarded || block.busy;
+    if (!missing) { (away ? absent.away : absent.doubtful).push_back(whole); }
   });
-  if (missing) { doubtful.clear(); }
-  if (missing || !doubtful.empty()) {
+  // More may be what nobody uses, in the place of what is used.
+  missing = missing || absent.away.size() * va_block_bytes > settings_.budget_bytes / 64;
+  if (missing) { absent = {}; }
+  if (missing || !absent.empty()) {
     end_confirmed(view);
     return false;
   }

@@ -122,7 +122,6 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   std::vector<candidate> live;
   std::vector<candidate> dead;
   std::vector<candidate> dying;  // freed, but what used them may be under way
-  auto const since    = [this](use_tick then) { return std::uint64_t{now_ - then}; };
   bool const drops    = settings_.drops() && driver_->info().discard.available;
   bool const foreseen = foresees();
   // Of uses that were not noted any block may have one under way.
@@ -133,9 +132,10 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   auto const most       = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
   auto const note_dead  = [&](block_record& block, memory_range range) {
     found.dead_bytes += range.bytes;
-    // Longest dead first: a pool soon hands out again what was freed last.
+    // Longest dead first: a pool soon hands out again what was freed last. Of one free by its uses.
     auto& these = free_is_done(block) ? dead : dying;
-    these.push_back({since(std::max(block.allocated, block.touched)), {&block, range}});
+    use_tick const unused = now_ - std::max(block.allocated, block.touched);
+    these.push_back({((frees_ - block.freed) << 32U) | unused, {&block, range}});
   };
   auto const note_live = [&](block_record& block, memory_range range) {
     if (!may_leave(block, used_last, now_, not_before)) { return; }

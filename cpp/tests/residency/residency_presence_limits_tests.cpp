@@ -101,6 +101,24 @@ TEST_F(ResidencyPresenceLimits, WhatDiesOrLeavesWhileWhatIsInDoubtIsBroughtIsNot
   EXPECT_EQ(std::count(made.begin(), made.end(), fetched(13, 1)), 0);
 }
 
+TEST_F(ResidencyPresenceLimits, ALittleThatIsAwayIsBroughtAndMoreIsNot)
+{
+  budget = blocks(128);  // of which a sixty-fourth are two
+  slab   = {slab_address, blocks(128)};
+  make();
+  reuse(at(0, 8));
+  touch(4, 4);  // and nobody announces the first four
+  EXPECT_EQ(manager->evict(at(0, 3)), blocks(3));
+  static_cast<void>(moves());
+  EXPECT_FALSE(manager->confirm_present(stream));
+  EXPECT_TRUE(moves().empty());
+  touch(2, 1);
+  static_cast<void>(moves());
+  EXPECT_TRUE(manager->confirm_present(stream));
+  EXPECT_EQ(moves(), (calls{fetched(0, 2)}));
+  EXPECT_TRUE(manager->confirmed_present());
+}
+
 TEST_F(ResidencyPresenceLimits, ARequestBesideWhatIsInDoubtFindsRoom)
 {
   fetch_bytes = 2 * va_block_bytes;

@@ -73,6 +73,19 @@ TEST_F(ResidencyManager, DeadBlocksAreDroppedBeforeLiveOnesAreCopied)
   EXPECT_EQ(counts.resident_bytes, blocks(8));
 }
 
+TEST_F(ResidencyManager, WhatWasFreedFirstIsDroppedFirstHoweverLateItWasUsed)
+{
+  make();
+  allocate(0, 4);
+  allocate(4, 4);
+  touch(4, 4);
+  free(4, 4);
+  free(0, 4);
+  static_cast<void>(moves());
+  allocate(8, 2);
+  EXPECT_EQ(moves(), (calls{dropped(4, 2), renewed(8, 2)}));
+}
+
 TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheDeadAreNotEnoughAnyMore)
 {
   make();

@@ -116,7 +116,7 @@ def test_graph_that_is_dropped_leaves_nothing() -> None:
         del out
         gc.collect()
         assert not any(there.copies._bytes.values())
-        assert not there.copies._away
+        assert not there.copies._states.away_before(1 << 60, 1)
         assert not there.copies._by_key
 
 

@@ -146,3 +146,32 @@ def test_evaluations_between_long_trainings_do_not_end_it_for_good() -> None:
             enough.append(program.demand.was_enough)
         found.append(sum(enough))
     assert min(found[1:]) >= 48
+
+
+def test_what_is_evicted_until_each_has_its_place_again_is_no_sign() -> None:
+    program = Program()
+    program.round()
+    program.round()
+    program.round()
+    assert program.demand.was_enough
+    program.demand.on_moved()
+    for evicted_bytes in (900, 100, 0):
+        program.round(evicted_bytes)
+        assert program.demand.was_enough
+    program.round(1)
+    program.round()
+    assert not program.demand.was_enough
+
+
+def test_what_was_evicted_before_it_moved_and_in_the_third_round_counts() -> None:
+    for rounds in ((5,), (0, 0, 0, 5)):
+        program = Program()
+        for _ in range(3):
+            program.round()
+        if len(rounds) == 1:
+            program.round(*rounds)
+        program.demand.on_moved()
+        for evicted_bytes in rounds[1:]:
+            program.round(evicted_bytes)
+        program.round()
+        assert not program.demand.was_enough

@@ -51,10 +51,21 @@ def test_little_that_is_dropped_is_borne() -> None:
     steps.trimming.end()
 
 
-def test_pauses_grow_where_it_does_not_help() -> None:
+@pytest.mark.parametrize(
+    ("each_of", "expected"),
+    [(1.0, [0, 3, 20]), (0.74, [0, 3, 8, 17, 34]), (0.76, [0, 3, 20])],
+)
+def test_pauses_grow_and_more_so_where_it_does_not_help(
+    each_of: float, expected: list[int]
+) -> None:
     steps = Steps()
-    found = steps.trims_of(*[BUDGET_BYTES] * 40)
-    assert [number for number, one in enumerate(found) if one] == [0, 3, 8, 17, 34]
+    found = []
+    dropped_bytes = float(16 * BUDGET_BYTES)
+    for number in range(40):
+        if steps.trims_of(int(dropped_bytes)) == [1]:
+            found.append(number)
+            dropped_bytes *= each_of
+    assert found == expected
     steps.trimming.end()
 
 
@@ -101,6 +112,8 @@ def test_torch_gives_its_free_segments_back_and_tensors_stay(
         assert there["trims"] == 1
         assert there["segments"]["segment_bytes"] == 10 * MIB
         assert cuda.routed
+        assert memory._copies is not None
+        assert memory._copies._demand._moved_rounds > 0
         optimizer.step()
         assert memory.statistics()["trims"] == 1
     optimizer.step()

@@ -7,8 +7,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace rmm_uvm {
+
+/** @brief Live blocks that are not known to be on the device. */
+struct absent_blocks {
+  std::vector<memory_range> doubtful;  ///< they may be there
+  std::vector<memory_range> away;      ///< on the host
+
+  [[nodiscard]] bool empty() const noexcept { return doubtful.empty() && away.empty(); }
+};
 
 /**
  * @brief That all that lives is known to be on the device, and what that hides.

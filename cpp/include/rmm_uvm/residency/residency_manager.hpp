@@ -149,14 +149,15 @@ class residency_manager {
    * no call: for programs that see to it that what they use fits. What they forgot is brought in at
    * its use, if that is announced: of a new allocation what is longer than its likes may be
    * missing. What belongs to the host may be there. Blocks that are only in doubt are prefetched in
-   * `stream`. Takes some microseconds a thousand blocks.
+   * `stream`, and so are those that are away, if a sixty-fourth of the budget holds them: nobody
+   * announces their uses. Takes some microseconds a thousand blocks.
    */
   bool confirm_present(stream_handle stream) noexcept;
   /** @brief Whether `confirm_present` found that, and nothing left since. Takes no lock. */
   [[nodiscard]] bool confirmed_present() const noexcept;
 
  private:
-  enum class reason : std::uint8_t { allocation, use, asked, ahead, doubt };
+  enum class reason : std::uint8_t { allocation, use, asked, ahead, doubt, away };
   static constexpr std::chrono::milliseconds loads_period{20};  // as NVML's own figures are
   // Of a link's rate: half of it leaves our copies half of it. A choice, not measured.
   static constexpr busy_thresholds links_busy{0.5, 0.25};
@@ -182,7 +183,7 @@ class residency_manager {
   void count_unread(status answer) noexcept;
 
   // residency_presence.cpp
-  [[nodiscard]] bool confirm(ledger_view& view, std::vector<memory_range>& doubtful);
+  [[nodiscard]] bool confirm(ledger_view& view, absent_blocks& absent);
   void end_confirmed(ledger_view& view) noexcept;
   /** @brief Whether what the predictor says holds now. */
   [[nodiscard]] bool foresees() const noexcept
