@@ -48,7 +48,7 @@ from _training_runs import (
     saving_on_cpu,
     to_keep,
 )
-from _training_verdicts import BY_HAND, TRANSFORMERS, all_verdicts, case_of
+from _training_verdicts import BY_HAND, OURS, TRANSFORMERS, all_verdicts, case_of
 
 import rmm_uvm
 from rmm_uvm.residency import Budget
@@ -62,6 +62,7 @@ FITTING_STEPS = 12
 FITTING_ROUNDS = 4  # short steps differ more between rounds than within one
 FAULT_DRIVEN_STEPS = 3
 OURS_BY_HAND: dict[str, Literal["migrate", "copy"]] = {"lazy": "migrate", "copy": "copy"}
+WAYS = ("fault-driven", *OURS, *BY_HAND)
 PARTS = ("rows", "fits", "losses", "failed")
 
 
@@ -87,8 +88,9 @@ def add_rows(
     factors: Sequence[float],
     steps: int,
     rate: float,
+    ways: Sequence[str] = WAYS,
 ) -> None:
-    """Run one model in every way, and add each row as soon as it is there.
+    """Run one model in some ways beside what fits, and add each row as soon as it is there.
 
     Parameters
     ----------
@@ -98,6 +100,8 @@ def add_rows(
         Model, peaks over the budget, and steps of ours past it.
     rate : float
         Bytes a second each way, as `duplex_rate` gives them.
+    ways : sequence of str
+        Of `WAYS`. Those by hand have those of ours in their memory with them.
     """
     name, dtype = trainer.name, trainer.dtype
     begin = time.perf_counter()
@@ -127,15 +131,20 @@ def add_rows(
     add("managed", 0.0, managed)
     for factor in factors:
         for way, budget in budgets(int(native["peak_bytes"] / factor)).items():
+            if way not in ways:
+                continue
             few = FAULT_DRIVEN_STEPS if way == "fault-driven" else steps
             add(way, factor, trainer.on_managed_memory(budget, few))
-        lazy = budgets(int(native["peak_bytes"] / factor))["lazy"]
-        add("copy", factor, trainer.on_managed_memory(lazy, steps, "copy"))
+        if "copy" in ways:
+            lazy = budgets(int(native["peak_bytes"] / factor))["lazy"]
+            add("copy", factor, trainer.on_managed_memory(lazy, steps, "copy"))
     wraps = dict(zip(BY_HAND, (recomputing, saving_on_cpu), strict=True))
     for way, wrap in wraps.items() if name in TRANSFORMERS else ():
+        if way not in ways:
+            continue
         peak_bytes = add(way, 0.0, trainer.train(steps, wrap))["peak_bytes"]
         lazy = budgets(peak_bytes)["lazy"]
-        for ours in OURS_BY_HAND:
+        for ours in (one for one in OURS_BY_HAND if one in ways):
             run = trainer.on_managed_memory(lazy, steps, OURS_BY_HAND[ours])
             add(f"{ours}, memory of {way}", native["peak_bytes"] / peak_bytes, run)
 
@@ -265,6 +274,7 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--models", type=_words, default=list(NAMES))
     parser.add_argument("--dtypes", type=_words, default=["fp32", "bf16"])
     parser.add_argument("--factors", type=_words, default=list(FACTORS))
+    parser.add_argument("--ways", type=_words, default=list(WAYS), help="beside what fits")
     parser.add_argument("--steps", type=int, default=10, help="of ours, past the budget")
     parser.add_argument("--losses-steps", type=int, default=0, help="compare losses instead")
     parser.add_argument("--fits", action="store_true", help="measure only what fits instead")
@@ -279,6 +289,9 @@ def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
     unknown = [name for name in arguments.models if name not in NAMES]
     if unknown:
         parser.error(f"no model {', '.join(unknown)}: there are {', '.join(NAMES)}")
+    unknown = [way for way in arguments.ways if way not in WAYS]
+    if unknown:
+        parser.error(f"no way {', '.join(unknown)}: there are {', '.join(WAYS)}")
     if arguments.batch_fraction is None:
         arguments.batch_fraction = LOSSES_BATCH_FRACTION if arguments.losses_steps else 1.0
     arguments.factors = [float(each) for each in arguments.factors]
@@ -314,7 +327,8 @@ def run_all(arguments: argparse.Namespace, driver: Any) -> int:
             elif arguments.fits:
                 found.extend(fits_of(trainer))
             else:
-                add_rows(found, trainer, arguments.factors, arguments.steps, rate)
+                ways = arguments.ways
+                add_rows(found, trainer, arguments.factors, arguments.steps, rate, ways)
         except Exception as error:  # whatever it is: the others are measured all the same
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
             print(f"{' '.join(case)} failed: {reason}", file=sys.stderr, flush=True)
