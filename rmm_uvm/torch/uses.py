@@ -191,7 +191,7 @@ class Uses:
         around = quiet.depth()
         if around == depth:
             quiet.end(module)
-            if depth > 1:
+            if depth > 1 and not self._ended:
                 self._saved.push()
         elif not around:
             quiet.learn(module, depth)

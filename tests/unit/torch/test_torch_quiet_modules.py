@@ -208,6 +208,17 @@ def test_module_that_catches_an_error_of_a_quiet_one_has_its_hooks(
         assert top_hooks() is None
 
 
+def test_end_within_a_quiet_module_leaves_no_hooks() -> None:
+    model = wide()
+    with settled(model) as there:
+        uses = there.announced.uses
+        assert uses is not None
+        handle = model[0].calm[1].register_forward_pre_hook(lambda *_: uses.end())
+        model(batch()).sum().backward()
+        handle.remove()
+        assert top_hooks() is None
+
+
 def test_quiet_module_by_itself_goes_without_hooks_and_counts() -> None:
     model = wide()
     calm = model[0].calm
