@@ -55,7 +55,8 @@ def test_copies_make_room_for_all_of_a_step_and_each_comes_back(
 
 def test_then_all_that_lives_is_known_to_be_there(rounds_of: Any) -> None:
     rounds = rounds_of("resnet50", "bf16", 12)
-    found = rounds.under(int(rounds.peak_bytes() / 1.25), ROUNDS)
+    # Torch gives its free segments back three times before, and the two rounds after each evict.
+    found = rounds.under(int(rounds.peak_bytes() / 1.25), ROUNDS + 6)
     assert all(one.confirmed for one in found[-3:])
     assert len({one.copied_bytes for one in found[-3:]}) == 1
     assert not any(one.evicted_bytes for one in found[-3:])

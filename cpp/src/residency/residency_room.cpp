@@ -133,7 +133,7 @@ residency_manager::leaving_blocks residency_manager::choose(ledger_view& view,
   auto const note_dead  = [&](block_record& block, memory_range range) {
     found.dead_bytes += range.bytes;
     // Longest dead first: a pool soon hands out again what was freed last. Of one free by its uses.
-    auto& these = free_is_done(block) ? dead : dying;
+    auto& these           = free_is_done(block) ? dead : dying;
     use_tick const unused = now_ - std::max(block.allocated, block.touched);
     these.push_back({((frees_ - block.freed) << 32U) | unused, {&block, range}});
   };

@@ -148,9 +148,8 @@ class residency_manager {
    * While that lasts, uses of what is there are passed over, and allocations there take a lock and
    * no call: for programs that see to it that what they use fits. What they forgot is brought in at
    * its use, if that is announced: of a new allocation what is longer than its likes may be
-   * missing. What belongs to the host may be there. Blocks that are only in doubt are prefetched in
-   * `stream`, and so are those that are away, if a sixty-fourth of the budget holds them: nobody
-   * announces their uses. Takes some microseconds a thousand blocks.
+   * missing. What belongs to the host may be there. Blocks in doubt are prefetched in `stream`, as
+   * are those away, up to a sixty-fourth of the budget. Some microseconds a thousand blocks.
    */
   bool confirm_present(stream_handle stream) noexcept;
   /** @brief Whether `confirm_present` found that, and nothing left since. Takes no lock. */
