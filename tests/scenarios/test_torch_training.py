@@ -330,7 +330,13 @@ def test_models_with_figures_of_their_own_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["--json", "x", "--write"], ["--json", "x", "--models", "lenet"]]
+    "words",
+    [
+        [],
+        ["--json", "x", "--write"],
+        ["--json", "x", "--models", "lenet"],
+        ["--json", "x", "--ways", "copy,teleport"],
+    ],
 )
 def test_arguments_that_say_neither_or_both_or_name_no_model_are_refused(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:

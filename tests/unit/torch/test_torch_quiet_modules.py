@@ -37,7 +37,7 @@ class Wide(nn.Module):
 
 
 class Watch:
-    """Which modules' calls had our hooks, and how much of what they kept left."""
+    """Which modules' calls had our hooks."""
 
     def __init__(self, model: nn.Module) -> None:
         self.seen: list[str] = []
