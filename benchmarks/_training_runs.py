@@ -26,6 +26,7 @@ from rmm_uvm.residency import Budget
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else cuBLAS is not deterministic
 
 PROBE_BYTES = 1 << 30
+PROBE_EXCHANGES = 10  # rates of one differ by a fifth
 PIECE_BYTES = 8 << 20
 # Of a run, what verdicts and documents need, and what tells why a figure is as it is.
 _FIGURES = ("seconds", "least_seconds", "host_seconds", "each_seconds", "batch", "peak_bytes")
@@ -61,7 +62,7 @@ def duplex_rate(driver: Any) -> float:
     move(halves[1], "device")
     move(halves[1], "host")
     found = []
-    for number in range(4):
+    for number in range(PROBE_EXCHANGES):
         out, into = halves[number % 2], halves[1 - number % 2]
         threads = [
             threading.Thread(target=move, args=(out, "host")),

@@ -73,7 +73,7 @@ class CopiedActivations:
         self._confirm = confirm
         self._longest_way_bytes = int(budget_bytes * _LEAVING_FRACTION)
         self._most_leaving_bytes = self._longest_way_bytes  # as far as there is room
-        self._most_ahead_bytes = int(budget_bytes * MARGIN_FRACTION)
+        self._most_ahead_bytes = self._ahead_room_bytes = int(budget_bytes * MARGIN_FRACTION)
         self._demand = ActivationDemand(budget_bytes - streams.staging_bytes, evicted_bytes)
         self._choice = LargestFirst()
         self._lock = threading.RLock()  # a collection within may end copies
@@ -224,6 +224,8 @@ class CopiedActivations:
             demand_bytes = max(demand_bytes, peak_bytes + min(away_bytes, away_before))
         if backward:
             demand.on_need(demand_bytes)
+            left_bytes = away_bytes + self._bytes[State.AHEAD]
+            self._ahead_room_bytes = demand.ahead_bytes(position, left_bytes)
         elif demand.on_keep(demand_bytes):
             self._hosts.ask_again()
             self._choice.begin(demand.needed_bytes or 0)
@@ -368,8 +370,9 @@ class CopiedActivations:
                 continue
             if position - (each + copy.nbytes) > self._most_ahead_bytes:
                 return
-            ahead_bytes = self._bytes[State.AHEAD]
-            if ahead_bytes and ahead_bytes + copy.nbytes > self._most_ahead_bytes:
+            ahead_bytes, room_bytes = self._bytes[State.AHEAD], self._ahead_room_bytes
+            # One at least, however long, unless there is no room.
+            if ahead_bytes + copy.nbytes > room_bytes and (ahead_bytes or not room_bytes):
                 self._give_up_passed(position)
                 return
             try:

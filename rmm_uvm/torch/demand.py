@@ -16,6 +16,7 @@ __all__ = ["MARGIN_FRACTION", "ActivationDemand"]
 MARGIN_FRACTION = 1 / 16  # of the budget: what comes between two looks, and what comes back early
 _ROUNDS = 8  # that count: they may differ
 _MOST_CLEAN_ROUNDS = 64  # until it counts as enough
+_SETTLED_MARGINS = 2  # that most may fall by, where it was enough
 _MOVED_ROUNDS = 2  # after everything got another place, in which evictions say little
 _SHORT_ROUNDS = 8  # for which it was enough: hardly worth it
 _LOOK_FRACTION = 1 / 64  # of the budget, kept or needed between two looks: a quarter of the margin
@@ -65,6 +66,7 @@ class ActivationDemand:
         self._rounds: deque[tuple[int, int]] = deque(maxlen=_ROUNDS)
         self._is_first_known = False  # whether it is the first round with something known
         self._most_bytes = self._most_from = 0
+        self._left_bytes = 0  # for its backward pass, in the round that began last
         self._peak_bytes = 0  # of the rounds that count, or a little more
         self._backward: bool | None = None  # neither has begun
         self._looked_at = 0
@@ -110,10 +112,26 @@ class ActivationDemand:
         Parameters
         ----------
         position : int
-            As for `is_worth_a_look`, in a forward pass.
+            As for `is_worth_a_look`.
         """
         first = min((begin for _, begin in self._rounds), default=sys.maxsize)
         return position - self._round_begin >= first
+
+    def ahead_bytes(self, position: int, left_bytes: int) -> int:
+        """Return how much may come back early: the margin, less at the peak what could not leave.
+
+        Parameters
+        ----------
+        position : int
+            As for `is_worth_a_look`, in a backward pass.
+        left_bytes : int
+            That are away, or came back early; the most of a round counts.
+        """
+        self._left_bytes = max(self._left_bytes, left_bytes)
+        missing_bytes = (self.needed_bytes or 0) - self._left_bytes
+        if missing_bytes <= 0 or not self.is_at_peak(position):
+            return self._margin_bytes
+        return max(self._margin_bytes - missing_bytes, 0)
 
     def on_moved(self) -> None:
         """Take note that what comes next gets other places than before, between two rounds.
@@ -137,7 +155,7 @@ class ActivationDemand:
                 self._peak_bytes = 0
             self._is_first_known = self.needed_bytes is None
             self._rounds.append((self._most_bytes, self._most_from))
-            self._most_bytes = 0
+            self._most_bytes = self._left_bytes = 0
             self._look_at_evicted()
             self.needed_bytes = self._needed_bytes()
         self._backward = False
@@ -156,8 +174,10 @@ class ActivationDemand:
 
     def _needed_bytes(self) -> int:
         peak_bytes = max(most_bytes for most_bytes, _ in self._rounds)
-        # A little less is as good: what torch put where stays right if the same leaves again.
-        is_near = peak_bytes <= self._peak_bytes < peak_bytes + self._margin_bytes
+        # A little less is as good: what torch put where stays right if the same leaves again. While
+        # that is right for all, twice as much is little: it took rounds to come to it.
+        near_bytes = self._margin_bytes * (_SETTLED_MARGINS if self.was_enough else 1)
+        is_near = peak_bytes <= self._peak_bytes < peak_bytes + near_bytes
         if peak_bytes <= self._budget_bytes or not is_near:
             self._peak_bytes = peak_bytes
         excess_bytes = self._peak_bytes - self._budget_bytes

@@ -3,7 +3,8 @@
 """Which of what autograd keeps is copied: the largest of a round, as far as they are enough.
 
 A copy takes the host's time, however few bytes it has. What is kept last is needed first: a copy of
-it would be back as soon as it left.
+it would be back as soon as it left. So it stays. Where all that comes before is not enough, less of
+it does, or more would be evicted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Hashable
 __all__ = ["LargestFirst"]
 
 _EARLY_FRACTION = 7 / 8  # of a round's bytes
+_LAST_FRACTION = 15 / 16  # instead, where those are not enough
 _MORE_FRACTION = 1 / 16  # of what is to leave: rounds may differ
 _ROUNDS = 8  # whose lengths count
 
@@ -38,6 +40,7 @@ class LargestFirst:
         self._kept_bytes = self._round_begin = 0
         self._lengths: deque[int] = deque(maxlen=_ROUNDS)  # in bytes
         self._least_bytes = 0
+        self._until_fraction = _EARLY_FRACTION
 
     def begin(self, needed_bytes: int) -> None:
         """Choose for the round that begins.
@@ -56,6 +59,7 @@ class LargestFirst:
             if missing <= 0:
                 self._least_bytes = nbytes
                 break
+        self._until_fraction = _EARLY_FRACTION if missing <= 0 else _LAST_FRACTION
         self._kept.clear()
         self._round_begin = self._kept_bytes
 
@@ -83,7 +87,7 @@ class LargestFirst:
             end = self._kept_bytes - self._round_begin
             length = max(self._lengths, default=0)
             # A round that is longer than any before has its end elsewhere.
-            is_late = length * _EARLY_FRACTION < end <= length
+            is_late = length * self._until_fraction < end <= length
             self._kept[key] = nbytes, end, nbytes >= self._least_bytes and not is_late
         return self._kept[key][2]
 

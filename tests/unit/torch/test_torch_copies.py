@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from rmm_uvm.torch.copies import State
 
 from ...support.announced_uses import announcing, batch, counting_hooks, small_model, top_hooks
-from ...support.late_streams import LateStreams, copying
+from ...support.late_streams import Copying, LateStreams, copying
 from ...support.small_transformer import gradients, same, transformer
 
 BUDGETS = [256, 1024, 8192, 1 << 20]  # all leaves at once; nothing before the backward pass
@@ -219,6 +219,24 @@ def test_what_is_needed_next_comes_ahead() -> None:
         gradients(nn.Sequential(*(transformer() for _ in range(12))), 1)
         counts = there.counts()
         assert counts["returned_ahead_bytes"] > counts["returned_bytes"] / 2
+
+
+def test_nothing_comes_ahead_at_a_peak_for_which_not_enough_could_leave() -> None:
+    holds: list[Copying] = []
+
+    def live_bytes() -> int:
+        """Return most at the first look of a round: then all of it is at the peak."""
+        return (1 << 40) - (holds[0].copies._bytes[State.AWAY] if holds else 0)
+
+    with copying(16 * 1024, live_bytes) as there:
+        holds.append(there)
+        model = nn.Sequential(*(transformer() for _ in range(12)))
+        gradients(model, 1)
+        before = there.counts()
+        gradients(model, 1)
+        after = there.counts()
+    assert after["returned_ahead_bytes"] == before["returned_ahead_bytes"] > 0
+    assert after["returned_bytes"] > 1.8 * before["returned_bytes"]
 
 
 def test_without_pinned_memory_the_rest_stays_and_is_counted() -> None:

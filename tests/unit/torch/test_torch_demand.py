@@ -22,13 +22,41 @@ def needed_after(demand: ActivationDemand, *most_bytes: int) -> list[int | None]
 
 
 def test_a_little_less_is_not_followed_and_more_at_once() -> None:
-    demand = ActivationDemand(BUDGET_BYTES)
+    evicted = iter(range(100))  # in every round, so that it is never enough
+    demand = ActivationDemand(BUDGET_BYTES, lambda: next(evicted))
     rounds = [2000, *[1950] * 8, *[1850] * 8, 2000]  # eight rounds count
     found = needed_after(demand, 3000, *rounds)[1:]
     assert found[:9] == [500] * 9
     assert found[9:16] == [500] * 7  # 450 would do
     assert found[16] == 350
     assert found[17] == 500
+
+
+def test_where_it_was_enough_twice_as_much_is_little() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    found = needed_after(demand, 3000, 2000, *[1850] * 10, *[1750] * 8)[1:]
+    assert demand.was_enough
+    assert found[:-1] == [500] * 18  # 350 would do
+    assert found[-1] == 250
+
+
+def test_what_could_not_leave_is_missing_at_the_peak_for_what_comes_back_early() -> None:
+    demand = ActivationDemand(BUDGET_BYTES)
+    assert demand.ahead_bytes(400, 0) == MARGIN_BYTES  # nothing is known yet
+    for _ in range(3):
+        for position, live_bytes in ((0, 100), (400, 500), (800, 2000)):
+            demand.is_worth_a_look(position, backward=False)
+            demand.on_keep(live_bytes)
+        demand.is_worth_a_look(800, backward=True)
+        demand.on_need(0)
+    assert demand.needed_bytes == 500
+    at_peak = [demand.ahead_bytes(400, left_bytes) for left_bytes in (0, 400, 470, 500, 600)]
+    assert at_peak == [0, 0, 70, 100, 100]
+    assert demand.ahead_bytes(399, 0) == MARGIN_BYTES
+    assert demand.ahead_bytes(400, 0) == MARGIN_BYTES  # it was used: there is room in its place
+    demand.is_worth_a_look(0, backward=False)
+    demand.on_keep(100)
+    assert demand.ahead_bytes(400, 450) == 50
 
 
 def test_what_fits_needs_nothing_however_little_is_missing() -> None:
