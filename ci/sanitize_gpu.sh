@@ -8,9 +8,9 @@
 # By default contents, prefetches, wiring and budgets; with arguments, what they select. Takes ten
 # times as long as the tests and longer. Fails if a test fails or an access is wrong.
 #
-# The sanitizer is looked for on PATH, in CUDA_HOME/bin, and beside PYTHON (default python3), where
-# `pip install "nvidia-cuda-sanitizer-api==13.0.*"` puts it; 13.0 is the CUDA of the driver, as
-# nvidia-smi says it. SANITIZER names another.
+# The sanitizer is looked for on PATH and in CUDA_HOME/bin: it is part of the CUDA toolkit, of which
+# the version has to be the driver's, as nvidia-smi says it. SANITIZER names another. Packages of
+# PyPI, nvidia-cuda-sanitizer-api 13.0 to 13.2, start no program: their launcher is missing.
 # The tests refuse to run without a cap on managed memory that is safe, as under ci/test_gpu.sh.
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -23,14 +23,12 @@ refuse() {
 }
 
 find_sanitizer() {
-  local beside
-  beside=$("$python" -P -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
   if [ -n "${SANITIZER:-}" ]; then
     [ -x "$SANITIZER" ] && echo "$SANITIZER"
     return
   fi
   for place in "$(command -v compute-sanitizer || true)" \
-    "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" "$beside/nvidia/cu13/bin/compute-sanitizer"; do
+    "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer"; do
     if [ -n "$place" ] && [ -x "$place" ]; then
       echo "$place"
       return
@@ -41,7 +39,7 @@ find_sanitizer() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 sanitizer=$(find_sanitizer) ||
-  refuse "no compute-sanitizer: pip install \"nvidia-cuda-sanitizer-api==13.0.*\", or set SANITIZER"
+  refuse "no compute-sanitizer on PATH or in CUDA_HOME/bin: install the toolkit's, or set SANITIZER"
 
 tests=$repository/tests/gpu
 selected=("$@")

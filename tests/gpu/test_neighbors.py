@@ -17,6 +17,7 @@ from rmm_uvm import harvest
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.residency import Budget
 
+from .free_memory import steady_free_bytes
 from .test_residency import (
     BENCHMARKS,
     BUDGET_BYTES,
@@ -30,7 +31,6 @@ COUNT = cupy.cuda.runtime.getDeviceCount()
 LIMIT_BYTES = 96 * MIB
 OWNER_BYTES = 256 * MIB
 LONGEST_SECONDS = 5.0
-STEADY_SECONDS = 0.1
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(COUNT < 2, reason="needs two GPUs")]
 
@@ -58,26 +58,6 @@ def arrays_of(mr: Any) -> Any:
 
 def kept(mr: Any) -> dict[str, Any]:
     return dict(mr.managed_mr.prefetcher.residency())
-
-
-def steady_free_bytes(driver: CudaDriver) -> int:
-    """Return free memory of a device once it no longer changes.
-
-    The kernel driver may count freed memory as free a little later: what the tests before freed
-    would come back between two readings.
-    """
-    begin = since = time.monotonic()
-    free_bytes = driver.memory()[0]
-    while (now := time.monotonic()) - since < STEADY_SECONDS:
-        if now - begin > LONGEST_SECONDS:
-            pytest.fail(
-                f"free memory of device {driver.info.device_id} still changes after "
-                f"{LONGEST_SECONDS:g} s: {free_bytes:,} bytes now"
-            )
-        time.sleep(0.005)
-        if (found := driver.memory()[0]) != free_bytes:
-            free_bytes, since = found, time.monotonic()
-    return free_bytes
 
 
 @pytest.mark.parametrize("board", [False, True])

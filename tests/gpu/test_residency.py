@@ -18,6 +18,8 @@ import rmm_uvm
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.residency import POLICIES, Budget
 
+from .free_memory import steady_free_bytes
+
 pytestmark = pytest.mark.gpu
 
 OTHERS = range(1, cupy.cuda.runtime.getDeviceCount())  # each as a neighbour of the first
@@ -120,7 +122,7 @@ def test_blocks_are_at_the_neighbour_that_was_named(gpu: CudaDriver, neighbour: 
         maximum_pool_size=POOL_BYTES,
         device_budget=Budget(BUDGET_BYTES, neighbors=[neighbour], background=False),
     )
-    free_bytes = other.memory()[0]
+    free_bytes = steady_free_bytes(other)
     part_bytes = 64 * MIB
     parts = [mr.allocate(part_bytes) for _ in range(POOL_BYTES // part_bytes)]
     cupy.cuda.runtime.deviceSynchronize()  # streams of the manager too

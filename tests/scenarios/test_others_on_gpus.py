@@ -62,6 +62,13 @@ def test_memcheck_found_nothing_and_the_document_says_in_how_many_tests() -> Non
     assert (found["errors"], found["environment"]["simulated"]) == (0, False)
     text = (BENCHMARKS.parent / "docs" / "endurance.md").read_text()
     assert f"found {found['errors']} errors in {found['passed']} tests" in text
+    of_torch = committed("memcheck_torch")
+    assert (of_torch["errors"], of_torch["environment"]["simulated"]) == (0, False)
+    total, failed = of_torch["passed"] + len(of_torch["failed"]), of_torch["failed"]
+    assert f"and {of_torch['errors']} errors in the {total} of torch's memory" in text
+    assert (total, len(failed), sum(of_torch["left_behind"].values())) == (20, 2, 10)
+    assert "Of those\n20 two do not hold under the tool" in text
+    assert "and after 10 torch kept managed memory" in text
 
 
 def test_load_went_on_for_eight_minutes_and_its_verdicts_are_those_of_its_rows() -> None:
