@@ -9,11 +9,11 @@ What was kept by two calls in a row of which nothing was to leave tells how much
 from __future__ import annotations
 
 import threading
-import weakref
 from dataclasses import dataclass
 
 import torch
 
+from rmm_uvm.torch.by_module import ByModule
 from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.copies import Progress
 
@@ -26,7 +26,6 @@ _CALLS = 2  # like each other, of which nothing was to leave
 class _Record:
     """Of a module's last calls."""
 
-    module: weakref.ref[torch.nn.Module]
     kept: Progress  # by each of the last ones
     calls: int = 0  # that were alike, of which nothing was to leave
 
@@ -42,7 +41,7 @@ class QuietModules:
 
     def __init__(self, copies: CopiedActivations) -> None:
         self._copies = copies
-        self._records: dict[int, _Record] = {}  # by the module's id, which others have once it died
+        self._records: ByModule[_Record] = ByModule()
         self._thread = threading.local()  # .quiet: depth; .watched: depths, and the progress then
 
     def depth(self) -> int:
@@ -51,8 +50,8 @@ class QuietModules:
 
     def is_quiet(self, module: torch.nn.Module) -> bool:
         """Whether nothing is about to leave of what a call of a module keeps."""
-        record = self._records.get(id(module))
-        return record is not None and record.calls >= _CALLS and record.module() is module
+        record = self._records.get(module)
+        return record is not None and record.calls >= _CALLS
 
     def begin(self, depth: int) -> None:
         """Take note that a call begins that goes without hooks."""
@@ -65,7 +64,7 @@ class QuietModules:
     def end(self, module: torch.nn.Module) -> None:
         """Take note that a quiet call ended: it kept what the last ones did."""
         self._thread.quiet = 0
-        record = self._records.get(id(module))
+        record = self._records.get(module)
         if record is not None and _keeps():
             self._copies.pass_over(record.kept)
 
@@ -85,9 +84,10 @@ class QuietModules:
         if not watched or watched[-1][0] != depth:
             return
         kept = self._copies.progress().since(watched.pop()[1])
-        record = self._records.get(id(module))
-        if record is None or record.module() is not module:
-            record = self._records[id(module)] = _Record(weakref.ref(module), kept)
+        record = self._records.get(module)
+        if record is None:
+            record = _Record(kept)
+            self._records.put(module, record)
         alike = kept == record.kept and kept.chosen_total == 0
         record.kept, record.calls = kept, record.calls + 1 if alike else 0
 

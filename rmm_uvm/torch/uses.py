@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Any
@@ -23,6 +22,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from rmm_uvm.torch.by_module import ByModule
 from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.copies import Kept
 from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
@@ -81,8 +81,7 @@ class Uses:
         self._calls = ModuleCalls()
         self._copies, self._confirmed = copies, confirmed
         self._quiet = None if copies is None else QuietModules(copies)
-        # Modules whose memory copies were told of, by id, which others have once they are gone.
-        self._known: dict[int, weakref.ref[torch.nn.Module]] = {}
+        self._known: ByModule[bool] = ByModule()  # whether copies were told of its memory
         self._saved = SavedTensorHooks(self._keep, self._need)
         if copies is not None:
             self._saved = SavedTensorHooks(self._keep_or_copy, self._need_or_return)
@@ -143,15 +142,16 @@ class Uses:
             self._saved.push()
         if self._quiet is not None and self._is_quiet(module, depth):
             return
-        known = self._known.get(id(module))
-        if known is not None and known() is module and self._confirmed():
+        known = self._known.get(module)
+        if known and self._confirmed():
             return
         used = self._extents((*module._parameters.values(), *module._buffers.values()))
         if used:
             self._announce(used)
         if self._copies is not None:
             self._copies.stay(used)
-            self._known[id(module)] = weakref.ref(module)
+            if not known:
+                self._known.put(module, True)  # noqa: FBT003 - a value
 
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():

@@ -246,21 +246,22 @@ def test_threads_have_their_own() -> None:
         assert inside == [True]
 
 
-def test_modules_are_let_go_and_another_in_the_place_is_not_taken_for_it() -> None:
+def test_modules_are_let_go_and_nothing_of_them_is_kept() -> None:
     model = wide()
     with settled(model) as there:
-        quiet = there.announced.uses._quiet  # type: ignore[union-attr]
+        uses = there.announced.uses
+        assert uses is not None
+        quiet = uses._quiet
         assert quiet is not None
         calm = model[0].calm
-        kept = weakref.ref(calm)
-        record = quiet._records[id(calm)]
+        assert quiet.is_quiet(calm)
+        gone = len([*calm.modules()])
+        kept, before = weakref.ref(calm), (len(quiet._records), len(uses._known))
         model[0].calm = nn.Identity()
         del calm
         gc.collect()
         assert kept() is None
-        other = nn.Linear(8, 8)
-        quiet._records[id(other)] = record  # as if its id was used again
-        assert not quiet.is_quiet(other)
+        assert (len(quiet._records), len(uses._known)) == tuple(one - gone for one in before)
 
 
 def _has_hooks(model: nn.Module) -> bool:
