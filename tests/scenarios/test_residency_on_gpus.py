@@ -4,22 +4,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .residency_scripts import committed
+
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 FACTORS = (1.25, 1.5, 2.0)
 
 
-def kept(name: str) -> dict[str, Any]:
-    return json.loads((RESULTS / f"{name}.json").read_text())  # type: ignore[no-any-return]
-
-
-LOOPS = kept("residency")
+LOOPS = committed("residency")
 
 
 def row(program: str, factor: float, mode: str) -> dict[str, Any]:
@@ -59,7 +56,7 @@ def test_dead_data_are_a_fraction_of_what_faults_move_where_little_is_lacking() 
 
 
 def test_mortgage_has_the_same_features_however_little_memory_there_is() -> None:
-    result = kept("residency_mortgage")
+    result = committed("residency_mortgage")
     assert {one["digest"] for one in result["rows"]} == {result["rows"][0]["digest"]}
     modes = {(one["factor"], one["mode"]): one for one in result["rows"]}
     for factor in (1.25, 1.5, 2.0):
@@ -69,7 +66,7 @@ def test_mortgage_has_the_same_features_however_little_memory_there_is() -> None
 
 
 def test_discards_in_the_order_that_is_relied_on_lost_nothing_and_others_did() -> None:
-    result = kept("deferred_discards")
+    result = committed("deferred_discards")
     assert all(result["verdicts"].values())
     lost = result["lost_rounds"]
     assert all(lost[name] == 0 for name in result["verdicts"])
@@ -78,7 +75,7 @@ def test_discards_in_the_order_that_is_relied_on_lost_nothing_and_others_did() -
 
 def test_document_says_what_was_measured() -> None:
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
-    rows = LOOPS["rows"] + kept("residency_mortgage")["rows"]
+    rows = LOOPS["rows"] + committed("residency_mortgage")["rows"]
     at = {(one["program"], one["factor"], one["mode"]): one for one in rows}
     for program in ("etl", "training", "mortgage"):
         for factor in (1.25, 1.5, 2.0):
@@ -95,7 +92,7 @@ def test_document_says_what_was_measured() -> None:
 
 
 def test_launches_beside_direct_migrations_hardly_wait() -> None:
-    rows = {(row["kernel"], row["pieces"]): row for row in kept("residency_launches")["rows"]}
+    rows = {(row["kernel"], row["pieces"]): row for row in committed("residency_launches")["rows"]}
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
     for (kernel, pieces), row in rows.items():
         if kernel == "1 ms":
@@ -106,7 +103,7 @@ def test_launches_beside_direct_migrations_hardly_wait() -> None:
 
 
 def test_discards_of_the_paper_are_reached_and_in_the_document() -> None:
-    result = kept("residency_discards_gpu")
+    result = committed("residency_discards_gpu")
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
     assert {(row["program"], row["factor"]) for row in result["rows"]} == {
         (program, factor) for program in ("fir", "hash join") for factor in (2, 3, 4)
@@ -122,14 +119,14 @@ def test_discards_of_the_paper_are_reached_and_in_the_document() -> None:
 
 def test_kernels_fault_in_at_most_a_tenth_of_a_budget_beside_it() -> None:
     for name in ("residency", "residency_mortgage"):
-        for row in kept(name)["rows"]:
+        for row in committed(name)["rows"]:
             if row["mode"] == "repeat" and row["factor"] > 1:
                 figures = row["residency"]
                 assert figures["peak_overshoot_bytes"] <= 0.1 * figures["budget_bytes"]
 
 
 def test_mortgage_loop_takes_half_of_what_faults_take_and_is_hardly_slowed_down() -> None:
-    rows = {(row["factor"], row["mode"]): row for row in kept("residency_mortgage")["rows"]}
+    rows = {(row["factor"], row["mode"]): row for row in committed("residency_mortgage")["rows"]}
     resident = rows[0.0, "resident"]
     ours, theirs = rows[1.5, "repeat"], rows[1.5, "fault-driven"]
     assert ours["seconds"] <= 0.5 * theirs["seconds"]
@@ -142,7 +139,7 @@ def test_mortgage_loop_takes_half_of_what_faults_take_and_is_hardly_slowed_down(
 
 def mortgage(name: str) -> tuple[dict[tuple[float, str], dict[str, Any]], float]:
     """Return the rows of a mortgage loop by factor and mode, and seconds with all resident."""
-    rows = {(row["factor"], row["mode"]): row for row in kept(name)["rows"]}
+    rows = {(row["factor"], row["mode"]): row for row in committed(name)["rows"]}
     return rows, rows[0.0, "resident"]["seconds"]
 
 
@@ -202,7 +199,7 @@ def test_mortgage_loop_before_more_room_was_made_early_is_told_beside_it() -> No
         f"{without['before', 1.5]} and {without['before', 2.0]} against "
         f"{without['now', 1.5]} and {without['now', 2.0]} at 1.5 and 2" in document
     )
-    assert kept("residency_mortgage_before")["environment"]["commit"] in document
+    assert committed("residency_mortgage_before")["environment"]["commit"] in document
     decision = text_of("decisions/0015-early-room.md")
     at = {key: f"{figure:.2f}" for key, figure in slowdowns.items()}
     assert f"ETL took {at['before', 1.25]} of the time of everything resident before" in decision
@@ -213,7 +210,7 @@ def test_mortgage_loop_before_more_room_was_made_early_is_told_beside_it() -> No
 
 
 def test_smaller_mortgage_loop_is_in_the_document_with_what_it_missed() -> None:
-    result = kept("residency_mortgage_8m")
+    result = committed("residency_mortgage_8m")
     rows = {(row["factor"], row["mode"]): row for row in result["rows"]}
     resident, theirs = rows[0.0, "resident"]["seconds"], rows[1.5, "fault-driven"]["seconds"]
     document = " ".join((RESULTS.parents[1] / "docs" / "residency.md").read_text().split())
@@ -228,7 +225,7 @@ def test_smaller_mortgage_loop_is_in_the_document_with_what_it_missed() -> None:
 
 
 def test_budget_that_fits_costs_a_hundredth_at_most_and_is_in_the_document() -> None:
-    result = kept("residency_fits")
+    result = committed("residency_fits")
     assert result["residency"]["evicted_bytes"] == 0
     least = result["least_seconds"]
     ratio = least["budget"] / min(least["plain"], least["plain again"])
@@ -264,7 +261,7 @@ def test_budget_that_fits_costs_a_hundredth_at_most_and_is_in_the_document() -> 
     ],
 )
 def test_result_of_a_gpu_was_measured_on_one(name: str) -> None:
-    environment = kept(name)["environment"]
+    environment = committed(name)["environment"]
     assert environment["simulated"] is False
     assert "NVIDIA" in environment["device"]
 
@@ -273,11 +270,11 @@ def test_decision_on_direct_migration_says_what_was_measured() -> None:
     decision = (RESULTS.parents[1] / "docs/decisions/0011-direct-migration.md").read_text()
     launches = {
         row["pieces"]: row["ratio"]
-        for row in kept("residency_launches_libcuda")["rows"]
+        for row in committed("residency_launches_libcuda")["rows"]
         if row["kernel"] == "1 ms"
     }
     two, four = launches["pieces of 2 MiB"], launches["pieces of 4 MiB"]
     assert f"{two:.2f} and {four:.2f}" in decision
-    rows = {(row["factor"], row["mode"]): row for row in kept("residency_mortgage")["rows"]}
+    rows = {(row["factor"], row["mode"]): row for row in committed("residency_mortgage")["rows"]}
     ratio = rows[1.5, "repeat"]["seconds"] / rows[1.5, "repeat, by libcuda"]["seconds"]
     assert f"takes {ratio:.2f} of the time" in decision

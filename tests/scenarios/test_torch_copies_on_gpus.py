@@ -8,18 +8,18 @@ import statistics
 from itertools import pairwise
 from typing import Any
 
-from .kept_results import document, kept, span
-from .residency_scripts import script
+from .documents import document, span
+from .residency_scripts import committed, script
 
 
 def test_full_batches_are_told() -> None:
-    result, text = kept("torch_training_full_batch"), document("training.md")
+    result, text = committed("torch_training_full_batch"), document("training.md")
     part = script("_training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
     commits = {(row["commit"], row["model"], row["dtype"]) for row in result["rows"]}
     assert {one for one in commits if one[0] != "bb713f6"} == {("e83dd95", "whisper-small", "bf16")}
     assert "copies as they are now (whisper-small bf16) or were shortly before, 24 steps" in text
-    full, half = part.Table(result["rows"]), part.Table(kept("torch_training")["rows"])
+    full, half = part.Table(result["rows"]), part.Table(committed("torch_training")["rows"])
     times = [
         full.row(case, 0.0, "native")["batch"] / half.row(case, 0.0, "native")["batch"]
         for case in full.cases
@@ -50,14 +50,14 @@ def test_full_batches_are_told() -> None:
 
 
 def test_rates_of_one_link_are_told() -> None:
-    rates = sorted(kept("torch_copies_tight")["duplex_bytes_per_second"])
+    rates = sorted(committed("torch_copies_tight")["duplex_bytes_per_second"])
     assert len(rates) == 3
     told = f"found {rates[0] / 1e9:.1f} to {rates[-1] / 1e9:.1f} GB/s each way"
     assert f"three runs on one machine, within four minutes, {told}" in document("training.md")
 
 
 def test_what_evicted_in_tight_budgets_is_told() -> None:
-    runs = {(run["commit"], run["factor"]): run for run in kept("torch_copies_tight")["runs"]}
+    runs = {(run["commit"], run["factor"]): run for run in committed("torch_copies_tight")["runs"]}
     text = document("decisions/0016-copied-activations.md")
     before, now, first = (runs[one, 2.5666] for one in ("a6823f3", "e83dd95", "0688868"))
 
@@ -86,7 +86,7 @@ def test_what_evicted_in_tight_budgets_is_told() -> None:
 
 
 def test_the_full_batch_on_another_card_is_told() -> None:
-    result, text = kept("torch_training_full_batch_h100"), document("training.md")
+    result, text = committed("torch_training_full_batch_h100"), document("training.md")
     part = script("_training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
     assert "H100" in result["environment"]["device"]
@@ -105,10 +105,10 @@ def test_the_full_batch_on_another_card_is_told() -> None:
 
 
 def test_a_quarter_of_the_batch_is_told() -> None:
-    result, text = kept("torch_training_quarter_batch"), document("training.md")
+    result, text = committed("torch_training_quarter_batch"), document("training.md")
     part = script("_training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
-    tables = [part.Table(one["rows"]) for one in (result, kept("torch_training"))]
+    tables = [part.Table(one["rows"]) for one in (result, committed("torch_training"))]
     [case] = tables[0].cases
     assert case == ("whisper-small", "bf16")
 
@@ -128,7 +128,7 @@ def test_time_of_the_host_is_told_where_copies_are_as_they_are_now() -> None:
     text = document("training.md")
     shares: dict[str, list[float]] = {"bf16": [], "fp32": []}
     for name in ("torch_training", "torch_training_full_batch"):
-        for row in kept(name)["rows"]:
+        for row in committed(name)["rows"]:
             if row["way"] == "copy" and "host_seconds" in row:
                 shares[row["dtype"]].append(row["host_seconds"] / row["seconds"])
     assert [len(found) for found in shares.values()] == [10, 8]
@@ -137,7 +137,7 @@ def test_time_of_the_host_is_told_where_copies_are_as_they_are_now() -> None:
 
 
 def test_kernels_beside_copies_are_told() -> None:
-    result, text = kept("torch_copies"), document("training.md")
+    result, text = committed("torch_copies"), document("training.md")
     rows = {(row["path"], row["way"], row["kernels"]): row for row in result["rows"]}
     paths = {"direct": "direct", "staged": "by way of device memory that is not managed"}
     for path, name in paths.items():

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .kept_results import document, kept, span
-from .residency_scripts import script
+from .documents import document, span
+from .residency_scripts import committed, script
 
 BY_HAND_FP32 = ("save_on_cpu", "fp32")
 
 
 def test_verdicts_of_training_are_those_of_its_rows() -> None:
     """So that test_readme_figures.py, which lists what is missed, judges what was measured."""
-    result = kept("torch_training")
+    result = committed("torch_training")
     assert result["verdicts"] == script("_training_verdicts").all_verdicts(result)
 
 
 def test_training_past_the_budget_moved_memory_and_nothing_failed() -> None:
-    for row in kept("torch_training")["rows"]:
+    for row in committed("torch_training")["rows"]:
         if "residency" not in row:
             continue
         assert row["residency"]["failed_calls"] == 0
@@ -33,7 +33,7 @@ def test_training_past_the_budget_moved_memory_and_nothing_failed() -> None:
 
 def test_every_model_was_trained_in_every_way() -> None:
     """Also where some are left: those that are there are whole, or their reason is kept."""
-    result = kept("torch_training")
+    result = committed("torch_training")
     failed = {(one["model"], one["dtype"]) for one in result.get("failed", [])}
     ways: dict[tuple[str, str], set[tuple[float, str]]] = {}
     for row in result["rows"]:
@@ -46,7 +46,7 @@ def test_every_model_was_trained_in_every_way() -> None:
 
 
 def test_losses_past_the_budget_are_those_of_the_run_that_fits() -> None:
-    losses = kept("torch_training")["losses"]
+    losses = committed("torch_training")["losses"]
     assert losses
     for row in losses:
         assert row["steps"] == 50
@@ -63,14 +63,14 @@ def test_losses_past_the_budget_are_those_of_the_run_that_fits() -> None:
 
 def trained() -> tuple[Any, dict[str, Any], str]:
     """Return rows to ask, the verdicts, and the document."""
-    result = kept("torch_training")
+    result = committed("torch_training")
     table = script("_training_verdicts").Table(result["rows"])
     return table, result["verdicts"], document("training.md")
 
 
 def test_fitting_models_are_told_with_what_small_batches_differ_by() -> None:
     table, verdicts, text = trained()
-    full = script("_training_verdicts").Table(kept("torch_training")["fits"])
+    full = script("_training_verdicts").Table(committed("torch_training")["fits"])
     ratios = {case: table.fits(case) for case in table.cases}
     above = [case for case, ratio in ratios.items() if ratio > 1.02]
     others = [ratio for case, ratio in ratios.items() if case not in above]
@@ -117,7 +117,7 @@ def test_hosts_of_what_was_measured_are_told() -> None:
     _, _, text = trained()
     names = script("_training_verdicts").TRANSFORMERS
     slow, others = set(), set()
-    for row in kept("torch_training")["rows"]:
+    for row in committed("torch_training")["rows"]:
         alone = row["model"] in names and row["factor"] not in (2.0, 3.0)
         (slow if alone else others).add(row["duplex_bytes_per_second"])
     each_way = [
@@ -126,7 +126,7 @@ def test_hosts_of_what_was_measured_are_told() -> None:
     assert f"measured alone, where migrations go at {each_way[0]} each way" in text
     assert f"two models at once, on a host with {each_way[1]}." in text
     commits: dict[str, set[tuple[str, str]]] = {}
-    for row in kept("torch_training")["rows"]:
+    for row in committed("torch_training")["rows"]:
         if row["model"] in names and row["factor"] not in (2.0, 3.0):
             commits.setdefault(row["commit"], set()).add((row["model"], row["dtype"]))
     assert commits == {
@@ -162,7 +162,7 @@ def test_losses_that_are_not_equal_as_long_are_told() -> None:
     text = document("training.md")
     [row] = [
         one
-        for one in kept("torch_training")["losses"]
+        for one in committed("torch_training")["losses"]
         if one["equal_steps"] < one["equal_steps_of_two_that_fit"]
     ]
     assert f"two runs that fit agree for {row['equal_steps_of_two_that_fit']} steps" in text
@@ -204,7 +204,7 @@ def test_where_copies_pay_and_where_they_cost_is_told() -> None:
 
 
 def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -> None:
-    result, part = kept("torch_caching"), script("_torch_caching_document")
+    result, part = committed("torch_caching"), script("_torch_caching_document")
     text = part.DOCUMENT.read_text()
     assert part.document_with(text, result) == text, (
         "run: python benchmarks/torch_caching.py --json benchmarks/results/torch_caching.json "
@@ -233,7 +233,7 @@ def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -
 
 
 def test_embeddings_past_the_budget_are_as_in_the_document() -> None:
-    result, text = kept("torch_embedding"), document("embeddings.md")
+    result, text = committed("torch_embedding"), document("embeddings.md")
     assert result["largest_difference"] <= 1e-3
     at = {row["way"]: row for row in result["rows"]}
     for row in result["rows"]:
