@@ -150,6 +150,7 @@ NOT_RUN = {
     "torch_copies_tight": "steps of copies as they were; torch_training.py measures those of now",
     "torch_training_full_batch": "torch_training.py, a call for each: what fits in 24 GiB then",
     "torch_training_full_batch_h100": "the same on another card",
+    "torch_training_full_batch_whisper": "the same of one model, three times",
     "torch_training_quarter_batch": "torch_training.py: the first steps of whisper-small",
     "residency_mortgage_before": "of another host, before room was made for more",
 }
