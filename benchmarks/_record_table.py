@@ -140,6 +140,7 @@ NOT_RUN = {
     "fuzzing": "ci/fuzz.sh 3600 writes it: hours, and nothing in it is a figure of speed",
     "memcheck": "what Compute Sanitizer said at the end of ci/sanitize_gpu.sh",
     "memcheck_torch": "the same, of tests of torch",
+    "memcheck_torch_alone": "what torch keeps under the tool, with and without us",
     "instruction_counts": "ci/check_instructions.sh counts and judges it",
     "machine_h200": "a machine's profile: `rmm-uvm measure` makes one",
     "model_profile": "shares of functions, for those who make the model faster",

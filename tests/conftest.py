@@ -32,6 +32,9 @@ hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DEVICES = (0, 1)  # the ordinals that tests install on
+# Under Compute Sanitizer torch keeps the tensors of each step, also with its own allocator: see
+# docs/endurance.md. ci/sanitize_gpu.sh says so.
+_TORCH_KEEPS = "TESTS_UNDER_MEMCHECK" in os.environ
 
 
 def pytest_configure() -> None:
@@ -104,4 +107,6 @@ def _nothing_leaked(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     request.node.funcargs.clear()  # pools that fixtures returned: pytest would let them go later
     leaked = before.left_behind()
+    if _TORCH_KEEPS and "torch" in request.node.path.name:
+        leaked = [one for one in leaked if not one.endswith("of managed memory")]
     assert not leaked, f"left behind: {leaked}"

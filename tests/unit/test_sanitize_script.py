@@ -20,7 +20,7 @@ def run(
     folder: Path, *words: str, status: int = 0, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     tool = folder / "compute-sanitizer"
-    tool.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
+    tool.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" "$TESTS_UNDER_MEMCHECK"\nexit {status}\n')
     tool.chmod(0o755)
     return subprocess.run(
         ["bash", str(SCRIPT), *words],
@@ -31,30 +31,43 @@ def run(
     )
 
 
-def test_tests_run_under_memcheck_with_every_process_of_theirs(tmp_path: Path) -> None:
+def test_each_file_runs_under_memcheck_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = run(tmp_path, RMM_UVM_MANAGED_LIMIT="24GiB")
-    words = done.stdout.split()
     assert done.returncode == 0, done.stderr
-    assert words[:4] == ["--tool", "memcheck", "--target-processes", "all"]
-    assert words[words.index("-m") + 1] == "pytest"
-    selected = [Path(word) for word in words if word.endswith(".py") and "ignore" not in word]
-    assert {path.name for path in selected} >= {"test_contents.py", "test_residency.py"}
-    assert all(path.exists() for path in selected)
+    calls = [call.split() for call in done.stdout.split("--tool\n")[1:]]
+    files = []
+    for words in calls:
+        assert words[:3] == ["memcheck", "--target-processes", "all"]
+        assert words[words.index("-m") + 1] == "pytest"
+        files.append(Path(words[-2]))
+        assert words[-1] == "1"  # what the tests are told
+    assert {path.name for path in files} >= {"test_contents.py", "test_torch_memory.py"}
+    assert len(files) == len(set(files))
+    assert all(path.exists() for path in files)
 
 
 def test_tests_that_are_named_run_in_their_place(tmp_path: Path) -> None:
     done = run(tmp_path, "tests/gpu/test_ipc.py", "-k", "reader", RMM_UVM_MANAGED_LIMIT="24GiB")
-    assert done.stdout.split()[-3:] == ["tests/gpu/test_ipc.py", "-k", "reader"]
+    assert done.stdout.split()[-4:] == ["tests/gpu/test_ipc.py", "-k", "reader", "1"]
     assert "test_contents.py" not in done.stdout
 
 
 def test_what_is_left_out_exists(tmp_path: Path) -> None:
-    words = run(tmp_path, RMM_UVM_MANAGED_LIMIT="24GiB").stdout.split()
+    words = run(tmp_path, "x", RMM_UVM_MANAGED_LIMIT="24GiB").stdout.split()
     ignored = [words[at + 1] for at, word in enumerate(words) if word == "--ignore"]
     assert len(ignored) == 2
     assert all(Path(path).exists() for path in ignored)
-    file, _, name = words[words.index("--deselect") + 1].partition("::")
-    assert re.search(rf"^def {name}\(", (REPOSITORY / file).read_text(), re.MULTILINE)
+    deselected = [words[at + 1] for at, word in enumerate(words) if word == "--deselect"]
+    assert len(deselected) == 4
+    for one in deselected:
+        file, _, name = one.partition("::")
+        assert re.search(rf"^def {name}\(", (REPOSITORY / file).read_text(), re.MULTILINE)
+
+
+def test_one_file_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
+    done = run(tmp_path, status=1, RMM_UVM_MANAGED_LIMIT="24GiB")
+    assert done.returncode == 1
+    assert done.stdout.count("--tool") > 2
 
 
 @pytest.mark.parametrize("status", [1, 86])
