@@ -104,7 +104,7 @@ run_training() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_torch_*.py || failed=1
-  for script in torch_copies torch_embedding torch_caching torch_training; do
+  for script in torch_copies torch_embedding torch_caching torch_training torch_save_on_cpu; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
   benchmark torch_training.py --losses-steps 50 --json "$results/torch_training.json" || failed=1

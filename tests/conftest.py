@@ -106,7 +106,5 @@ def _nothing_leaked(request: pytest.FixtureRequest) -> Iterator[None]:
     before = Before()
     yield
     request.node.funcargs.clear()  # pools that fixtures returned: pytest would let them go later
-    leaked = before.left_behind()
-    if _TORCH_KEEPS and "torch" in request.node.path.name:
-        leaked = [one for one in leaked if not one.endswith("of managed memory")]
+    leaked = before.left_behind(of_memory=not (_TORCH_KEEPS and "torch" in request.node.path.name))
     assert not leaked, f"left behind: {leaked}"
