@@ -114,6 +114,7 @@ BENCHMARKS = (
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
     _gpu("torch_training"),
+    _gpu("torch_save_on_cpu"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
     # ci/test_gpu.sh cluster

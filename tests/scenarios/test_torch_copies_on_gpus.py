@@ -81,17 +81,12 @@ def test_what_is_short_in_the_memory_of_save_on_cpu_is_told() -> None:
     share, least = row["host_seconds"] / row["seconds"], row["least_seconds"] * 1e3
     told = f"after {share:.2f} of its {row['seconds'] * 1e3:.0f} in the memory of `save_on_cpu`"
     assert f"{told}, {least:.0f} at least." in text
-    steps, activations, residency = (
-        len(row["each_seconds"]),
-        row["activations"],
-        row["residency"],
-    )
+    activations, residency = row["activations"], row["residency"]
     needed = activations["needed_bytes"] >> 20
     copied, evicted, dropped = (
-        bytes_ / steps / 2**20
-        for bytes_ in (
-            activations["copied_bytes"],
-            residency["evicted_bytes"],
+        nbytes / len(row["each_seconds"]) / 2**20
+        for nbytes in (
+            *(activations["copied_bytes"], residency["evicted_bytes"]),
             residency["dropped_bytes"],
         )
     )
