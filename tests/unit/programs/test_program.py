@@ -156,6 +156,9 @@ def test_script_run_is_as_python_runs_it(folder: Path, name: str) -> None:
     ours, python = both(folder, "script", "sub/script.py", "-x", "--quiet", "a b", stdin="1\n2\n3")
     if name in LAST_WORDS:  # the rest differs: a file is compiled, and a hook called, from Python
         assert LAST_WORDS[name] in ours.stderr
+        if name == "null bytes" and python.returncode == 0:  # its file ends there
+            assert sys.version_info < (3, 12)
+            return
         assert LAST_WORDS[name] in python.stderr
     else:
         assert ours.stderr == python.stderr
