@@ -50,11 +50,11 @@ def trains_in(trainer: Trainer, nbytes: int) -> bool:
     try:
         with capped(nbytes):
             trainer.train(STEPS_TO_SEE, saving_on_cpu)
+        trained = True
     except torch.OutOfMemoryError:
-        return False
-    finally:
-        clean()
-    return True
+        trained = False
+    clean()  # after the error, which holds the step's tensors
+    return trained
 
 
 def least_cap(trainer: Trainer, peak_bytes: int, most_bytes: int) -> tuple[int, list[int]]:
@@ -82,7 +82,7 @@ def least_cap(trainer: Trainer, peak_bytes: int, most_bytes: int) -> tuple[int, 
 
 
 def rounds_in(trainer: Trainer, cap_bytes: int) -> list[dict[str, Any]]:
-    """Return the rows of all ways in a cap; torch.OutOfMemoryError if one was too little."""
+    """Return the rows of all ways in a cap; none if it is too little for `save_on_cpu`."""
     lazy = budgets(cap_bytes - staging_bytes_of(cap_bytes))["lazy"]
     rows: list[dict[str, Any]] = []
 
@@ -93,8 +93,12 @@ def rounds_in(trainer: Trainer, cap_bytes: int) -> list[dict[str, Any]]:
 
     for _ in range(ROUNDS):
         add(UNCAPPED, trainer.train(STEPS, saving_on_cpu))
-        with capped(cap_bytes):
-            add(CAPPED, trainer.train(STEPS, saving_on_cpu))
+        try:
+            with capped(cap_bytes):
+                run = trainer.train(STEPS, saving_on_cpu)
+        except torch.OutOfMemoryError:
+            return []
+        add(CAPPED, run)
         add(OURS, trainer.on_managed_memory(lazy, STEPS, "copy"))
     return rows
 
@@ -104,14 +108,10 @@ def measured(trainer: Trainer) -> dict[str, Any]:
     alone = trainer.train(STEPS_TO_SEE, saving_on_cpu)
     clean()
     cap_bytes, too_little = least_cap(trainer, alone["peak_bytes"], alone["reserved_bytes"])
-    rows: list[dict[str, Any]] = []
-    while not rows:
-        try:
-            rows = rounds_in(trainer, cap_bytes)
-        except torch.OutOfMemoryError:  # more steps may need more than a few
-            too_little.append(cap_bytes)
-            cap_bytes += alone["peak_bytes"] // PARTS_OF_PEAK
-            clean()
+    while not (rows := rounds_in(trainer, cap_bytes)):  # more steps may need more than a few
+        too_little.append(cap_bytes)
+        cap_bytes += alone["peak_bytes"] // PARTS_OF_PEAK
+        clean()
     return {
         **{"model": trainer.name, "dtype": trainer.dtype, "cap_bytes": cap_bytes},
         **{"peak_bytes": alone["peak_bytes"], "reserved_bytes": alone["reserved_bytes"]},

@@ -11,6 +11,7 @@ import pytest
 
 from rmm_uvm.units import parse_bytes
 
+from .documents import document
 from .residency_scripts import BENCHMARKS, committed, script
 
 TPCH, SCRIPTS, LOAD = map(committed, ("tpch", "dask_scripts", "endurance_gpu"))
@@ -61,14 +62,14 @@ def test_scripts_ran_on_both_clusters_with_the_same_answers() -> None:
 def test_memcheck_found_nothing_and_the_document_says_in_how_many_tests() -> None:
     found = committed("memcheck")
     assert (found["errors"], found["environment"]["simulated"]) == (0, False)
-    text = (BENCHMARKS.parent / "docs" / "endurance.md").read_text()
+    text = document("endurance.md")
     assert f"found {found['errors']} errors in {found['passed']} tests" in text
 
 
 def test_memcheck_of_torch_found_nothing_and_what_torch_keeps_is_told() -> None:
     found, alone = committed("memcheck_torch"), committed("memcheck_torch_alone")
     assert (found["errors"], found["environment"]["simulated"]) == (0, False)
-    text = " ".join((BENCHMARKS.parent / "docs" / "endurance.md").read_text().split())
+    text = document("endurance.md")
     total = found["passed"] + len(found["failed"])
     assert f"and {found['errors']} errors in the {total} of torch's memory" in text
     assert len(found["failed"]) == 3

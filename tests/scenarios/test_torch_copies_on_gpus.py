@@ -83,13 +83,8 @@ def test_what_is_short_in_the_memory_of_save_on_cpu_is_told() -> None:
     assert f"{told}, {least:.0f} at least." in text
     activations, residency = row["activations"], row["residency"]
     needed = activations["needed_bytes"] >> 20
-    copied, evicted, dropped = (
-        nbytes / len(row["each_seconds"]) / 2**20
-        for nbytes in (
-            *(activations["copied_bytes"], residency["evicted_bytes"]),
-            residency["dropped_bytes"],
-        )
-    )
+    of_all = (activations["copied_bytes"], residency["evicted_bytes"], residency["dropped_bytes"])
+    copied, evicted, dropped = (one / len(row["each_seconds"]) / 2**20 for one in of_all)
     assert needed > copied
     assert f"of {needed:,} MiB what can be copied is {copied:,.0f}, {evicted:.0f} MiB" in text
     assert f"migrate in each step, and {dropped:,.0f} MiB of dead memory are dropped" in text

@@ -15,7 +15,6 @@ import torch
 from .residency_scripts import script
 
 part = script("torch_save_on_cpu")
-runs = script("_training_runs")
 
 MIB = 1 << 20
 PEAK_BYTES, MOST_BYTES = 3200 * MIB, 4800 * MIB
@@ -138,6 +137,17 @@ def test_other_errors_are_not_taken_for_too_little(
     with pytest.raises(RuntimeError, match="no kernel"):
         part.trains_in(MadeUp("gpt2", "bf16", 1, None), PEAK_BYTES)
     assert made_up.allowed == [TOTAL_BYTES]
+
+
+def test_memory_that_ours_runs_out_of_is_an_error(
+    made_up: type[MadeUp], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: Any) -> dict[str, Any]:
+        raise torch.OutOfMemoryError("past RMM_UVM_MANAGED_LIMIT")
+
+    monkeypatch.setattr(made_up, "on_managed_memory", fail)
+    with pytest.raises(torch.OutOfMemoryError, match="past RMM_UVM_MANAGED_LIMIT"):
+        call(tmp_path / "found.json")
 
 
 def test_unknown_model_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

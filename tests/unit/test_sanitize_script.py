@@ -17,7 +17,7 @@ SCRIPT = REPOSITORY / "ci" / "sanitize_gpu.sh"
 
 
 def run(
-    folder: Path, *words: str, status: int = 0, **settings: str
+    folder: Path, *words: str, status: int | str = 0, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     tool = folder / "compute-sanitizer"
     tool.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" "$TESTS_UNDER_MEMCHECK"\nexit {status}\n')
@@ -68,6 +68,11 @@ def test_one_file_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
     done = run(tmp_path, status=1, RMM_UVM_MANAGED_LIMIT="24GiB")
     assert done.returncode == 1
     assert done.stdout.count("--tool") > 2
+
+
+def test_wrong_access_is_told_by_the_status_whatever_fails_after_it(tmp_path: Path) -> None:
+    status = "$(case $* in *test_contents.py*) echo 86 ;; *) echo 1 ;; esac)"
+    assert run(tmp_path, status=status, RMM_UVM_MANAGED_LIMIT="24GiB").returncode == 86
 
 
 @pytest.mark.parametrize("status", [1, 86])
