@@ -68,6 +68,21 @@ def test_same_model_has_the_same_losses_and_they_fall(models: Any, dtype: str) -
     assert first[-1] < first[0]
 
 
+@pytest.mark.parametrize("name", ["unet3d", "resnet50"])
+def test_kernels_for_the_same_losses_on_every_run_compute_the_same(models: Any, name: str) -> None:
+    def losses() -> list[float]:
+        program = models.make(name, "small", batch=2, device="cpu")
+        return [program.step().item() for _ in range(3)]
+
+    ordinary = losses()
+    torch.use_deterministic_algorithms(True)
+    try:
+        deterministic = losses()
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert deterministic == pytest.approx(ordinary, rel=1e-5)
+
+
 @pytest.mark.parametrize("name", list(PARAMETERS))
 def test_full_models_on_fake_tensors_have_their_published_size(models: Any, name: str) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
