@@ -32,9 +32,6 @@ hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DEVICES = (0, 1)  # the ordinals that tests install on
-# Under Compute Sanitizer torch keeps the tensors of each step, also with its own allocator: see
-# docs/endurance.md. ci/sanitize_gpu.sh says so.
-_TORCH_KEEPS = "TESTS_UNDER_MEMCHECK" in os.environ
 
 
 def pytest_configure() -> None:
@@ -106,5 +103,5 @@ def _nothing_leaked(request: pytest.FixtureRequest) -> Iterator[None]:
     before = Before()
     yield
     request.node.funcargs.clear()  # pools that fixtures returned: pytest would let them go later
-    leaked = before.left_behind(of_memory=not (_TORCH_KEEPS and "torch" in request.node.path.name))
+    leaked = before.left_behind()
     assert not leaked, f"left behind: {leaked}"

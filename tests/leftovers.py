@@ -38,22 +38,16 @@ class Before:
         self._files = _open_files()
         self._managed_bytes = limits._account.used_bytes
 
-    def left_behind(self, *, of_memory: bool = True) -> list[str]:
-        """Return what there is now, and was not: threads that are ending may take their time.
-
-        Parameters
-        ----------
-        of_memory : bool
-            Whether to look at managed memory, too.
-        """
-        if self._new(of_memory=of_memory):
+    def left_behind(self) -> list[str]:
+        """Return what there is now, and was not: threads that are ending may take their time."""
+        if self._new():
             gc.collect()
             for thread in threading.enumerate():
                 if thread not in self._threads and _ENDING.fullmatch(thread.name):
                     thread.join(self._patience_seconds)
-        return self._new(of_memory=of_memory)
+        return self._new()
 
-    def _new(self, *, of_memory: bool) -> list[str]:
+    def _new(self) -> list[str]:
         threads = [str(thread) for thread in threading.enumerate() if thread not in self._threads]
         there = _open_files()
         files = [target for number, target in there.items() if self._files.get(number) != target]
@@ -69,9 +63,7 @@ class Before:
         ]
         # It counts against the cap of the whole process: less is left to all tests that come later.
         managed_bytes = limits._account.used_bytes - self._managed_bytes
-        memory = (
-            [f"{managed_bytes} bytes of managed memory"] if of_memory and managed_bytes > 0 else []
-        )
+        memory = [f"{managed_bytes} bytes of managed memory"] if managed_bytes > 0 else []
         return threads + kept + memory
 
 

@@ -71,6 +71,30 @@ def test_the_one_at_the_edge_is_told_with_its_other_runs() -> None:
     assert f"issued a step after {share:.2f} of its {copied:.0f} ms at 1.25, and after" in text
 
 
+def test_both_in_one_cap_are_told() -> None:
+    text = document("training.md")
+    [case] = committed("torch_save_on_cpu")["cases"]
+    assert (case["model"], case["dtype"]) == WHISPER
+    cap, too_little, peak = (
+        f"{nbytes / (1 << 20):,.0f}"
+        for nbytes in (case["cap_bytes"], max(case["too_little_bytes"]), case["peak_bytes"])
+    )
+    told = f"({cap} MiB: {too_little} are too little, though its tensors take {peak} at most)"
+    assert f"trains whisper-small bf16 {told}" in text
+    part = script("torch_save_on_cpu")
+    took: dict[str, list[float]] = {}
+    for row in case["rows"]:
+        took.setdefault(row["way"], []).append(row["seconds"] * 1e3)
+    assert {len(each) for each in took.values()} == {3}
+    ours, capped, alone = (
+        f"{min(took[way]):.0f} to {max(took[way]):.0f}"
+        for way in (part.OURS, part.CAPPED, part.UNCAPPED)
+    )
+    assert f"ours takes {ours} ms, `save_on_cpu` {capped}, and {alone} without a cap." in text
+    ratios = [one["ratio"] for one in part.verdicts_of([case]).values()]
+    assert f"that is {ratios[1]:.2f} and {ratios[0]:.2f} times as long." in text
+
+
 def test_what_is_short_in_the_memory_of_save_on_cpu_is_told() -> None:
     text = document("training.md")
     [row] = [

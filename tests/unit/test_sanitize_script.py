@@ -20,7 +20,7 @@ def run(
     folder: Path, *words: str, status: int | str = 0, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     tool = folder / "compute-sanitizer"
-    tool.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" "$TESTS_UNDER_MEMCHECK"\nexit {status}\n')
+    tool.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
     tool.chmod(0o755)
     return subprocess.run(
         ["bash", str(SCRIPT), *words],
@@ -31,35 +31,38 @@ def run(
     )
 
 
+def options(words: list[str], name: str) -> list[str]:
+    """Return what follows each of an option's."""
+    return [words[at + 1] for at, word in enumerate(words) if word == name]
+
+
 def test_each_file_runs_under_memcheck_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = run(tmp_path, RMM_UVM_MANAGED_LIMIT="24GiB")
     assert done.returncode == 0, done.stderr
     calls = [call.split() for call in done.stdout.split("--tool\n")[1:]]
-    files = []
     for words in calls:
         assert words[:3] == ["memcheck", "--target-processes", "all"]
+        assert words[words.index("--show-backtrace") + 1] == "device"
         assert words[words.index("-m") + 1] == "pytest"
-        files.append(Path(words[-2]))
-        assert words[-1] == "1"  # what the tests are told
-    assert {path.name for path in files} >= {"test_contents.py", "test_torch_memory.py"}
-    assert len(files) == len(set(files))
-    assert all(path.exists() for path in files)
+    ignored = set(options(calls[0], "--ignore"))
+    files = [words[-1] for words in calls]
+    there = {str(path) for path in (REPOSITORY / "tests" / "gpu").glob("test_*.py")}
+    assert ignored < there
+    assert sorted(files) == sorted({str(REPOSITORY / "tests" / "contract"), *there} - ignored)
 
 
 def test_tests_that_are_named_run_in_their_place(tmp_path: Path) -> None:
     done = run(tmp_path, "tests/gpu/test_ipc.py", "-k", "reader", RMM_UVM_MANAGED_LIMIT="24GiB")
-    assert done.stdout.split()[-4:] == ["tests/gpu/test_ipc.py", "-k", "reader", "1"]
+    assert done.stdout.split()[-3:] == ["tests/gpu/test_ipc.py", "-k", "reader"]
     assert "test_contents.py" not in done.stdout
 
 
 def test_what_is_left_out_exists(tmp_path: Path) -> None:
     words = run(tmp_path, "x", RMM_UVM_MANAGED_LIMIT="24GiB").stdout.split()
-    ignored = [words[at + 1] for at, word in enumerate(words) if word == "--ignore"]
-    assert len(ignored) == 2
-    assert all(Path(path).exists() for path in ignored)
-    deselected = [words[at + 1] for at, word in enumerate(words) if word == "--deselect"]
-    assert len(deselected) == 4
-    for one in deselected:
+    assert options(words, "--ignore")
+    left_out = options(words, "--deselect")
+    assert left_out
+    for one in left_out:
         file, _, name = one.partition("::")
         assert re.search(rf"^def {name}\(", (REPOSITORY / file).read_text(), re.MULTILINE)
 
