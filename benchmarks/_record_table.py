@@ -114,7 +114,7 @@ BENCHMARKS = (
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
     _gpu("torch_training"),
-    _gpu("torch_save_on_cpu"),
+    _gpu("torch_save_on_cpu", "--models", "whisper-small", "--dtypes", "bf16"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
     # ci/test_gpu.sh cluster
@@ -139,8 +139,8 @@ BENCHMARKS = (
 NOT_RUN = {
     "endurance": "a hundred million allocations: 20 minutes; endurance.py writes and judges it",
     "fuzzing": "ci/fuzz.sh 3600 writes it: hours, and nothing in it is a figure of speed",
-    "memcheck": "what Compute Sanitizer said at the end of ci/sanitize_gpu.sh",
-    "memcheck_frames": "what the tool has torch keep, with and without backtraces of the host",
+    "memcheck": "what Compute Sanitizer said of each file that ci/sanitize_gpu.sh runs",
+    "memcheck_frames": "tensors that the tool keeps, with and without backtraces of the host",
     "instruction_counts": "ci/check_instructions.sh counts and judges it",
     "machine_h200": "a machine's profile: `rmm-uvm measure` makes one",
     "model_profile": "shares of functions, for those who make the model faster",

@@ -136,7 +136,7 @@ def _loss_of_classes(model: Any, images: Any, labels: Any) -> Any:
     outputs = model(images)
     logits = getattr(outputs, "logits", outputs)
     if torch.are_deterministic_algorithms_enabled():
-        # Of more than two dimensions the loss has no deterministic kernel.
+        # For logits of more than two dimensions it has no deterministic kernel.
         logits, labels = logits.movedim(1, -1).flatten(0, -2), labels.flatten()
     return nn.functional.cross_entropy(logits, labels)
 

@@ -125,11 +125,12 @@ class _Convolutions3d(nn.Sequential):
         super().__init__(*parts)
 
 
-def halved(volumes: Any) -> Any:
+def pooled(volumes: Any) -> Any:
     """Return the largest of each 2 x 2 x 2 voxels, of an even number along each side."""
     if not torch.are_deterministic_algorithms_enabled():
         return nn.functional.max_pool3d(volumes, 2)
-    # The backward pass of max_pool3d has no deterministic kernel.
+    # The backward pass of max_pool3d has no deterministic kernel. Where several are the largest, it
+    # gives the gradient to one of them; this spreads it.
     *outer, depth, height, width = volumes.shape
     return volumes.reshape(*outer, depth // 2, 2, height // 2, 2, width // 2, 2).amax((-5, -3, -1))
 
@@ -154,7 +155,7 @@ class UNet3d(nn.Module):
         kept = []
         features = volumes
         for level, convolutions in enumerate(self.down):
-            features = convolutions(features if level == 0 else halved(kept[-1]))
+            features = convolutions(features if level == 0 else pooled(kept[-1]))
             kept.append(features)
         features = kept.pop()
         for widen, convolutions in zip(self.widen, self.up, strict=True):

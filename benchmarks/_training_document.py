@@ -196,7 +196,7 @@ def _losses(losses: Sequence[Row]) -> str:
         f"Losses of steps at {', '.join(f'{factor:g}' for factor in factors)} times the budget, "
         "with deterministic kernels. Equal: from the first step on and to the bit, ours and a run "
         "that fits; and two runs that fit. Where an operator has no deterministic kernel, theirs "
-        "differ too, and ours have to be equal for as long as theirs:"
+        "may differ, too, and ours have to be equal for as long as theirs:"
     )
     head = "model | type | batch | steps | equal | two that fit | no deterministic kernel"
     return _table(title, head, lines, 2)

@@ -134,8 +134,8 @@ def verdicts_of(rows: Sequence[Row], fits: Sequence[Row] = ()) -> dict[str, Any]
 def verdicts_of_losses(losses: Sequence[Row]) -> dict[str, Any]:
     """Judge that no loss differs, in a run that did move memory.
 
-    Where an operator has no deterministic kernel, two runs that fit differ too: then losses have
-    to be equal for as many steps as theirs are.
+    Where an operator has no deterministic kernel, two runs that fit may differ, too: then losses
+    have to be equal for as many steps as theirs are.
     """
     verdicts = {}
     for row in losses:

@@ -232,7 +232,11 @@ class Kept:
         self._path, self._part = path, part
         before = json.loads(path.read_text()) if path.exists() else {}
         self.parts: dict[str, list[dict[str, Any]]] = {one: before.get(one, []) for one in PARTS}
-        self._commit = _harness.software()["commit"][:12]  # calls may be of several
+        # Calls may be of several.
+        self._origin = {
+            "commit": _harness.software()["commit"][:12],
+            "device": _harness.environment().get("device", ""),
+        }
 
     def has(self, case: tuple[str, str]) -> bool:
         """Return whether a model and type is there, and did not fail."""
@@ -245,7 +249,7 @@ class Kept:
     ) -> dict[str, Any]:
         """Replace what is there of a model and type, write the file, and return all verdicts."""
         others = [row for row in self.parts[self._part] if case_of(row) != case]
-        self.parts[self._part] = [*others, *({**row, "commit": self._commit} for row in found)]
+        self.parts[self._part] = [*others, *({**row, **self._origin} for row in found)]
         failed = [one for one in self.parts["failed"] if one not in self._failed(case)]
         if reason:
             name, dtype = case

@@ -104,9 +104,11 @@ run_training() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_torch_*.py || failed=1
-  for script in torch_copies torch_embedding torch_caching torch_training torch_save_on_cpu; do
+  for script in torch_copies torch_embedding torch_caching torch_training; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
+  benchmark torch_save_on_cpu.py --models whisper-small --dtypes bf16 \
+    --json "$results/torch_save_on_cpu.json" || failed=1
   benchmark torch_training.py --losses-steps 50 --json "$results/torch_training.json" || failed=1
   return "$failed"
 }

@@ -21,6 +21,7 @@ import rmm.rmm
 
 import rmm_uvm
 import rmm_uvm.install
+from rmm_uvm.limits import managed_limit_bytes
 
 from .leftovers import Before
 
@@ -32,6 +33,7 @@ hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DEVICES = (0, 1)  # the ordinals that tests install on
+MOST_MANAGED_BYTES = 24 << 30  # more could fill a card and hang it, for everybody
 
 
 def pytest_configure() -> None:
@@ -63,10 +65,19 @@ def _why_no_gpu() -> str:
     return ""
 
 
+@functools.cache
+def _check_cap() -> None:
+    limit_bytes = managed_limit_bytes()
+    if limit_bytes is None or limit_bytes > MOST_MANAGED_BYTES:
+        pytest.exit("GPU tests need RMM_UVM_MANAGED_LIMIT, at most 24GiB", returncode=2)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    # The only reason for which a test is skipped.
-    if item.get_closest_marker("gpu") is not None and _why_no_gpu():
+    if item.get_closest_marker("gpu") is None:
+        return
+    if _why_no_gpu():  # the only reason for which a test is skipped
         pytest.skip(f"no GPU: {_why_no_gpu()}")
+    _check_cap()
 
 
 @pytest.fixture(autouse=True)

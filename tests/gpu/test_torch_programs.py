@@ -27,7 +27,7 @@ def run(what: str, folder: Path) -> dict[str, Any]:
         env={**os.environ, "RMM_UVM_MANAGED_LIMIT": "2GiB"},
         capture_output=True,
         text=True,
-        timeout=300,  # under Compute Sanitizer some take 95 s
+        timeout=300,  # 95 s under Compute Sanitizer on an idle host, seconds without it
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
-import re
+import os
+import subprocess
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,34 +62,58 @@ def test_scripts_ran_on_both_clusters_with_the_same_answers() -> None:
     assert ours["array"]["sum"] == pytest.approx(stock["array"]["sum"], rel=1e-12)
 
 
-def test_memcheck_found_nothing_in_every_file_that_the_script_runs() -> None:
+def test_memcheck_found_nothing_in_all_the_tests_that_are_told() -> None:
     found = committed("memcheck")
     rows = {row["file"]: row for row in found["rows"]}
     assert (found["errors"], found["failed"], found["environment"]["simulated"]) == (0, 0, False)
     for name in ("passed", "failed", "errors"):
         assert sum(row[name] for row in rows.values()) == found[name]
-    tests = BENCHMARKS.parent / "tests"
-    there = {f"tests/gpu/{path.name}" for path in (tests / "gpu").glob("test_*.py")}
-    script = (BENCHMARKS.parent / "ci" / "sanitize_gpu.sh").read_text()
-    [ignored] = re.findall(r"^ignored=\((.+?)^\)", script, re.DOTALL | re.MULTILINE)
-    names = re.sub(r"^ *#.*$", "", ignored, flags=re.MULTILINE).split()
-    assert {*there, "tests/contract"} - {f"tests/gpu/test_{name}.py" for name in names} == set(rows)
+    assert found["environment"]["device"].startswith("NVIDIA H100")
+    on_two = {file for file, row in rows.items() if row["gpus"] == 2}
+    assert on_two == {"tests/gpu/test_topology.py", "tests/gpu/test_neighbors.py"}
     text = document("endurance.md")
-    of_contract = rows["tests/contract"]["passed"]
-    told = f"in {found['passed']} tests on two H100, of which {of_contract} are cases of the"
-    assert f"found {found['errors']} errors {told} contract" in text
+    told = f"in {found['passed']} tests on H100s, those of topology and neighbours on two at once"
+    assert f"found {found['errors']} errors {told}" in text
+    assert f"; {rows['tests/contract']['passed']} are cases of the contract." in text
+    skipped = {file: row["skipped"] for file, row in rows.items() if row["skipped"]}
+    assert skipped == {"tests/gpu/test_residency.py": 5, "tests/gpu/test_topology.py": 1}
+    assert f"{sum(skipped.values())} were skipped: 5 that evict to another GPU" in text
+    assert f"nothing is left, and all {found['passed']} pass." in text
+
+
+def test_memcheck_ran_over_every_file_of_the_script_but_for_those_that_are_told(
+    tmp_path: Path,
+) -> None:
+    words = tmp_path / "words"
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text(f'#!/bin/bash\necho "${{@: -1}}" >>{words}\n')
+    tool.chmod(0o755)
+    repository = BENCHMARKS.parent
+    subprocess.run(
+        ["bash", str(repository / "ci" / "sanitize_gpu.sh")],
+        env={**os.environ, "SANITIZER": str(tool), "RMM_UVM_MANAGED_LIMIT": "1GiB"},
+        check=True,
+    )
+    files = {str(Path(one).relative_to(repository)) for one in words.read_text().split()}
+    missing = files - {row["file"] for row in committed("memcheck")["rows"]}
+    assert {Path(one).stem for one in missing} == {"test_engines", "test_cluster_watching"}
+    text = document("endurance.md")
+    assert all(f"(`{Path(one).stem}`)" in text for one in missing)
 
 
 def test_memory_that_stays_under_memcheck_is_told_to_be_the_tools() -> None:
     levels: dict[str, dict[str, list[float]]] = {"cuda": {}, "cpu": {}}
     for row in committed("memcheck_frames")["rows"]:
         levels[row["device"]].setdefault(row["way"], []).append(row["tensors_mebibytes"])
-    kept = levels["cuda"].pop("backtraces of host and device")
+    text = document("endurance.md")
+    kept = levels["cuda"]["backtraces of host and device"]
     assert {round(after - before) for before, after in pairwise(kept)} == {288}
-    assert "each step of training leaves 288 MiB of tensors behind" in document("endurance.md")
-    others = [*levels["cuda"].values(), *levels["cpu"].values()]
-    assert len(others) == 5
-    assert all(len(set(steps)) == 1 for steps in others)
+    assert "each step of training leaves 288 MiB of tensors behind" in text
+    without = levels["cuda"]["without the tool"]
+    assert levels["cuda"]["backtraces of the device"] == without
+    assert "With `--show-backtrace device`, which the script passes, nothing is left" in text
+    assert len(set(without)) == 1
+    assert all(steps == levels["cpu"]["without the tool"] for steps in levels["cpu"].values())
 
 
 def test_load_went_on_for_eight_minutes_and_its_verdicts_are_those_of_its_rows() -> None:

@@ -56,9 +56,7 @@ def test_losses_past_the_budget_are_those_of_the_run_that_fits() -> None:
         else:
             assert row["operators"]
             assert row["largest_difference"] <= row["largest_difference_of_two_that_fit"]
-            missed = row["equal_steps"] < row["equal_steps_of_two_that_fit"]
-            # The one that is told below; test_readme_figures.py lists it.
-            assert not missed or (row["model"], row["dtype"]) == ("unet3d", "fp32")
+            assert row["equal_steps"] >= row["equal_steps_of_two_that_fit"]
 
 
 def trained() -> tuple[Any, dict[str, Any], str]:
@@ -163,10 +161,12 @@ def test_losses_are_equal_to_the_bit_and_those_of_another_card_are_told() -> Non
     steps = {one["equal_steps"] for one in losses} | {one["steps"] for one in losses}
     assert len(steps) == 1
     told = f"equal to the bit for {steps.pop()} steps, of all models and both types."
-    elsewhere = {one["model"]: one["device"] for one in losses if "device" in one}
-    assert list(elsewhere) == ["unet3d"]
-    assert elsewhere["unet3d"].startswith("NVIDIA H100")
     assert f"{told} unet3d's were compared on an H100" in document("training.md")
+    for one in losses:
+        assert ("H100" in one.get("device", "NVIDIA H200")) is (one["model"] == "unet3d")
+    volumes = [one for one in losses if one["model"] == "unet3d"]
+    assert len(volumes) == 2
+    assert all(one["deterministic"] and not one["operators"] for one in volumes)
 
 
 def test_where_copies_pay_and_where_they_cost_is_told() -> None:

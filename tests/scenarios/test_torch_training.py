@@ -296,7 +296,7 @@ def test_file_of_all_models_is_small_and_its_document_has_all_of_them(
     result = json.loads(path.read_text())
     assert len({verdicts.case_of(row) for row in result["rows"]}) == 22
     assert len(result["losses"]) == 22
-    assert path.stat().st_size < 300_000
+    assert path.stat().st_size < 320_000
     assert status == 1  # the same times in every way are not enough
     part = document.computed_part(result)
     assert part.count("\n| whisper-small | bf16 |") == 1 + 2 + 2 + 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+OTHERS = ("contract", "unit/mortgage/test_engines.py")  # beside tests/gpu
 SCRIPT = REPOSITORY / "ci" / "sanitize_gpu.sh"
 
 
@@ -25,6 +26,7 @@ def run(
     return subprocess.run(
         ["bash", str(SCRIPT), *words],
         env={**os.environ, "PYTHON": sys.executable, "SANITIZER": str(tool), **settings},
+        cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=False,
@@ -48,18 +50,29 @@ def test_each_file_runs_under_memcheck_in_a_process_of_its_own(tmp_path: Path) -
     files = [words[-1] for words in calls]
     there = {str(path) for path in (REPOSITORY / "tests" / "gpu").glob("test_*.py")}
     assert ignored < there
-    assert sorted(files) == sorted({str(REPOSITORY / "tests" / "contract"), *there} - ignored)
+    others = {str(REPOSITORY / "tests" / one) for one in OTHERS}
+    assert sorted(files) == sorted(others | (there - ignored))
 
 
-def test_tests_that_are_named_run_in_their_place(tmp_path: Path) -> None:
-    done = run(tmp_path, "tests/gpu/test_ipc.py", "-k", "reader", RMM_UVM_MANAGED_LIMIT="24GiB")
-    assert done.stdout.split()[-3:] == ["tests/gpu/test_ipc.py", "-k", "reader"]
+def test_every_folder_with_tests_for_gpus_is_among_them() -> None:
+    marked = [
+        str(path.relative_to(REPOSITORY / "tests"))
+        for path in (REPOSITORY / "tests").rglob("*.py")
+        if re.search(r"mark\.gpu\b", path.read_text()) and path != Path(__file__)
+    ]
+    assert all(one.startswith(("gpu/", *OTHERS)) for one in marked)
+    assert len(marked) > len(OTHERS)
+
+
+def test_tests_that_are_named_from_any_folder_run_in_their_place(tmp_path: Path) -> None:
+    named = "tests/gpu/test_ipc.py::test_reader"
+    done = run(tmp_path, named, "-k", "reader", RMM_UVM_MANAGED_LIMIT="24GiB")
+    assert done.stdout.split()[-3:] == [str(REPOSITORY / named), "-k", "reader"]
     assert "test_contents.py" not in done.stdout
 
 
 def test_what_is_left_out_exists(tmp_path: Path) -> None:
     words = run(tmp_path, "x", RMM_UVM_MANAGED_LIMIT="24GiB").stdout.split()
-    assert options(words, "--ignore")
     left_out = options(words, "--deselect")
     assert left_out
     for one in left_out:

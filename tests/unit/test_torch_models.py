@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from rmm_uvm.torch import recorded
 
@@ -68,19 +69,40 @@ def test_same_model_has_the_same_losses_and_they_fall(models: Any, dtype: str) -
     assert first[-1] < first[0]
 
 
-@pytest.mark.parametrize("name", ["unet3d", "resnet50"])
-def test_kernels_for_the_same_losses_on_every_run_compute_the_same(models: Any, name: str) -> None:
-    def losses() -> list[float]:
-        program = models.make(name, "small", batch=2, device="cpu")
-        return [program.step().item() for _ in range(3)]
+class Operators(TorchDispatchMode):
+    """Notes what torch computes with."""
 
-    ordinary = losses()
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(str(func).partition(".")[2].partition(".")[0])
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["unet3d", "resnet50"])
+def test_operators_with_deterministic_kernels_give_the_losses_of_the_ordinary_ones(
+    models: Any, name: str
+) -> None:
+    def trained() -> tuple[list[float], set[str]]:
+        program = models.make(name, "small", batch=2, device="cpu")
+        with Operators() as seen:
+            losses = [program.step().item() for _ in range(3)]
+        return losses, seen.names
+
+    def without_kernels(names: set[str]) -> list[str]:
+        return sorted(one for one in names if one.startswith(("max_pool3d", "nll_loss2d")))
+
+    ordinary, theirs = trained()
     torch.use_deterministic_algorithms(True)
     try:
-        deterministic = losses()
+        deterministic, ours = trained()
     finally:
         torch.use_deterministic_algorithms(False)
     assert deterministic == pytest.approx(ordinary, rel=1e-5)
+    assert bool(without_kernels(theirs)) is (name == "unet3d")
+    assert not without_kernels(ours)
 
 
 @pytest.mark.parametrize("name", list(PARAMETERS))
