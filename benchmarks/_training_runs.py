@@ -35,7 +35,9 @@ _RESIDENCY = (
     *("evicted_bytes", "dropped_bytes", "fetched_bytes", "fetched_ahead_bytes", "faulted_bytes"),
     *("peak_overshoot_bytes", "failed_calls"),
 )
-_RESIDENCY_BESIDE_COPIES = ("evicted_bytes", "dropped_bytes", "failed_calls")
+_RESIDENCY_BESIDE_COPIES = (
+    *("evicted_bytes", "dropped_bytes", "faulted_bytes", "peak_overshoot_bytes", "failed_calls"),
+)
 _NOT_DETERMINISTIC = re.compile(r"^(\S+) does not have a deterministic implementation")
 
 

@@ -122,13 +122,14 @@ class Kept:
         Bytes that autograd kept before it; of what stays anyway none.
     """
 
-    __slots__ = ("_layout", "copy", "position", "tensor", "version")
+    __slots__ = ("_layout", "adds_to", "copy", "position", "tensor", "version")
 
     def __init__(self, tensor: torch.Tensor, version: int, position: int | None = None) -> None:
         self.tensor: torch.Tensor | None = tensor
         self.version = version
         self.position = position
         self.copy: Copy | None = None
+        self.adds_to: list[torch.Tensor] | None = None  # parameters whose gradients are added to
         self._layout: tuple[Any, ...] = ()
 
     def leave(self, copy: Copy) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate, chain
 from typing import Any
 
 import torch
@@ -35,6 +35,9 @@ __all__ = ["Announce", "Uses"]
 _MOST_FRACTION = 7 / 8  # of the budget
 
 Announce = Callable[[list[Extent]], None]
+# What autograd is handed for one tensor: itself, its version, and the parameters of the module that
+# was called, if the backward pass adds to gradients of theirs.
+_Plain = tuple[torch.Tensor, int, list[torch.Tensor] | None]
 
 
 class Uses:
@@ -85,6 +88,7 @@ class Uses:
         self._saved = SavedTensorHooks(self._keep, self._need)
         if copies is not None:
             self._saved = SavedTensorHooks(self._keep_or_copy, self._need_or_return)
+        self._thread = threading.local()  # .adds_to: parameters of the module that is called
         self._lock = threading.Lock()
         self._ended = False
         self.steps = 0
@@ -135,6 +139,7 @@ class Uses:
     def _before_module(self, module: torch.nn.Module, _inputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
+        self._thread.adds_to = None
         depth = self._calls.enter()
         if depth == 1:
             # Within one call, so that hooks of the program's own come and go in their order.
@@ -145,7 +150,9 @@ class Uses:
         known = self._known.get(module)
         if known and self._confirmed():
             return
-        used = self._extents((*module._parameters.values(), *module._buffers.values()))
+        parameters = module._parameters.values()
+        self._thread.adds_to = _with_gradients(parameters)
+        used = self._extents((*parameters, *module._buffers.values()))
         if used:
             self._announce(used)
         if self._copies is not None:
@@ -156,6 +163,7 @@ class Uses:
     def _after_module(self, module: torch.nn.Module, _inputs: Any, _outputs: Any) -> None:
         if torch.compiler.is_compiling():
             return
+        self._thread.adds_to = None
         left = self._calls.leave()
         if left == 0:
             self._saved.pop()
@@ -196,7 +204,7 @@ class Uses:
         elif not around:
             quiet.learn(module, depth)
 
-    def _keep(self, tensor: torch.Tensor, *, announced: bool = True) -> tuple[torch.Tensor, int]:
+    def _keep(self, tensor: torch.Tensor, *, announced: bool = True) -> _Plain:
         extents = self._extents((tensor,))
         if extents:
             address, nbytes, _ = extents[0]
@@ -206,28 +214,30 @@ class Uses:
         # With hooks torch itself does not look whether what was kept has been changed since.
         # What is handed back must not lead to the tensor itself: an output would keep its own
         # graph alive, and that nobody could collect.
-        return tensor.detach(), tensor._version
+        return tensor.detach(), tensor._version, getattr(self._thread, "adds_to", None)
 
-    def _need(self, kept: tuple[torch.Tensor, int]) -> torch.Tensor:
-        tensor, version = kept
+    def _need(self, kept: _Plain) -> torch.Tensor:
+        tensor, version, adds_to = kept
         if tensor._version != version:
             raise changed(tensor, version)
-        extents = self._extents((tensor,))
+        extents = self._extents((tensor, *_gradients(adds_to)))
         if extents:
             self._announce(extents)
         return tensor
 
     def _keep_or_copy(self, tensor: torch.Tensor) -> Kept:
-        kept, version = self._keep(tensor, announced=not self._confirmed())
+        kept, version, adds_to = self._keep(tensor, announced=not self._confirmed())
         assert self._copies is not None
-        return self._copies.keep(tensor, kept, version)
+        found = self._copies.keep(tensor, kept, version)
+        found.adds_to = adds_to
+        return found
 
     def _need_or_return(self, kept: Kept) -> torch.Tensor:
         assert self._copies is not None
         tensor = self._copies.need(kept)
         if kept.tensor is not None and self._confirmed():
             return tensor
-        extents = self._extents((tensor,))
+        extents = self._extents((tensor, *_gradients(kept.adds_to)))
         if extents:
             self._announce(extents)
         return tensor
@@ -272,6 +282,21 @@ def _no_warning_of_global_hooks() -> Callable[[], None]:
     return end
 
 
+def _with_gradients(parameters: Iterable[torch.Tensor | None]) -> list[torch.Tensor] | None:
+    """Return those that have gradients already, which a backward pass adds to; None for none."""
+    found = [one for one in parameters if one is not None and one.grad is not None]
+    return found or None
+
+
+def _gradients(adds_to: list[torch.Tensor] | None) -> list[torch.Tensor]:
+    """Return the gradients of parameters, the first time only."""
+    if not adds_to:
+        return []
+    found = [one.grad for one in adds_to if one.grad is not None]
+    adds_to.clear()
+    return found
+
+
 def _of_optimizer(
     optimizer: torch.optim.Optimizer, *, gradients: bool = True
 ) -> Iterable[torch.Tensor]:
@@ -283,6 +308,14 @@ def _of_optimizer(
             elif gradients:
                 continue
             yield parameter
-            for value in optimizer.state.get(parameter, {}).values():
-                if isinstance(value, torch.Tensor):
-                    yield value
+            yield from _tensors_in(optimizer.state.get(parameter, {}))
+
+
+def _tensors_in(state: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of an optimiser's state: some keep lists of them."""
+    if isinstance(state, torch.Tensor):
+        yield state
+    elif isinstance(state, Mapping):
+        yield from chain.from_iterable(map(_tensors_in, state.values()))
+    elif isinstance(state, list | tuple):
+        yield from chain.from_iterable(map(_tensors_in, state))

@@ -7,6 +7,7 @@ That docs/training.md is what the result gives, test_benchmark_documents.py look
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 from typing import Any
 
@@ -167,6 +168,77 @@ def test_losses_are_equal_to_the_bit_and_those_of_another_card_are_told() -> Non
     volumes = [one for one in losses if one["model"] == "unet3d"]
     assert len(volumes) == 2
     assert all(one["deterministic"] and not one["operators"] for one in volumes)
+
+
+def test_what_lies_beside_budgets_and_how_lazy_and_eager_compare_is_told() -> None:
+    table, _, text = trained()
+    beside: dict[str, list[float]] = {"lazy": [], "fault-driven": []}
+    faster: list[float] = []
+    longer: list[float] = []
+    ratios: list[float] = []
+    for factor in table.factors:
+        rows = {
+            way: [table.row(case, factor, way) for case in table.cases]
+            for way in ("fault-driven", "lazy", "eager")
+        }
+        budgets = [table.row(case, 0.0, "native")["peak_bytes"] / factor for case in table.cases]
+        for way, found in beside.items():
+            most = [row["residency"]["peak_overshoot_bytes"] for row in rows[way]]
+            pairs = zip(most, budgets, strict=True)
+            found.append(statistics.median(nbytes / budget for nbytes, budget in pairs))
+        for one, means in (("fault-driven", faster), ("eager", longer)):
+            both = zip(rows[one], rows["lazy"], strict=True)
+            ratios = [other["seconds"] / lazy["seconds"] for other, lazy in both]
+            means.append(statistics.geometric_mean(ratios))
+
+    def told(values: list[float], digits: int) -> str:
+        *most, last = (f"{value:.{digits}f}" for value in values)
+        return f"{', '.join(most)} and {last}"
+
+    at = "at 1.25, 1.5, 2 and 3"
+    assert f"{told(beside['lazy'], 2)} {at} with lazy, and" in text
+    assert f"and {told(beside['fault-driven'], 2)} fault-driven; with copies it was not" in text
+    assert f"alone** is {told(faster, 1)} times as fast as fault-driven {at}" in text
+    assert f"**Eager** takes {told(longer, 2)} times as long as lazy there" in text
+    wins = sum(ratio < 1 for ratio in ratios)
+    assert f"at 3 it is faster in {wins} of {len(ratios)} cases." in text
+
+
+def test_medians_where_everything_fits_are_told() -> None:
+    fits = script("_training_verdicts").Table(committed("torch_training")["fits"])
+    ratios = {
+        case: fits.row(case, 0.0, "managed")["seconds"] / fits.row(case, 0.0, "native")["seconds"]
+        for case in fits.cases
+    }
+    slow = ratios.pop(("resnet152", "bf16"))
+    told = f"resnet152 bf16 takes {slow:.2f} at the full batch, and all others there at most"
+    assert f"{told} {max(ratios.values()):.2f}." in document("training.md")
+
+
+def test_batches_are_told() -> None:
+    full = script("_torch_models").full_batch
+    table, _, text = trained()
+    parts: dict[float, set[str]] = {}
+    for case in table.cases:
+        batch = table.row(case, 0.0, "native")["batch"]
+        parts.setdefault(full(case[0]) / batch, set()).add(case[0])
+    assert parts[8] == {"alexnet", "resnet50", "resnet101", "resnet152", "densenet121", "lstm"}
+    assert parts[4] == {"whisper-small"}
+    assert set(parts) == {2, 4, 8}
+    assert (
+        "an eighth of the full one for alexnet, the ResNets, densenet121 and lstm, a quarter for "
+        "whisper-small, and half for the others."
+    ) in text
+
+
+def test_embeddings_that_are_not_reordered_are_told() -> None:
+    rows = {row["way"]: row for row in committed("torch_embedding")["rows"]}
+    infer, train = (
+        rows["resident"][of] / rows["ours, not reordered"][of]
+        for of in ("infer_seconds", "train_seconds")
+    )
+    told = f"it is {infer:.2f} times as fast in inference and {train:.2f} in training."
+    assert f"Without a call of `reorder` {told}" in document("embeddings.md")
 
 
 def test_where_copies_pay_and_where_they_cost_is_told() -> None:

@@ -132,6 +132,49 @@ def test_gradients_are_accumulated_as_without() -> None:
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+@pytest.mark.parametrize("set_to_none", [True, False])
+def test_gradients_that_are_added_to_are_announced_with_what_their_module_kept(
+    *, set_to_none: bool
+) -> None:
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters())
+
+    def announced_in(backward: torch.Tensor) -> list[list[int]]:
+        announced.groups.clear()
+        backward.backward()
+        there = [[one for one in group if one in addresses] for group in announced.groups]
+        return [group for group in there if group]
+
+    with announcing() as announced:
+        addresses: set[int] = set()
+        first, second, *_ = batch().split(1)
+        assert not announced_in(model(first).square().sum())  # they are made in it
+        gradients = [parameter.grad for parameter in model.parameters()]
+        addresses = {address_of(one) for one in gradients}
+        each = [[address_of(one) for one in gradients[at : at + 2]] for at in (4, 2, 0)]
+        assert announced_in(model(second).square().sum()) == each
+        optimizer.zero_grad(set_to_none=set_to_none)
+        assert bool(announced_in(model(first).square().sum())) is not set_to_none
+
+
+def test_state_that_an_optimizer_keeps_in_lists_is_announced() -> None:
+    model = nn.Linear(8, 8)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = model(batch()).square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    [old] = [optimizer.state[parameter] for parameter in optimizer.state]
+    assert old["old_dirs"]
+    with announcing() as announced:
+        optimizer.step(closure)
+        assert address_of(old["old_dirs"][0]) in announced.groups[0]
+
+
 class Fails(nn.Module):
     """Fails while `armed`, in the forward or in the backward pass."""
 
