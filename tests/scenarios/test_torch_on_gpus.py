@@ -161,7 +161,7 @@ def test_losses_are_equal_to_the_bit_and_those_of_another_card_are_told() -> Non
     losses = committed("torch_training")["losses"]
     steps = {one["equal_steps"] for one in losses} | {one["steps"] for one in losses}
     assert len(steps) == 1
-    told = f"equal to the bit for {steps.pop()} steps, of all models and both types."
+    told = f"with lazy, are equal to the bit for {steps.pop()} steps, of all models and both types."
     assert f"{told} unet3d's were compared on an H100" in document("training.md")
     for one in losses:
         assert ("H100" in one.get("device", "NVIDIA H200")) is (one["model"] == "unet3d")

@@ -197,8 +197,28 @@ def test_losses_that_differ_are_missed_where_kernels_are_deterministic() -> None
     [missed] = verdicts.verdicts_of_losses(
         [losses(equal_steps=49, equal_steps_of_two_that_fit=49)]
     ).values()
-    [nothing_moved] = verdicts.verdicts_of_losses([losses(evicted_bytes=0)]).values()
-    assert (reached["reached"], missed["reached"], nothing_moved["reached"]) == (True, False, False)
+    assert (reached["reached"], missed["reached"]) == (True, False)
+    for name in ("evicted_bytes", "copied_bytes"):  # nothing moved
+        [missed] = verdicts.verdicts_of_losses([losses(**{name: 0})]).values()
+        assert not missed["reached"]
+
+
+def test_losses_are_those_of_the_way_of_ours_that_differs_first(
+    made_up: type[MadeUp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = MadeUp.on_managed_memory
+
+    def differs(
+        self: MadeUp, budget: Any, steps: int, activations: str = "migrate"
+    ) -> dict[str, Any]:
+        run = there(self, budget, steps, activations)
+        return run if activations == "migrate" else {**run, "losses": [1.0, *run["losses"][:-1]]}
+
+    monkeypatch.setattr(MadeUp, "on_managed_memory", differs)
+    found = training.losses_of(MadeUp("gpt2", "fp32", 1, None), 4)
+    assert found["equal_steps_of"] == {"lazy": 4, "eager": 4, "copy": 1}
+    assert (found["equal_steps"], found["equal_steps_of_two_that_fit"]) == (1, 4)
+    assert found["largest_difference"] == 0.5
 
 
 def test_losses_without_deterministic_kernels_are_judged_by_two_runs_that_fit() -> None:

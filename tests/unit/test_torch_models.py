@@ -105,6 +105,25 @@ def test_operators_with_deterministic_kernels_give_the_losses_of_the_ordinary_on
     assert not without_kernels(ours)
 
 
+@pytest.mark.parametrize("side", [224, 256])
+def test_alexnet_averages_by_a_deterministic_kernel_where_that_changes_nothing(
+    models: Any, side: int
+) -> None:
+    torch.manual_seed(5)
+    features = models.AlexNet(width=8, hidden=64).features
+    images = torch.randn(2, 3, side, side)
+    expected = features(images)
+    torch.use_deterministic_algorithms(True)
+    try:
+        with Operators() as seen:
+            found = features(images)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(found, expected)
+    averaged = any("adaptive_avg_pool2d" in one for one in seen.names)
+    assert averaged is (side == 256)
+
+
 @pytest.mark.parametrize("name", list(PARAMETERS))
 def test_full_models_on_fake_tensors_have_their_published_size(models: Any, name: str) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
