@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 FILE = "{file}"  # in a command: where the result goes
 JSON = ("--json", FILE)
+LIMIT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,12 @@ class Benchmark:
         Of one that is not: top-level parts that are times all the same.
     settings : tuple of (str, str)
         Environment variables.
+    more : tuple of tuples of str
+        Further commands, run one after the other, which add to the same file.
+    limit_seconds : float
+        How long all of its commands together may take.
+    long : bool
+        Whether it runs only with ``--long``, or where it is named.
     """
 
     result: str
@@ -36,6 +43,14 @@ class Benchmark:
     clocked: bool = False
     clocked_parts: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    more: tuple[tuple[str, ...], ...] = ()
+    limit_seconds: float = LIMIT_SECONDS
+    long: bool = False
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """All that make the file, in order."""
+        return (self.command, *self.more)
 
 
 def _simulated(name: str, *words: str, clocked_parts: tuple[str, ...] = ()) -> Benchmark:
@@ -54,6 +69,21 @@ _PUBLISHED = (
     *("uvm_smart", "gtx1080ti_nvprof", "uvm_discard", "specasync_sparse", "gcn_epochs"),
     *("nvshare_tenants", "gtc_batch_sizes", "gpu_ext_pages", "training_policies"),
 )
+
+# Rows are of half the full batch or less, what fits is of the full one, losses have a call of their
+# own. What fits comes first: with it the verdicts on rows are those of the whole file.
+_TRAINING = (
+    ("--models", "gpt2,gpt2-medium,bert", "--dtypes", "bf16", "--fits"),
+    ("--models", "resnet50,resnet101,resnet152", "--fits"),
+    ("--models", "gpt2,gpt2-medium,bert", "--batch-fraction", "0.5"),
+    ("--models", "whisper-small", "--batch-fraction", "0.25"),
+    (
+        *("--models", "alexnet,resnet50,resnet101,resnet152,densenet121,lstm,unet3d"),
+        *("--batch-fraction", "0.125"),
+    ),
+    ("--losses-steps", "50"),
+)
+_TRAINING_CALLS = tuple(("torch_training.py", *words, *JSON) for words in _TRAINING)
 
 BENCHMARKS = (
     *(Benchmark(f"published/{name}", (f"published/{name}.py", *JSON)) for name in _PUBLISHED),
@@ -113,7 +143,13 @@ BENCHMARKS = (
     _gpu("torch_copies"),
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
-    _gpu("torch_training"),
+    Benchmark(
+        *("torch_training", _TRAINING_CALLS[0]),
+        gpus=1,
+        clocked=True,
+        more=_TRAINING_CALLS[1:],
+        limit_seconds=4 * 3600,
+    ),
     _gpu("torch_save_on_cpu", "--models", "whisper-small", "--dtypes", "bf16"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
@@ -131,8 +167,8 @@ BENCHMARKS = (
         for name in ("neighbors_paths", "neighbors_interference", "neighbors_loops")
     ),
     # ci/test_gpu.sh others
-    _gpu("tpch"),
-    _gpu("dask_scripts", "--workers", "1"),
+    _gpu("tpch", "--libraries", "pandas", "pdsh"),
+    _gpu("dask_scripts", "--workers", "1", "--runs", "3"),
 )
 
 # Results that no command of here makes again, and why.
