@@ -121,6 +121,25 @@ def test_record_of_a_bound_that_was_missed_before_ends_with_0_and_tells_the_stat
     assert "equal; ended with status 1" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [([], False), (["--long"], True), (["--only", "tiny"], True), (["--long", "--list"], True)],
+)
+def test_record_runs_what_takes_long_with_the_switch_or_where_it_is_named(
+    one: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    runs: bool,
+) -> None:
+    tiny = Benchmark("tiny", ("tiny.py", "--json", FILE), long=True)
+    monkeypatch.setattr(record, "BENCHMARKS", (tiny,))
+    monkeypatch.setattr(sys, "argv", ["record.py", *words])
+
+    assert record.main() == (0 if runs else 2)
+    assert ("takes long: with --long" in capsys.readouterr().out) is not runs
+
+
 PARTS = """
 import json, pathlib, sys, time
 file, part = pathlib.Path(sys.argv[1]), sys.argv[2]
