@@ -12,8 +12,8 @@
 # cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
-# `others` is what others wrote: cudf-polars' queries (polars, cudf-polars, and for its own benchmark
-# kvikio, nvtx and nvidia-ml-py), then dask-cuda's scripts (dask-cudf, nvtx), on one GPU.
+# `others`, on one GPU: queries in pandas, written here; what others wrote: cudf-polars' queries (polars,
+# cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
