@@ -43,6 +43,13 @@ def adaptor(device: UvmDriver) -> UvmResourceAdaptor:
     return UvmResourceAdaptor(pool(device))
 
 
+def calling(mr: DeviceMemoryResource) -> rmm.mr.CallbackMemoryResource:
+    """Return RMM's resource of two Python functions: those of a resource."""
+    return rmm.mr.CallbackMemoryResource(mr.allocate, mr.deallocate)
+
+
+# Not here: RMM's arena and its logging adaptor, which ask CUDA for the device as they are made, and
+# so fail without a GPU; callbacks below our adaptor, which do not say that memory is managed.
 CHAINS: dict[str, Callable[[Any], DeviceMemoryResource]] = {
     "managed": managed,
     "pool(managed)": pool,
@@ -74,6 +81,7 @@ CHAINS: dict[str, Callable[[Any], DeviceMemoryResource]] = {
         rmm.mr.BinningMemoryResource(pool(device), 12, 14)
     ),
     "fixed_size(uvm)": lambda device: rmm.mr.FixedSizeMemoryResource(adaptor(device), 4 * MIB, 4),
+    "callback(uvm)": lambda device: calling(adaptor(device)),
     "prefetch(uvm)": lambda device: rmm.mr.PrefetchResourceAdaptor(adaptor(device)),
     "simulated_cuda": SimulatedCudaMemoryResource,
     "managed_pool()": lambda device: rmm_uvm.managed_pool(
