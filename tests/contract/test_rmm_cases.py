@@ -21,6 +21,11 @@ def buffers(mr: Any, count: int, nbytes: int = 1000) -> list[rmm.DeviceBuffer]:
     return [rmm.DeviceBuffer(size=nbytes, mr=mr) for _ in range(count)]
 
 
+def held_bytes(device: Any) -> int:
+    statistics = device.statistics()
+    return int(statistics["managed_bytes"] + statistics["device_bytes"])
+
+
 def test_limit_over_any_chain_counts_and_is_never_passed(simulated_chain: Any) -> None:
     mr = rmm.mr.LimitingResourceAdaptor(simulated_chain.mr, allocation_limit=512 * KIB)
     alive = buffers(mr, 2, 256 * KIB)
@@ -38,12 +43,10 @@ def test_tracking_twice_over_any_chain_counts_each_what_went_through(simulated_c
     inner = rmm.mr.TrackingResourceAdaptor(simulated_chain.mr)
     outer = rmm.mr.TrackingResourceAdaptor(inner)
     alive = buffers(inner, 10)[::2] + buffers(outer, 2)
-    gc.collect()
 
     assert (inner.get_allocated_bytes(), outer.get_allocated_bytes()) == (7000, 2000)
     assert inner.get_outstanding_allocations_str()
     del alive
-    gc.collect()
     assert (inner.get_allocated_bytes(), outer.get_allocated_bytes()) == (0, 0)
     assert inner.get_outstanding_allocations_str() == ""
 
@@ -88,7 +91,8 @@ def test_chain_in_a_cycle_of_references_gives_all_back_once_collected(
     object.__setattr__(simulated_chain, "mr", None)
 
     del cycle
-    gc.collect()
+    gc.collect(1)  # all of them takes long beside torch
+    if held_bytes(device):
+        gc.collect()  # one that came by itself has made the cycle an old one
 
-    statistics = device.statistics()
-    assert statistics["managed_bytes"] + statistics["device_bytes"] == 0
+    assert held_bytes(device) == 0
