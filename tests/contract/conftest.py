@@ -100,6 +100,10 @@ CHECKING = ["managed", "uvm(managed)", "uvm(pool(managed))", "uvm(uvm)", "manage
 # Have a simulated device of their own, or no other.
 SIMULATED_ONLY = {"simulated_cuda", "ManagedPool"}
 
+# RMM 26.10 lets Python's collector clear the functions of its callback resource before a buffer in
+# the same cycle has called them, and the process crashes.
+CLEARED_EARLY = {"callback(uvm)"}
+
 
 def on_every_device(names: Iterable[str]) -> list[Any]:
     """Return parameters (chain, kind of device): simulated, and on a GPU where it can be."""
@@ -150,6 +154,12 @@ def chain(request: pytest.FixtureRequest, gpu_driver: UvmDriver | None) -> Chain
 @pytest.fixture(params=CHAINS)
 def simulated_chain(request: pytest.FixtureRequest) -> Chain:
     """Return each chain in turn, on a simulated device that can be asked what it holds."""
+    return make_chain(request.param, "simulated")
+
+
+@pytest.fixture(params=[name for name in CHAINS if name not in CLEARED_EARLY])
+def collectable_chain(request: pytest.FixtureRequest) -> Chain:
+    """Return each chain that may be in a cycle of references with its buffers, simulated."""
     return make_chain(request.param, "simulated")
 
 

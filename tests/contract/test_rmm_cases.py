@@ -81,14 +81,14 @@ def test_error_of_a_failure_callback_over_any_chain_reaches_the_caller(
 
 @pytest.mark.parametrize("made", [lambda mr: mr, lambda mr: rmm.DeviceBuffer(size=1000, mr=mr)])
 def test_chain_in_a_cycle_of_references_gives_all_back_once_collected(
-    simulated_chain: Any, made: Callable[[Any], Any]
+    collectable_chain: Any, made: Callable[[Any], Any]
 ) -> None:
-    device = simulated_chain.device
-    if simulated_chain.name == "ManagedPool":  # has a device of its own
-        device = simulated_chain.mr.driver
-    cycle: list[Any] = [made(simulated_chain.mr)]
+    device = collectable_chain.device
+    if collectable_chain.name == "ManagedPool":  # has a device of its own
+        device = collectable_chain.mr.driver
+    cycle: list[Any] = [made(collectable_chain.mr)]
     cycle.append(cycle)
-    object.__setattr__(simulated_chain, "mr", None)
+    object.__setattr__(collectable_chain, "mr", None)
 
     del cycle
     gc.collect(1)  # all of them takes long beside torch
