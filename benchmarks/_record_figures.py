@@ -19,6 +19,7 @@ _SETTINGS = (
     *("factor", "capacity_bytes", "device_bytes", "card_gib", "size_bytes", "bytes", "parts"),
     *("gpus", "threads", "blocks", "ledger_gib", "budget_gib", "half_budgets_gib", "readers"),
 )
+_ORIGIN = frozenset({"commit", "device"})  # of a row that was measured in a call of its own
 _SPREADS = frozenset({"stddev", "cv", "mean"})  # Google Benchmark has the median beside them
 _NOT_FIGURES = frozenset({"environment", "context", "benchmark"})
 
@@ -185,8 +186,11 @@ def _labelled(rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         if isinstance(row, Mapping):
             if row.get("aggregate_name") in _SPREADS:
                 continue
-            words = [one for one in row.values() if isinstance(one, str)]
-            words += [f"{key} {row[key]}" for key in _SETTINGS if key in row]
+            words = [one for key, one in row.items() if isinstance(one, str) and key not in _ORIGIN]
+            # The factor at which a way has another's memory is measured.
+            left_out = {"factor"} if "memory of" in str(row.get("way")) else set()
+            told = (key for key in _SETTINGS if key in row and key not in left_out)
+            words += [f"{key} {row[key]}" for key in told]
         label = " ".join(words).replace("/", "|") if words else str(number)
         seen[label] = seen.get(label, 0) + 1
         yield label if seen[label] == 1 else f"{label} {seen[label]}", row

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 FILE = "{file}"  # in a command: where the result goes
 JSON = ("--json", FILE)
+LIMIT_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ class Benchmark:
         Of one that is not: top-level parts that are times all the same.
     settings : tuple of (str, str)
         Environment variables.
+    more : tuple of tuples of str
+        Further commands, run one after the other, which add to the same file.
+    limit_seconds : float
+        How long all of its commands together may take.
+    long : bool
+        Whether it runs only with ``--long``, or where it is named.
     """
 
     result: str
@@ -36,6 +44,21 @@ class Benchmark:
     clocked: bool = False
     clocked_parts: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    more: tuple[tuple[str, ...], ...] = ()
+    limit_seconds: float = LIMIT_SECONDS
+    long: bool = False
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """All that make the file, in order."""
+        return (self.command, *self.more)
+
+
+class NotRun(NamedTuple):
+    """A result that is not made again: what it is, and why that is so."""
+
+    what: str
+    why: str
 
 
 def _simulated(name: str, *words: str, clocked_parts: tuple[str, ...] = ()) -> Benchmark:
@@ -55,6 +78,21 @@ _PUBLISHED = (
     *("nvshare_tenants", "gtc_batch_sizes", "gpu_ext_pages", "training_policies"),
 )
 
+# Rows are of half the full batch or less, what fits is of the full one, losses have a call of their
+# own. What fits comes first: with it the verdicts on rows are those of the whole file.
+_TRAINING = (
+    ("--models", "gpt2,gpt2-medium,bert", "--dtypes", "bf16", "--fits"),
+    ("--models", "resnet50,resnet101,resnet152", "--fits"),
+    ("--models", "gpt2,gpt2-medium,bert", "--batch-fraction", "0.5"),
+    ("--models", "whisper-small", "--batch-fraction", "0.25"),
+    (
+        *("--models", "alexnet,resnet50,resnet101,resnet152,densenet121,lstm,unet3d"),
+        *("--batch-fraction", "0.125"),
+    ),
+    ("--losses-steps", "50"),
+)
+_TRAINING_CALLS = tuple(("torch_training.py", *words, *JSON) for words in _TRAINING)
+
 BENCHMARKS = (
     *(Benchmark(f"published/{name}", (f"published/{name}.py", *JSON)) for name in _PUBLISHED),
     _simulated("model_calibration"),
@@ -72,6 +110,7 @@ BENCHMARKS = (
     _timed("sampler_cost"),
     _timed("ledger_cost"),
     _timed("report_size", FILE),
+    Benchmark("endurance", ("endurance.py", *JSON), clocked=True, long=True),
     Benchmark("cpp_allocate_free", ("/ci/test_cpp.sh", "benchmark", FILE), clocked=True),
     # ci/test_gpu.sh benchmarks
     _gpu("driver_facts"),
@@ -113,7 +152,13 @@ BENCHMARKS = (
     _gpu("torch_copies"),
     _gpu("torch_embedding"),
     _gpu("torch_caching"),
-    _gpu("torch_training"),
+    Benchmark(
+        *("torch_training", _TRAINING_CALLS[0]),
+        gpus=1,
+        clocked=True,
+        more=_TRAINING_CALLS[1:],
+        limit_seconds=4 * 3600,
+    ),
     _gpu("torch_save_on_cpu", "--models", "whisper-small", "--dtypes", "bf16"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
@@ -131,27 +176,54 @@ BENCHMARKS = (
         for name in ("neighbors_paths", "neighbors_interference", "neighbors_loops")
     ),
     # ci/test_gpu.sh others
-    _gpu("tpch"),
-    _gpu("dask_scripts", "--workers", "1"),
+    _gpu("tpch", "--libraries", "pandas", "pdsh"),
+    _gpu("dask_scripts", "--workers", "1", "--runs", "3"),
 )
 
-# Results that no command of here makes again, and why.
+_PAST = "of a version or a setting that is no more: nothing measured now can be compared with it"
+_DATA = "needs real mortgage data, which is not here; cuDF's log of each version is another"
+_NO_SPEED = "has no figure that is compared: what it finds it judges itself, and that fails there"
+
 NOT_RUN = {
-    "endurance": "a hundred million allocations: 20 minutes; endurance.py writes and judges it",
-    "fuzzing": "ci/fuzz.sh 3600 writes it: hours, and nothing in it is a figure of speed",
-    "memcheck": "what Compute Sanitizer said of each file that ci/sanitize_gpu.sh runs",
-    "memcheck_frames": "tensors that the tool keeps, with and without backtraces of the host",
-    "instruction_counts": "ci/check_instructions.sh counts and judges it",
-    "machine_h200": "a machine's profile: `rmm-uvm measure` makes one",
-    "model_profile": "shares of functions, for those who make the model faster",
-    "mortgage_allocations_parts1": "what cuDF allocates of real data: mortgage_allocations.py DATA",
-    "mortgage_allocations_parts4": "what cuDF allocates of real data: mortgage_allocations.py DATA",
-    "neighbors_interference_before": "of fewer and longer rounds",
-    "residency_launches_libcuda": "of a version that moved through libcuda only",
-    "torch_copies_tight": "steps of copies as they were; torch_training.py measures those of now",
-    "torch_training_full_batch": "torch_training.py, a call for each: what fits in 24 GiB then",
-    "torch_training_full_batch_h100": "the same on another card",
-    "torch_training_full_batch_whisper": "the same of one model, three times",
-    "torch_training_quarter_batch": "torch_training.py: the first steps of whisper-small",
-    "residency_mortgage_before": "of another host, before room was made for more",
+    "fuzzing": NotRun("executions and findings of each reader: ci/fuzz.sh 3600", _NO_SPEED),
+    "memcheck": NotRun("what Compute Sanitizer said: ci/sanitize_gpu.sh runs it", _NO_SPEED),
+    "memcheck_frames": NotRun(
+        "tensors that Compute Sanitizer keeps, with and without backtraces of the host",
+        "of that tool, not of this package: the choice in ci/sanitize_gpu.sh was made by it",
+    ),
+    "instruction_counts": NotRun(
+        "instructions of the C++ hot paths",
+        "ci/check_instructions.sh counts and judges them: CI runs it, and says where it cannot",
+    ),
+    "machine_h200": NotRun(
+        "a machine's profile: `rmm-uvm doctor --measure` makes one",
+        "of that machine, whose constants the simulator has: another is no regression of this one",
+    ),
+    "model_profile": NotRun(
+        "shares of functions: model_profile.py, for those who make the model faster",
+        "a share may rise as all fall: ci/check_instructions.sh judges counts, model_speed.py time",
+    ),
+    "mortgage_allocations_parts1": NotRun("what cuDF allocates: mortgage_allocations.py", _DATA),
+    "mortgage_allocations_parts4": NotRun("what cuDF allocates: mortgage_allocations.py", _DATA),
+    "neighbors_interference_before": NotRun(
+        "neighbors_interference.py, of fewer and longer rounds", _PAST
+    ),
+    "residency_launches_libcuda": NotRun("residency_launches.py, moving by libcuda only", _PAST),
+    "residency_mortgage_before": NotRun("residency_mortgage.py, before room was made early", _PAST),
+    "torch_copies_tight": NotRun("steps of copies past a tight budget, at three commits", _PAST),
+    "torch_training_full_batch": NotRun(
+        "torch_training.py at the full batch, 24 steps a run",
+        "calls on hosts with and without other work; the same at half of it is in torch_training",
+    ),
+    "torch_training_full_batch_h100": NotRun(
+        "the same of whisper-small on an H100",
+        "a figure of another card beside the record's; torch_training has the model's own",
+    ),
+    "torch_training_full_batch_whisper": NotRun(
+        "the same of whisper-small bf16, three times at two commits", _PAST
+    ),
+    "torch_training_quarter_batch": NotRun(
+        "torch_training.py of whisper-small bf16, when its first rounds counted for eight", _PAST
+    ),
 }
+"""Results that no command of here makes again."""

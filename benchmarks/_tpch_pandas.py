@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Eleven of the queries of TPC-H in plain pandas, with the parameters of its validation run.
 
+They were written in this project, after the queries' text; those of others are cudf-polars' own.
 Nothing here knows of cuDF: whether these are pandas' frames or those of `cudf.pandas` is decided
 before this module is imported. Each query takes the tables by name and returns its answer.
 

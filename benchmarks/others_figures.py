@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What others wrote, in our pool: the tables of benchmarks/README.md, from results/. No GPU.
+"""Programs of others and queries in pandas, in our pool: the tables of benchmarks/README.md.
 
 python benchmarks/others_figures.py            # prints them
 python benchmarks/others_figures.py --write    # and puts them into the document
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 BEGIN = "<!-- begin: written by benchmarks/others_figures.py --write -->"
 END = "<!-- end: others_figures -->"
 NAMES = ("tpch", "dask_scripts")
-LIBRARIES = {"pandas": "cudf.pandas", "pdsh": "cudf-polars (PDS-H)"}
+LIBRARIES = {"pandas": "cudf.pandas (queries written here)", "pdsh": "cudf-polars (PDS-H)"}
 _GIB = 1 << 30
 
 

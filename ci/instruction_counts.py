@@ -130,7 +130,10 @@ def main(words: Sequence[str] | None = None) -> int:
     recorded = json.loads(arguments.result.read_text()) if arguments.result.exists() else {}
     if not arguments.write and recorded.get("built_with") != built:
         was = ", ".join(recorded.get("built_with", {"nothing": "no record"}).values())
-        print(f"instructions: skipped: recorded with {was}; here is {', '.join(built.values())}")
+        print(
+            f"instructions: skipped: recorded with {was}; here is {', '.join(built.values())}; "
+            "ci/check_instructions.sh --write records these anew"
+        )
         return NOT_COMPARABLE if arguments.comparable else 0
     if arguments.comparable:
         return 0

@@ -12,8 +12,8 @@
 # cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
-# `others` is what others wrote: cudf-polars' queries (polars, cudf-polars, and for its own benchmark
-# kvikio, nvtx and nvidia-ml-py) on one GPU, then dask-cuda's scripts (dask-cudf, nvtx) on two.
+# `others`, on one GPU: queries in pandas, written here; what others wrote: cudf-polars' queries (polars,
+# cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
 # at most 24 GiB and no more than what is free, nothing runs.
@@ -99,17 +99,26 @@ run_residency() {
   return "$failed"
 }
 
-# Torch past the edge: about an hour; a part of it with --models in a call of the script by hand.
+# Torch past the edge: hours; a part of it with --models in a call of the script by hand.
 run_training() {
-  local failed=0
+  local failed=0 call words
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_torch_*.py || failed=1
-  for script in torch_copies torch_embedding torch_caching torch_training; do
+  for script in torch_copies torch_embedding torch_caching; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
   benchmark torch_save_on_cpu.py --models whisper-small --dtypes bf16 \
     --json "$results/torch_save_on_cpu.json" || failed=1
-  benchmark torch_training.py --losses-steps 50 --json "$results/torch_training.json" || failed=1
+  # One file, whose parts are calls of their own: what fits, rows by batch, losses.
+  for call in "--models gpt2,gpt2-medium,bert --dtypes bf16 --fits" \
+    "--models resnet50,resnet101,resnet152 --fits" \
+    "--models gpt2,gpt2-medium,bert --batch-fraction 0.5" \
+    "--models whisper-small --batch-fraction 0.25" \
+    "--models alexnet,resnet50,resnet101,resnet152,densenet121,lstm,unet3d --batch-fraction 0.125" \
+    "--losses-steps 50"; do
+    read -ra words <<<"$call"
+    benchmark torch_training.py "${words[@]}" --json "$results/torch_training.json" || failed=1
+  done
   return "$failed"
 }
 
@@ -153,7 +162,7 @@ run_others() {
     failed=1
   fi
   benchmark tpch.py --libraries "${libraries[@]}" --json "$results/tpch.json" || failed=1
-  benchmark dask_scripts.py --json "$results/dask_scripts.json" || failed=1
+  benchmark dask_scripts.py --workers 1 --runs 3 --json "$results/dask_scripts.json" || failed=1
   return "$failed"
 }
 

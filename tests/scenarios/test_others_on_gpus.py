@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the committed runs on a GPU say: programs of others, and eight minutes of mixed load."""
+"""What the committed runs on a GPU say: programs of others, queries, and a mixed load."""
 
 from __future__ import annotations
 
@@ -60,6 +60,31 @@ def test_scripts_ran_on_both_clusters_with_the_same_answers() -> None:
     for what in ("merge", "shuffle"):
         assert stock[what] == ours[what]
     assert ours["array"]["sum"] == pytest.approx(stock["array"]["sum"], rel=1e-12)
+
+
+def test_runs_of_scripts_are_told_as_they_were_and_are_measured_again_so() -> None:
+    text = " ".join((BENCHMARKS / "README.md").read_text().split())
+    fewest, most = sorted({row["runs"] for row in SCRIPTS["rows"]})
+    told = (
+        f"ran a script {fewest} or {most} times with {SCRIPTS['workers']} worker: {fewest} a start"
+    )
+    assert told in text
+    [asked] = [
+        script("dask_scripts").parser().parse_args(one.command[1:])
+        for one in script("_record_table").BENCHMARKS
+        if one.result == "dask_scripts"
+    ]
+    assert (asked.workers, asked.runs, asked.rounds * asked.runs) == (
+        *(SCRIPTS["workers"], fewest, most),
+    )
+
+
+def test_queries_that_this_project_wrote_are_told_from_those_of_others() -> None:
+    text = " ".join((BENCHMARKS / "README.md").read_text().split())
+    queries = {row["query"] for row in TPCH["rows"] if row["library"] == "pandas"}
+    assert len(queries) == 11
+    assert "The eleven queries in pandas (`_tpch_pandas.py`) were written in this project" in text
+    assert "not written for this project" not in text
 
 
 def test_memcheck_found_nothing_in_all_the_tests_that_are_told() -> None:

@@ -97,6 +97,8 @@ def test_other_compiler_library_or_flags_compare_nothing_and_say_so(
     said = capsys.readouterr().out
     assert f"skipped: recorded with {', '.join(BUILT.values())}; here is" in said
     assert next(iter(other.values())) in said
+    assert said.endswith("; ci/check_instructions.sh --write records these anew\n")
+    assert len(said.splitlines()) == 1
     comparable = ["nowhere", "--comparable", "--result", str(record)]
     assert counts.main(comparable) == counts.NOT_COMPARABLE
 
@@ -160,37 +162,56 @@ def test_every_path_of_the_program_is_recorded() -> None:
     assert paths == set(recorded)
 
 
+def ended(
+    folder: Path, compares: int, words: list[str], **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the script without valgrind and rights, beside a Python that says what compares."""
+    for name in ("dirname", "uname"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    for name, text in {"id": "echo 1000", "python": f'[ "$#" -eq 1 ] || exit {compares}'}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    return subprocess.run(
+        ["/bin/bash", str(REPOSITORY / "ci" / "check_instructions.sh"), *words],
+        env={"PATH": str(folder), "PYTHON": str(folder / "python"), **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# The line that nothing is compared (3) is the interpreter's, which is none here.
 @pytest.mark.parametrize(
     ("compares", "words", "said", "status"),
     [
         (0, [], "install valgrind", 0),
         (0, ["--write"], "install valgrind", 1),
-        (
-            3,
-            [],
-            "",
-            0,
-        ),  # the line that nothing is compared is the interpreter's, which is none here
+        (3, [], "", 0),
         (1, [], "", 1),
     ],
 )
 def test_script_without_valgrind_and_rights_ends_before_it_builds(
     tmp_path: Path, compares: int, words: list[str], said: str, status: int
 ) -> None:
-    for name in ("dirname", "uname"):
-        (tmp_path / name).symlink_to(str(shutil.which(name)))
-    for name, text in {"id": "echo 1000", "python": f'[ "$#" -eq 1 ] || exit {compares}'}.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-        (tmp_path / name).chmod(0o755)
-
-    done = subprocess.run(
-        ["/bin/bash", str(REPOSITORY / "ci" / "check_instructions.sh"), *words],
-        env={"PATH": str(tmp_path), "PYTHON": str(tmp_path / "python")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(tmp_path, compares, words)
 
     assert done.returncode == status, done.stderr
     assert said in done.stdout
     assert len(done.stdout.splitlines()) == bool(said)
+
+
+@pytest.mark.parametrize(("compares", "said"), [(0, "install valgrind"), (3, "")])
+def test_script_that_has_to_compare_fails_where_it_cannot(
+    tmp_path: Path, compares: int, said: str
+) -> None:
+    done = ended(tmp_path, compares, [], RMM_UVM_INSTRUCTIONS="required")
+
+    assert done.returncode == 1, done.stderr
+    assert said in done.stdout
+
+
+def test_script_with_another_word_than_required_says_so_and_ends(tmp_path: Path) -> None:
+    done = ended(tmp_path, 0, [], RMM_UVM_INSTRUCTIONS="on")
+
+    assert done.returncode == 2
+    assert "RMM_UVM_INSTRUCTIONS is 'on'" in done.stderr

@@ -121,6 +121,73 @@ def test_record_of_a_bound_that_was_missed_before_ends_with_0_and_tells_the_stat
     assert "equal; ended with status 1" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [([], False), (["--long"], True), (["--only", "tiny"], True), (["--long", "--list"], True)],
+)
+def test_record_runs_what_takes_long_with_the_switch_or_where_it_is_named(
+    one: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    runs: bool,
+) -> None:
+    tiny = Benchmark("tiny", ("tiny.py", "--json", FILE), long=True)
+    monkeypatch.setattr(record, "BENCHMARKS", (tiny,))
+    monkeypatch.setattr(sys, "argv", ["record.py", *words])
+
+    assert record.main() == (0 if runs else 2)
+    assert ("takes long: with --long" in capsys.readouterr().out) is not runs
+
+
+PARTS = """
+import json, pathlib, sys, time
+file, part = pathlib.Path(sys.argv[1]), sys.argv[2]
+kept = json.loads(file.read_text()) if file.exists() else {}
+kept["parts"] = {**kept.get("parts", {}), part: 7}
+both = len(kept["parts"]) == 2
+kept["verdicts"] = {"all there": {"reached": both}}
+file.write_text(json.dumps(kept))
+time.sleep(float(sys.argv[4]))
+raise SystemExit(int(sys.argv[3]) or (0 if both else 1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "limit_seconds", "said"),
+    [
+        (("rows", "0", "0"), ("fits", "0", "0"), 60, ""),
+        (("rows", "0", "0"), None, 60, "parts/fits: 7 is missing now"),
+        (("rows", "0", "0"), None, 60, "missed now: all there"),
+        (("rows", "3", "0"), ("fits", "0", "0"), 60, "the script ended with status 3"),
+        (("rows", "0", "0"), ("fits", "1", "0"), 60, "the script ended with status 1"),
+        (("rows", "0", "30"), ("fits", "0", "0"), 0.5, "not ended after 0.5 s"),
+    ],
+)
+def test_record_of_several_commands_into_one_file_compares_what_all_of_them_wrote(
+    one: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    first: tuple[str, ...],
+    second: tuple[str, ...] | None,
+    limit_seconds: float,
+    said: str,
+) -> None:
+    (one.parent.parent / "parts.py").write_text(PARTS)
+    one.write_text(
+        json.dumps({"parts": {"rows": 7, "fits": 7}, "verdicts": {"all there": {"reached": True}}})
+    )
+    tiny = Benchmark(
+        *("tiny", ("parts.py", FILE, *first)),
+        more=(("parts.py", FILE, *second),) if second else (),
+        limit_seconds=limit_seconds,
+    )
+    monkeypatch.setattr(record, "BENCHMARKS", (tiny,))
+
+    assert record.main() == (1 if said else 0)
+    assert (said or "equal") in capsys.readouterr().out
+
+
 def test_record_beside_gpus_without_a_cap_runs_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
