@@ -12,6 +12,7 @@ which the next run goes on with; `--fresh` begins with the repository's alone, a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import datetime
 import importlib.metadata
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .make_corpus import CORPUS
-from .one_target import fuzz
+from .one_target import TARGETS, fuzz
 
 _WEIGHTS = {
     "trace": 3,
@@ -121,6 +122,11 @@ def _fuzz_into(log: Path, name: str, arguments: list[str]) -> NoReturn:
         with log.open("ab") as output:
             for standard in (1, 2):
                 os.dup2(output.fileno(), standard)
+        # What a target imports late comes now, before libFuzzer looks at the clock: that of pages
+        # would take all of a short run. What is wrong with a seed libFuzzer is to find again.
+        for path in (CORPUS / name).iterdir():
+            with contextlib.suppress(Exception):
+                TARGETS[name](path.read_bytes())
         fuzz(name, arguments)
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
