@@ -4,27 +4,44 @@
 #
 # Fuzzes the readers of files and settings with atheris.
 #   ci/fuzz.sh [SECONDS] [TARGET...]     default: 60 seconds, every target of tests/fuzz/targets.py
-# Tests the installed package of PYTHON. Atheris is fetched into build/fuzz if PYTHON has none.
-# Inputs that were found stay below build/fuzz, by target. An hour or more of every target is
-# written to benchmarks/results/fuzzing.json, anything less to build/fuzz/fuzzing.json.
+#   ci/fuzz.sh --short     30 seconds over all, from the repository's corpus alone: what CI runs
+# Tests the installed package of PYTHON. Atheris is fetched into build/fuzz if PYTHON has none; where
+# there is none for it, a line says so and the status is 3.
+# Inputs that were found stay below build/fuzz/work, by target: FOUND and the file's name are told,
+# and the status is 1. An hour or more of every target is written to benchmarks/results/fuzzing.json,
+# anything less to build/fuzz/fuzzing.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 readonly python=${PYTHON:-python3}
+options=()
+if [ "${1:-}" = --short ]; then
+  options=(--fresh)
+  set -- 30
+else
+  renice -n 19 $$ >/dev/null # an hour of it is nobody's hurry
+fi
 readonly seconds=${1:-60}
 shift || true
 readonly folder=$PWD/build/fuzz
 
 mkdir -p "$folder/work"
-if ! "$python" -P -c "import atheris" 2>/dev/null && [ ! -d "$folder/site/atheris" ]; then
-  "$python" -m pip install -q --target "$folder/site" "atheris==3.0.0"
+version=$("$python" -c 'import platform; print(platform.python_version())')
+site=$folder/site-$version
+export PYTHONPATH=$PWD/tests:$site${PYTHONPATH:+:$PYTHONPATH}
+if ! "$python" -P -c "import atheris" 2>/dev/null; then
+  # As a wheel, since compiling it needs a clang with libFuzzer of its own.
+  if ! "$python" -m pip install -q --disable-pip-version-check --only-binary :all: --upgrade \
+    --target "$site" "atheris==3.0.0" >"$folder/install.log" 2>&1; then
+    echo "fuzzing: nothing was fuzzed, no atheris for Python $version: $(tail -n 1 "$folder/install.log")"
+    exit 3
+  fi
 fi
 result=$folder/fuzzing.json
 if [ "$seconds" -ge 3600 ] && [ $# -eq 0 ]; then
   result=$PWD/benchmarks/results/fuzzing.json
 fi
-export PYTHONPATH=$PWD/tests:$folder/site${PYTHONPATH:+:$PYTHONPATH}
 # Elsewhere, since the sources here have no compiled part.
 cd "$folder"
-nice -n 19 "$python" -P -m fuzz.run --seconds "$seconds" --result "$result" \
-  --work "$folder/work" "$@"
+exec "$python" -P -m fuzz.run ${options[@]+"${options[@]}"} --seconds "$seconds" \
+  --result "$result" --work "$folder/work" "$@"

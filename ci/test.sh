@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the package and runs every test that needs no GPU: style, C++, Python, doctests and
-# notebooks. About 14 minutes on 2 cores, downloads included.
+# notebooks; fuzzes every reader for some seconds. About 14 minutes on 2 cores, downloads included.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
@@ -36,7 +36,11 @@ environment=$repository/build/venv-test
 PYTHON=$builder/bin/python bash "$repository/ci/test_cpp.sh" sanitizers
 finished "$installing" install
 
-step "instructions of the hot paths"
+# It takes nobody's turn: half a minute of one core, which the next step leaves idle.
+PYTHON=$environment/bin/python nice -n 5 bash "$repository/ci/fuzz.sh" --short >"$work/fuzz.log" 2>&1 &
+fuzzing=$!
+
+step "instructions of the hot paths; meanwhile every reader is fuzzed"
 PYTHON=$builder/bin/python bash "$repository/ci/check_instructions.sh"
 export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 
@@ -80,6 +84,11 @@ others=$!
 run_pytest -m "not gpu" --durations 15 "${apart[@]/#/--ignore=}" "$repository/tests" || status=$?
 step "the others, from above"
 finished "$others" beside || status=$?
+step "fuzzing, from above"
+fuzzed=0
+finished "$fuzzing" fuzz || fuzzed=$?
+# 3: there is no atheris for this Python; the line is written.
+[ "$fuzzed" -eq 0 ] || [ "$fuzzed" -eq 3 ] || status=$fuzzed
 [ "$status" -eq 0 ] || exit "$status"
 
 step "done"

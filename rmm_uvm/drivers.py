@@ -73,7 +73,7 @@ def counters_are_on() -> bool:
     """
     counters = os.environ.get("RMM_UVM_COUNTERS", "on").strip().lower()
     if counters not in ("on", "off", ""):
-        raise ConfigurationError(f"RMM_UVM_COUNTERS is {counters!r}: use 'on' or 'off'")
+        raise ConfigurationError(f"RMM_UVM_COUNTERS is {shown(counters)}: use 'on' or 'off'")
     return counters != "off"
 
 

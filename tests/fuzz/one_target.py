@@ -4,11 +4,14 @@
 
     PYTHONPATH=tests python -P -m fuzz.one_target TARGET [libFuzzer's arguments]
 
+A file as the only argument is tried once, and its traceback shown: so is what a run found.
 Coverage is that of our Python code; the compiled decoder is driven, not followed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import random
 import sys
 
@@ -47,13 +50,13 @@ _FOLLOWED = [
     "tomllib",
 ]
 
-with atheris.instrument_imports(include=_FOLLOWED):
+# Nobody wants a line for each module.
+with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=_FOLLOWED):
     from .targets import TARGETS
 
 
-def main() -> None:
-    """Fuzz; libFuzzer ends the process."""
-    name = sys.argv.pop(1)
+def fuzz(name: str, arguments: list[str]) -> None:
+    """Fuzz one target with libFuzzer's arguments; it ends the process."""
 
     def mutate(data: bytes, most_bytes: int, seed: int) -> bytes:
         chance = random.Random(seed)
@@ -63,9 +66,9 @@ def main() -> None:
         return found
 
     own = {"custom_mutator": mutate} if name in json_changes.SKIPPED else {}
-    atheris.Setup(sys.argv, TARGETS[name], **own)
+    atheris.Setup([sys.argv[0], *arguments], TARGETS[name], **own)
     atheris.Fuzz()
 
 
 if __name__ == "__main__":
-    main()
+    fuzz(sys.argv[1], sys.argv[2:])

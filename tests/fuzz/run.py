@@ -5,25 +5,32 @@
     PYTHONPATH=tests python -P -m fuzz.run --seconds 3600 --result FILE --work FOLDER [TARGET...]
 
 The result is written after every target, so that a run which is ended early says how far it came.
-The folder keeps the inputs that were found, and what libFuzzer printed.
+The folder keeps the inputs that were found, what libFuzzer printed, and the corpus as it grew,
+which the next run goes on with; `--fresh` begins with the repository's alone, and keeps none.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import datetime
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .make_corpus import CORPUS
+from .one_target import TARGETS, fuzz
 
 _WEIGHTS = {
     "trace": 3,
@@ -58,47 +65,78 @@ def main() -> int:
         "targets": {},
     }
     for name in names:
-        seconds = max(1, int(arguments.seconds * _WEIGHTS[name] / weights))
-        result["targets"][name] = _fuzzed(name, seconds, arguments.work)
+        seconds = math.ceil(arguments.seconds * _WEIGHTS[name] / weights)
+        with tempfile.TemporaryDirectory() as fresh:
+            grown = Path(fresh) if arguments.fresh else arguments.work / name / "grown"
+            one = result["targets"][name] = _fuzzed(name, seconds, arguments.work, grown)
         done = result["targets"].values()
         result["seconds"] = round(sum(one["seconds"] for one in done), 1)
         result["executions"] = sum(one["executions"] for one in done)
         result["findings"] = sum(len(one["findings"]) for one in done)
         arguments.result.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"{name}: {json.dumps(result['targets'][name])}", flush=True)
+        print(f"{name}: {json.dumps(one)}", flush=True)
+        for found in one["findings"]:
+            path = arguments.work / name / "found" / found
+            print(f"FOUND {path}; to try it again: python -P -m fuzz.one_target {name} FILE")
     return 1 if result["findings"] else 0
 
 
-def _fuzzed(name: str, seconds: int, work: Path) -> dict[str, Any]:
+def _fuzzed(name: str, seconds: int, work: Path, grown: Path) -> dict[str, Any]:
     """Fuzz one target, in slices; after a finding go on with what is left of its time."""
     found_folder, log = work / name / "found", work / f"{name}.log"
-    for folder in (found_folder, work / name / "grown"):
+    for folder in (found_folder, grown):
         folder.mkdir(parents=True, exist_ok=True)
-    before = set(found_folder.iterdir())
-    executions, begin = 0, time.monotonic()
     log.unlink(missing_ok=True)
-    while (left := seconds - (time.monotonic() - begin)) >= 1:
-        command = [sys.executable, "-P", "-m", "fuzz.one_target", name, *_LIMITS]
-        slice_seconds = int(min(left, _SLICE_SECONDS))
-        command += [f"-max_total_time={slice_seconds}", f"-artifact_prefix={found_folder}/"]
-        command += [str(work / name / "grown"), str(CORPUS / name)]
-        with log.open("a") as output:
-            ended = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
-        counts = re.findall(r"number_of_executed_units:\s*(\d+)", log.read_text(errors="replace"))
+    executions, left, begin = 0, float(seconds), time.monotonic()
+    findings: set[str] = set()
+    while left >= 1 and len(findings) < _MOST_FINDINGS:
+        arguments = [*_LIMITS, f"-max_total_time={int(min(left, _SLICE_SECONDS))}"]
+        arguments += [f"-artifact_prefix={found_folder}/", str(grown), str(CORPUS / name)]
+        # A fork has what was imported, and followed for its coverage: that takes six seconds.
+        child = os.fork()
+        if child == 0:
+            _fuzz_into(log, name, arguments)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        told = log.read_text(errors="replace")
+        counts = re.findall(r"number_of_executed_units:\s*(\d+)", told)
         if not counts:
-            raise SystemExit(f"{name}: nothing was executed, status {ended.returncode}: see {log}")
+            raise SystemExit(f"{name}: nothing was executed, status {status}: see {log}")
         executions = sum(map(int, counts))
-        new = set(found_folder.iterdir()) - before
-        if len(new) >= _MOST_FINDINGS:
-            break
-        if ended.returncode != 0 and not any(found_folder.iterdir()):
-            raise SystemExit(f"{name}: ended with status {ended.returncode}: see {log}")
+        # As it was told, since an earlier run may have left a file of the same name.
+        findings = {Path(each).name for each in re.findall(r"Test unit written to (\S+)", told)}
+        if status != 0 and not findings:
+            raise SystemExit(f"{name}: ended with status {status}: see {log}")
+        left = seconds - (time.monotonic() - begin)
     return {
         "executions": executions,
         "seconds": round(time.monotonic() - begin, 1),
         "corpus_inputs": sum(1 for _ in (CORPUS / name).iterdir()),
-        "findings": sorted(path.name for path in set(found_folder.iterdir()) - before),
+        "findings": sorted(findings),
     }
+
+
+def _fuzz_into(log: Path, name: str, arguments: list[str]) -> NoReturn:
+    """Fuzz in a process that ends with it."""
+    status = 1
+    try:
+        with log.open("ab") as output:
+            for standard in (1, 2):
+                os.dup2(output.fileno(), standard)
+        # What a target imports late comes now, before libFuzzer looks at the clock: that of pages
+        # would take all of a short run. What is wrong with a seed libFuzzer is to find again.
+        for path in (CORPUS / name).iterdir():
+            with contextlib.suppress(Exception):
+                TARGETS[name](path.read_bytes())
+        fuzz(name, arguments)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        # With libFuzzer's own hook, which keeps the input that an exception came of.
+        ctypes.CDLL(None).exit(status)
+        os._exit(1)
 
 
 def _environment() -> dict[str, Any]:
@@ -126,6 +164,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, required=True, help="of all targets together")
     parser.add_argument("--result", type=Path, required=True, help="file for the figures")
     parser.add_argument("--work", type=Path, required=True, help="folder for what is found")
+    parser.add_argument("--fresh", action="store_true", help="begin anew, and keep no corpus")
     parser.add_argument("targets", nargs="*", choices=[[], *_WEIGHTS], metavar="TARGET")
     return parser.parse_args()
 

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from unittest import mock
 
+from rmm_uvm.driver_names import simulated_bytes
+from rmm_uvm.drivers import counters_are_on
 from rmm_uvm.limits import managed_limit_bytes
+from rmm_uvm.messages import shown
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.watch.thresholds import Thresholds
 
@@ -24,7 +28,20 @@ VARIABLES = (
     "RMM_UVM_WARN_HOST_MEMORY",
     "RMM_UVM_WARN_MONITOR",
     "RMM_UVM_WARN_REPEAT_SECONDS",
+    # Last, since a variable is known by its line, and inputs are kept.
+    "RMM_UVM_DRIVER",
+    "RMM_UVM_COUNTERS",
+    "RMM_UVM_WARN_EVICTION",
+    "RMM_UVM_WARN_AMPLIFICATION",
+    "RMM_UVM_WARN_DEVICE_TAKEN",
+    "RMM_UVM_WARN_PREFETCH",
+    "RMM_UVM_WARN_BUDGET",
 )
+_BY_NAME = [
+    field.name
+    for field in dataclasses.fields(Thresholds)
+    if field.name not in ("monitor", "budget", "repeat_seconds")
+]
 _TOTAL_BYTES = 1 << 34
 
 
@@ -36,14 +53,33 @@ def environment(data: bytes) -> None:
         limit = attempted(managed_limit_bytes)
         budget = attempted(lambda: budget_for(None, None, _TOTAL_BYTES))
         thresholds = attempted(Thresholds.from_environment)
+        counters = attempted(counters_are_on)
+        device = attempted(_simulated_device_bytes)
     if limit is not None and not 0 < limit < 2**63:
         raise Finding(f"a limit of {limit} bytes")
     if budget is not None:
         _check_budget(budget)
     if thresholds is not None:
-        factor, repeat = thresholds.footprint_factor, thresholds.repeat_seconds
-        if not (factor is None or 0 < factor < math.inf) or not 0 <= repeat < math.inf:
-            raise Finding(f"{thresholds}")
+        _check_thresholds(thresholds)
+    if counters not in (None, True, False):
+        raise Finding(f"counters are {counters}")
+    if device is not None and not (device > 0 and device % (2 << 20) == 0):
+        raise Finding(f"a simulated device of {device} bytes")
+
+
+def _simulated_device_bytes() -> int | None:
+    """Read the driver's name as `rmm_uvm.drivers.choose_driver` does, which would open it."""
+    name = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    return simulated_bytes(name or "cuda", f"RMM_UVM_DRIVER={shown(name)}")
+
+
+def _check_thresholds(thresholds: Thresholds) -> None:
+    for name in _BY_NAME:
+        value = getattr(thresholds, name)
+        if value is not None and not 0 < value < math.inf:
+            raise Finding(f"{name} is {value}")
+    if not 0 <= thresholds.repeat_seconds < math.inf:
+        raise Finding(f"{thresholds}")
 
 
 def _check_budget(budget: Budget) -> None:

@@ -4,7 +4,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import hypothesis.strategies as st
+from hypothesis.stateful import precondition
+from rmm.pylibrmm.stream import DEFAULT_STREAM, Stream
 
 MIB = 1 << 20
 DEVICE_BYTES = 64 * MIB
@@ -36,3 +42,35 @@ sizes_bytes = st.one_of(
 numbers = st.integers(0, 31)
 streams = st.sampled_from([0, 7, 9])
 budgets_bytes = st.sampled_from([8 * MIB, 10 * MIB, 16 * MIB, 24 * MIB])
+
+
+class _Handle:
+    """A stream as other libraries hand it over: the simulated device only tells them apart."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._handle
+
+
+def stream_of(handle: int) -> Stream:
+    """Return RMM's stream of one of `streams`."""
+    return Stream(_Handle(handle)) if handle else DEFAULT_STREAM
+
+
+def only_if(condition: Callable[[Any], object]) -> Callable[[Callable[..., Any]], Any]:
+    """Let a rule do something only where it can.
+
+    It is chosen only there, but for machines that say `unordered`: what their threads did is not
+    the same again, while Hypothesis wants the same choices after the same choices.
+    """
+
+    def decorated(step: Callable[..., Any]) -> Any:
+        @functools.wraps(step)
+        def guarded(self: Any, *arguments: Any, **named: Any) -> Any:
+            return step(self, *arguments, **named) if condition(self) else None
+
+        return precondition(lambda self: self.unordered or bool(condition(self)))(guarded)
+
+    return decorated

@@ -36,7 +36,9 @@ from .choices import (
     POOL_BYTES,
     budgets_bytes,
     numbers,
+    only_if,
     sizes_bytes,
+    stream_of,
     streams,
 )
 
@@ -45,6 +47,7 @@ class Programs(RuleBasedStateMachine):
     """A program on a device with two neighbours, and pools one after the other."""
 
     background = False
+    unordered = False  # see `only_if`
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +146,7 @@ class Programs(RuleBasedStateMachine):
         self.install(on_board=False, settings={}, **asked)
 
     @rule()
-    @precondition(lambda self: len(self.live) > 8)
+    @only_if(lambda self: len(self.live) > 8)
     def restore(self) -> None:
         rmm_uvm.restore()
         self._forget_empty_pools()
@@ -156,12 +159,12 @@ class Programs(RuleBasedStateMachine):
 
     # Memory
 
-    @rule(nbytes=sizes_bytes)
-    @precondition(lambda self: rmm_uvm.current_installation() is not None)
-    def allocate(self, nbytes: int) -> None:
+    @rule(nbytes=sizes_bytes, stream=streams)
+    @only_if(lambda self: rmm_uvm.current_installation() is not None)
+    def allocate(self, nbytes: int, stream: int = 0) -> None:
         mr = self.pools[-1]
         try:
-            address = mr.allocate(nbytes)
+            address = mr.allocate(nbytes, stream_of(stream))
         except MemoryError:  # the pool is full, or in pieces
             return
         buffer = Buffer(mr, address, nbytes)
@@ -169,7 +172,7 @@ class Programs(RuleBasedStateMachine):
         self._write(buffer)
 
     @rule(sizes=st.lists(sizes_bytes, min_size=3, max_size=8))
-    @precondition(lambda self: rmm_uvm.current_installation() is not None)
+    @only_if(lambda self: rmm_uvm.current_installation() is not None)
     def allocate_many(self, sizes: list[int]) -> None:
         for nbytes in sizes:
             self.allocate(nbytes)
@@ -179,13 +182,13 @@ class Programs(RuleBasedStateMachine):
         self.device.touch(*buffer.region, write=True)
         buffer.write(self.writes)
 
-    @rule(number=numbers)
-    @precondition(lambda self: self.live)
-    def free(self, number: int) -> None:
+    @rule(number=numbers, stream=streams)
+    @only_if(lambda self: self.live)
+    def free(self, number: int, stream: int = 0) -> None:
         buffer = self._one(number)
         if not any(pinned is buffer for pinned, _ in self.pins):
             self.live.remove(buffer)
-            buffer.mr.deallocate(*buffer.region)
+            buffer.mr.deallocate(*buffer.region, stream_of(stream))
             self._forget_empty_pools()
 
     def free_all(self) -> None:
@@ -195,12 +198,12 @@ class Programs(RuleBasedStateMachine):
             self.free(0)
 
     @rule(number=numbers)
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def write(self, number: int) -> None:
         self._write(self._one(number))
 
     @rule(number=numbers, write=st.booleans())
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def use_on_the_host(self, number: int, write: bool) -> None:
         buffer = self._one(number)
         self.device.cpu_touch(*buffer.region, write=write)
@@ -216,19 +219,19 @@ class Programs(RuleBasedStateMachine):
             return hint(buffer.region, mr=buffer.mr, **arguments)
 
     @rule(number=numbers, stream=streams)
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def announce(self, number: int, stream: int) -> None:
         self._hint(rmm_uvm.touch, number, stream=stream)
         self.device.touch(*self._one(number).region)
 
     @rule(rounds=st.integers(1, 4))
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def use_all_in_turn(self, rounds: int) -> None:
         for number in range(rounds * len(self.live)):
             self.announce(number, stream=0)
 
     @rule(stream=streams)
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def announce_all_together(self, stream: int) -> None:
         for pool in self.pools:
             regions = [buffer.region for buffer in self.live if buffer.mr is pool]
@@ -236,12 +239,12 @@ class Programs(RuleBasedStateMachine):
                 rmm_uvm.touch(regions, mr=pool, stream=stream)
 
     @rule(number=numbers, stream=streams)
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def prefetch(self, number: int, stream: int) -> None:
         self._hint(rmm_uvm.prefetch, number, stream=stream)
 
     @rule(number=numbers, stream=streams)
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def evict(self, number: int, stream: int) -> None:
         hinted = self._hint(rmm_uvm.evict, number, stream=stream)
         if hinted is not None:
@@ -253,14 +256,14 @@ class Programs(RuleBasedStateMachine):
         read_mostly=st.sampled_from([None, True, False]),
         preferred=st.sampled_from(["device", "host", "none"]),
     )
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def advise(self, number: int, read_mostly: bool | None, preferred: str) -> None:
         advised = self._hint(rmm_uvm.advise, number, read_mostly=read_mostly, preferred=preferred)
         assert advised.refused_bytes >= 0
         assert self.failing or not advised.refused_bytes
 
     @rule(number=numbers)
-    @precondition(lambda self: self.live)
+    @only_if(lambda self: self.live)
     def pin(self, number: int) -> None:
         buffer = self._one(number)
         context = rmm_uvm.pin(buffer.region, mr=buffer.mr)
@@ -269,12 +272,12 @@ class Programs(RuleBasedStateMachine):
         self.pinned = True
 
     @rule()
-    @precondition(lambda self: self.pins)
+    @only_if(lambda self: self.pins)
     def unpin(self) -> None:
         self.pins.pop(0)[1].__exit__(None, None, None)
 
     @rule()
-    @precondition(lambda self: self.pools)
+    @only_if(lambda self: self.pools)
     def do_what_is_pending(self) -> None:
         for pool in self.pools:
             pool.managed_mr.prefetcher.run_pending()
@@ -297,18 +300,19 @@ class Programs(RuleBasedStateMachine):
         self.failing += 1
 
     @rule()
-    @precondition(lambda self: self.failing)
+    @only_if(lambda self: self.failing)
     def driver_is_well_again(self) -> None:
         self.device.cancel_failures()
         self.failing = 0
 
     @rule()
-    @precondition(lambda self: self.monitor is None)
+    @only_if(lambda self: self.monitor is None)
     def watch(self) -> None:
         before = self._left_bytes()
-        self.monitor = rmm_uvm.monitor(
-            driver=self.device, on_finding=None, publish=False, interval_seconds=3600.0
-        ).start()
+        with self._driver_may_fail():
+            self.monitor = rmm_uvm.monitor(
+                driver=self.device, on_finding=None, publish=False, interval_seconds=3600.0
+            ).start()
         self.seen = None
         self.began_bytes = before, self._left_bytes()
 
@@ -316,7 +320,7 @@ class Programs(RuleBasedStateMachine):
         return self.device.migrated_bytes()[1]
 
     @rule()
-    @precondition(lambda self: self.monitor is not None)
+    @only_if(lambda self: self.monitor is not None)
     def stop_watching(self) -> None:
         monitor, self.monitor = self.monitor, None
         with self._evicting(monitor):
