@@ -14,6 +14,8 @@ from pathlib import Path
 
 import rmm
 
+from .packages import without_cupti
+
 NOBODY = 65534
 _CAP_DAC_READ_SEARCH = 2  # linux/capability.h
 _PR_SET_KEEPCAPS = 8  # linux/prctl.h
@@ -143,6 +145,7 @@ def _shared_memory_in(folder: Path) -> None:
 MACHINES: Mapping[str, Callable[[], None]] = {
     "nothing missing but NVIDIA's driver": complete,
     "no `/dev/nvidia-uvm-tools`": without_tools_device,
+    "no CUPTI": without_cupti,
     "not root": unprivileged,
     "read-only file system": read_only,
     "no `/dev/shm`": without_shared_memory,

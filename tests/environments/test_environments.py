@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ PACKAGE_ROWS = {quoted(row["package"])[0]: row for row in table("Optional packag
 # All is tried in the first test that asks.
 pytestmark = pytest.mark.timeout(300)
 
+NOT_OPTIONAL = {"numpy"}  # RMM needs it
 VERSIONS = {"missing": None, "too old": OLD}
 PACKAGES = [(package, state) for package in PACKAGE_ROWS for state in VERSIONS]
 
@@ -146,13 +147,47 @@ def test_hint_about_a_package_is_one_line(
 
 def test_every_environment_has_a_row() -> None:
     assert set(MACHINE_ROWS) == set(MACHINES)
-    assert set(PACKAGE_ROWS) <= set(MODULES)
+    assert set(PACKAGE_ROWS) == set(MODULES)
+
+
+def packages_of(requirements: Iterable[str]) -> set[str]:
+    return {re.split(r"[<>=!~ \[;]", each, maxsplit=1)[0] for each in requirements}
+
+
+def missing_rows(project: Mapping[str, Any]) -> set[str]:
+    """Return which packages pyproject.toml asks for, and have no row though they can be missing."""
+    extras = project["optional-dependencies"]
+    wanted = set.union(*(packages_of(extras[each]) for each in extras if each != "test"))
+    return wanted - NOT_OPTIONAL - packages_of(project["dependencies"]) - set(PACKAGE_ROWS)
+
+
+def project() -> Any:
+    return tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text())["project"]
+
+
+def test_every_package_that_can_be_missing_has_a_row() -> None:
+    assert missing_rows(project()) == set()
+
+
+def test_package_of_a_new_extra_without_a_row_is_found() -> None:
+    changed = project()
+    changed["optional-dependencies"]["new"] = ["torch>=2", "nothing-yet>=1"]
+    assert missing_rows(changed) == {"nothing-yet"}
+
+
+def test_packages_that_are_never_missing_are_told() -> None:
+    names = {name.removesuffix("-cu13") for name in packages_of(project()["dependencies"])}
+    (line,) = [each for each in DOCUMENT.read_text().split("\n\n") if "is not optional" in each]
+    assert [each for each in names | NOT_OPTIONAL if each not in line.lower()] == []
+
+
+def test_every_package_is_tried_beside_what_the_doctor_says() -> None:
+    assert [name for name, row in PACKAGE_ROWS.items() if not quoted(row["tried"])] == []
 
 
 def test_python_versions_begin_with_the_oldest_that_the_package_installs_on() -> None:
     rows = table("Python")
-    project = tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text())["project"]
-    assert project["requires-python"] == f">={rows[0]['Python'].rpartition('.')[0]}"
+    assert project()["requires-python"] == f">={rows[0]['Python'].rpartition('.')[0]}"
     assert {row[column] for row in rows for column in COLUMNS} == {"yes"}
 
 
