@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import json
 import os
@@ -16,13 +17,14 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from .columns import COLUMNS
-from .hidden import LIBRARIES, no_driver, require_hidden
-from .machines import MACHINES, NOBODY
+from .hidden import LIBRARIES, any_library, no_driver, require_hidden
+from .machines import MACHINES, NOBODY, THERE
 from .packages import MODULES, OLD
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "environments.md"
@@ -58,10 +60,11 @@ PACKAGES = [(package, state) for package in PACKAGE_ROWS for state in VERSIONS]
 
 @functools.cache
 def results(folder: Path) -> dict[tuple[str, str], Any]:
-    """Try everything, in one process that forks for each environment."""
+    """Try everything, in few processes that fork for each environment."""
     wanted: dict[tuple[str, str], Any] = {}
     for name, row in MACHINE_ROWS.items():
-        wanted["", name] = {"name": name, "tried": quoted(row["tried"])}
+        there = THERE.get(name, ())
+        wanted["", name] = {"name": name, "tried": quoted(row["tried"]), "there": there}
     for package, state in PACKAGES:
         wanted[package, state] = {
             "name": package,
@@ -70,11 +73,23 @@ def results(folder: Path) -> dict[tuple[str, str], Any]:
             "tried": quoted(PACKAGE_ROWS[package]["tried"]),
         }
     (folder / "a.py").write_text("")
+    found = {}
+    for there in ((), *THERE.values()):
+        part = {key: each for key, each in wanted.items() if each.get("there", ()) == there}
+        found.update(zip(part, in_child(folder, list(part.values()), there), strict=True))
+    if os.geteuid() == 0:  # nobody's board: in /tmp, where nobody may write
+        with contextlib.suppress(OSError):
+            Path(f"/tmp/rmm-uvm-{NOBODY}").rmdir()
+    return found
+
+
+def in_child(folder: Path, wanted: list[Any], there: tuple[str, ...]) -> Any:
+    """Try environments in a process, for which libraries of NVIDIA's driver are `there`."""
     path = [str(Path(__file__).resolve().parents[1]), *filter(None, sys.path)]
-    with no_driver() as without:
+    with no_driver(*there) as without:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "environments.child"],
-            input=json.dumps(list(wanted.values())),
+            input=json.dumps(wanted),
             env={
                 "PATH": "/usr/bin:/bin",
                 "PYTHONPATH": ":".join(path),
@@ -87,11 +102,8 @@ def results(folder: Path) -> dict[tuple[str, str], Any]:
             text=True,
             check=False,
         )
-    if os.geteuid() == 0:  # nobody's board: in /tmp, where nobody may write
-        with contextlib.suppress(OSError):
-            Path(f"/tmp/rmm-uvm-{NOBODY}").rmdir()
     assert done.returncode == 0, done.stderr
-    return dict(zip(wanted, json.loads(done.stdout), strict=True))
+    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -113,22 +125,25 @@ def check_told(result: Mapping[str, Any], cell: str) -> None:
 def test_machine_that_lacks_something_does_what_its_row_says(
     tried: dict[tuple[str, str], Any], name: str
 ) -> None:
-    row, result = MACHINE_ROWS[name], tried["", name]
+    row, result = MACHINE_ROWS[name], dict(tried["", name])
     assert "broken" not in result, result["broken"]
     assert result.pop("status") == 0
+    way = result.pop("way")
     for column in COLUMNS:
         works = result[column]["works"]
         assert works is (row[column] == "yes"), (column, result[column])
-    check_told(result, row["told"])
+    # Where nothing can be mounted, the system says something else of what cannot be written.
+    check_told(result, row["told"].replace(os.strerror(errno.EROFS), way or ""))
 
 
 @pytest.mark.parametrize(("package", "state"), PACKAGES)
 def test_package_that_is_missing_or_too_old_is_told_and_nothing_else_needs_it(
     tried: dict[tuple[str, str], Any], package: str, state: str
 ) -> None:
-    result = tried[package, state]
+    result = dict(tried[package, state])
     assert "broken" not in result, result["broken"]
     assert result.pop("status") == 0
+    assert result.pop("way") is None
     for column in COLUMNS:
         assert result[column]["works"], (column, result[column])
     check_told(result, PACKAGE_ROWS[package][f"told where it is {state}"])
@@ -197,7 +212,8 @@ def test_row_whose_words_are_not_said_fails() -> None:
 
 
 def test_package_that_is_there_is_not_told(tried: dict[tuple[str, str], Any]) -> None:
-    text = said({name: one for name, one in tried["torch", "missing"].items() if name != "status"})
+    columns = {*COLUMNS, *quoted(PACKAGE_ROWS["torch"]["tried"])}
+    text = said({name: one for name, one in tried["torch", "missing"].items() if name in columns})
     assert "bokeh is not installed" not in text
 
 
@@ -218,15 +234,23 @@ def loads(folder: Path, library: str, **environment: str) -> bool:
 def test_driver_that_a_machine_has_is_hidden_and_loads_where_it_is_not(
     tmp_path: Path, library: str
 ) -> None:
-    found = re.search(r"/\S+/libm[.-]\S*", Path("/proc/self/maps").read_text())
-    assert found
-    shutil.copy(found[0], tmp_path / library)  # any library does for NVIDIA's
+    shutil.copy(any_library(), tmp_path / library)
     assert loads(tmp_path, library)
     with no_driver() as without:
         assert not loads(tmp_path, library, **without)
+    with no_driver(library) as without:
+        assert loads(tmp_path, library, **without)
 
 
 def test_environment_that_reaches_a_driver_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda name: name)
     with pytest.raises(RuntimeError, match=r"libcuda\.so\.1 can be loaded here"):
         require_hidden()
+
+
+def test_real_library_is_not_taken_for_the_one_in_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(cuInit=name))
+    with pytest.raises(RuntimeError, match=r"libcuda\.so\.1 can be loaded here"):
+        require_hidden(*LIBRARIES)
