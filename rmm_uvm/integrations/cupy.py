@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from rmm_uvm.integrations.wiring import Wiring
+from rmm_uvm.optional_packages import too_old
 
 
 def wire() -> Wiring:
@@ -13,6 +14,8 @@ def wire() -> Wiring:
         import cupy
     except ImportError:
         return Wiring("cupy", active=False, reason="not installed")
+    if problem := too_old("cupy"):  # what is below may not be there
+        return Wiring("cupy", active=False, reason=problem)
     from rmm.allocators.cupy import rmm_cupy_allocator
 
     previous = cupy.cuda.get_allocator()

@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, UvmError
+from rmm_uvm.optional_packages import too_old
 from rmm_uvm.report import Report, cell
 from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.recording import Recording
@@ -31,7 +32,18 @@ _NO_MONITOR = "no monitor runs: rmm_uvm.reinitialize() starts one, and %%uvm doe
 
 
 def load(shell: Any) -> None:
-    """Register the magics with an ``InteractiveShell``; again replaces them."""
+    """Register the magics with an ``InteractiveShell``; again replaces them.
+
+    Raises
+    ------
+    AvailabilityError
+        If there is no shell, as outside of a session, or IPython is too old.
+    """
+    problem = too_old("jupyter", "ipython")
+    if not problem and shell is None:
+        problem = "there is no session of IPython or Jupyter: pip install 'rmm-uvm[jupyter]'"
+    if problem:
+        raise AvailabilityError(f"magics of rmm_uvm: {problem}")
     magics = _Magics(shell)
     shell.register_magic_function(magics.uvm, "cell", "uvm")
     shell.register_magic_function(magics.uvm_report, "line", "uvm_report")

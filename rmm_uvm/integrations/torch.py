@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.integrations.wiring import Wiring
+from rmm_uvm.optional_packages import too_old
 
 
 def wire() -> Wiring:
@@ -25,6 +26,8 @@ def wire() -> Wiring:
         import torch
     except ImportError:
         return Wiring("torch", active=False, reason="not installed")
+    if problem := too_old("torch"):  # what is below may not be there
+        return Wiring("torch", active=False, reason=problem)
     from rmm.allocators.torch import rmm_torch_allocator
 
     if rmm_torch_allocator is None:

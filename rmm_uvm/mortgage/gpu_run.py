@@ -22,6 +22,7 @@ from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipe
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.shadow.stages import MigrationCounters, ResourceFootprint, StageMeter
 from rmm_uvm.mortgage.timeline import Sampler, Timeline, wall_clock
+from rmm_uvm.optional_packages import too_old
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import UvmDriver
@@ -44,6 +45,8 @@ def gpu_reason() -> str:
         import cudf  # noqa: F401
     except ImportError as error:
         return f"there is a GPU, but not {error.name}: pip install 'rmm-uvm[mortgage-gpu]'"
+    if problem := too_old("mortgage-gpu", "cudf-cu13"):
+        return f"there is a GPU, but {problem}"
     return ""
 
 

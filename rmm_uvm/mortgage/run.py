@@ -213,7 +213,8 @@ def check_libraries() -> None:
             raise AvailabilityError(
                 f"rmm-uvm mortgage needs {name}: pip install 'rmm-uvm[mortgage]'"
             ) from error
-    if problem := too_old("mortgage", "numpy", "pandas", "pyarrow", "xgboost-cpu"):
+    problem = too_old("mortgage", "numpy", "pandas", "pyarrow", "xgboost-cpu")
+    if problem := problem or too_old("mortgage-gpu", "xgboost"):  # which does as well
         raise AvailabilityError(f"rmm-uvm mortgage: {problem}")
 
 

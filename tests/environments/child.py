@@ -4,7 +4,7 @@
 
 Each environment is a fork, made before rmm_uvm is imported. On the standard input is JSON: a list
 of environments, each with `name`, `package` and `version` (of a package that is missing or old) and
-`tried`, a list of expressions.
+`tried`, a list of expressions; `there` are libraries of NVIDIA's that can be loaded.
 """
 
 from __future__ import annotations
@@ -80,17 +80,19 @@ def evaluate(expression: str) -> Any:
 
 
 def tried(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Try all columns in an environment, in this process."""
+    """Try all columns in an environment, in this process; `way` is how it was made."""
     os.environ["RMM_UVM_DRIVER"] = "simulated:64MiB"
+    way = None
     if environment.get("package"):
         take(environment["package"], version=environment["version"])
     else:
-        MACHINES[environment["name"]]()
-    require_hidden()  # in the environment, whose user may be another one
+        way = MACHINES[environment["name"]]()
+    there = environment.get("there", ())
+    require_hidden(*there)  # in the environment, whose user may be another one
     columns = {name: answer(column) for name, column in COLUMNS.items()}
     for expression in environment["tried"]:
         columns[expression] = answer(functools.partial(evaluate, expression))
-    return columns
+    return {**columns, "way": way}
 
 
 def forked(environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
 import re
 import resource
@@ -14,7 +16,12 @@ from pathlib import Path
 
 import rmm
 
+from .packages import without_cupti
+
 NOBODY = 65534
+_CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000  # linux/sched.h
+_MS_REC, _MS_PRIVATE, _MOUNT_ATTR_RDONLY = 0x4000, 0x40000, 1  # linux/mount.h
+_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _CAP_DAC_READ_SEARCH = 2  # linux/capability.h
 _PR_SET_KEEPCAPS = 8  # linux/prctl.h
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -68,8 +75,26 @@ def _others_can_read(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o005 == 0o005 for parent in path.resolve().parents)
 
 
-def read_only() -> None:
-    """No folder that could be written to: home, temporary folder, working directory, boards."""
+def read_only() -> str:
+    """All mounts are read-only in this process; where that is not allowed, as `not_writable`.
+
+    Returns what the system says then.
+    """
+    _work_in_a_folder()
+    if _mount_read_only():
+        return os.strerror(errno.EROFS)
+    unprivileged()
+    return os.strerror(errno.EACCES)
+
+
+def not_writable() -> None:
+    """No folder that this user could write to: home, temporary and working folder, boards."""
+    _work_in_a_folder()
+    unprivileged()
+
+
+def _work_in_a_folder() -> None:
+    """Have all that is written go to one folder, in which only root may write."""
     folder = tempfile.mkdtemp()
     Path(folder).chmod(0o555)
     os.chdir(folder)
@@ -81,7 +106,26 @@ def read_only() -> None:
     from rmm_uvm.watch import board
 
     board.board_directories = lambda: (Path(folder) / "rmm-uvm",)
-    unprivileged()
+
+
+def _mount_read_only() -> bool:
+    """Make all mounts read-only in mounts of this process's own; whether that was allowed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.geteuid(), os.getegid()
+    if libc.unshare(_CLONE_NEWNS) != 0:
+        if libc.unshare(_CLONE_NEWNS | _CLONE_NEWUSER) != 0:
+            return False
+        with contextlib.suppress(OSError):  # who is not in the maps is nobody, which does as well
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+    private = libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
+    wanted = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY)  # struct mount_attr
+    return private == 0 and not libc.syscall(
+        *(ctypes.c_long(each) for each in (_SYS_MOUNT_SETATTR, _AT_FDCWD)),
+        b"/",
+        *(ctypes.c_long(_AT_RECURSIVE), wanted, ctypes.c_size_t(ctypes.sizeof(wanted))),
+    )
 
 
 def without_shared_memory() -> None:
@@ -140,13 +184,22 @@ def _shared_memory_in(folder: Path) -> None:
     rmm_uvm.harvest.USUAL_DIRECTORY = str(folder)
 
 
-MACHINES: Mapping[str, Callable[[], None]] = {
+MACHINES: Mapping[str, Callable[[], str | None]] = {
     "nothing missing but NVIDIA's driver": complete,
+    "no libcuda, but": complete,
+    "no NVML, but": complete,
     "no `/dev/nvidia-uvm-tools`": without_tools_device,
+    "no CUPTI": without_cupti,
     "not root": unprivileged,
     "read-only file system": read_only,
+    "no folder that may be written to": not_writable,
     "no `/dev/shm`": without_shared_memory,
     "16 file descriptors left": few_descriptors,
     "no file descriptor left": no_descriptors,
     "a container's memory limit": limited_memory,
+}
+# What of NVIDIA's driver can be loaded; it has none of NVIDIA's functions.
+THERE: Mapping[str, tuple[str, ...]] = {
+    "no libcuda, but": ("libnvidia-ml.so.1",),
+    "no NVML, but": ("libcuda.so.1",),
 }

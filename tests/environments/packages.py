@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import sys
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 OLD = "0.1"
 # By distribution, the modules that it brings. One that is not installed here can be missing, too.
 MODULES = {
-    "numpy": ("numpy",),
     "cudf-cu13": ("cudf", "pylibcudf"),
     "cupy-cuda13x": ("cupy",),
     "torch": ("torch",),
@@ -30,7 +31,7 @@ MODULES = {
     "xgboost-cpu": ("xgboost",),
     "matplotlib": ("matplotlib",),
     "nvidia-cuda-cupti": ("nvidia",),
-    "nvidia-ml-py": ("pynvml",),
+    "xgboost": ("xgboost",),
 }
 
 
@@ -82,3 +83,51 @@ def take(package: str, *, version: str | None) -> None:
         return version
 
     importlib.metadata.version = told
+    if package in BESIDE:
+        BESIDE[package](version)
+
+
+def without_cupti(version: str | None = None) -> None:
+    """Let NVIDIA's finder find no CUPTI, or the one of an older CUDA; no toolkit has one.
+
+    A simulated device tells causes by itself: let it be asked for as on a GPU.
+    """
+    import cuda.pathfinder
+
+    from rmm_uvm import cupti_library
+    from rmm_uvm.watch import causes
+
+    def find(name: str) -> SimpleNamespace:
+        if version is None:
+            raise RuntimeError(name)
+        return SimpleNamespace(abs_path="/old/libcupti.so.12")
+
+    cuda.pathfinder.load_nvidia_dynamic_lib = find
+    cupti_library.find_cupti.__defaults__ = (Path("/nowhere"),)
+    causes.SimulatedDevice = type(None)
+
+
+def _gpu_for_dask(_version: str | None) -> None:
+    """Let `local_cluster` see a GPU: only where there is one it asks for dask-cuda."""
+    from rmm_uvm.dask import cluster
+
+    found = cluster._look_around()
+    seen = dataclasses.replace(found, gpus=1, visible_devices=None)
+    cluster._look_around = lambda: seen
+
+
+def _gpu_for_mortgage(_version: str | None) -> None:
+    """Let the mortgage pipeline see a GPU: only where there is one it asks for cuDF."""
+    from rmm_uvm import drivers
+    from rmm_uvm.mortgage import gpu_run
+
+    drivers.cuda_driver = lambda: None
+    gpu_run.os = SimpleNamespace(environ={})
+
+
+# What else is to be so where a package is missing or too old.
+BESIDE: Mapping[str, Callable[[str | None], None]] = {
+    "nvidia-cuda-cupti": without_cupti,
+    "cudf-cu13": _gpu_for_mortgage,
+    "dask-cuda": _gpu_for_dask,
+}

@@ -105,6 +105,17 @@ def test_cells_for_gpus_keep_what_they_printed_on_one(name: str) -> None:
     assert "but for those [on a GPU]" in notebook.cells[0].source
 
 
+def test_every_notebook_is_run_from_top_to_bottom() -> None:
+    """By a test of its own, which looks at what it says."""
+    programs = re.findall(
+        r"^def test_\w+_in_a_fresh_kernel_.+?(?=^def |^@)",
+        Path(__file__).read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    named = [name for program in programs for name in re.findall(r'"(\d\d_\w+\.ipynb)"', program)]
+    assert sorted(named) == [path.name for path in NOTEBOOKS]
+
+
 def test_quickstart_in_a_fresh_kernel_runs_out_of_memory_and_then_completes(
     kernel_directory: Path,
 ) -> None:

@@ -102,6 +102,17 @@ def test_missing_library_is_a_value_with_a_reason(
     wiring.undo()
 
 
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_library_that_is_too_old_is_a_value_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    put_module(monkeypatch, library)  # without what newer ones have
+    monkeypatch.setattr(f"rmm_uvm.integrations.{library}.too_old", lambda extra: f"{extra} 0.1")
+    wiring = wire(library)
+    assert (wiring.active, wiring.reason, wiring.permanent) == (False, f"{library} 0.1", False)
+    wiring.undo()
+
+
 def test_unknown_library_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'numba'"):
         wire("numba")

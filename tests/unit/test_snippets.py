@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every snippet of the documents is run, or checked as far as it can be without what it needs.
+"""Every snippet of the documents is checked as far as it can be without running it.
 
-Examples with ``>>>`` are run by `test_documents.py`, notebooks by `test_notebooks.py`. Here is the
-rest: Python that needs a GPU or a cluster has to name what there is, with keywords that there are;
-commands have to exist with their options; YAML and TOML have to be read.
+Examples with ``>>>`` are run by `test_documents.py`, notebooks by `test_notebooks.py`, other Python
+by `test_snippets_run.py`, commands by `test_snippet_commands.py`; YAML and TOML are for
+`test_snippet_settings.py`. Here Python has to name what there is, also where it is not reached when
+it is run, and commands have to exist with their options.
 """
 
 from __future__ import annotations
@@ -14,57 +15,14 @@ import importlib
 import inspect
 import re
 import shlex
-import tomllib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import pytest
-import yaml
 
 from rmm_uvm.cli.main import SUBCOMMANDS
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-DOCUMENTS = [
-    *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md")),
-    *(REPOSITORY / name / "README.md" for name in ("benchmarks", "cpp")),
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
-]
-# Python without `>>>`: why it is not run, by document. What is named RUN is.
-RUN = "run here"
-PYTHON = {
-    "README.md": ["cuDF", "cuDF", "a cluster: test_dask_commands.py runs the like"],
-    "configuration.md": ["cudf-polars"],
-    "dask.md": ["a cluster: test_dask_commands.py runs the like", "a cluster"],
-    "ipc.md": ["CuPy and another process: test_ipc_processes.py runs the like"],
-    "mortgage-on-a-cluster.md": ["a cluster", "a cluster: test_mortgage_cluster.py"],
-    "training-policies.md": [RUN],
-    "training.md": ["a GPU: tests/gpu", "a GPU: tests/gpu"],
-}
-
-
-class Snippet(NamedTuple):
-    """A block of a document."""
-
-    document: str
-    kind: str
-    text: str
-
-
-def snippets(document: Path) -> Iterator[Snippet]:
-    """Yield fenced blocks, and indented lines that are commands as blocks without a kind."""
-    text = document.read_text()
-    for found in re.finditer(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        yield Snippet(document.name, found[1], found[2])
-    fenced_out = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    for line in re.findall(r"^    (\S.*)$", fenced_out, re.MULTILINE):
-        yield Snippet(document.name, "", line)
-
-
-SNIPPETS = [snippet for document in DOCUMENTS for snippet in snippets(document)]
-SETTINGS = [one for one in SNIPPETS if one.kind in ("yaml", "toml")]
-CODE = [one for one in SNIPPETS if one.kind == "python" and ">>>" not in one.text]
+from ..support.snippets import CODE, DOCUMENTS, REPOSITORY, SNIPPETS, Snippet
 
 
 def resolved(name: str) -> Any:
@@ -133,22 +91,6 @@ def test_python_names_what_there_is(snippet: Snippet) -> None:
     assert check_names(snippet.text) > 0
 
 
-def test_python_that_is_not_run_says_why() -> None:
-    written: dict[str, int] = {}
-    for snippet in CODE:
-        written[snippet.document] = written.get(snippet.document, 0) + 1
-    assert written == {name: len(reasons) for name, reasons in PYTHON.items()}
-
-
-def test_python_that_can_be_run_is(capsys: pytest.CaptureFixture[str]) -> None:
-    for document, reasons in PYTHON.items():
-        texts = [one.text for one in CODE if one.document == document]
-        for text, reason in zip(texts, reasons, strict=True):
-            if reason == RUN:
-                exec(compile(text, document, "exec"), {})
-                assert capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "snippet", [one for one in SNIPPETS if one.kind in ("", "bash")], ids=lambda one: one.document
 )
@@ -156,18 +98,6 @@ def test_commands_and_their_options_exist(snippet: Snippet) -> None:
     for line in snippet.text.replace("\\\n", " ").splitlines():
         if line.startswith(("rmm-uvm ", "ci/", "python benchmarks/")):
             check_command(line)
-
-
-@pytest.mark.parametrize(
-    "snippet",
-    [one for one in SNIPPETS if one.kind in ("yaml", "toml")],
-    ids=lambda one: one.document,
-)
-def test_settings_can_be_read(snippet: Snippet) -> None:
-    if snippet.kind == "toml":
-        assert tomllib.loads(snippet.text)
-    else:
-        assert all(yaml.safe_load_all(snippet.text))
 
 
 def test_snippets_are_of_kinds_that_are_checked() -> None:
@@ -189,6 +119,13 @@ def test_name_or_keyword_that_is_none_is_found(text: str) -> None:
 def test_command_that_is_none_is_found(line: str) -> None:
     with pytest.raises((AssertionError, KeyError)):
         check_command(line)
+
+
+def test_every_document_is_looked_at() -> None:
+    folders = ("benchmarks", "ci", "cpp", "docs", "rmm_uvm", "tests")
+    found = {path for name in folders for path in (REPOSITORY / name).rglob("*.md")}
+    found |= set(REPOSITORY.glob("*.md"))
+    assert found - set(DOCUMENTS) == {REPOSITORY / "CHANGELOG.md"}  # has nothing to run
 
 
 def test_index_of_documents_lists_each() -> None:
