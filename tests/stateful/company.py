@@ -67,13 +67,16 @@ class ForkingPrograms(Programs):
         wrong = in_child(lambda: self.go_on(**asked))
         assert not wrong, wrong
 
+    def _write_all(self) -> None:  # apart: a variable that stays would keep a pool
+        for buffer in self.live:
+            self.writes += 1
+            buffer.write(self.writes)
+
     def go_on(self, sizes: list[int], number: int, stream: int, again: bool) -> None:
         """Read, write, allocate, use and free, as a child; perhaps its child does so, too."""
         assert self.monitor is None or not self.monitor.running
         self.contents_are_as_written()
-        for buffer in self.live:
-            self.writes += 1
-            buffer.write(self.writes)
+        self._write_all()
         if not self.background:  # whose thread is not here, and may have held the budget's lock
             if rmm_uvm.current_installation() is not None:
                 for nbytes in sizes:
