@@ -7,8 +7,12 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import pytest
 
 import rmm_uvm
 from rmm_uvm.residency import Budget
@@ -90,3 +94,22 @@ def test_child_of_a_fork_reads_what_was_written_and_watches_nothing() -> None:
         assert rmm_uvm.touch([buffer.region for buffer in live], mr=pool) == 16 * MIB
     for buffer in live:
         pool.deallocate(*buffer.region)
+
+
+@pytest.mark.parametrize("end", ["del pool", "rmm_uvm.restore()", ""])
+def test_child_of_a_fork_ends_although_the_threads_of_its_budget_are_not_there(end: str) -> None:
+    program = f"""
+import os, sys
+import rmm, rmm_uvm
+from rmm_uvm.residency import Budget
+device = rmm_uvm.simulated_device("64MiB", backing=True)
+pool = rmm_uvm.reinitialize("16MiB", "96MiB", driver=device, device_budget=Budget(8 << 20))
+buffers = [rmm.DeviceBuffer(size=2 << 20) for _ in range(8)]
+child = os.fork()
+if child == 0:
+    {end or "pass"}
+    sys.exit(7)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", program], timeout=60, check=False)
+    assert done.returncode == 7

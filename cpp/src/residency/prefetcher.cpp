@@ -28,7 +28,7 @@ prefetcher::prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch
 
 void prefetcher::keep_budget(residency_settings const& settings)
 {
-  manager_ = std::make_unique<residency_manager>(driver_, ledger_, settings, &adviser_);
+  manager_.reset(new residency_manager{driver_, ledger_, settings, &adviser_});
 }
 
 bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
@@ -140,6 +143,19 @@ class prefetcher {
   [[nodiscard]] uvm_driver& driver() noexcept { return *driver_; }
 
  private:
+  /**
+   * @brief Ends a manager, but in a forked child: its threads are not there to be waited for, and
+   * what they wait on may be destroyed only once they have ended.
+   */
+  struct not_in_a_fork {
+    pid_t process{::getpid()};
+
+    void operator()(residency_manager* manager) const noexcept
+    {
+      if (process == ::getpid()) { delete manager; }
+    }
+  };
+
   bool settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch);
   bool may_issue(memory_range range, stream_handle stream) noexcept;
   bool issue_discard(std::span<memory_range const> ranges,
@@ -152,7 +168,7 @@ class prefetcher {
   residency_ledger ledger_;
   memory_adviser adviser_;
   prefetch_counts counts_;
-  std::unique_ptr<residency_manager> manager_;  // last: its thread uses the rest
+  std::unique_ptr<residency_manager, not_in_a_fork> manager_;  // last: its thread uses the rest
 };
 
 }  // namespace rmm_uvm
