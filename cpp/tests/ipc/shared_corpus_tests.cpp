@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -176,6 +177,15 @@ TEST(SharedCorpus, ChangedHarvestBoardsBreakNobody)
   }
   EXPECT_GT(granted, 0U);  // not all are refused at the door
 }
+
+#ifdef __SANITIZE_ADDRESS__
+TEST(SharedCorpus, IndexPastTheEndOfABoardWouldBeSeen)  // the twin
+{
+  std::array<std::array<std::uint64_t, 2>, 2> const rows{};
+  std::size_t volatile row = rows.size();
+  EXPECT_DEATH(static_cast<void>(rows[row][0]), "");  // the library tells it on the other stream
+}
+#endif
 
 constexpr std::size_t slots = 508;  // as tables have them: the mapping ends with its last record
 
