@@ -88,17 +88,17 @@ run_tests() {
 }
 
 plain() {
-  build_variant plain "" "$quick" core_tests replay_tests monitor_tests concurrency_tests cuda_tests mr_tests
+  build_variant plain "" "$quick" core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests
   run_tests plain --output-on-failure
 }
 
 asan() {
-  build_variant asan address,undefined "$quick" core_tests replay_tests monitor_tests concurrency_tests cuda_tests mr_tests
+  build_variant asan address,undefined "$quick" core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan --verbose
 }
 
 tsan() {
-  build_variant tsan thread "$quick" concurrency_tests
+  build_variant tsan thread "$quick" concurrency_tests pool_concurrency_tests
   # Its memory layout does not suit kernels that spread addresses widely.
   launcher=(setarch --addr-no-randomize)
   TSAN_OPTIONS=halt_on_error=1 run_tests tsan --verbose -L concurrency

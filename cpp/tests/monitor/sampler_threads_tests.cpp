@@ -18,6 +18,7 @@ namespace rmm_uvm::monitor {
 namespace {
 
 using namespace std::chrono_literals;
+using tests::thread_count;
 
 [[nodiscard]] std::shared_ptr<sim::simulated_device> small_device(int device_id)
 {
@@ -54,12 +55,12 @@ TEST(ConcurrentSampler, ReadersSwapsAndAProgramDoNotDisturbIt)
   sampler watched{slots, {50'000, 64, 30s}};
   watched.start();
   std::atomic<bool> well{true};
-  tests::on_threads(5, [&](std::size_t index) {
+  tests::on_threads(thread_count, [&](std::size_t index) {
     std::uint64_t since = 0;
     sample last;
     std::uintptr_t address = 0;
     for (int round = 0; round < 200; ++round) {
-      switch (index) {
+      switch (index % 5) {  // readers, those that swap and those that sample are two each
         case 0:
           if (!reads_well(watched, since, last)) { well = false; }
           break;
@@ -99,7 +100,7 @@ TEST(ConcurrentSampler, StartsAndStopsFromSeveralThreads)
 {
   for (int round = 0; round < 20; ++round) {
     sampler watched{{tests::watching(0, small_device(0))}, {10'000, 16, 30s}};
-    tests::on_threads(4, [&](std::size_t index) {
+    tests::on_threads(thread_count, [&](std::size_t index) {
       for (int i = 0; i < 5; ++i) {
         if ((index + static_cast<std::size_t>(i)) % 2 == 0) {
           watched.start();

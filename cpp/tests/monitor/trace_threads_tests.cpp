@@ -16,8 +16,8 @@ namespace {
 
 TEST(TraceWriterThreads, EventsSamplesFlushesAndCloseAtOnceLoseNothingBeforeTheEnd)
 {
-  constexpr int workers = 4;
-  constexpr int rounds  = 4000;
+  constexpr int workers = 8;
+  constexpr int rounds  = 2000;
   tests::trace_file const file;
   trace_writer writer{file.for_writer(), "{}", trace_writer::monotonic_ns()};
   std::atomic<bool> done{false};

@@ -6,12 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <utility>
-#include <vector>
 
 namespace rmm_uvm::mr {
 namespace {
@@ -164,41 +161,6 @@ TEST_F(TorchAnswers, WhoIsLetGoGoesWithoutTheLock)
   }
   answer_torch(device, nullptr);
   EXPECT_EQ(rmm_uvm_torch_allocate(bytes, device + 1, nullptr), nullptr);
-}
-
-TEST_F(TorchAnswers, ThreadsThatTakeAndGiveBackWhileItLeavesLoseNothing)
-{
-  constexpr int rounds = 60;
-  for (int round = 0; round < rounds; ++round) {
-    segments        = make(chain);
-    auto const left = hand_over();
-    std::atomic<int> ready{0};
-    auto const takes = [&ready] {
-      ++ready;
-      std::vector<void*> held;
-      // Until nobody answers.
-      while (auto* const segment = rmm_uvm_torch_allocate(bytes, device, nullptr)) {
-        held.push_back(segment);
-        if (held.size() == 4) {
-          rmm_uvm_torch_deallocate(held.front(), bytes, device, nullptr);
-          held.erase(held.begin());
-        }
-      }
-      for (auto* const segment : held) {
-        rmm_uvm_torch_deallocate(segment, bytes, device, nullptr);
-      }
-    };
-    std::thread one{takes};
-    std::thread other{takes};
-    while (ready.load() < 2) {
-      std::this_thread::yield();
-    }
-    leave_torch(device, left.lock());
-    one.join();
-    other.join();
-    ASSERT_TRUE(left.expired()) << round;
-    ASSERT_EQ(chain.managed.slab_bytes(), 0U) << round;
-  }
 }
 
 }  // namespace

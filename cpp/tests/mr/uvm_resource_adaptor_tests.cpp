@@ -1,14 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/simulated_chain.hpp"
-#include "../support/threads.hpp"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace rmm_uvm::mr {
 namespace {
@@ -119,40 +116,6 @@ TEST_F(UvmResourceAdaptor, AlwaysPrefetchesEachAllocation)
   auto* const ptr = always.allocate(default_stream, blocks(4), 256);
   EXPECT_NE(ptr, nullptr);
   EXPECT_EQ(chain.prefetcher->statistics().prefetched_bytes, blocks(4));
-}
-
-TEST_F(UvmResourceAdaptor, OneOfTwoFreesOfTwoThreadsWins)
-{
-  std::vector<void*> pointers(500);
-  for (auto& ptr : pointers) {
-    ptr = allocate(1'000);
-  }
-  std::atomic<std::size_t> freed{0};
-  tests::on_threads(4, [&](std::size_t) {
-    for (auto* const ptr : pointers) {
-      freed += chain.adaptor.try_deallocate(default_stream, ptr, 1'000) ? 1 : 0;
-    }
-  });
-  EXPECT_EQ(freed, pointers.size());
-  EXPECT_EQ(chain.adaptor.refused_frees(), 3 * pointers.size());
-  EXPECT_EQ(chain.managed.refused_frees(), 0U);
-  EXPECT_EQ(chain.adaptor.allocated_bytes(), 0U);
-  EXPECT_EQ(chain.account->used_bytes(), 0U);
-}
-
-TEST_F(UvmResourceAdaptor, ThreadsThatAllocateAndFreeLeaveNothing)
-{
-  tests::on_threads(6, [&](std::size_t index) {
-    for (std::size_t round = 0; round < 50; ++round) {
-      auto const bytes = 1 + index * 100'000 + round;
-      auto* const ptr  = allocate(bytes);
-      free(ptr, bytes);
-    }
-  });
-  EXPECT_EQ(chain.adaptor.allocated_bytes(), 0U);
-  EXPECT_EQ(chain.adaptor.refused_frees(), 0U);
-  EXPECT_GE(chain.adaptor.peak_bytes(), 500'001U);
-  EXPECT_EQ(chain.managed.slab_bytes(), 0U);
 }
 
 TEST_F(UvmResourceAdaptor, MemoryOverTheDeviceIsStillHandedOut)

@@ -1,73 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // Advice with and without a budget, on the simulated device: what moves, what stays, what is left.
-#include "../support/blocks.hpp"
-#include "../support/touching.hpp"
-
-#include <rmm_uvm/residency/prefetcher.hpp>
-#include <rmm_uvm/sim/simulated_device.hpp>
+#include "advised_eviction_fixture.hpp"
 
 #include <gtest/gtest.h>
-
-#include <atomic>
-#include <memory>
-#include <thread>
-#include <vector>
 
 namespace rmm_uvm {
 namespace {
 
+using tests::AdvisedEviction;
 using tests::blocks;
 
 constexpr advice_change reads         = {true, std::nullopt};
 constexpr advice_change to_be_on_host = {std::nullopt, preferred_place::host};
-
-class AdvisedEviction : public testing::TestWithParam<bool> {
- protected:
-  /** @brief A slab of 16 blocks, and with a budget one of 4. */
-  void make(bool with_budget)
-  {
-    sim::simulated_device_config config;
-    config.capacity_bytes = blocks(32);
-    device                = std::make_shared<sim::simulated_device>(config);
-    prefetcher = std::make_unique<rmm_uvm::prefetcher>(device, make_epoch_source(*device));
-    if (with_budget) {
-      auto settings       = residency_settings::of(blocks(4));
-      settings.policy     = eviction_policy::fifo;
-      settings.background = false;
-      prefetcher->keep_budget(settings);
-    }
-    ASSERT_TRUE(device->allocate_managed(blocks(16), base).ok());
-    prefetcher->on_slab({base, blocks(16)}, nullptr, prefetch_mode::automatic);
-  }
-  [[nodiscard]] memory_range at(std::size_t first, std::size_t count) const
-  {
-    return tests::block_range(base, first, count);
-  }
-  /** @brief Hands out memory, and a kernel writes it. */
-  void allocate(std::size_t first, std::size_t count)
-  {
-    static_cast<void>(prefetcher->on_allocate(at(first, count), nullptr, prefetch_mode::automatic));
-    ASSERT_TRUE(device->touch(at(first, count), true).ok());
-  }
-  void touch(std::size_t first, std::size_t count)
-  {
-    tests::touch(*prefetcher, at(first, count), nullptr);
-  }
-  [[nodiscard]] std::uint64_t to_host() const { return device->statistics().device_to_host_bytes; }
-  [[nodiscard]] std::size_t on_device(std::size_t first, std::size_t count) const
-  {
-    return device->resident_bytes(at(first, count));
-  }
-  [[nodiscard]] bool reads_mostly(std::size_t block) const
-  {
-    return device->advised(at(block, 1).address).read_mostly;
-  }
-
-  std::shared_ptr<sim::simulated_device> device;
-  std::unique_ptr<rmm_uvm::prefetcher> prefetcher;
-  std::uintptr_t base{0};
-};
 
 TEST_P(AdvisedEviction, OfReadMostlyMemoryLeavesNoCopyOnTheDeviceAndMovesItOnce)
 {
@@ -188,34 +133,6 @@ TEST_F(AdvisedEviction, BudgetHoldsOnTheDeviceWhileReadMostlyMemoryComesAndGoes)
       EXPECT_LE(on_device(0, 16), blocks(4));
     }
   }
-}
-
-TEST_F(AdvisedEviction, FromManyThreadsLeavesNothingAdvisedThatIsFreed)
-{
-  make(true);
-  std::vector<std::thread> threads;
-  std::atomic<int> wrong{0};
-  for (std::size_t mine = 0; mine < 4; ++mine) {
-    threads.emplace_back([&, mine] {
-      for (int round = 0; round < 50; ++round) {
-        auto const range = at(4 * mine, 2);
-        static_cast<void>(prefetcher->on_allocate(range, nullptr, prefetch_mode::automatic));
-        if (prefetcher->advise(range, {true, preferred_place::device}).advised_bytes != blocks(2)) {
-          ++wrong;
-        }
-        prefetcher->evict(range, nullptr);
-        tests::touch(*prefetcher, range, nullptr);
-        prefetcher->on_free(range, nullptr);
-        if (reads_mostly(4 * mine) || reads_mostly(4 * mine + 1)) { ++wrong; }
-      }
-    });
-  }
-  for (auto& each : threads) {
-    each.join();
-  }
-  EXPECT_EQ(wrong.load(), 0);
-  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
-  EXPECT_EQ(prefetcher->manager()->statistics().failed_calls, 0U);
 }
 
 }  // namespace

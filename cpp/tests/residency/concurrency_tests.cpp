@@ -25,9 +25,9 @@ using tests::block_range;
 using tests::blocks;
 using tests::on_threads;
 using tests::slab_address;
+using tests::thread_count;
 
-constexpr std::size_t thread_count = 8;
-constexpr int rounds               = 2'000;
+constexpr int rounds = 2'000;
 
 TEST(ConcurrentAccount, NeverExceedsTheLimit)
 {
@@ -154,7 +154,7 @@ TEST(ConcurrentPrefetcher, CountsEveryRequestOnce)
   EXPECT_EQ(statistics.discarded_bytes % va_block_bytes, 0U);
 }
 
-/** @brief A budget of six blocks for four threads of four blocks each. */
+/** @brief A budget of six blocks for eight threads of four blocks each. */
 [[nodiscard]] residency_settings six_blocks()
 {
   auto settings   = residency_settings::of(blocks(6));
@@ -166,11 +166,11 @@ TEST(ConcurrentPrefetcher, CountsEveryRequestOnce)
 TEST(ConcurrentReuse, ThreadsThatFreeLoseNothingOfWhatOthersHaveLive)
 {
   sim::simulated_device_config config;
-  config.capacity_bytes = blocks(32);
+  config.capacity_bytes = blocks(2 * thread_count * 4);
   config.backing        = true;
   auto const device     = std::make_shared<sim::simulated_device>(config);
   residency_ledger ledger;
-  std::array<memory_range, 4> slabs{};
+  std::array<memory_range, thread_count> slabs{};
   for (auto& slab : slabs) {
     slab.bytes = blocks(4);
     ASSERT_TRUE(device->allocate_managed(slab.bytes, slab.address).ok());
@@ -179,7 +179,7 @@ TEST(ConcurrentReuse, ThreadsThatFreeLoseNothingOfWhatOthersHaveLive)
   residency_manager manager{device, ledger, six_blocks()};
   std::atomic<int> lost{0};
   on_threads(slabs.size(), [&](std::size_t index) {
-    for (int round = 0; round < rounds / 10; ++round) {
+    for (int round = 0; round < tests::rounds_of(rounds / 10); ++round) {
       auto const count = static_cast<std::size_t>(1 + round % 3);
       auto const range =
         block_range(slabs[index].address, static_cast<std::size_t>(round) % 2, count);
@@ -211,9 +211,9 @@ TEST(ConcurrentReuse, EveryFreeIsFencedAndCountedOnce)
 {
   auto const driver = std::make_shared<tests::recording_driver>();
   residency_ledger ledger;
-  ledger.add_slab(block_range(slab_address, 0, 16));
+  ledger.add_slab(block_range(slab_address, 0, thread_count * 4));
   residency_manager manager{driver, ledger, six_blocks()};
-  on_threads(4, [&](std::size_t index) {
+  on_threads(thread_count, [&](std::size_t index) {
     auto const mine = block_range(slab_address, index * 4, 2);
     for (int round = 0; round < rounds / 10; ++round) {
       manager.on_reuse({mine, mine, 0}, nullptr);
@@ -221,17 +221,18 @@ TEST(ConcurrentReuse, EveryFreeIsFencedAndCountedOnce)
     }
   });
   manager.flush();
-  auto const frees = tests::recording_driver::own(own_stream_use::frees);
-  EXPECT_EQ(manager.statistics().unfenced_frees, 4U * rounds / 10 / 4);
+  auto const frees             = tests::recording_driver::own(own_stream_use::frees);
+  constexpr std::size_t fourth = thread_count * rounds / 10 / 4;  // of all frees
+  EXPECT_EQ(manager.statistics().unfenced_frees, fourth);
   EXPECT_EQ(std::count_if(driver->orders.begin(),
                           driver->orders.end(),
                           [&](auto const& one) { return one.first == frees; }),
-            4 * rounds / 10 / 4 * 3);
+            3 * fourth);
   // A mark for each 8 blocks that are freed behind a fence.
   EXPECT_EQ(std::count_if(driver->marks.begin(),
                           driver->marks.end(),
                           [&](auto const& one) { return one.second == frees; }),
-            4 * rounds / 10 / 4 * 3 * 2 / 8);
+            3 * fourth * 2 / 8);
   ledger_view view{ledger};
   view.each([](block_record const& block, memory_range) { EXPECT_TRUE(block.dead()); });
 }

@@ -15,6 +15,8 @@
 namespace rmm_uvm {
 namespace {
 
+using tests::thread_count;
+
 /** @brief Legacy by both names, per-thread, and one that a program made. */
 std::array<stream_handle, 4> const streams{nullptr,
                                            reinterpret_cast<stream_handle>(std::uintptr_t{1}),
@@ -27,11 +29,11 @@ TEST(ConcurrentContents, HoldOverThreadsThatShareBlocks)
   prefetcher prefetcher{contents.device, make_epoch_source(*contents.device)};
   prefetcher.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
   std::atomic<std::size_t> lost{0};
-  tests::on_threads(streams.size(), [&](std::size_t index) {
+  tests::on_threads(thread_count, [&](std::size_t index) {
     auto const enact = [&](memory_range allocation, stream_handle stream) {
       prefetcher.on_allocate(allocation, stream, prefetch_mode::automatic);
     };
-    lost += contents.run(enact, streams[index], 100 + index, 250);
+    lost += contents.run(enact, streams[index % streams.size()], 100 + index, 125);
   });
   EXPECT_EQ(lost, 0U);
   EXPECT_GT(prefetcher.statistics().discarded_bytes, 0U);
@@ -44,13 +46,13 @@ TEST(ConcurrentContents, HoldWithSeveralStreamsOnEachThread)
   prefetcher prefetcher{contents.device, make_epoch_source(*contents.device)};
   prefetcher.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
   std::atomic<std::size_t> lost{0};
-  tests::on_threads(3, [&](std::size_t index) {
+  tests::on_threads(thread_count, [&](std::size_t index) {
     std::size_t next = index;
     auto const enact = [&](memory_range allocation, stream_handle /*stream*/) {
       prefetcher.on_allocate(
         allocation, streams[next++ % streams.size()], prefetch_mode::automatic);
     };
-    lost += contents.run(enact, nullptr, 200 + index, 250);
+    lost += contents.run(enact, nullptr, 200 + index, 125);
   });
   EXPECT_EQ(lost, 0U);
 }

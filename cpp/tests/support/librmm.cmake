@@ -8,3 +8,12 @@ function(rmm_uvm_use_librmm target)
   target_link_libraries(${target} PRIVATE -Wl,--no-as-needed
                                           "${logger_root}/lib64/librapids_logger.so")
 endfunction()
+
+# The same for one that compiles RMM's pool headers. They instantiate RMM's event code in the
+# executable, which has to be as in the released librmm: without assertions, over the CUDA runtime.
+function(rmm_uvm_use_rmm_pool target)
+  target_compile_definitions(${target} PRIVATE NDEBUG)
+  target_link_libraries(${target} PRIVATE "${cuda_include}/../lib/libcudart_static.a"
+                                          ${CMAKE_DL_LIBS} rt)
+  rmm_uvm_use_librmm(${target})
+endfunction()

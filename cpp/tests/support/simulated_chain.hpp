@@ -19,9 +19,11 @@ struct simulated_chain {
   static constexpr std::size_t capacity_blocks = 256;  ///< of the device
   static constexpr std::size_t limit_blocks    = 512;  ///< of managed memory
 
-  std::shared_ptr<sim::simulated_device> device = [] {
+  bool backing{false};  ///< real bytes behind the addresses
+  std::shared_ptr<sim::simulated_device> device = [this] {
     sim::simulated_device_config config;
     config.capacity_bytes = blocks(capacity_blocks);
+    config.backing        = backing;
     return std::make_shared<sim::simulated_device>(config);
   }();
   std::shared_ptr<rmm_uvm::prefetcher> prefetcher =

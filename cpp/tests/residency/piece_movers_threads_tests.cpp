@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// Threads that share out a list of pieces: each once, failures told, nobody left behind.
+// Threads that share out a list of pieces: each once, failures told, nobody left behind; also run
+// by the thread sanitizer.
 #include "../support/blocks.hpp"
+#include "../support/threads.hpp"
 
 #include <rmm_uvm/residency/piece_movers.hpp>
 
@@ -19,6 +21,7 @@ namespace {
 
 using tests::blocks;
 using tests::slab_address;
+using tests::thread_count;  // the caller and seven that help
 
 [[nodiscard]] std::vector<memory_range> pieces_of(std::size_t count)
 {
@@ -48,12 +51,12 @@ TEST(Cut, PiecesAreABlockAtLeast)
 
 TEST(PieceMovers, EachPieceIsMovedOnce)
 {
-  piece_movers movers{3};
+  piece_movers movers{thread_count - 1};
   for (std::size_t count = 0; count < 40; ++count) {
     auto const pieces = pieces_of(count);
     std::mutex mutex;
     std::multiset<std::uintptr_t> moved;
-    auto const result = movers.move_all(pieces, 4, [&](memory_range piece) {
+    auto const result = movers.move_all(pieces, thread_count, [&](memory_range piece) {
       std::lock_guard const lock{mutex};
       moved.insert(piece.address);
       return status{};
@@ -66,9 +69,9 @@ TEST(PieceMovers, EachPieceIsMovedOnce)
 
 TEST(PieceMovers, AsManyAsAskedForAreAtItTogether)
 {
-  piece_movers movers{3};
-  std::latch together{4};  // a fifth would come too late, three would wait for ever
-  auto const result = movers.move_all(pieces_of(4), 4, [&](memory_range) {
+  piece_movers movers{thread_count - 1};
+  std::latch together{thread_count};  // one more would come too late, one less waits for ever
+  auto const result = movers.move_all(pieces_of(thread_count), thread_count, [&](memory_range) {
     together.arrive_and_wait();
     return status{};
   });
@@ -77,7 +80,7 @@ TEST(PieceMovers, AsManyAsAskedForAreAtItTogether)
 
 TEST(PieceMovers, OneMovesInTheOrderOfTheListInTheCallersThread)
 {
-  piece_movers movers{3};
+  piece_movers movers{thread_count - 1};
   std::vector<std::uintptr_t> order;
   static_cast<void>(
     movers.move_all(pieces_of(8), 1, [&, me = std::this_thread::get_id()](memory_range piece) {
@@ -91,10 +94,10 @@ TEST(PieceMovers, OneMovesInTheOrderOfTheListInTheCallersThread)
 
 TEST(PieceMovers, AfterAFailureNothingIsBegunAndItIsTold)
 {
-  piece_movers movers{3};
+  piece_movers movers{thread_count - 1};
   std::atomic<std::size_t> begun{0};
   auto const pieces = pieces_of(1000);
-  auto const result = movers.move_all(pieces, 4, [&](memory_range piece) {
+  auto const result = movers.move_all(pieces, thread_count, [&](memory_range piece) {
     ++begun;
     return piece.address == slab_address ? status{status_code::driver_error, 31, "move"} : status{};
   });
@@ -113,24 +116,17 @@ TEST(PieceMovers, AfterAFailureNothingIsBegunAndItIsTold)
 
 TEST(PieceMovers, SeveralCallersShareThem)
 {
-  piece_movers movers{3};
+  piece_movers movers{thread_count - 1};
   std::atomic<std::size_t> moved{0};
-  std::vector<std::thread> callers;
-  callers.reserve(4);
-  for (std::size_t caller = 0; caller < 4; ++caller) {
-    callers.emplace_back([&] {
-      for (std::size_t turn = 0; turn < 200; ++turn) {
-        static_cast<void>(movers.move_all(pieces_of(8), 4, [&](memory_range) {
-          ++moved;
-          return status{};
-        }));
-      }
-    });
-  }
-  for (auto& each : callers) {
-    each.join();
-  }
-  EXPECT_EQ(moved.load(), 4U * 200U * 8U);
+  tests::on_threads(thread_count, [&](std::size_t) {
+    for (std::size_t turn = 0; turn < 200; ++turn) {
+      static_cast<void>(movers.move_all(pieces_of(8), 4, [&](memory_range) {
+        ++moved;
+        return status{};
+      }));
+    }
+  });
+  EXPECT_EQ(moved.load(), thread_count * 200U * 8U);
 }
 
 }  // namespace
