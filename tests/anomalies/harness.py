@@ -114,9 +114,14 @@ class Course:
     after: State
 
 
+_done_once: set[str] = set()
+
+
 def without_failure(operation: Operation, folder: Path) -> Course:
     """Return the course of an operation where nothing fails."""
-    _course(operation, folder)  # what it imports may begin threads, which stay
+    if operation.name not in _done_once:  # what it imports may begin threads, which stay
+        _course(operation, folder)
+        _done_once.add(operation.name)
     return _course(operation, folder)
 
 

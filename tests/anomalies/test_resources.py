@@ -43,8 +43,11 @@ NAMES = {
     "threads": ("thread",),
     "addresses": (os.strerror(errno.ENOMEM), "bytes"),
 }
+# For those that begin several threads, or have several slabs.
+MORE = ("1 more threads", "2 more threads", "3 more threads")
+MORE += ("addresses for 9 MiB", "addresses for 17 MiB")
 CASES = [
-    *((name, fault) for name in OPENING for fault in FAULTS),
+    *((name, fault) for name in OPENING for fault in FAULTS if fault not in MORE),
     *((name, fault) for name in THREADED for fault in FAULTS if "threads" in fault),
     *(("managed_pool (neighbour)", fault) for fault in FAULTS if "threads" not in fault),
     *((name, fault) for name in LARGE for fault in FAULTS if "addresses" in fault),
