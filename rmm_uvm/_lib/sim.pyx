@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated device (`cpp/include/rmm_uvm/sim`)."""
 
+from cpython.ref cimport Py_INCREF
 from cython.operator cimport dereference
 from libc.stddef cimport size_t
 from libc.stdint cimport uint64_t, uintptr_t
@@ -58,6 +59,18 @@ _TOPOLOGIES = {
 }
 
 TOPOLOGIES = tuple(_TOPOLOGIES)
+
+
+_injected_names = {}
+
+
+cdef const char* _injected_name(str call) except NULL:
+    """Return what stands for a call in a failure of it: a status keeps the address for good."""
+    if call not in _injected_names:
+        name = f"injected {call}".encode()
+        Py_INCREF(name)
+        _injected_names[call] = name
+    return <const char*><bytes>_injected_names[call]
 
 
 cdef object _chosen(table, name, what):
@@ -293,7 +306,9 @@ cdef class SimulatedDevice(UvmDriver):
         Parameters
         ----------
         call : str
-            Name of the seam's method, such as ``"prefetch"``.
+            Name of the seam's method, such as ``"prefetch"``; ``"available"`` and
+            ``"request_faults"`` are of its counters, ``"start"`` of its events, which say why
+            they are not there. What is told of the failure names the call.
         code : {"out_of_memory", "invalid_value", "not_supported", "driver_error"}
             What it shall answer.
         skip : int
@@ -307,7 +322,7 @@ cdef class SimulatedDevice(UvmDriver):
         cdef status failure
         failure.code = _chosen(_FAILURES, code, "code")
         failure.native_error = 0
-        failure.call = b"injected"
+        failure.call = _injected_name(call)
         dereference(self.model).fail_call(<string>call.encode(), failure, skip)
 
     def cancel_failures(self):

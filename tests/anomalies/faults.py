@@ -13,10 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .world import MIB, World
+from .world import World
 
 _ATTRIBUTES_BYTES = 64  # of pthread_attr_t, 56 on x86-64
-_NO_STACK_BYTES = 1 << 46  # more addresses than a process has
+_STACK_BYTES = 1 << 30  # more than all else that an operation takes addresses for
+_OTHER_BYTES = _STACK_BYTES // 2
+
+
+def _address_bytes() -> int:
+    """Return for how many bytes this process has addresses."""
+    status = Path("/proc/self/status").read_text()
+    size = next(line for line in status.splitlines() if line.startswith("VmSize:"))
+    return int(size.split()[1]) * 1024
 
 
 def _limited(which: int, limit: int) -> Callable[[], None]:
@@ -26,34 +34,40 @@ def _limited(which: int, limit: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(which, before)
 
 
-@contextmanager
-def no_threads(_world: World) -> Iterator[Callable[[], bool]]:
-    """Let no thread begin, of Python or of C++: none gets a stack."""
-    library = ctypes.CDLL(None)
-    before, without = (ctypes.create_string_buffer(_ATTRIBUTES_BYTES) for _ in range(2))
-    library.pthread_getattr_default_np(before)
-    library.pthread_getattr_default_np(without)
-    library.pthread_attr_setstacksize(without, ctypes.c_size_t(_NO_STACK_BYTES))
-    assert library.pthread_setattr_default_np(without) == 0
-    try:
-        yield lambda: True
-    finally:
-        assert library.pthread_setattr_default_np(before) == 0
+def threads(spare: int) -> Callable[[World], object]:
+    """Let so many more threads run at a time, of Python or of C++: the next gets no stack."""
+
+    @contextmanager
+    def few(_world: World) -> Iterator[Callable[[], bool]]:
+        library = ctypes.CDLL(None)
+        before, large = (ctypes.create_string_buffer(_ATTRIBUTES_BYTES) for _ in range(2))
+        library.pthread_getattr_default_np(before)
+        library.pthread_getattr_default_np(large)
+        library.pthread_attr_setstacksize(large, ctypes.c_size_t(_STACK_BYTES))
+        assert library.pthread_setattr_default_np(large) == 0
+        stacks_bytes = spare * _STACK_BYTES
+        undo = _limited(resource.RLIMIT_AS, _address_bytes() + stacks_bytes + _OTHER_BYTES)
+        try:
+            yield lambda: True
+        finally:
+            undo()
+            assert library.pthread_setattr_default_np(before) == 0
+
+    return few
 
 
-@contextmanager
-def no_addresses(_world: World) -> Iterator[Callable[[], bool]]:
-    """Leave addresses for small things, and none for a slab."""
-    kibibytes = next(
-        int(line.split()[1])
-        for line in Path("/proc/self/status").read_text().splitlines()
-        if line.startswith("VmSize:")
-    )
-    undo = _limited(resource.RLIMIT_AS, kibibytes * 1024 + MIB)
-    try:
-        yield lambda: True
-    finally:
-        undo()
+def addresses(spare_bytes: int) -> Callable[[World], object]:
+    """Leave addresses for so many bytes, and none for a slab that is larger."""
+
+    @contextmanager
+    def few(_world: World) -> Iterator[Callable[[], bool]]:
+        undo = _limited(resource.RLIMIT_AS, _address_bytes() + spare_bytes)
+        try:
+            yield lambda: True
+        finally:
+            undo()
+
+    return few
 
 
 def descriptors(spare: int) -> Callable[[World], object]:

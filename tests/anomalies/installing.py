@@ -10,10 +10,11 @@ from typing import Any
 import rmm
 
 import rmm_uvm
+from rmm_uvm.watch.sources import NOT_ASKED_FOR
 
 from .harness import Operation
 from .operations import failures, neighbors, of_pool, pool
-from .world import MIB, World
+from .world import DEVICE_BYTES, MIB, World
 
 BUFFER_BYTES = 1 * MIB
 
@@ -43,7 +44,8 @@ def of_installation(_world: World, _subject: object, installed: Any) -> str:
     current = installed if installed is not None else rmm_uvm.current_installation()
     if current is None or not current.devices:
         return ""
-    return failures(current.managed_mr) + current.monitor_reason
+    reason = current.monitor_reason
+    return failures(current.managed_mr) + ("" if reason == "as asked" else reason)
 
 
 def restored(*_: object) -> None:
@@ -77,9 +79,43 @@ def stop(_world: World, subject: Any, monitor: Any = None) -> None:
     (monitor or subject).stop()
 
 
+def watch_all(world: World) -> Any:
+    """Watch with everything that a monitor may be asked for."""
+    return watch(world, {"attribution": True, "faults": True})
+
+
 def reasons(_world: World, _subject: object, monitor: Any) -> str:
     found = monitor.sources
-    return "".join(found[name].reason for name in ("trace", "sampler") if name in found)
+    told = (found[name].reason for name in TOLD if name in found)
+    return "".join(reason for reason in told if reason != NOT_ASKED_FOR.reason)
+
+
+def look(_world: World, monitor: Any) -> Any:
+    return monitor.snapshot(), monitor.report()
+
+
+def topology(world: World, other: Any) -> Any:
+    return rmm_uvm.topology(measure=True, drivers=[world.device, other])
+
+
+def of_topology(_world: World, _other: object, found: Any) -> str:
+    devices = "".join(device.host_rates_reason for device in found.devices)
+    pairs = "".join(pair.peer_access.reason + pair.rates_reason for pair in found.pairs)
+    return devices + pairs + str(found.reason)
+
+
+def node(_world: World, _none: object) -> Any:
+    """Make a node, and a pool on its second GPU."""
+    made = rmm_uvm.simulated_node(2, DEVICE_BYTES, backing=True)
+    return made, rmm_uvm.managed_pool(
+        driver=made.devices[1], initial_pool_size=16 * MIB, maximum_pool_size=24 * MIB
+    )
+
+
+def take_place(world: World, _none: object) -> Any:
+    board = rmm_uvm.harvest.HarvestBoard(world.folder)
+    board.offer(world.device.info.uuid, 4 * MIB)
+    return board
 
 
 def recorded(world: World) -> Any:
@@ -95,27 +131,69 @@ def save(world: World, report: Any) -> None:
     report.save_html(world.folder / "report.html")
 
 
-SAVING = Operation("save a report", recorded, save)
-# A sample that could not be taken of the device's memory has no figure of it: that is all.
+def nothing(_world: World) -> None:
+    return None
+
+
+# Sources of a monitor of which it says why they are not there.
+TOLD = ("trace", "sampler", "kernel_counters", "faults", "cupti")
+# A sample of what could not be read of the device has no figure of it: that is all.
 OF_SAMPLES = ("memory",)
+WITHOUT_DRIVER = [
+    Operation("save a report", recorded, save),
+    Operation("simulated_node", nothing, node),
+    Operation("HarvestBoard", nothing, take_place, lambda _w, _none, board: board.usable.reason),
+]
 INSTALLING = [
-    Operation("reinitialize", lambda _: None, lambda w, _: install(w), of_installation, restored),
+    Operation("reinitialize", nothing, lambda w, _: install(w), of_installation, restored),
     Operation(
         "reinitialize with all",
-        lambda _world: None,
+        nothing,
         with_all,
         of_installation,
         restored,
         quiet=OF_SAMPLES,
     ),
+    Operation(
+        "reinitialize over another",
+        install,
+        lambda world, _: install(world),
+        of_installation,
+        end=restored,
+        clears=True,
+    ),
+    Operation(
+        "reinitialize with all over another",
+        with_all,
+        with_all,
+        of_installation,
+        end=restored,
+        quiet=OF_SAMPLES,
+        clears=True,
+    ),
     Operation("restore", with_all, restored, end=restored, quiet=OF_SAMPLES),
     Operation(
         "ipc_pool",
-        lambda _world: None,
+        nothing,
         lambda world, _none: rmm_uvm.ipc_pool(4 * MIB, driver=world.device),
     ),
     Operation("export", ipc, export, undo=lambda _w, subject, handle: subject[0].revoke(handle)),
-    Operation("monitor", lambda _world: None, watch, reasons, stop, quiet=OF_SAMPLES),
+    Operation("monitor", nothing, watch, reasons, stop, quiet=OF_SAMPLES),
+    Operation(
+        "monitor of causes and faults",
+        nothing,
+        lambda world, _none: watch_all(world),
+        reasons,
+        stop,
+        quiet=OF_SAMPLES,
+    ),
+    Operation("snapshot and report", watch_all, look, end=stop, quiet=OF_SAMPLES),
+    Operation(
+        "topology",
+        lambda _world: rmm_uvm.simulated_device(DEVICE_BYTES, device=1, neighbors=1),
+        topology,
+        of_topology,
+    ),
     Operation("stop", watch, stop, end=stop, quiet=OF_SAMPLES),
     Operation(
         "second pool",

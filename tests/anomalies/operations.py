@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import rmm_uvm
@@ -43,18 +43,25 @@ def pool(world: World, device_budget: Budget | None = None, initial_bytes: int =
     )
 
 
-def filled(make_budget: Callable[[World], Budget | None]) -> Callable[[World], Filled]:
-    """Return what fills a pool with more than its budget, if it has one."""
+def filled(
+    make_budget: Callable[[World], Budget | None], buffers: int = PARTS
+) -> Callable[[World], Filled]:
+    """Return what fills a pool, by default with more than its budget, if it has one."""
 
     def arrange(world: World) -> Filled:
         mr = pool(world, make_budget(world))
-        parts = [mr.allocate(PART_BYTES) for _ in range(PARTS)]
+        parts = [mr.allocate(PART_BYTES) for _ in range(buffers)]
         for address in parts:
             rmm_uvm.touch((address, PART_BYTES), mr=mr)
             world.fill(address)
         return Filled(mr, parts)
 
     return arrange
+
+
+def just_filled(make_budget: Callable[[World], Budget | None]) -> Callable[[World], Filled]:
+    """Return what fills a pool with as much as its budget."""
+    return filled(make_budget, BUDGET_BYTES // PART_BYTES)
 
 
 def away(make_budget: Callable[[World], Budget | None]) -> Callable[[World], Filled]:
@@ -104,7 +111,10 @@ KINDS: dict[str, Callable[[World], Budget | None]] = {
     "neighbour": neighbors,
     "thread": lambda world: neighbors(world, background=True),
     "in place": lambda world: neighbors(world, in_place=True, copy_beside=True, multipath=True),
+    "direct": neighbors,
 }
+# Which devices have what a kind is about.
+FEATURES: dict[str, dict[str, Any]] = {"direct": {"direct_migration": True}}
 
 
 def hint(
@@ -114,9 +124,17 @@ def hint(
     *,
     arranged: Callable[[Callable[[World], Budget | None]], Callable[[World], Filled]] = filled,
     undo: Callable[[World, Filled, Any], object] = lambda _world, _made, _result: None,
+    otherwise: Collection[str] = (),
 ) -> Operation:
     return Operation(
-        f"{name} ({kind})", arranged(KINDS[kind]), act, reasons=of_filled, undo=undo, end=empty
+        f"{name} ({kind})",
+        arranged(KINDS[kind]),
+        act,
+        reasons=of_filled,
+        undo=undo,
+        end=empty,
+        otherwise=otherwise,
+        features=FEATURES.get(kind, {}),
     )
 
 
@@ -126,6 +144,7 @@ def make(kind: str) -> Operation:
         lambda _world: None,
         lambda world, _none: pool(world, KINDS[kind](world)),
         reasons=of_pool,
+        features=FEATURES.get(kind, {}),
     )
 
 
@@ -149,6 +168,27 @@ def replace(world: World, made: Filled) -> None:
     free(world, made, made.parts.pop())
     made.parts.append(0)
     made.parts[-1] = allocate(world, made)
+
+
+def drop_dead(world: World, made: Filled) -> None:
+    """Free what is on the device, and bring what is away: the dead are dropped for it."""
+    while len(made.parts) > PARTS // 2:
+        free(world, made, made.parts.pop())
+    touch_all(world, made)
+
+
+def overfill(world: World, made: Filled) -> None:
+    while len(made.parts) < PARTS:
+        made.parts.append(allocate(world, made))
+
+
+def fill_less(world: World, made: Filled, _result: object) -> None:
+    while len(made.parts) > BUDGET_BYTES // PART_BYTES:
+        free(world, made, made.parts.pop())
+
+
+def fill_again(world: World, made: Filled, _result: object) -> None:
+    overfill(world, made)
 
 
 def first(made: Filled) -> tuple[int, int]:
@@ -208,6 +248,7 @@ def shrink(world: World, made: Filled, address: int) -> None:
 
 
 FEW = ("no budget", "budget", "neighbour")
+WITH_BUDGET = ("budget", "neighbour", "thread", "direct")
 OPERATIONS = [
     *map(make, KINDS),
     *of("touch", touch_all),
@@ -218,5 +259,10 @@ OPERATIONS = [
     *of("pin", pinned, FEW, undo=unpin),
     *of("replace", replace, FEW),
     *of("grow", grow, FEW, undo=shrink),
+    *of("evict", send, ["direct"]),
+    *of("prefetch what is away", bring, ["direct"], arranged=away),
+    *of("overfill", overfill, ["neighbour"], arranged=just_filled, undo=fill_less),
+    # What cannot be dropped leaves, also to a neighbour.
+    *of("drop what is dead", drop_dead, WITH_BUDGET, undo=fill_again, otherwise=["claimed"]),
     *of("owner needs its memory", owner_needs, ["neighbour", "in place"], arranged=away),
 ]

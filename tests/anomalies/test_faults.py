@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .faults import descriptors, no_addresses, no_threads, room
+from .faults import addresses, descriptors, room, threads
 from .world import MIB, World
 
 
@@ -29,16 +29,38 @@ def thread_runs() -> bool:
     return True
 
 
-def test_no_threads_lets_none_begin(world: World) -> None:
-    with no_threads(world), pytest.raises(RuntimeError, match="can't start new thread"):
-        thread_runs()
+def begin(running: list[threading.Thread], most: int, until: threading.Event) -> None:
+    """Let so many threads run until an event; those that began are in the list."""
+    while len(running) < most:
+        thread = threading.Thread(target=until.wait)
+        thread.start()
+        running.append(thread)
+
+
+@pytest.mark.parametrize("spare", range(4))
+def test_threads_lets_as_many_run_as_it_says(world: World, spare: int) -> None:
+    done = threading.Event()
+    running: list[threading.Thread] = []
+    with threads(spare)(world):  # type: ignore[attr-defined]
+        try:
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                begin(running, spare + 1, done)
+        finally:
+            done.set()
+            for thread in running:
+                thread.join()
+    assert len(running) == spare
     assert thread_runs()
 
 
-def test_no_addresses_leaves_none_for_a_slab(world: World) -> None:
-    with no_addresses(world), pytest.raises(OSError, match=os.strerror(errno.ENOMEM)):
-        mmap.mmap(-1, 8 * MIB)
-    mmap.mmap(-1, 8 * MIB).close()
+@pytest.mark.parametrize("spare_mib", [1, 9, 17])
+def test_addresses_leaves_none_for_a_larger_slab(world: World, spare_mib: int) -> None:
+    with (
+        addresses(spare_mib * MIB)(world),  # type: ignore[attr-defined]
+        pytest.raises(OSError, match=os.strerror(errno.ENOMEM)),
+    ):
+        mmap.mmap(-1, (spare_mib + 7) * MIB)
+    mmap.mmap(-1, (spare_mib + 7) * MIB).close()
 
 
 def opened(most: int) -> int:

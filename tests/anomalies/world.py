@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import gc
-import threading
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import rmm_uvm
 from rmm_uvm import limits
@@ -15,11 +17,44 @@ from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.harvest import read_board
 
 from ..leftovers import _open_files
+from ..named_threads import PATIENCE_SECONDS
 from ..support.known_contents import Buffer
 
 MIB = 1 << 20
 DEVICE_BYTES = 32 * MIB
 PART_BYTES = 2 * MIB
+# So much was asked for: behind it is a file, and none of the program's.
+SIMULATED = "bytes of simulated device memory"
+_SETTLED_SECONDS = 0.01
+
+
+def _tasks() -> int:
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
+def threads(at_most: int | None = None) -> int:
+    """Return how many threads the kernel has of this process, of Python and of C++.
+
+    One that was joined may be there for a moment.
+
+    Parameters
+    ----------
+    at_most : int, optional
+        How many there may be: more get time to end. By default it is waited until none ends.
+    """
+    until = time.monotonic() + PATIENCE_SECONDS
+    found = _tasks()
+    same_since = time.monotonic()
+    while time.monotonic() < until:
+        if at_most is not None and found <= at_most:
+            break
+        if at_most is None and time.monotonic() - same_since > _SETTLED_SECONDS:
+            break
+        time.sleep(0.001)
+        before, found = found, _tasks()
+        if found != before:
+            same_since = time.monotonic()
+    return found
 
 
 @dataclass(frozen=True)
@@ -37,14 +72,17 @@ class State:
     installed: bool
 
 
+def device_with(features: Mapping[str, Any]) -> SimulatedDevice:
+    """Return a small device with one neighbour, and with features that not every one has."""
+    return rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=1, **features)
+
+
 @dataclass
 class World:
     """A device with one neighbour, a folder for files, and buffers whose contents are known."""
 
     folder: Path
-    device: SimulatedDevice = field(
-        default_factory=lambda: rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=1)
-    )
+    device: SimulatedDevice = field(default_factory=lambda: device_with({}))
     written: dict[int, Buffer] = field(default_factory=dict)  # by address
     _counted_before: int = field(default_factory=lambda: limits._account.used_bytes)
 
@@ -58,8 +96,8 @@ class World:
         """Return the buffers that do not hold what was written to them."""
         return [address for address, buffer in self.written.items() if buffer.changed]
 
-    def state(self) -> State:
-        """Return what there is now, garbage aside."""
+    def state(self, most_threads: int | None = None) -> State:
+        """Return what there is now, garbage aside, and threads that end: see `threads`."""
         gc.collect()
         statistics = self.device.statistics()
         board = read_board(self.folder)
@@ -67,7 +105,7 @@ class World:
             managed_bytes=statistics["managed_bytes"],
             counted_bytes=limits._account.used_bytes - self._counted_before,
             device_bytes=statistics["device_bytes"],
-            threads=threading.active_count(),
+            threads=threads(most_threads),
             files=len(_open_files()),
             places=len(board.processes),
             claimed=any(device.claimed_bytes for device in board.devices),

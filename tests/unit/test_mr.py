@@ -127,7 +127,7 @@ def test_failing_prefetch_is_counted_and_the_allocation_succeeds(device: Simulat
     device.fail_call("prefetch", "driver_error")
     pointer = mr.allocate(MIB)
     assert mr.statistics()["failed_calls"] == 1
-    assert mr.statistics()["last_failure"] == "injected: driver error"
+    assert mr.statistics()["last_failure"] == "injected prefetch: driver error"
     mr.deallocate(pointer, MIB)
 
 

@@ -8,6 +8,7 @@ import pytest
 import rmm
 
 import rmm_uvm
+from rmm_uvm._lib.events import simulated_events
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import DriverError
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
@@ -157,6 +158,31 @@ def test_injected_failure_comes_once_after_skipped_calls(
     with pytest.raises(error, match=text):
         device.synchronize()
     device.synchronize()
+
+
+def test_injected_failure_is_told_by_the_name_of_its_call(device: SimulatedDevice) -> None:
+    for call in ("synchronize", "memory"):
+        device.fail_call(call)
+        with pytest.raises(DriverError, match=f": injected {call} answered driver error"):
+            getattr(device, call)()
+
+
+def test_counters_faults_and_events_that_fail_say_why_once(device: SimulatedDevice) -> None:
+    events = simulated_events(device)
+    asked = {
+        "available": device.counters_available,
+        "request_faults": device.request_faults,
+        "start": events.start,
+        "open_neighbor": lambda: device.open_neighbor(1),
+    }
+    for call, ask in asked.items():
+        device.fail_call(call, "not_supported")
+        refused = ask()
+        assert not refused.available
+        assert refused.reason == f"injected {call} answered not supported"
+        assert f"injected {call}" not in ask().reason
+    events.stop()
+    device.release_faults()
 
 
 def test_injected_failure_that_was_not_met_can_be_taken_back(device: SimulatedDevice) -> None:

@@ -132,7 +132,7 @@ def test_call_that_fails_raises_its_own_kind(
 ) -> None:
     transfers = Transfers(device)
     device.fail_call(call, "driver_error")
-    with pytest.raises(DriverError, match="injected answered driver error"):
+    with pytest.raises(DriverError, match=f"injected {call} answered driver error"):
         use(transfers)
     device.fail_call(call, "out_of_memory")
     with pytest.raises(MemoryError, match="out of memory"):

@@ -91,7 +91,7 @@ status simulated_device::finish(simulated_node::turn const& model, status done) 
   return done;
 }
 
-std::optional<status> simulated_device::injected(std::string_view call)
+std::optional<status> simulated_device::injected(std::string_view call) const
 {
   auto const it = std::find_if(
     failures_.begin(), failures_.end(), [&](auto const& planned) { return planned.call == call; });
@@ -262,10 +262,17 @@ int simulated_device::shared_descriptor(std::uintptr_t base) const noexcept
   return it == device_.end() ? -1 : it->second.addresses.descriptor();
 }
 
-std::optional<status> simulated_device::planned_answer(std::string_view call)
+std::optional<status> simulated_device::planned_answer(std::string_view call) const
 {
   auto const model = enter();
   return injected(call);
+}
+
+std::optional<availability> simulated_device::planned_refusal(std::string_view call) const
+{
+  auto const planned = planned_answer(call);
+  if (!planned) { return std::nullopt; }
+  return availability::no(std::string{planned->call} + " answered " + to_string(planned->code));
 }
 
 status simulated_device::synchronize(stream_handle stream) noexcept
@@ -278,6 +285,7 @@ status simulated_device::synchronize(stream_handle stream) noexcept
 
 availability simulated_device::available() const
 {
+  if (auto const planned = planned_refusal("available")) { return *planned; }
   return config_.counters ? availability::yes()
                           : availability::no("the simulated device was made without counters");
 }
@@ -294,6 +302,7 @@ migration_totals simulated_device::read() const noexcept
 
 availability simulated_device::request_faults() const
 {
+  if (auto const planned = planned_refusal("request_faults")) { return *planned; }
   auto const counted = available();
   if (counted.available) { account().fault_requests.fetch_add(1, std::memory_order_relaxed); }
   return counted;

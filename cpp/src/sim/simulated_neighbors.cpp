@@ -25,6 +25,7 @@ int simulated_device::device_count() noexcept
 
 availability simulated_device::open_neighbor(int device_id)
 {
+  if (auto const planned = planned_refusal("open_neighbor")) { return *planned; }
   auto const there = place(location::device(device_id));
   auto const name  = "device " + std::to_string(device_id);
   if (std::cmp_equal(there, gpu_)) { return availability::no(name + " is the device itself"); }

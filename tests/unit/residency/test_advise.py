@@ -250,6 +250,6 @@ def test_advice_that_the_driver_refuses_leaves_nothing_advised_and_says_why(
     found = rmm_uvm.advise((block, 8 * MIB), read_mostly=True, preferred="host", mr=mr)
     assert found.advised_bytes == 0
     assert found.refused_bytes == 8 * MIB
-    assert found.reason == "injected answered driver error (0)"
+    assert found.reason == "injected advise answered driver error (0)"
     assert told(device, block, 4) == [NOTHING] * 4
     assert mr.managed_mr.prefetcher.statistics()["failed_calls"] == 1

@@ -187,7 +187,9 @@ class simulated_device final : public uvm_driver, public migration_counters {
    */
   [[nodiscard]] int shared_descriptor(std::uintptr_t base) const noexcept;
   /** @brief What `fail_call` planned for this call, once. @throws std::bad_alloc */
-  [[nodiscard]] std::optional<status> planned_answer(std::string_view call);
+  [[nodiscard]] std::optional<status> planned_answer(std::string_view call) const;
+  /** @brief The same of a call that answers with a reason. @throws std::bad_alloc */
+  [[nodiscard]] std::optional<availability> planned_refusal(std::string_view call) const;
 
   /** @brief Counts and levels now. */
   [[nodiscard]] simulated_statistics statistics() const noexcept;
@@ -203,7 +205,12 @@ class simulated_device final : public uvm_driver, public migration_counters {
   /** @brief Its number in the node. */
   [[nodiscard]] unsigned gpu() const noexcept { return gpu_; }
 
-  /** @brief Lets the call after `skip` further ones of that name answer `failure`. For tests. */
+  /**
+   * @brief Lets the call after `skip` further ones of that name answer `failure`. For tests.
+   *
+   * Names are those of the seam's methods; of its counters `available` and `request_faults`, of
+   * its events `start`.
+   */
   void fail_call(std::string_view call, status failure, unsigned skip);
   /** @brief Takes back what `fail_call` planned and no call met; returns how many. For tests. */
   std::size_t cancel_failures();
@@ -242,7 +249,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
     return uuid;
   }
   [[nodiscard]] int place(location where) const noexcept;
-  [[nodiscard]] std::optional<status> injected(std::string_view call);
+  [[nodiscard]] std::optional<status> injected(std::string_view call) const;
   [[nodiscard]] simulated_node::turn enter() const noexcept
   {
     return simulated_node::turn{*node_, gpu_};
@@ -271,7 +278,8 @@ class simulated_device final : public uvm_driver, public migration_counters {
   std::map<std::uintptr_t, address_range> managed_;
   std::map<std::uintptr_t, device_allocation> device_;
   std::map<int, neighbor_load> neighbor_loads_;  // those that were set
-  std::vector<planned_failure> failures_;
+  // Mutable since calls that only ask meet them, too.
+  mutable std::vector<planned_failure> failures_;
   std::map<stream_handle, capture_state> capture_states_;
   bool beside_{false};                                // who migrates now
   std::array<mover_group, 2> together_{};             // for the program, for the thread beside it

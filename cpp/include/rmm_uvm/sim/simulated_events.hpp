@@ -36,6 +36,7 @@ class simulated_events final : public migration_events {
   {
     std::lock_guard const lock{mutex_};
     if (started_) { return availability::yes(); }
+    if (auto const planned = device_->planned_refusal("start")) { return *planned; }
     tally_.clear();
     auto result = device_->attach(tally_);
     started_    = result.available;
