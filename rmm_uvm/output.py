@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,4 +71,5 @@ def written_whole(path: Path, what: str) -> Iterator[Path]:
         raise DataError(f"{what} cannot be written to {path}: {reason}") from error
     finally:
         if not direct:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):  # a file system that is read-only says so of what is not there
+                partial.unlink()

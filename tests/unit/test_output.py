@@ -12,6 +12,7 @@ import pty
 import struct
 import termios
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,24 @@ def test_output_on_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the report cannot be written to .*: No space left"):
         fill()
     assert [file.read_text() for file in tmp_path.iterdir()] == ["before"]
+
+
+def test_output_on_a_read_only_file_system_names_what_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, *_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
+
+    for name in ("write_text", "unlink"):  # there even for what does not exist
+        monkeypatch.setattr(Path, name, refuse)
+    path = tmp_path / "report.html"
+    with (
+        pytest.raises(
+            DataError, match=r"the report cannot be written to .*/report\.html: Read-only"
+        ),
+        written_whole(path, "the report") as partial,
+    ):
+        partial.write_text("<!DOCTYPE html>")
 
 
 def test_output_interrupted_leaves_nothing(tmp_path: Path) -> None:
