@@ -148,8 +148,9 @@ class prefetcher {
    * what they wait on may be destroyed only once they have ended.
    */
   struct not_in_a_fork {
-    pid_t process{::getpid()};
+    pid_t process;
 
+    not_in_a_fork() noexcept : process{::getpid()} {}
     void operator()(residency_manager* manager) const noexcept
     {
       if (process == ::getpid()) { delete manager; }
