@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
@@ -12,6 +9,9 @@
 #include <rmm_uvm/residency/prefetch_policy.hpp>
 #include <rmm_uvm/residency/prefetch_statistics.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
+
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <memory>
