@@ -96,15 +96,16 @@ def test_child_of_a_fork_reads_what_was_written_and_watches_nothing() -> None:
         pool.deallocate(*buffer.region)
 
 
-@pytest.mark.parametrize("end", ["del pool", "rmm_uvm.restore()", ""])
+@pytest.mark.parametrize("end", ["del buffers, pool; rmm_uvm.restore()", "rmm_uvm.restore()", ""])
 def test_child_of_a_fork_ends_although_the_threads_of_its_budget_are_not_there(end: str) -> None:
     program = f"""
 import os, sys
 import rmm, rmm_uvm
 from rmm_uvm.residency import Budget
 device = rmm_uvm.simulated_device("64MiB", backing=True)
-pool = rmm_uvm.reinitialize("16MiB", "96MiB", driver=device, device_budget=Budget(8 << 20))
-buffers = [rmm.DeviceBuffer(size=2 << 20) for _ in range(8)]
+rmm_uvm.reinitialize("16MiB", "96MiB", driver=device, device_budget=Budget(8 << 20))
+pool = rmm.mr.get_per_device_resource(0)
+buffers = [rmm.DeviceBuffer(size=2 << 20, mr=pool) for _ in range(8)]
 child = os.fork()
 if child == 0:
     {end or "pass"}
