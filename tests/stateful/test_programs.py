@@ -9,6 +9,7 @@ them again, and `PROGRAMS_MOST` says how many there are of each kind.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from ..support.known_contents import Buffer
 from .company import ForkingPrograms, ProgramsWithThreads, in_child
 from .machine import Programs
+
+pytestmark = pytest.mark.timeout(400)  # beside whatever else the machine does
 
 
 @contextlib.contextmanager
@@ -33,6 +36,13 @@ def begun(programs: type[Programs]) -> Iterator[Programs]:
         yield program
     finally:
         program.teardown()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_collections() -> None:
+    # Each program collects, and what tests of the same process left alive takes a second each time.
+    gc.collect()
+    gc.freeze()
 
 
 def run(programs: type[Programs], most: int) -> None:
