@@ -32,8 +32,8 @@ PIECE_BYTES = 8 << 20
 _FIGURES = ("seconds", "least_seconds", "host_seconds", "each_seconds", "batch", "peak_bytes")
 _MOVED = ("to_device_bytes", "to_host_bytes")
 _RESIDENCY = (
-    *("evicted_bytes", "dropped_bytes", "fetched_bytes", "fetched_ahead_bytes", "faulted_bytes"),
-    *("peak_overshoot_bytes", "failed_calls"),
+    *("evicted_bytes", "dropped_bytes", "fetched_bytes", "faulted_bytes", "peak_overshoot_bytes"),
+    "failed_calls",
 )
 _RESIDENCY_BESIDE_COPIES = (
     *("evicted_bytes", "dropped_bytes", "faulted_bytes", "peak_overshoot_bytes", "failed_calls"),

@@ -31,6 +31,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -243,11 +244,12 @@ class Kept:
         self._path, self._part = path, part
         before = json.loads(path.read_text()) if path.exists() else {}
         self.parts: dict[str, list[dict[str, Any]]] = {one: before.get(one, []) for one in PARTS}
-        # Calls may be of several.
-        self._origin = {
-            "commit": _harness.software()["commit"][:12],
-            "device": _harness.environment().get("device", ""),
-        }
+        self._commit = _harness.software()["commit"][:12]  # calls may be of several
+        there = before.get("environment", {}).get("device")
+        if there and there != _harness.environment().get("device"):
+            # The file's environment is that of its last call: what is of another card says so.
+            for row in chain.from_iterable(self.parts.values()):
+                row.setdefault("device", there)
 
     def has(self, case: tuple[str, str]) -> bool:
         """Return whether a model and type is there, and did not fail."""
@@ -260,7 +262,7 @@ class Kept:
     ) -> dict[str, Any]:
         """Replace what is there of a model and type, write the file, and return all verdicts."""
         others = [row for row in self.parts[self._part] if case_of(row) != case]
-        self.parts[self._part] = [*others, *({**row, **self._origin} for row in found)]
+        self.parts[self._part] = [*others, *({**row, "commit": self._commit} for row in found)]
         failed = [one for one in self.parts["failed"] if one not in self._failed(case)]
         if reason:
             name, dtype = case

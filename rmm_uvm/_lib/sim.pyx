@@ -63,7 +63,6 @@ TOPOLOGIES = tuple(_TOPOLOGIES)
 
 _injected_names = {}
 
-
 cdef const char* _injected_name(str call) except NULL:
     """Return what stands for a call in a failure of it: a status keeps the address for good."""
     if call not in _injected_names:
@@ -306,9 +305,8 @@ cdef class SimulatedDevice(UvmDriver):
         Parameters
         ----------
         call : str
-            Name of the seam's method, such as ``"prefetch"``; ``"available"`` and
-            ``"request_faults"`` are of its counters, ``"start"`` of its events, which say why
-            they are not there. What is told of the failure names the call.
+            Name of the seam's method, such as ``"prefetch"``; ``"available"``, ``"request_faults"``
+            and ``"start"`` are of counters and events. What is told of the failure names it.
         code : {"out_of_memory", "invalid_value", "not_supported", "driver_error"}
             What it shall answer.
         skip : int
