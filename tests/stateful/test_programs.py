@@ -22,8 +22,6 @@ from ..support.known_contents import Buffer
 from .company import ForkingPrograms, ProgramsWithThreads, in_child
 from .machine import Programs
 
-pytestmark = pytest.mark.timeout(400)  # beside whatever else the machine does
-
 
 @contextlib.contextmanager
 def begun(programs: type[Programs]) -> Iterator[Programs]:
