@@ -98,6 +98,7 @@ def test_child_of_a_fork_reads_what_was_written_and_watches_nothing() -> None:
 
 @pytest.mark.parametrize("end", ["del buffers, pool; rmm_uvm.restore()", "rmm_uvm.restore()", ""])
 def test_child_of_a_fork_ends_although_the_threads_of_its_budget_are_not_there(end: str) -> None:
+    # Each time the thread is in the middle of something: what it holds must not stay taken.
     program = f"""
 import os, sys
 import rmm, rmm_uvm
@@ -105,12 +106,14 @@ from rmm_uvm.residency import Budget
 device = rmm_uvm.simulated_device("64MiB", backing=True)
 rmm_uvm.reinitialize("16MiB", "96MiB", driver=device, device_budget=Budget(8 << 20))
 pool = rmm.mr.get_per_device_resource(0)
-buffers = [rmm.DeviceBuffer(size=2 << 20, mr=pool) for _ in range(8)]
-child = os.fork()
-if child == 0:
-    {end or "pass"}
-    sys.exit(7)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+for _ in range(50):
+    buffers = [rmm.DeviceBuffer(size=2 << 20, mr=pool) for _ in range(8)]
+    child = os.fork()
+    if child == 0:
+        {end or "pass"}
+        sys.exit(7)
+    if (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) != 7:
+        sys.exit(status)
 """
     done = subprocess.run([sys.executable, "-P", "-c", program], timeout=60, check=False)
-    assert done.returncode == 7
+    assert done.returncode == 0

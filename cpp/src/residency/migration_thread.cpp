@@ -35,42 +35,72 @@ void residency_manager::wake() noexcept
   wanted_.notify_one();
 }
 
+/** @brief Waits until there may be something to do. @return false when the thread is to end */
+bool residency_manager::await_work(outcome before)
+{
+  ledger_view view{ledger_};
+  working_ = false;
+  woken_   = woken_ || before == outcome::again;  // the gate closed in the middle of it
+  changed_.notify_all();
+  auto const called = [this] { return woken_ || stopping_ || gate_.closed(); };
+  for (;;) {
+    if (before == outcome::later) {
+      // What could leave is in use: nobody tells when it is not any more.
+      wanted_.wait_for(view.lock(), marks_period, called);
+    } else if (holds_beside()) {  // nor when an owner needs its memory back
+      wanted_.wait_for(view.lock(), owners_period, called);
+    } else if (owner_.busy || owner_.stirred) {  // nor when this device's links are idle again
+      wanted_.wait_for(view.lock(), loads_period, called);
+    } else if (settings_.lends && owner_.told) {
+      wanted_.wait_for(view.lock(), own_load_period, called);
+    } else {
+      wanted_.wait(view.lock(), called);
+    }
+    if (!gate_.closed()) { break; }
+    view.lock().unlock();
+    gate_.leave();
+    gate_.enter();
+    view.lock().lock();
+  }
+  if (stopping_) { return false; }
+  woken_   = false;
+  working_ = true;
+  return true;
+}
+
 void residency_manager::run()
 {
   auto before = outcome::nothing;
-  for (;;) {
-    {
-      ledger_view view{ledger_};
-      working_ = false;
-      changed_.notify_all();
-      auto const called = [this] { return woken_ || stopping_; };
-      if (before == outcome::later) {
-        // What could leave is in use: nobody tells when it is not any more.
-        wanted_.wait_for(view.lock(), marks_period, called);
-      } else if (holds_beside()) {  // nor when an owner needs its memory back
-        wanted_.wait_for(view.lock(), owners_period, called);
-      } else if (owner_.busy || owner_.stirred) {  // nor when this device's links are idle again
-        wanted_.wait_for(view.lock(), loads_period, called);
-      } else if (settings_.lends && owner_.told) {
-        wanted_.wait_for(view.lock(), own_load_period, called);
-      } else {
-        wanted_.wait(view.lock(), called);
-      }
-      if (stopping_) { return; }
-      woken_   = false;
-      working_ = true;
-    }
+  gate_.enter();
+  while (await_work(before)) {
     try {
-      before = work_once();
-      while (before == outcome::again) {
+      do {
         before = work_once();
-      }
+      } while (before == outcome::again && !gate_.closed());
     } catch (...) {  // no list of blocks could be made: the next request makes room by itself
       before = outcome::nothing;
       ledger_view const view{ledger_};
       count_failure({status_code::out_of_memory, 0, "migration thread"});
     }
   }
+  gate_.leave();
+}
+
+/** @brief Has the thread look at its gate. */
+void residency_manager::call_thread() noexcept
+{
+  {
+    ledger_view const view{ledger_};
+  }  // it may be about to wait
+  wanted_.notify_one();
+}
+
+/** @brief In a forked child: what the thread did is done by requests, and by `run_pending`. */
+void residency_manager::do_without_thread() noexcept
+{
+  settings_.background = false;
+  woken_               = false;
+  movers_.work_alone();
 }
 
 void residency_manager::run_pending() noexcept

@@ -45,10 +45,8 @@ void piece_movers::work_on(job& one) noexcept
     auto const number = one.next.fetch_add(1, std::memory_order_relaxed);
     if (number >= one.pieces.size()) { return; }
     auto const result = (*one.move)(one.pieces[number]);
-    if (!result.ok()) {
-      std::lock_guard const lock{mutex_};
-      if (!one.failed.exchange(true)) { one.failure = result; }
-    }
+    // One thread writes it; who waits for the helpers, under the lock, reads it.
+    if (!result.ok() && !one.failed.exchange(true)) { one.failure = result; }
   }
 }
 
@@ -99,15 +97,17 @@ status piece_movers::move_all(std::span<memory_range const> pieces,
   one.pieces          = pieces;
   one.move            = &move;
   auto const together = std::min({most_at_once, pieces.size(), most_helpers_ + 1});
-  if (together > 1) {
-    one.wanted = together - 1;  // and the caller
-    {
-      std::lock_guard const lock{mutex_};
-      start(one.wanted);
-      one.after = std::exchange(open_, &one);
-    }
-    wanted_.notify_all();
+  if (together <= 1) {
+    work_on(one);
+    return one.failure;
   }
+  one.wanted = together - 1;  // and the caller
+  {
+    std::lock_guard const lock{mutex_};
+    start(one.wanted);
+    one.after = std::exchange(open_, &one);
+  }
+  wanted_.notify_all();
   work_on(one);
   std::unique_lock lock{mutex_};
   close(one);

@@ -41,7 +41,8 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     predictor_{make_predictor(settings_.policy)},
     look_ahead_{settings_.ahead_bytes},
     faulted_in_{driver_->counters().read().host_to_device_bytes,
-                driver_->counters().read().device_to_host_bytes}
+                driver_->counters().read().device_to_host_bytes},
+    gate_{[this] { call_thread(); }, [this] { do_without_thread(); }}
 {
   // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
   bool const direct = moves_directly(location::host());

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include "../support/forked.hpp"
 #include "../support/watching.hpp"
 
 #include <rmm_uvm/monitor/sampler.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -19,18 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/** @brief Runs `work` in a forked process. @return whether it answered true there */
-template <typename Work>
-[[nodiscard]] bool in_child(Work const& work)
-{
-  auto const child = ::fork();
-  if (child == 0) {
-    ::alarm(30);  // a child that hangs dies
-    ::_exit(work() ? 0 : 1);
-  }
-  int status = -1;
-  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
+using tests::in_child;
 
 class SamplerFork : public testing::Test {
  protected:

@@ -67,6 +67,20 @@ TEST(PieceMovers, EachPieceIsMovedOnce)
   }
 }
 
+TEST(PieceMovers, CallerMovesAllPiecesWhereItIsToWorkAlone)
+{
+  piece_movers movers{thread_count - 1};
+  movers.work_alone();
+  std::size_t moved = 0;
+  auto const caller = std::this_thread::get_id();
+  auto const result = movers.move_all(pieces_of(40), thread_count, [&](memory_range) {
+    moved += std::this_thread::get_id() == caller ? 1U : 0U;
+    return status{};
+  });
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(moved, 40U);
+}
+
 TEST(PieceMovers, AsManyAsAskedForAreAtItTogether)
 {
   piece_movers movers{thread_count - 1};

@@ -9,6 +9,7 @@ namespace rmm_uvm {
 namespace {
 
 using tests::blocks;
+using tests::slab_address;
 
 class ResidencyPresenceLimits : public tests::ConfirmedProgram {
  protected:

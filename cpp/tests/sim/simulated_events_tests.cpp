@@ -20,7 +20,7 @@ using tests::blocks;
   return std::make_shared<simulated_device>(config);
 }
 
-[[nodiscard]] memory_range take(simulated_device& device, std::size_t bytes)
+[[nodiscard]] memory_range allocated(simulated_device& device, std::size_t bytes)
 {
   memory_range range{0, bytes};
   EXPECT_TRUE(device.allocate_managed(bytes, range.address).ok());
@@ -39,7 +39,7 @@ TEST(SimulatedEvents, TellWhyPagesMoved)
 {
   auto const device = device_of();
   simulated_events events{device};
-  auto const range = take(*device, blocks(2));
+  auto const range = allocated(*device, blocks(2));
   ASSERT_TRUE(events.start().available);
   ASSERT_TRUE(device->cpu_touch(range, true).ok());
   ASSERT_TRUE(device->prefetch(range, location::device(0), nullptr).ok());
@@ -64,8 +64,8 @@ TEST(SimulatedEvents, MakingRoomIsEvictionForManagedMemoryAndForCudaMalloc)
   auto const device = device_of();
   simulated_events events{device};
   ASSERT_TRUE(events.start().available);
-  auto const first  = take(*device, blocks(4));
-  auto const second = take(*device, blocks(1));
+  auto const first  = allocated(*device, blocks(4));
+  auto const second = allocated(*device, blocks(1));
   ASSERT_TRUE(device->touch(first, true).ok());
   ASSERT_TRUE(device->touch(second, true).ok());
   std::uintptr_t fixed = 0;
@@ -83,7 +83,7 @@ TEST(SimulatedEvents, NothingIsToldBeforeTheStartAndAfterTheStop)
 {
   auto const device = device_of();
   simulated_events events{device};
-  auto const range  = take(*device, blocks(1));
+  auto const range  = allocated(*device, blocks(1));
   auto const bounce = [&] {
     EXPECT_TRUE(device->cpu_touch(range, true).ok());
     EXPECT_TRUE(device->touch(range, true).ok());
@@ -105,7 +105,7 @@ TEST(SimulatedEvents, AnyNumberMayWatchAndEachHasItsOwnStart)
 {
   auto const device = device_of();
   simulated_events early{device};
-  auto const range = take(*device, blocks(1));
+  auto const range = allocated(*device, blocks(1));
   ASSERT_TRUE(early.start().available);
   ASSERT_TRUE(device->cpu_touch(range, true).ok());
   ASSERT_TRUE(device->touch(range, true).ok());
@@ -139,7 +139,8 @@ TEST(SimulatedEvents, SumsAreTheCountersToTheByteInRandomPrograms)
     auto const random = [&](std::size_t below) { return generator() % below; };
     auto const device = device_of();
     simulated_events events{device};
-    std::vector<memory_range> live{take(*device, blocks(3)), take(*device, blocks(3) + 12'345)};
+    std::vector<memory_range> live{allocated(*device, blocks(3)),
+                                   allocated(*device, blocks(3) + 12'345)};
     migration_totals before{};
     for (int step = 0; step < 200; ++step) {
       if (step == 20) {

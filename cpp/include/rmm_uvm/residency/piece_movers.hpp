@@ -53,6 +53,10 @@ class piece_movers {
                   std::size_t most_at_once,
                   move_one const& move) noexcept;
 
+  /** @brief In a forked child, where no helper is: callers move their pieces alone, without a lock.
+   */
+  void work_alone() noexcept { most_helpers_ = 0; }
+
  private:
   struct job {
     std::span<memory_range const> pieces;

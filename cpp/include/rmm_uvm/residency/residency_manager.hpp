@@ -6,6 +6,7 @@
 #include <rmm_uvm/residency/confirmed_presence.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/fault_in_estimate.hpp>
+#include <rmm_uvm/residency/fork_gate.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/live_blocks.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
@@ -53,7 +54,9 @@ namespace rmm_uvm {
  * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
  * told, and pages that fault in come on top; how many is estimated.
  *
- * Thread-safe. Never throws: what could not be done is counted, and pages come by fault.
+ * Thread-safe. Never throws: what could not be done is counted, and pages come by fault. Nothing is
+ * under way while the process forks; in the child, where the thread is not, requests do what it
+ * did.
  */
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields stand as they are read
 class residency_manager {
@@ -330,6 +333,9 @@ class residency_manager {
 
   // migration_thread.cpp
   void run();
+  [[nodiscard]] bool await_work(outcome before);
+  void call_thread() noexcept;
+  void do_without_thread() noexcept;
   [[nodiscard]] outcome work_once();
   [[nodiscard]] std::optional<outcome> make_room_behind(ledger_view& view);
   [[nodiscard]] outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
@@ -394,6 +400,7 @@ class residency_manager {
   bool stopping_{false};
 
   piece_movers movers_{3};
+  fork_gate gate_;      // of the thread
   std::thread thread_;  // last: it uses all of the above
 };
 

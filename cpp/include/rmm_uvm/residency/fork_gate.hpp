@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+
+namespace rmm_uvm {
+
+/**
+ * @brief Keeps a thread outside of every call and lock while its process forks.
+ *
+ * A child has a copy of all locks and not of the threads that would let go of them: what a thread
+ * holds at a fork stays taken there, the driver's lock and malloc's among them. So a thread that
+ * works on its own enters a gate, looks often whether it is closed, and stands still in front of it
+ * then. All gates of a process close before `fork` and open after it (pthread_atfork), whoever
+ * calls it; `vfork` and `posix_spawn`, after which nothing of the program runs, pass them by.
+ *
+ * Thread-safe. Of threads other than those in gates nothing is known: a program of several threads
+ * that forks in the middle of their calls may find locks taken, as with any library.
+ */
+class fork_gate {
+ public:
+  /**
+   * @param call has the thread look whether the gate is closed; called by the thread that forks
+   * @param in_child adapts to a process without the thread; called there, before `fork` returns.
+   *        Takes no lock, since another thread of the program may have held it
+   * @param patience how long a fork waits for the thread: a device that hangs holds up none for
+   * ever
+   */
+  fork_gate(std::function<void()> call,
+            std::function<void()> in_child,
+            std::chrono::nanoseconds patience = std::chrono::seconds{5});
+  fork_gate(fork_gate const&)            = delete;
+  fork_gate& operator=(fork_gate const&) = delete;
+  fork_gate(fork_gate&&)                 = delete;
+  fork_gate& operator=(fork_gate&&)      = delete;
+  /** @pre the thread has left */
+  ~fork_gate();
+
+  // The thread's.
+  /** @brief Goes in, once the gate is open. @pre the thread holds no lock */
+  void enter() noexcept;
+  /** @brief Goes out. @pre the thread holds no lock */
+  void leave() noexcept { inside_ = false; }
+  /** @brief Whether the thread is asked to leave, and to enter again. */
+  [[nodiscard]] bool closed() const noexcept { return closed_; }
+
+  // The process' own.
+  /** @brief Closes the gate and waits until the thread is outside, as long as patience lasts. */
+  void close() noexcept;
+  /** @brief Opens what this thread closed. @param child whether this is the child of a fork */
+  void open(bool child) noexcept;
+
+ private:
+  std::function<void()> call_;
+  std::function<void()> in_child_;
+  std::chrono::nanoseconds patience_;
+  std::mutex gate_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> inside_{false};
+};
+
+}  // namespace rmm_uvm
