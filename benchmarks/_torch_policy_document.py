@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,73 +24,80 @@ def document_with(text: str, result: Mapping[str, Any]) -> str:
 
 
 def computed_part(result: Mapping[str, Any]) -> str:
-    """Return what it comes to, what the models are, and a table of each."""
+    """Return what it comes to, what the models are, and a table of each in both types."""
     parts = [_summary(result), _models(result["models"])]
-    for model in result["models"]:
-        lines = [
-            f"### {model}",
-            "",
-            "| peak / card | way | ms | / on-demand | to the device, GiB | to the host, GiB "
-            "| there already |",
-            "|--:|---|--:|--:|--:|--:|--:|",
-        ]
-        rows = [row for row in result["rows"] if row["model"] == model]
-        base = {row["factor"]: row["seconds"] for row in rows if row["way"] == "on-demand"}
-        lines += [_line(row, base[row["factor"]]) for row in rows]
-        parts.append("\n".join(lines))
+    of_model: dict[str, list[Mapping[str, Any]]] = {}
+    for row in result["rows"]:
+        of_model.setdefault(row["model"], []).append(row)
+    parts += [_side_by_side(model, rows) for model, rows in of_model.items()]
     return "\n\n".join(parts)
 
 
 def _summary(result: Mapping[str, Any]) -> str:
-    """Return geometric means over the models, for each factor."""
-    rows = {(row["model"], row["factor"], row["way"]): row for row in result["rows"]}
-    factors = sorted({row["factor"] for row in result["rows"]})
+    """Return geometric means over the models, for each type and factor."""
+    rows = {(row["model"], row["dtype"], row["factor"], row["way"]): row for row in result["rows"]}
+    cards = dict.fromkeys((row["dtype"], row["factor"]) for row in result["rows"])
 
-    def mean(factor: float, figure: str, way: str, other: str) -> float:
+    def mean(card: tuple[str, float], figure: str, way: str, other: str) -> float:
+        dtype, _ = card
         ratios = [
-            rows[model, factor, way][figure] / rows[model, factor, other][figure]
-            for model in result["models"]
+            rows[one["model"], *card, way][figure] / rows[one["model"], *card, other][figure]
+            for one in result["models"]
+            if one["dtype"] == dtype
         ]
         return statistics.geometric_mean(ratios)
 
     lines = [
-        "| peak / card | known order: times as fast as on-demand | as driver prefetch "
+        "| type | peak / card | known order: times as fast as on-demand | as driver prefetch "
         "| bytes to the device / ideal | driver prefetch: bytes to the device / ideal "
         "| ideal: times as fast as known order |",
-        "|--:|--:|--:|--:|--:|--:|",
+        "|---|--:|--:|--:|--:|--:|--:|",
     ]
     known, moved = "known order", "to_device_bytes"
     lines += [
-        f"| {factor:g} | {mean(factor, 'seconds', 'on-demand', known):.1f} "
-        f"| {mean(factor, 'seconds', 'driver prefetch', known):.1f} "
-        f"| {mean(factor, moved, known, 'ideal'):.2f} "
-        f"| {mean(factor, moved, 'driver prefetch', 'ideal'):.2f} "
-        f"| {mean(factor, 'seconds', known, 'ideal'):.1f} |"
-        for factor in factors
+        f"| {card[0]} | {card[1]:g} | {mean(card, 'seconds', 'on-demand', known):.1f} "
+        f"| {mean(card, 'seconds', 'driver prefetch', known):.1f} "
+        f"| {mean(card, moved, known, 'ideal'):.2f} "
+        f"| {mean(card, moved, 'driver prefetch', 'ideal'):.2f} "
+        f"| {mean(card, 'seconds', known, 'ideal'):.1f} |"
+        for card in cards
     ]
-    slower = [f"{model} at {factor:g}" for model, factor in result["slower_than_on_demand"]]
+    slower = [
+        f"{model} {dtype} at {factor:g}" for model, dtype, factor in result["slower_than_on_demand"]
+    ]
     lines += ["", f"Known order is slower than on-demand on: {', '.join(slower) or 'no card'}."]
     return "\n".join(["Geometric means over the models:", "", *lines])
 
 
-def _models(models: Mapping[str, Mapping[str, Any]]) -> str:
+def _models(models: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         "| model | peak, GiB | kernels in a step | one kernel uses, mean, MiB | at most, GiB "
         "| computing, ms |",
         "|---|--:|--:|--:|--:|--:|",
     ]
     lines += [
-        f"| {name} | {one['peak_bytes'] / _GIB:.2f} | {one['kernels']} "
+        f"| {one['model']} {one['dtype']} | {one['peak_bytes'] / _GIB:.2f} | {one['kernels']} "
         f"| {one['mean_used_bytes'] / _MIB:.0f} | {one['most_used_bytes'] / _GIB:.2f} "
         f"| {one['compute_seconds'] * 1e3:.1f} |"
-        for name, one in models.items()
+        for one in models
     ]
     return "\n".join(lines)
 
 
-def _line(row: Mapping[str, Any], base_seconds: float) -> str:
-    moved = " | ".join(f"{row[name] / _GIB:.2f}" for name in ("to_device_bytes", "to_host_bytes"))
-    return (
-        f"| {row['factor']:g} | {row['way']} | {row['seconds'] * 1e3:.1f} "
-        f"| {row['seconds'] / base_seconds:.3f} | {moved} | {row['hit_rate']:.1%} |"
-    )
+def _side_by_side(model: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line for each card of a model, with all ways in it."""
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    cards: dict[tuple[str, float], dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        cards.setdefault((row["dtype"], row["factor"]), {})[row["way"]] = row
+    lines = [
+        f"### {model}",
+        "",
+        f"| type | peak / card | {', ms | '.join(ways)}, ms | to the device, GiB |",
+        f"|---|--:|{'--:|' * len(ways)}---|",
+    ]
+    for (dtype, factor), of_way in cards.items():
+        times = [f"{of_way[way]['seconds'] * 1e3:.1f}" for way in ways]
+        moved = [f"{of_way[way]['to_device_bytes'] / _GIB:.2f}" for way in ways]
+        lines.append(f"| {dtype} | {factor:g} | {' | '.join(times)} | {' / '.join(moved)} |")
+    return "\n".join(lines)

@@ -3,17 +3,19 @@
 """Training on cards that are too small: eviction policies side by side, on the simulated device.
 
     python benchmarks/torch_policies.py [--json FILE] [--write] [--models NAME ...]
+        [--dtypes fp32 bf16]
 
-A step of each model of `_torch_models.py` in full size is recorded on fake tensors, several times
-in a row, and done again on cards of its peak over 1.25 to 4 in every way of keeping memory there:
-true oversubscription. The budget's thread goes on piece by piece while kernels compute, as on a
-GPU. One steady step counts. Figures are modelled, the same at every run. Needs
-torch and transformers, and no GPU; two to four minutes on two cores.
+A step of each model of `_torch_models.py` in full size, in FP32 and under autocast to BF16, is
+recorded on fake tensors, several times in a row, and done again on cards of its peak over 1.25 to
+4 in every way of keeping memory there: true oversubscription. The budget's thread goes on piece by
+piece while kernels compute, as on a GPU. One steady step counts. Figures are modelled, the same at
+every run. Needs torch and transformers, and no GPU; four to eight minutes on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import multiprocessing
 import os
@@ -37,6 +39,7 @@ from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
 FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)
 COUNTED = 2  # the third: its order is known from the second, and what follows it is recorded
+DTYPES = ("fp32", "bf16")
 IDEAL, ON_DEMAND, KNOWN = "ideal", "on-demand", "known order"
 WAYS = (
     Way(ON_DEMAND, prefetch="never", neighbours=False),
@@ -47,13 +50,15 @@ WAYS = (
 )
 RESULT = Path(__file__).parent / "results" / "torch_policies.json"
 Row = Mapping[str, Any]
+Case = tuple[str, str]  # model and dtype
 
 
-def row(name: str, program: Program, factor: float, way: Way | None) -> dict[str, Any]:
+def row(case: Case, program: Program, factor: float, way: Way | None) -> dict[str, Any]:
     """Return what the counted step took on one card in one way; None is the ideal."""
+    name, dtype = case
     device_bytes = whole_blocks(program.peak_bytes / factor)
     begin, end = program.marks[COUNTED - 1], program.marks[COUNTED]
-    what = {"model": name, "factor": factor, "device_bytes": device_bytes}
+    what = {"model": name, "dtype": dtype, "factor": factor, "device_bytes": device_bytes}
     machine = load_machine(MACHINE)
     if way is None:
         bound = least(program, device_bytes, begin, end)
@@ -98,12 +103,13 @@ def counted_step(program: Program, card: ShadowDevice, counted: int = COUNTED) -
     return card.statistics().since(before)
 
 
-def model_facts(program: Program) -> dict[str, Any]:
+def model_facts(case: Case, program: Program) -> dict[str, Any]:
     """Return what does not depend on the card."""
+    name, dtype = case
     begin, end = program.marks[COUNTED - 1], program.marks[COUNTED]
     used = used_bytes(program, begin, end)
     return {
-        "peak_bytes": program.peak_bytes,
+        **{"model": name, "dtype": dtype, "peak_bytes": program.peak_bytes},
         "kernels": len(used),
         "mean_used_bytes": sum(used) / len(used),
         "most_used_bytes": max(used),
@@ -111,27 +117,33 @@ def model_facts(program: Program) -> dict[str, Any]:
     }
 
 
+def case_of(row: Row) -> Case:
+    """Return which model in which type a row is of."""
+    return row["model"], row["dtype"]
+
+
 def slower_than_on_demand(rows: Sequence[Row]) -> list[list[Any]]:
-    """Return model and factor of the cards on which page faults are faster."""
-    seconds = {(one["model"], one["factor"], one["way"]): one["seconds"] for one in rows}
+    """Return model, type and factor of the cards on which page faults are faster."""
+    seconds = {(*case_of(one), one["factor"], one["way"]): one["seconds"] for one in rows}
     return [
-        [model, factor]
-        for (model, factor, way), taken in seconds.items()
-        if way == KNOWN and taken > seconds.get((model, factor, ON_DEMAND), math.inf)
+        list(card)
+        for (*card, way), taken in seconds.items()
+        if way == KNOWN and taken > seconds.get((*card, ON_DEMAND), math.inf)
     ]
 
 
-def verdicts(rows: Sequence[Row], models: Mapping[str, Mapping[str, Any]]) -> dict[str, bool]:
+def verdicts(rows: Sequence[Row], models: Sequence[Row]) -> dict[str, bool]:
     """Return what has to hold."""
-    seconds: dict[tuple[str, float], dict[str, float]] = {}
+    of_case = {case_of(one): one for one in models}
+    seconds: dict[tuple[Case, float], dict[str, float]] = {}
     for one in rows:
-        seconds.setdefault((one["model"], one["factor"]), {})[one["way"]] = one["seconds"]
+        seconds.setdefault((case_of(one), one["factor"]), {})[one["way"]] = one["seconds"]
     # A kernel that uses more than the card has is stalled in every way; what is fetched for its
     # last part drives out the first.
     fits = [
-        model
-        for model, factor in slower_than_on_demand(rows)
-        if models[model]["most_used_bytes"] <= models[model]["peak_bytes"] / factor
+        case
+        for *case, factor in slower_than_on_demand(rows)
+        if of_case[tuple(case)]["most_used_bytes"] <= of_case[tuple(case)]["peak_bytes"] / factor
     ]
     return {
         "known order is never slower than on-demand where every kernel fits on the card": not fits,
@@ -150,16 +162,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}")
     parser.add_argument("--models", nargs="+", choices=_torch_models.NAMES)
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     options = parser.parse_args()
-    names = options.models or _torch_models.NAMES
+    cases = list(itertools.product(options.models or _torch_models.NAMES, options.dtypes))
     processes = multiprocessing.get_context("spawn")
     with processes.Pool(min(2, os.cpu_count() or 1)) as pool:
         parts = []
-        for name, part in zip(names, pool.imap(_rows_of_model, names), strict=True):
-            print(name, flush=True)
+        for case, part in zip(cases, pool.imap(_rows_of_case, cases), strict=True):
+            print(*case, flush=True)
             parts.append(part)
     rows = [one for _, of_model in parts for one in of_model]
-    models = {name: facts for name, (facts, _) in zip(names, parts, strict=True)}
+    models = [facts for facts, _ in parts]
     roofline = Roofline.of(load_machine(MACHINE))
     result = {
         **{"machine": MACHINE, "margin_bytes": MARGIN_BYTES, "iterations": ITERATIONS},
@@ -176,10 +189,11 @@ def main() -> int:
     return exit_status(result["verdicts"])
 
 
-def _rows_of_model(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    program = record(name)
-    rows = [row(name, program, factor, way) for factor in FACTORS for way in (*WAYS, None)]
-    return model_facts(program), rows
+def _rows_of_case(case: Case) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    name, dtype = case
+    program = record(name, dtype=dtype)
+    rows = [row(case, program, factor, way) for factor in FACTORS for way in (*WAYS, None)]
+    return model_facts(case, program), rows
 
 
 if __name__ == "__main__":
