@@ -9,7 +9,7 @@ A step of each model of `_torch_models.py` in full size, in FP32 and under autoc
 recorded on fake tensors, several times in a row, and done again on cards of its peak over 1.25 to
 4 in every way of keeping memory there: true oversubscription. The budget's thread goes on piece by
 piece while kernels compute, as on a GPU. One steady step counts. Figures are modelled, the same at
-every run. Needs torch and transformers, and no GPU; four to eight minutes on two cores.
+every run. Needs torch and transformers, and no GPU; three to six minutes on two cores.
 """
 
 from __future__ import annotations

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
+from typing import Any
+
 import pytest
 
 from rmm_uvm.torch.shadow_program import Program
 from rmm_uvm.torch.shadow_uses import Use
 
+from .documents import span
 from .residency_scripts import committed, script
 
 policies = script("torch_policies")
@@ -19,12 +24,17 @@ MODELS = script("_torch_models").NAMES
 MIB = 1 << 20
 
 
+CASES = list(itertools.product(MODELS, policies.DTYPES))
+
+
 def test_table_has_every_case_once() -> None:
-    cases = [(row["model"], row["factor"], row["way"]) for row in KEPT["rows"]]
+    cards = [(row["model"], row["dtype"], row["factor"], row["way"]) for row in KEPT["rows"]]
     ways = [way.name for way in policies.WAYS] + [policies.IDEAL]
-    assert sorted(cases) == sorted(
-        (model, factor, way) for model in MODELS for factor in policies.FACTORS for way in ways
-    )
+    assert policies.DTYPES == ("fp32", "bf16")
+    assert cards == [
+        (*case, factor, way) for case in CASES for factor in policies.FACTORS for way in ways
+    ]
+    assert [policies.case_of(one) for one in KEPT["models"]] == CASES
 
 
 def test_verdicts_are_those_of_the_rows_and_all_hold() -> None:
@@ -35,9 +45,11 @@ def test_verdicts_are_those_of_the_rows_and_all_hold() -> None:
 def test_card_on_which_the_known_order_loses_is_smaller_than_one_kernel() -> None:
     # docs/training-policies.md says why.
     slower = policies.slower_than_on_demand(KEPT["rows"])
-    assert slower == KEPT["slower_than_on_demand"] == [["lstm", 3.0]]
-    lstm = KEPT["models"]["lstm"]
-    assert lstm["most_used_bytes"] > 0.9 * lstm["peak_bytes"]
+    assert slower == KEPT["slower_than_on_demand"]
+    assert slower == [["lstm", "fp32", 3.0], ["lstm", "bf16", 3.0], ["lstm", "bf16", 4.0]]
+    for one in KEPT["models"]:
+        if one["model"] == "lstm":
+            assert one["most_used_bytes"] > 0.9 * one["peak_bytes"]
 
 
 def test_verdicts_of_a_slow_known_order_and_a_slow_ideal_are_missed() -> None:
@@ -51,6 +63,14 @@ def test_verdicts_of_a_slow_known_order_and_a_slow_ideal_are_missed() -> None:
         "nothing is faster than the ideal",
     ]
     assert not policies.verdicts(KEPT["rows"][1:], KEPT["models"])["every row is there"]
+    # Also in one type alone.
+    slow = [{**row, "seconds": row["seconds"] * (1 + 99 * is_slow(row))} for row in KEPT["rows"]]
+    assert ["gpt2", "bf16", 2.0] in policies.slower_than_on_demand(slow)
+    assert ["gpt2", "fp32", 2.0] not in policies.slower_than_on_demand(slow)
+
+
+def is_slow(row: dict[str, Any]) -> bool:
+    return policies.case_of(row) == ("gpt2", "bf16") and row["way"] == policies.KNOWN
 
 
 def test_document_says_what_the_committed_result_says() -> None:
@@ -60,18 +80,65 @@ def test_document_says_what_the_committed_result_says() -> None:
     )
     slower = [{**row, "seconds": row["seconds"] + 1} for row in KEPT["rows"]]
     assert document.document_with(text, {**KEPT, "rows": slower}) != text
+    for case in CASES:
+        model, dtype = case
+        part = text.partition(f"### {model}\n")[2].partition("###")[0]
+        assert part.count(f"\n| {dtype} |") == len(policies.FACTORS)
 
 
-def test_figures_computed_again_are_about_the_committed_ones() -> None:
-    program = policies.record("alexnet")
-    for way in (*policies.WAYS, None):
+def test_bf16_is_told_beside_fp32() -> None:
+    text = " ".join(document.DOCUMENT.read_text().split())
+    facts = {policies.case_of(one): one for one in KEPT["models"]}
+    memory, computing = (
+        span(facts[model, "bf16"][of] / facts[model, "fp32"][of] for model in MODELS)
+        for of in ("peak_bytes", "compute_seconds")
+    )
+    assert f"takes {memory} of the memory that it takes in FP32, and {computing} of the" in text
+    seconds = {
+        (*policies.case_of(row), row["factor"], row["way"]): row["seconds"] for row in KEPT["rows"]
+    }
+
+    def means(dtype: str, way: str, other: str) -> str:
+        found = [
+            statistics.geometric_mean(
+                seconds[model, dtype, factor, way] / seconds[model, dtype, factor, other]
+                for model in MODELS
+            )
+            for factor in policies.FACTORS
+        ]
+        return f"{min(found):.1f} to {max(found):.1f}"
+
+    known, ideal = (
+        {dtype: means(dtype, *ways) for dtype in policies.DTYPES}
+        for ways in ((policies.ON_DEMAND, policies.KNOWN), (policies.KNOWN, policies.IDEAL))
+    )
+    assert f"{known['bf16']} times as fast as on-demand by the means below, beside" in text
+    assert f"beside {known['fp32']} in FP32" in text
+    assert f"is {ideal['bf16']} times as fast as that, beside {ideal['fp32']}." in text
+    longest = max(
+        seconds["lstm", "bf16", factor, policies.KNOWN]
+        / seconds["lstm", "bf16", factor, policies.ON_DEMAND]
+        for factor in policies.FACTORS
+    )
+    assert f"in BF16 it takes up to {longest:.2f} times as long" in text
+
+
+# Half of the ways in each type: what is recorded differs, what is done with it does not.
+AGAIN = {"fp32": policies.WAYS[::2], "bf16": (*policies.WAYS[1::2], None)}
+
+
+@pytest.mark.parametrize("dtype", policies.DTYPES)
+def test_figures_computed_again_are_about_the_committed_ones(dtype: str) -> None:
+    case = ("alexnet", dtype)
+    program = policies.record("alexnet", dtype=dtype)
+    for way in AGAIN[dtype]:
         name = policies.IDEAL if way is None else way.name
         kept = next(
             row
             for row in KEPT["rows"]
-            if (row["model"], row["factor"], row["way"]) == ("alexnet", 2.0, name)
+            if (policies.case_of(row), row["factor"], row["way"]) == (case, 2.0, name)
         )
-        again = policies.row("alexnet", program, 2.0, way)
+        again = policies.row(case, program, 2.0, way)
         # Other versions of torch have other operators.
         for figure in ("seconds", "to_device_bytes", "to_host_bytes", "hit_rate"):
             assert again[figure] == pytest.approx(kept[figure], rel=0.05), (name, figure)
