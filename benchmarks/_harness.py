@@ -172,10 +172,22 @@ def exit_status(verdicts: Mapping[str, Any]) -> int:
     return 1 if missed else 0
 
 
-def write_json(path: Path, benchmark: str, results: Mapping[str, Any]) -> None:
-    """Write a result file, a line for each row, and print its verdicts."""
+def write_json(
+    path: Path,
+    benchmark: str,
+    results: Mapping[str, Any],
+    machine: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a result file, a line for each row, and print its verdicts.
+
+    Parameters
+    ----------
+    machine : mapping, optional
+        The environment that the results are of; by default that of this process.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    report = {"benchmark": benchmark, "environment": environment(), **results}
+    of_machine = environment() if machine is None else machine
+    report = {"benchmark": benchmark, "environment": of_machine, **results}
     parts = (f" {json.dumps(name)}: {_lines(value)}" for name, value in report.items())
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     print(json.dumps(results.get("verdicts", results), indent=1))

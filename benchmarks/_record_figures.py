@@ -21,7 +21,7 @@ _SETTINGS = (
 )
 _ORIGIN = frozenset({"commit", "device"})  # of a row that was measured in a call of its own
 _SPREADS = frozenset({"stddev", "cv", "mean"})  # Google Benchmark has the median beside them
-_NOT_FIGURES = frozenset({"environment", "context", "benchmark"})
+_NOT_FIGURES = frozenset({"environment", "kernels_environment", "context", "benchmark"})
 
 Value = float | str | bool | None
 

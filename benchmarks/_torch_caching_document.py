@@ -5,11 +5,25 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from _document import around_part
+from _torch_caching_verdicts import (
+    CASES,
+    FACTORS,
+    FITS,
+    NATIVE,
+    OFF,
+    ON,
+    OURS,
+    Case,
+    case_of,
+    not_measured,
+    not_seen,
+    ratios_of,
+)
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "training.md"
 RESULT = Path(__file__).parent / "results" / "torch_caching.json"
@@ -17,7 +31,9 @@ BEGIN = "<!-- begin: written by benchmarks/torch_caching.py --write -->"
 END = "<!-- end -->"
 _MIB, _GIB = 1 << 20, 1 << 30
 _MANY = 100  # ratios from there on have no decimals
-_WAYS = {"native": "torch's own memory", "on": "on", "on, ours": "on, ours", "off": "off"}
+_WAYS = (ON, OURS, OFF)
+Row = Mapping[str, Any]
+Rows = Mapping[tuple[str, str, float, str], Row]  # by model, dtype, factor and way
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
@@ -27,27 +43,37 @@ def document_with(text: str, result: Mapping[str, Any]) -> str:
 
 
 def computed_part(result: Mapping[str, Any]) -> str:
-    """Return geometric means over the models, each row, and what could not be measured."""
+    """Return means over the cases, what is missing, and tables with a line for each case."""
     rows = [row for row in result["rows"] if "failed" not in row]
     failed = [row for row in result["rows"] if "failed" in row]
-    parts = [_summary(rows), _table(rows, result["kernels"])]
+    at = {(*case_of(row), row["factor"], row["way"]): row for row in rows}
+    parts = [_summary(at), _as_published(result["rows"]), _missing(result["rows"])]
     if failed:
         missing = [f"{row['model']} {row['dtype']}, {row['way']}" for row in failed]
         parts.append(f"Not measured to the end: {'; '.join(missing)}.")
-    return "\n\n".join(parts)
+    parts += [_commits(rows), _sizes(at, result["kernels"])]
+    parts += [_table(at, title, figure) for title, figure in _FIGURES.items()]
+    return "\n\n".join(part for part in parts if part)
 
 
-def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
-    at = {(row["model"], row["dtype"], row["factor"], row["way"]): row for row in rows}
+def _faults(row: Row) -> int | None:
+    return None if row["gpu_faults"] is None else max(row["gpu_faults"], 1)
+
+
+def _moved_bytes(row: Row) -> float:
+    return max(float(row["to_device_bytes"] + row["to_host_bytes"]), 1.0)
+
+
+def _summary(at: Rows) -> str:
     lines = [
-        "Geometric means over the models:",
+        "Geometric means over the cases, each a model in one type:",
         "",
-        "| peak / budget | faults, off / on | bytes moved, on / off | time, off / on "
+        "| peak / budget | cases | faults, off / on | bytes moved, on / off | time, off / on "
         "| time, on / ours |",
-        "|--:|--:|--:|--:|--:|",
+        "|--:|--:|--:|--:|--:|--:|",
     ]
 
-    def mean(factor: float, figure: Any, way: str, other: str) -> str:
+    def mean(factor: float, figure: Callable[[Row], Any], way: str, other: str) -> str:
         pairs = [
             (figure(row), figure(at[*case, factor, other]))
             for (*case, of_row, of_way), row in at.items()
@@ -59,54 +85,177 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
         found = statistics.geometric_mean(a / b for a, b in known)
         return f"{found:.2f}" if found < _MANY else f"{found:,.0f}"
 
-    def faults(row: Mapping[str, Any]) -> int | None:
-        return None if row["gpu_faults"] is None else max(row["gpu_faults"], 1)
-
-    def moved_bytes(row: Mapping[str, Any]) -> float:
-        return max(float(row["to_device_bytes"] + row["to_host_bytes"]), 1.0)
-
-    for factor in sorted({row["factor"] for row in rows}):
+    for factor in sorted({of_row for _, _, of_row, _ in at}):
+        compared = {
+            (model, dtype)
+            for model, dtype, of_row, way in at
+            if (of_row, way) == (factor, ON) and (model, dtype, factor, OFF) in at
+        }
         columns = [
-            mean(factor, faults, "off", "on"),
+            str(len(compared)),
+            mean(factor, _faults, OFF, ON),
             # What fits does not move.
-            mean(factor, moved_bytes, "on", "off") if factor else "",
-            mean(factor, lambda row: row["seconds"], "off", "on"),
-            mean(factor, lambda row: row["seconds"], "on", "on, ours"),
+            mean(factor, _moved_bytes, ON, OFF) if factor else "",
+            mean(factor, lambda row: row["seconds"], OFF, ON),
+            mean(factor, lambda row: row["seconds"], ON, OURS),
         ]
         lines.append(f"| {_factor(factor)} | {' | '.join(columns)} |")
     return "\n".join(lines)
 
 
-def _table(rows: Sequence[Mapping[str, Any]], kernels: Sequence[Mapping[str, Any]]) -> str:
-    used = {(one["model"], one["dtype"], one["batch"]): one for one in kernels}
-    lines = [
-        "| model | peak / budget | caching | ms | faults | to the device, MiB | to the host, MiB "
-        "| evictions | footprint, GiB | held, GiB | one kernel uses, median, MiB | at most, MiB |",
-        "|---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+def _as_published(rows: Sequence[Row]) -> str:
+    """Return in how many cases it is not, and which."""
+    ratios = ratios_of(rows)
+    if not ratios:
+        return ""
+    count = sum(len(one) for one in ratios.values())
+    words = {
+        "faults": "of the faults, off / on",
+        "bytes": "of the bytes, on / off",
+    }
+    others = [
+        f"{one['model']} {one['dtype']} {_at(one['factor'])} ("
+        f"{ratios[*case_of(one), one['factor']][one['what']]:.2f} {words[one['what']]})"
+        for one in not_seen(rows)
     ]
+    told = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} not" if others else "all are"
+    return (
+        f"More faults without caching, and more bytes with it past the edge, are published: of "
+        f"{count} comparisons here {told}."
+    )
+
+
+def _missing(rows: Sequence[Row]) -> str:
+    """Return which cases are not measured yet, by the factors that they lack."""
+    lacking: dict[tuple[float, ...], list[Case]] = {}
+    for case, factors in not_measured(rows).items():
+        lacking.setdefault(tuple(factors), []).append(case)
+    if not lacking:
+        return f"All {len(CASES)} cases are measured in every way at each factor."
+    told = [
+        f"{'at all' if factors == FACTORS else ' and '.join(map(_at, factors))}: {_names(cases)}"
+        for factors, cases in lacking.items()
+    ]
+    return f"Not measured yet {'; '.join(told)}."
+
+
+def _names(cases: Iterable[Case]) -> str:
+    """Return cases by model, with the types of each."""
+    dtypes: dict[str, list[str]] = {}
+    for model, dtype in cases:
+        dtypes.setdefault(model, []).append(dtype)
+    return ", ".join(f"{model} {' and '.join(there)}" for model, there in dtypes.items())
+
+
+def _commits(rows: Sequence[Row]) -> str:
+    """Return what was measured together."""
+    calls: dict[tuple[str, str], dict[Case, None]] = {}
     for row in rows:
-        of_kernels = used.get((row["model"], row["dtype"], row["batch"]))
-        sizes = ("median_used_bytes", "most_used_bytes")
-        columns = [
-            f"{row['model']} {row['dtype']}",
-            _factor(row["factor"]),
-            _WAYS[row["way"]],
-            f"{row['seconds'] * 1e3:.1f}",
-            "not known" if row["gpu_faults"] is None else f"{row['gpu_faults']:,}",
-            f"{row['to_device_bytes'] / _MIB:.0f}",
-            f"{row['to_host_bytes'] / _MIB:.0f}",
-            f"{row['evictions']:.0f}",
-            f"{row['peak_bytes'] / _GIB:.2f}",
-            f"{row['reserved_bytes'] / _GIB:.2f}",
-            *(["", ""] if of_kernels is None else [_mib(of_kernels[name]) for name in sizes]),
-        ]
-        lines.append(f"| {' | '.join(columns)} |")
+        call = row.get("commit", ""), row.get("device", "")
+        calls.setdefault(call, {})[case_of(row)] = None
+    if len(calls) < 2:
+        return ""
+    told = [
+        f"at {commit}{f' on {device}' if device else ''} {_names(cases)}"
+        for (commit, device), cases in calls.items()
+    ]
+    return f"Measured in several calls, perhaps on other hosts, by commit: {'; '.join(told)}."
+
+
+def _sizes(at: Rows, kernels: Sequence[Row]) -> str:
+    """Return what a kernel uses of each case, beside its footprint."""
+    used = {(*case_of(one), one["batch"]): one for one in kernels}
+    batches = {case_of(one): one["batch"] for one in kernels}
+    batches |= {(model, dtype): row["batch"] for (model, dtype, *_), row in at.items()}
+    lines = [
+        "What one kernel of a step uses, beside the footprint: the most memory that tensors take, "
+        "as recorded and as measured; held is what the allocator took where everything fits, "
+        "torch's own / on / off:",
+        "",
+        "| model | batch | kernels | one uses, median, MiB | mean, MiB | at most, MiB "
+        "| at most / footprint | footprint recorded, GiB | measured, GiB | held, GiB |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for case in _in_order(batches):
+        one = used.get((*case, batches[case]))
+        columns = [""] * 6
+        if one is not None:
+            recorded_bytes = one["recorded_peak_bytes"]
+            sizes = ("median_used_bytes", "mean_used_bytes", "most_used_bytes")
+            columns = [
+                str(one["kernels"]),
+                *(_mib(one[name]) for name in sizes),
+                f"{one['most_used_bytes'] / recorded_bytes:.0%}",
+                f"{recorded_bytes / _GIB:.2f}",
+            ]
+        native = at.get((*case, FITS, NATIVE))
+        measured = "" if native is None else f"{native['peak_bytes'] / _GIB:.2f}"
+        held = _cell(at, case, FITS, (NATIVE, ON, OFF), lambda row: _gib(row["reserved_bytes"]))
+        columns = [str(batches[case]), *columns, measured, held]
+        lines.append(f"| {' '.join(case)} | {' | '.join(columns)} |")
     return "\n".join(lines)
+
+
+def _table(at: Rows, title: str, figure: Callable[[Row], str]) -> str:
+    """Return a line for each measured case, on / ours / off at each factor."""
+    factors = sorted({factor for _, _, factor, _ in at})
+    if title in _PAST_THE_EDGE:
+        factors = [factor for factor in factors if factor != FITS]
+    own = ["torch's own memory"] if title == _TIME else []
+    lines = [
+        f"{title}: on / ours / off:",
+        "",
+        f"| model | {' | '.join([*own, *map(_factor, factors)])} |",
+        f"|---|{'--:|' * len(own)}{'---|' * len(factors)}",
+    ]
+    for case in _in_order((model, dtype) for model, dtype, *_ in at):
+        cells = [_cell(at, case, FITS, [NATIVE], figure) for _ in own]
+        cells += [_cell(at, case, factor, _WAYS, figure) for factor in factors]
+        lines.append(f"| {' '.join(case)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(
+    at: Rows, case: Case, factor: float, ways: Sequence[str], figure: Callable[[Row], str]
+) -> str:
+    """Return a figure in each way; nothing where none is measured."""
+    rows = [at.get((*case, factor, way)) for way in ways]
+    if not any(rows):
+        return ""
+    return " / ".join("-" if row is None else figure(row) for row in rows)
+
+
+def _in_order(cases: Iterable[Case]) -> list[Case]:
+    """Return cases once each: as the models are listed, and what is not a model of ours last."""
+    order = {case: number for number, case in enumerate(CASES)}
+    return sorted(dict.fromkeys(cases), key=lambda case: order.get(case, len(order)))
+
+
+def _at(factor: float) -> str:
+    return f"at {factor:g}" if factor else "where everything fits"
+
+
+def _factor(factor: float) -> str:
+    return f"{factor:g}" if factor else "fits"
 
 
 def _mib(nbytes: float) -> str:
     return f"{nbytes / _MIB:.1f}" if nbytes < 10 * _MIB else f"{nbytes / _MIB:.0f}"
 
 
-def _factor(factor: float) -> str:
-    return f"{factor:g}" if factor else "fits"
+def _gib(nbytes: float) -> str:
+    return f"{nbytes / _GIB:.2f}"
+
+
+_BYTES = "MiB that a step moves, to the device and to the host together"
+_EVICTIONS = "Evictions in a step"
+_TIME = "Milliseconds a step"
+_FIGURES: dict[str, Callable[[Row], str]] = {
+    _TIME: lambda row: f"{row['seconds'] * 1e3:.0f}",
+    "Page faults of a step": lambda row: (
+        "not known" if row["gpu_faults"] is None else f"{row['gpu_faults']:,}"
+    ),
+    _BYTES: lambda row: f"{(row['to_device_bytes'] + row['to_host_bytes']) / _MIB:.0f}",
+    _EVICTIONS: lambda row: f"{row['evictions']:.0f}",
+}
+_PAST_THE_EDGE = (_BYTES, _EVICTIONS)

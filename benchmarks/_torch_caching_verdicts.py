@@ -7,15 +7,46 @@ Published: with one fewer page faults and more migrations, without one the other
 
 from __future__ import annotations
 
+import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import _torch_models
 from _harness import judged_at_least, judged_at_most
 
 NATIVE, ON, OURS, OFF = "native", "on", "on, ours", "off"
 FITS = 0.0
+FACTORS = (FITS, 1.25, 1.5, 2.0, 3.0)
+DTYPES = ("fp32", "bf16")
 Row = dict[str, Any]
+Case = tuple[str, str]  # model and dtype
+CASES: tuple[Case, ...] = tuple(itertools.product(_torch_models.NAMES, DTYPES))
+
+
+def case_of(row: Row) -> Case:
+    """Return which model in which type a row is of."""
+    return row["model"], row["dtype"]
+
+
+def not_measured(
+    rows: Sequence[Row], cases: Iterable[Case] = CASES, factors: Sequence[float] = FACTORS
+) -> dict[Case, list[float]]:
+    """Return at which factors a case lacks a way, for each that lacks any.
+
+    Without torch's own memory to compare with, all of them.
+    """
+    there = {(*case_of(row), row["way"], row["factor"]) for row in rows if "failed" not in row}
+    missing = {
+        case: [
+            factor
+            for factor in factors
+            if not {(*case, NATIVE, FITS), *((*case, way, factor) for way in (ON, OURS, OFF))}
+            <= there
+        ]
+        for case in cases
+    }
+    return {case: lacking for case, lacking in missing.items() if lacking}
 
 
 def not_seen(rows: Sequence[Row]) -> list[Row]:

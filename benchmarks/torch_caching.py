@@ -3,9 +3,11 @@
 """Training past the edge of a budget, with torch's caching allocator and without one.
 
     RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/torch_caching.py --json FILE [--models gpt2,bert]
-        [--dtypes bf16] [--factors 0,1.25,1.5,2,3] [--steps 4] [--batch-fraction 0.25]
+        [--dtypes bf16] [--factors 0,1.25,1.5,2,3] [--steps 4] [--batch-fraction 0.125]
+        [--missing] [--time-limit SECONDS] [--rows-only]
     python benchmarks/torch_caching.py --json FILE --kernels-only     # needs no GPU
-    python benchmarks/torch_caching.py --json FILE --write            # the table of training.md
+    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this: adds their cases
+    python benchmarks/torch_caching.py --json FILE --write            # the tables of training.md
 
 What is published of managed memory under PyTorch says that the caching allocator trades page
 faults for migrations: what it keeps free is used again where its pages are, and dead as it is it
@@ -17,6 +19,9 @@ fits): "on" and "off" as the kernel driver would keep it, first in, first out, b
 "on, ours" with our default policy. "off" is RMM's pluggable allocator over managed memory without a
 pool. torch cannot change its allocator twice, so that each model takes two processes. Faults are
 counted in one more step, since counting takes time. A call adds its models to the file.
+
+On a machine with several GPUs, a call for each, with CUDA_VISIBLE_DEVICES and a file of its own,
+measures a part of the models. All take about twenty minutes on one.
 """
 
 from __future__ import annotations
@@ -28,23 +33,34 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import _harness
 import _torch_models
 from _torch_caching_document import DOCUMENT, document_with
+from _torch_caching_file import Kept
 from _torch_caching_trainers import Counting, Uncached
-from _torch_caching_verdicts import FITS, NATIVE, OFF, ON, OURS, not_seen, verdicts_of
+from _torch_caching_verdicts import (
+    DTYPES,
+    FACTORS,
+    FITS,
+    NATIVE,
+    OFF,
+    ON,
+    OURS,
+    Case,
+    not_measured,
+    verdicts_of,
+)
 from _torch_recordings import kernels_of
 from _training_runs import Trainer, budgets, clean
 
 import rmm_uvm
 
-FACTORS = (FITS, 1.25, 1.5, 2.0, 3.0)
-MODELS = ("alexnet", "resnet50", "lstm", "gpt2", "bert")
+BATCH_FRACTION = 0.125  # of the full batch: peaks of 1 to 5 GiB
 ROOM = 1.25  # of what torch holds, where everything fits
 CHILD_SECONDS = 300.0
 ROW = "row: "  # begins a line of a child
@@ -132,7 +148,7 @@ def run_child(command: Sequence[str], add: Callable[[Row], None], seconds: float
     return f"exit status {status}: {last}" if status else ""
 
 
-def command_of(child: str, case: tuple[str, str], arguments: Any, native: Row | None) -> list[str]:
+def command_of(child: str, case: Case, arguments: Any, native: Row | None) -> list[str]:
     """Return the command line of the process that measures one part of one model."""
     name, dtype = case
     peaks = [] if native is None else [native["peak_bytes"], native["reserved_bytes"]]
@@ -157,7 +173,7 @@ def show(row: Row) -> None:
     )
 
 
-def compared(case: tuple[str, str], arguments: Any, save: Callable[[list[Row]], None]) -> None:
+def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> None:
     """Measure one model in all ways, and save its rows after each process."""
     found: list[Row] = []
 
@@ -185,14 +201,19 @@ def asked() -> argparse.Namespace:
     """Return the arguments; end the program where they cannot be."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", type=Path, required=True)
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--dtypes", default="bf16")
+    parser.add_argument("--models", default=",".join(_torch_models.NAMES))
+    parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--factors", default=",".join(map(str, FACTORS)))
     parser.add_argument("--steps", type=int, default=3, help="of each way; of ours twice as many")
-    parser.add_argument("--batch-fraction", type=float, default=0.25)
+    parser.add_argument("--batch-fraction", type=float, default=BATCH_FRACTION)
     parser.add_argument("--child-seconds", type=float, default=CHILD_SECONDS)
-    parser.add_argument("--kernels-only", action="store_true", help="no GPU: what kernels use")
-    parser.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}, run nothing")
+    parser.add_argument("--missing", action="store_true", help="only what the file does not have")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="begin none after that")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--kernels-only", action="store_true", help="no GPU: what kernels use")
+    only.add_argument("--rows-only", action="store_true", help="record no kernels")
+    only.add_argument("--merge", type=Path, nargs="+", metavar="OTHER", help="add other files")
+    only.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}, run nothing")
     parser.add_argument("--child", choices=(ON, OFF), help=argparse.SUPPRESS)
     parser.add_argument("--native-bytes", type=int, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -221,42 +242,53 @@ def be_child(arguments: argparse.Namespace) -> None:
     rows_of(arguments.child, trainer, factors, arguments.steps, native, tell)
 
 
+def measured(arguments: argparse.Namespace, kept: Kept) -> None:
+    """Measure the models that are asked for, one after the other."""
+    begin = time.monotonic()
+    cases = list(itertools.product(arguments.models.split(","), arguments.dtypes.split(",")))
+    if arguments.missing:
+        factors = [float(each) for each in arguments.factors.split(",")]
+        cases = list(not_measured(kept.rows, cases, factors))
+    for number, case in enumerate(cases):
+        if arguments.time_limit and time.monotonic() - begin > arguments.time_limit:
+            left = ", ".join(" ".join(one) for one in cases[number:])
+            print(f"{arguments.time_limit:g} s are over; left for another call: {left}")
+            break
+        batch = batch_of(case, arguments.batch_fraction)
+        if not arguments.rows_only and not kept.knows(case, batch):
+            kept.put_kernels(kernels_of(*case, batch))
+        compared(case, arguments, kept.put_rows)
+
+
+def batch_of(case: Case, fraction: float) -> int:
+    """Return the samples in a step."""
+    return max(1, round(_torch_models.full_batch(case[0]) * fraction))
+
+
 def main() -> None:
     arguments = asked()
     if arguments.child is not None:
         be_child(arguments)
         return
-    kept: dict[str, list[Row]] = {"kernels": [], "rows": []}
-    if arguments.json.exists():
-        kept |= {name: json.loads(arguments.json.read_text())[name] for name in kept}
+    kept = Kept(arguments.json)
     if arguments.write:
-        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), kept))
+        DOCUMENT.write_text(document_with(DOCUMENT.read_text(), kept.result))
+        return
+    if arguments.merge:
+        for path in arguments.merge:
+            kept.merge(path)
         return
     if arguments.kernels_only:
-        os.environ.setdefault("RMM_UVM_DRIVER", "simulated")  # what the file says of the machine
-    else:
-        _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
-    judged: dict[str, Any] = {}
-    commit = _harness.software()["commit"][:12]  # calls may be of several
-
-    def save(part: str, found: list[Row]) -> None:
-        case = found[0]["model"], found[0]["dtype"]
-        if part == "rows":
-            found = [{**row, "commit": commit} for row in found]
-        kept[part] = [row for row in kept[part] if (row["model"], row["dtype"]) != case] + found
-        judged.clear()
-        judged.update(verdicts_of(kept["rows"]))
-        result = {**kept, "not_seen": not_seen(kept["rows"]), "verdicts": judged}
-        _harness.write_json(arguments.json, "torch_caching", result)
-
-    for name, dtype in itertools.product(arguments.models.split(","), arguments.dtypes.split(",")):
-        batch = max(1, round(_torch_models.full_batch(name) * arguments.batch_fraction))
-        known = [(row["model"], row["dtype"], row["batch"]) for row in kept["kernels"]]
-        if (name, dtype, batch) not in known:
-            save("kernels", [kernels_of(name, dtype, batch)])
-        if not arguments.kernels_only:
-            compared((name, dtype), arguments, partial(save, "rows"))
-    raise SystemExit(0 if arguments.kernels_only else _harness.exit_status(judged))
+        os.environ.setdefault("RMM_UVM_DRIVER", "simulated")  # what a new file says of the machine
+        for case in itertools.product(arguments.models.split(","), arguments.dtypes.split(",")):
+            kept.put_kernels(kernels_of(*case, batch_of(case, arguments.batch_fraction)))
+            print(" ".join(case), flush=True)
+        return
+    _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
+    measured(arguments, kept)
+    judged = verdicts_of(kept.rows)
+    print(json.dumps(judged, indent=1))
+    raise SystemExit(_harness.exit_status(judged))
 
 
 if __name__ == "__main__":

@@ -96,20 +96,78 @@ def test_verdicts_of_nothing_of_failures_and_of_unknown_faults_are_missed() -> N
     assert missed(unknown) == ["rows whose faults are not known"]
 
 
-def test_table_has_every_row_beside_what_a_kernel_uses() -> None:
-    kernels = {"model": "gpt2", "dtype": "bf16", "batch": 2}
-    kernels |= {"median_used_bytes": 9 * MIB, "most_used_bytes": 1178 * MIB}
+def a_kernel(model: str = "gpt2", dtype: str = "bf16", batch: int = 2) -> dict[str, Any]:
+    return {
+        **{"model": model, "dtype": dtype, "batch": batch, "kernels": 1293},
+        **{"median_used_bytes": 9 * MIB, "mean_used_bytes": 11 * MIB},
+        **{"most_used_bytes": 1178 * MIB, "recorded_peak_bytes": 5 << 30},
+    }
+
+
+def test_tables_have_a_line_for_each_case_with_all_ways_at_each_factor() -> None:
     failure = {"model": "lstm", "dtype": "bf16", "way": "off", "failed": "exit status 1"}
-    text = document.computed_part({"rows": [*published(), failure], "kernels": [kernels]})
-    assert "| fits | 5,000 |  | 1.00 | 1.00 |" in text
-    assert "| 2 | 4.00 | 3.00 | 1.00 | 1.00 |" in text
-    assert (
-        "| gpt2 bf16 | 2 | off | 100.0 | 8,000 | 100 | 100 | 3 | 1.00 | 1.50 | 9.0 | 1178 |" in text
-    )
-    assert text.count("| gpt2 bf16 |") == len(published())
+    kernels = [a_kernel("lstm", "fp32", 80), a_kernel()]
+    text = document.computed_part({"rows": [*published(), failure], "kernels": kernels})
+    assert "| fits | 1 | 5,000 |  | 1.00 | 1.00 |" in text
+    assert "| 2 | 1 | 4.00 | 3.00 | 1.00 | 1.00 |" in text
     assert "Not measured to the end: lstm bf16, off." in text
+    assert "| gpt2 bf16 | 100 | 100 / 100 / 100 | 100 / 100 / 100 |" in text
+    assert "| gpt2 bf16 | 0 / 0 / 5,000 | 2,000 / 10 / 8,000 |" in text
+    assert "| gpt2 bf16 | 600 / 200 / 200 |" in text  # what fits does not move
+    assert "| gpt2 bf16 | 3 / 3 / 3 |" in text
+    footprint = "| 1293 | 9.0 | 11 | 1178 | 23% | 5.00 |"
+    measured = f"| gpt2 bf16 | 2 {footprint} 1.00 | 1.50 / 1.50 / 1.50 |"
+    # In the order of the models, and also of what is not measured yet.
+    assert f"| lstm fp32 | 80 {footprint}  |  |\n{measured}" in text
+    assert text.count("| gpt2 bf16 |") == 5
     unknown = document.computed_part({"rows": [a_row(2.0, "on", None, 0)], "kernels": []})
-    assert "| on | 100.0 | not known |" in unknown
+    assert "| gpt2 bf16 | not known / - / - |" in unknown
+    assert "| gpt2 bf16 | 2 |  |  |  |  |  |  |  |  |" in unknown
+
+
+def measured(case: tuple[str, str], *factors: float) -> list[dict[str, Any]]:
+    """Return the rows of a case that was measured at some factors, in every way."""
+    model, dtype = case
+    ways = [(0.0, "native")]
+    ways += [(factor, way) for factor in factors for way in ("on", "on, ours", "off")]
+    return [{**a_row(*one, 1, 1), "model": model, "dtype": dtype} for one in ways]
+
+
+def test_what_is_not_measured_is_stated_case_by_case() -> None:
+    assert len(verdicts.CASES) == 22
+    assert verdicts.FACTORS == (0.0, 1.25, 1.5, 2.0, 3.0)
+    assert list(verdicts.not_measured([])) == list(verdicts.CASES)
+    every = [row for case in verdicts.CASES for row in measured(case, *verdicts.FACTORS)]
+    assert not verdicts.not_measured(every)
+    told = "All 22 cases are measured in every way at each factor."
+    assert told in document.computed_part({"rows": every, "kernels": []})
+    # One row less, one that budgets cannot be taken from, and one that failed.
+    lost = {("lstm", "fp32", 2.0, "off"): [2.0]}
+    lost |= {("bert", "fp32", 0.0, "native"): list(verdicts.FACTORS)}
+    failed = {("gpt2", "bf16", 1.25, "on, ours"): [1.25]}
+    keyed = [((*verdicts.case_of(row), row["factor"], row["way"]), row) for row in every]
+    rows = [
+        {**row, "failed": "killed"} if key in failed else row
+        for key, row in keyed
+        if key not in lost
+    ]
+    lacking = {key[:2]: factors for key, factors in (lost | failed).items()}
+    assert verdicts.not_measured(rows) == lacking
+    text = document.computed_part({"rows": rows, "kernels": []})
+    assert ("Not measured yet at 2: lstm fp32; at 1.25: gpt2 bf16; at all: bert fp32.\n") in text
+
+
+def test_what_is_not_as_published_and_what_was_measured_apart_is_told() -> None:
+    text = document.computed_part({"rows": published(), "kernels": []})
+    assert "of 3 comparisons here all are." in text
+    assert "by commit" not in text
+    rows = [{**row, "commit": "c3c3e55"} for row in published()]
+    rows[-1] = {**rows[-1], "gpu_faults": 1500, "to_device_bytes": 0}
+    others = measured(("lstm", "fp32"), 0.0)
+    rows += [{**row, "commit": "3fe253d", "device": "NVIDIA H100"} for row in others]
+    text = document.computed_part({"rows": rows, "kernels": []})
+    assert "of 4 comparisons here gpt2 bf16 at 2 (0.75 of the faults, off / on) is not." in text
+    assert "by commit: at c3c3e55 gpt2 bf16; at 3fe253d on NVIDIA H100 lstm fp32." in text
 
 
 def test_document_gets_the_table_between_its_marks_and_is_refused_without() -> None:
@@ -129,6 +187,7 @@ def test_document_gets_the_table_between_its_marks_and_is_refused_without() -> N
         (["--models", "gpt3"], "no model 'gpt3': there are alexnet"),
         (["--factors", "0,0.5"], "factor 0.5: 0 is what fits, others are greater than 1"),
         (["--steps", "1"], "--steps 1: at least 2"),
+        (["--kernels-only", "--rows-only"], "not allowed with argument --kernels-only"),
     ],
 )
 def test_arguments_that_cannot_be_end_the_program(
@@ -209,7 +268,7 @@ def test_program_ends_with_1_where_a_child_fails_and_the_file_says_why(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = tmp_path / "found.json"
-    words = ["--json", str(path), "--models", "gpt2", "--factors", "2"]
+    words = ["--json", str(path), "--models", "gpt2", "--dtypes", "bf16", "--factors", "2"]
     monkeypatch.setattr(sys, "argv", ["torch_caching.py", *words])
     monkeypatch.setattr(caching, "run_child", lambda *_: "exit status 9: killed")
     monkeypatch.setattr(caching, "kernels_of", lambda *_: {"model": "gpt2", "dtype": "bf16"})

@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The result file of torch_caching.py: calls and machines that add to it, and what each is of."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from .residency_scripts import committed, script
+from .test_torch_caching import a_kernel, measured
+
+caching = script("torch_caching")
+file = script("_torch_caching_file")
+verdicts = script("_torch_caching_verdicts")
+Case = tuple[str, str]
+GPT2, BERT, LSTM = ("gpt2", "bf16"), ("bert", "bf16"), ("lstm", "fp32")
+
+
+def machine_of(device: str, torch: str = "2.13.0", commit: str = "c3c3e55") -> dict[str, Any]:
+    return {"device": device, "versions": {"torch": torch}, "commit": commit}
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What makes this process one on a machine."""
+
+    def be(device: str, torch: str = "2.13.0", commit: str = "c3c3e55") -> None:
+        machine = machine_of(device, torch, commit)
+        monkeypatch.setattr(file._harness, "environment", lambda: machine)
+        monkeypatch.setattr(file._harness, "software", lambda: {**machine, "device": None})
+
+    be("NVIDIA H200")
+    return be
+
+
+def put(path: Path, *cases: Case, kernels: bool = False) -> dict[str, Any]:
+    """Add cases to a file, and return what is in it."""
+    kept = file.Kept(path)
+    for case in cases:
+        if kernels:
+            kept.put_kernels(a_kernel(*case))
+        else:
+            kept.put_rows(measured(case, 0.0, 2.0))
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def call(monkeypatch: pytest.MonkeyPatch, path: Path, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", str(path), *words])
+    caching.main()
+
+
+def test_kernels_recorded_without_a_gpu_leave_what_the_file_says_of_the_gpu(
+    here: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "found.json"
+    before = put(path, GPT2)
+    assert before["environment"]["device"] == "NVIDIA H200"
+    here("simulated device", commit="3fe253d")
+    monkeypatch.setattr(caching, "kernels_of", lambda name, dtype, batch: a_kernel(name, dtype))
+    monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
+    call(monkeypatch, path, "--kernels-only", "--models", "gpt2,bert", "--dtypes", "bf16")
+    after = json.loads(path.read_text())
+    assert after["environment"] == before["environment"]
+    assert after["kernels_environment"]["commit"] == "3fe253d"
+    assert [(one["model"], one["dtype"]) for one in after["kernels"]] == [GPT2, BERT]
+    assert after["rows"] == before["rows"]
+    # Rows change it.
+    assert put(path, BERT)["environment"]["device"] == "simulated device"
+
+
+def test_file_without_rows_is_of_the_machine_that_recorded(
+    here: Callable[..., None], tmp_path: Path
+) -> None:
+    here("simulated device")
+    found = put(tmp_path / "found.json", GPT2, kernels=True)
+    assert found["environment"]["device"] == "simulated device"
+    here("NVIDIA H200")
+    found = put(tmp_path / "found.json", GPT2)
+    assert found["environment"]["device"] == "NVIDIA H200"
+    assert not any("device" in row for row in found["rows"])
+
+
+def test_rows_of_another_card_than_the_last_calls_say_so(
+    here: Callable[..., None], tmp_path: Path
+) -> None:
+    path = tmp_path / "found.json"
+    for case, device in ((GPT2, "one"), (BERT, "one"), (LSTM, "another")):
+        here(device)
+        result = put(path, case)
+    assert result["environment"]["device"] == "another"
+    told = {verdicts.case_of(row): row.get("device") for row in result["rows"]}
+    assert told == {GPT2: "one", BERT: "one", LSTM: None}
+
+
+def test_kernels_that_another_torch_recorded_say_so(
+    here: Callable[..., None], tmp_path: Path
+) -> None:
+    path = tmp_path / "found.json"
+    for case, torch in ((GPT2, "2.11.0"), (BERT, "2.13.0"), (LSTM, "2.13.0")):
+        here("simulated device", torch)
+        result = put(path, case, kernels=True)
+    told = {verdicts.case_of(one): one.get("torch") for one in result["kernels"]}
+    assert told == {GPT2: "2.11.0", BERT: None, LSTM: None}
+    assert put(path, GPT2, kernels=True)["kernels"][0] == a_kernel(*GPT2)  # anew, in its place
+
+
+def test_merged_files_are_as_if_measured_one_after_the_other(
+    here: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, part, other = (tmp_path / f"{name}.json" for name in ("whole", "part", "other"))
+    put(whole, GPT2, LSTM)
+    put(whole, GPT2, kernels=True)
+    here("NVIDIA H100", commit="3fe253d")
+    put(part, GPT2)
+    kept = file.Kept(part)
+    kept.put_kernels({**a_kernel(*GPT2), "kernels": 1})
+    kept.put_kernels(a_kernel(*BERT))
+    put(other, BERT)
+    call(monkeypatch, whole, "--merge", str(part), str(other))
+    result = json.loads(whole.read_text())
+    cases = {case: 0 for case in (LSTM, GPT2, BERT)}
+    for row in result["rows"]:
+        cases[verdicts.case_of(row)] += 1
+    assert cases == dict.fromkeys(cases, 7)
+    assert result["environment"] == machine_of("NVIDIA H100", commit="3fe253d")
+    told = {verdicts.case_of(row): (row["commit"], row.get("device")) for row in result["rows"]}
+    new = ("3fe253d", None)
+    assert told == {LSTM: ("c3c3e55", "NVIDIA H200"), GPT2: new, BERT: new}
+    assert result["kernels"] == [a_kernel(*GPT2), a_kernel(*BERT)]
+    assert result["verdicts"] == verdicts.verdicts_of(result["rows"])
+    assert result["verdicts"]["models that were compared"]["value"] == 3
+
+
+def a_whole_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as long as one of a large model, with all that a child tells."""
+    longest: dict[str, Any] = max(
+        (one for one in committed("torch_caching")["rows"] if one["way"] == row["way"]),
+        key=lambda one: len(json.dumps(one)),
+    )
+    whole = {**longest, **row, "seconds": 1.234567890123, "peak_bytes": 12345678901}
+    whole |= {"to_device_bytes": 12345678901.0, "to_host_bytes": 12345678901.0}
+    whole["each_seconds"] = [1.23456789012345] * len(longest["each_seconds"])
+    if "residency" in longest:
+        whole["residency"] = dict.fromkeys(
+            (*longest["residency"], "dropped_bytes", "fetched_bytes", "faulted_bytes"), 12345678901
+        )
+    return whole
+
+
+@pytest.mark.usefixtures("here")
+def test_file_of_all_models_and_factors_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "found.json"
+    kept = file.Kept(path)
+    write, writes = kept._write, []
+    monkeypatch.setattr(kept, "_write", lambda: writes.append(None))  # once is enough
+    for case in verdicts.CASES:
+        kept.put_kernels(a_kernel(*case))
+        kept.put_rows([a_whole_row(row) for row in measured(case, *verdicts.FACTORS)])
+    write()
+    result = json.loads(path.read_text())
+    assert len(writes) == 44
+    assert len(result["rows"]) == 22 * 16
+    assert not verdicts.not_measured(result["rows"])
+    assert path.stat().st_size < 300_000
+    first = next(row for row in result["rows"] if row["way"] == "on, ours")
+    assert first["each_seconds"] == [1.23] * 6
+    assert first["seconds"] == 1.234568
+    assert "segments" not in first
+    assert "dropped_bytes" in first["residency"]
+    unknown = file.trimmed({"gpu_faults": None, "faults_unknown": "no leave"})
+    assert unknown == {"gpu_faults": None, "faults_unknown": "no leave"}
+
+
+@pytest.fixture
+def measuring(
+    here: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[tuple[Case, bool]]]:
+    """What is measured, and whether its kernels were recorded; nothing is."""
+    begun: list[tuple[Case, bool]] = []
+    recorded: set[Case] = set()
+
+    def kernels_of(name: str, dtype: str, batch: int) -> dict[str, Any]:
+        recorded.add((name, dtype))
+        return a_kernel(name, dtype, batch)
+
+    def compared(case: Case, arguments: Any, save: Callable[[Any], None]) -> None:
+        begun.append((case, case in recorded))
+        save(measured(case, *map(float, arguments.factors.split(","))))
+
+    monkeypatch.setattr(caching, "kernels_of", kernels_of)
+    monkeypatch.setattr(caching, "compared", compared)
+    monkeypatch.setattr(
+        caching.rmm_uvm, "cuda_driver", lambda _: caching.rmm_uvm.simulated_device()
+    )
+    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "1GiB")
+    return begun
+
+
+def test_missing_measures_what_lacks_a_factor_and_nothing_else(
+    measuring: list[tuple[Case, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--models", "gpt2,bert", "--dtypes", "bf16", "--missing")
+    for factors in ("0,2", "0,2", "0,2,3"):
+        with pytest.raises(SystemExit):
+            call(monkeypatch, tmp_path / "found.json", *words, "--factors", factors)
+    # Kernels are recorded once.
+    assert measuring == [(GPT2, True), (BERT, True)] * 2
+    measuring.clear()
+    with pytest.raises(SystemExit):
+        call(monkeypatch, tmp_path / "other.json", *words, "--rows-only")
+    assert [case for case, _ in measuring] == [GPT2, BERT]
+    assert not json.loads((tmp_path / "other.json").read_text())["kernels"]
+
+
+def test_calls_end_when_their_time_is_over_and_say_what_is_left(
+    measuring: list[tuple[Case, bool]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = iter([0.0, 1.0, 11.0])
+    monkeypatch.setattr(caching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    words = ("--models", "gpt2,bert,lstm", "--dtypes", "bf16", "--time-limit", "10")
+    with pytest.raises(SystemExit):
+        call(monkeypatch, tmp_path / "found.json", *words)
+    assert [case for case, _ in measuring] == [GPT2]
+    said = capsys.readouterr().out
+    assert "10 s are over; left for another call: bert bf16, lstm bf16\n" in said
