@@ -109,19 +109,20 @@ def _as_published(rows: Sequence[Row]) -> str:
     if not ratios:
         return ""
     count = sum(len(one) for one in ratios.values())
-    words = {
-        "faults": "of the faults, off / on",
-        "bytes": "of the bytes, on / off",
-    }
-    others = [
-        f"{one['model']} {one['dtype']} {_at(one['factor'])} ("
-        f"{ratios[*case_of(one), one['factor']][one['what']]:.2f} {words[one['what']]})"
-        for one in not_seen(rows)
+    others: dict[tuple[str, float], list[str]] = {}
+    for one in not_seen(rows):
+        ratio = ratios[*case_of(one), one["factor"]][one["what"]]
+        told = f"{one['model']} {one['dtype']} ({ratio:.2f})"
+        others.setdefault((one["what"], one["factor"]), []).append(told)
+    words = {"faults": "faults, off / on,", "bytes": "bytes, on / off,"}
+    found = [
+        f"{words[what]} {_at(at)}: {', '.join(others[what, at])}" for what, at in sorted(others)
     ]
-    told = f"{', '.join(others)} {'is' if len(others) == 1 else 'are'} not" if others else "all are"
+    number = sum(len(there) for there in others.values())
+    told = f"{number} {'is' if number == 1 else 'are'} not, {'; '.join(found)}"
     return (
         f"More faults without caching, and more bytes with it past the edge, are published: of "
-        f"{count} comparisons here {told}."
+        f"{count} comparisons here {told if number else 'all are as published'}."
     )
 
 

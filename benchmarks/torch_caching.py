@@ -60,7 +60,7 @@ from _training_runs import Trainer, budgets, clean
 
 import rmm_uvm
 
-BATCH_FRACTION = 0.125  # of the full batch: peaks of 1 to 5 GiB
+BATCH_FRACTION = 0.125  # of the full batch: peaks of 1 to 8 GiB
 ROOM = 1.25  # of what torch holds, where everything fits
 CHILD_SECONDS = 300.0
 ROW = "row: "  # begins a line of a child

@@ -140,7 +140,10 @@ def test_what_is_not_measured_is_stated_case_by_case() -> None:
     every = [row for case in verdicts.CASES for row in measured(case, *verdicts.FACTORS)]
     assert not verdicts.not_measured(every)
     told = "All 22 cases are measured in every way at each factor."
-    assert told in document.computed_part({"rows": every, "kernels": []})
+    whole = document.computed_part({"rows": every, "kernels": []})
+    assert told in whole
+    for case in verdicts.CASES:  # sizes, time, faults, bytes and evictions
+        assert whole.count(f"\n| {' '.join(case)} |") == 5
     # One row less, one that budgets cannot be taken from, and one that failed.
     lost = {("lstm", "fp32", 2.0, "off"): [2.0]}
     lost |= {("bert", "fp32", 0.0, "native"): list(verdicts.FACTORS)}
@@ -159,14 +162,14 @@ def test_what_is_not_measured_is_stated_case_by_case() -> None:
 
 def test_what_is_not_as_published_and_what_was_measured_apart_is_told() -> None:
     text = document.computed_part({"rows": published(), "kernels": []})
-    assert "of 3 comparisons here all are." in text
+    assert "of 3 comparisons here all are as published." in text
     assert "by commit" not in text
     rows = [{**row, "commit": "c3c3e55"} for row in published()]
     rows[-1] = {**rows[-1], "gpu_faults": 1500, "to_device_bytes": 0}
     others = measured(("lstm", "fp32"), 0.0)
     rows += [{**row, "commit": "3fe253d", "device": "NVIDIA H100"} for row in others]
     text = document.computed_part({"rows": rows, "kernels": []})
-    assert "of 4 comparisons here gpt2 bf16 at 2 (0.75 of the faults, off / on) is not." in text
+    assert "of 4 comparisons here 1 is not, faults, off / on, at 2: gpt2 bf16 (0.75)." in text
     assert "by commit: at c3c3e55 gpt2 bf16; at 3fe253d on NVIDIA H100 lstm fp32." in text
 
 

@@ -11,6 +11,8 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from .documents import document, span
 from .residency_scripts import committed, script
 
@@ -280,26 +282,47 @@ def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -
         "run: python benchmarks/torch_caching.py --json benchmarks/results/torch_caching.json "
         "--write"
     )
-    judged = script("_torch_caching_verdicts").verdicts_of(result["rows"])
+    found = script("_torch_caching_verdicts")
+    judged = found.verdicts_of(result["rows"])
     assert judged == result["verdicts"]
     assert judged["processes that failed"]["reached"]
-    # Each factor in every way, of each model.
-    cases: dict[tuple[str, str], set[tuple[float, str]]] = {}
+    assert result["not_seen"] == found.not_seen(result["rows"])
+    # What is there is there in every way; what is not is stated.
+    missing = found.not_measured(result["rows"])
+    factors: dict[tuple[str, str], set[float]] = {}
     for row in result["rows"]:
-        cases.setdefault((row["model"], row["dtype"]), set()).add((row["factor"], row["way"]))
-    assert len(set(map(frozenset, cases.values()))) == 1
-    assert {way for _, way in next(iter(cases.values()))} == {"native", "on", "on, ours", "off"}
-    assert len(cases) == 5
-    [other] = result["not_seen"]
-    assert other == {"model": "lstm", "dtype": "bf16", "factor": 3.0, "what": "faults"}
-    ratios = script("_torch_caching_verdicts").ratios_of(result["rows"])
-    less = ratios["lstm", "bf16", 3.0]["faults"]
-    assert f"lstm at 3 takes {less:.2f} of the faults without" in " ".join(text.split())
-    apart = {row["model"] for row in result["rows"] if row["commit"] != result["rows"][0]["commit"]}
-    assert apart == {"lstm", "bert"}
-    assert "lstm and bert were measured on another day" in " ".join(text.split())
-    used = {(one["model"], one["dtype"], one["batch"]) for one in result["kernels"]}
-    assert used >= {(row["model"], row["dtype"], row["batch"]) for row in result["rows"]}
+        factors.setdefault(found.case_of(row), set()).add(row["factor"])
+    assert factors.keys() <= set(found.CASES)
+    for case in found.CASES:
+        lacking = set(found.FACTORS) - factors.get(case, set())
+        assert set(missing.get(case, ())) == lacking, case
+    assert ("\nNot measured yet " in text) is bool(missing)
+    assert ("\nAll 22 cases are measured in every way" in text) is not missing
+
+
+def test_what_kernels_use_is_there_of_every_model_and_type_at_the_batch_of_the_rows() -> None:
+    result, caching = committed("torch_caching"), script("torch_caching")
+    found = script("_torch_caching_verdicts")
+    batches = {case: caching.batch_of(case, caching.BATCH_FRACTION) for case in found.CASES}
+    assert {found.case_of(one): one["batch"] for one in result["kernels"]} == batches
+    assert len(result["kernels"]) == len(batches)
+    for row in result["rows"]:
+        assert row["batch"] == batches[found.case_of(row)]
+    assert caching.BATCH_FRACTION == 1 / 8
+    assert "Batches are an eighth of the full one, and at least one" in document("training.md")
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_what_kernels_use_is_what_is_recorded_again(dtype: str) -> None:
+    [kept] = [
+        one
+        for one in committed("torch_caching")["kernels"]
+        if (one["model"], one["dtype"]) == ("lstm", dtype)  # the quickest to record
+    ]
+    again = script("_torch_recordings").kernels_of("lstm", dtype, kept["batch"])
+    # Other versions of torch have other operators.
+    for figure in ("kernels", "median_used_bytes", "most_used_bytes", "recorded_peak_bytes"):
+        assert again[figure] == pytest.approx(kept[figure], rel=0.05), figure
 
 
 def test_embeddings_past_the_budget_are_as_in_the_document() -> None:
