@@ -169,7 +169,7 @@ void residency_manager::end_advice(claims const& blocks) noexcept
     }
   };
   for (auto const& each : blocks) {
-    if (!ours_to_end(each)) { continue; }
+    if (!each.ours_to_end()) { continue; }
     bool const joins = run.range.bytes > 0 && !each.first && run.range.end() == each.range.address;
     if (joins && run.from == each.from && run.mapped == each.mapped && run.copied == each.copied) {
       run.range.bytes += each.range.bytes;
@@ -187,7 +187,8 @@ void residency_manager::end_advice(claims const& blocks) noexcept
 /** @brief The same from under the lock, which it gives up where anything was advised. */
 void residency_manager::end_advice(ledger_view& view, claims const& blocks) noexcept
 {
-  if (std::none_of(blocks.begin(), blocks.end(), ours_to_end)) { return; }
+  auto const ours = [](claimed_block const& each) { return each.ours_to_end(); };
+  if (std::none_of(blocks.begin(), blocks.end(), ours)) { return; }
   view.lock().unlock();
   end_advice(blocks);
   view.lock().lock();

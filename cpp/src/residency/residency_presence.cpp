@@ -35,6 +35,11 @@ try {
   return false;
 }
 
+bool residency_manager::foresees() const noexcept
+{
+  return prediction_.on() && postponed_.size() == 0 && !confirmed_.passes_over();
+}
+
 /** @param[out] absent blocks to bring, where these are all that is missing */
 bool residency_manager::confirm(ledger_view& view, absent_blocks& absent)
 {

@@ -26,6 +26,12 @@ struct claimed_block {
   int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
   bool mapped{false};     // and was used there
   bool copied{false};     // and had a copy on the host
+
+  /** @brief Whether it was mapped or copied for us, which ends when it moves. */
+  [[nodiscard]] bool ours_to_end() const noexcept
+  {
+    return from != no_neighbor && (mapped || copied);
+  }
 };
 
 /** @brief Where blocks leave to, and how many of them. */

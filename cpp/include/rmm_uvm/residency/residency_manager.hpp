@@ -188,10 +188,7 @@ class residency_manager {
   [[nodiscard]] bool confirm(ledger_view& view, absent_blocks& absent);
   void end_confirmed(ledger_view& view) noexcept;
   /** @brief Whether what the predictor says holds now. */
-  [[nodiscard]] bool foresees() const noexcept
-  {
-    return prediction_.on() && postponed_.size() == 0 && !confirmed_.passes_over();
-  }
+  [[nodiscard]] bool foresees() const noexcept;
   /** @brief Whether nobody asks what comes next, so that a predictor can be told later. */
   [[nodiscard]] bool postpones_learning() const noexcept
   {
@@ -304,10 +301,6 @@ class residency_manager {
   void change_mappings(ledger_view& view, victims const& mapping, victims const& unmapping);
   [[nodiscard]] std::optional<use_tick> first_to_leave(ledger_view& view, std::size_t bytes) const;
   void count_in_place(viewed_block const& block) noexcept;
-  [[nodiscard]] static bool ours_to_end(claimed_block const& block) noexcept
-  {
-    return block.from != no_neighbor && (block.mapped || block.copied);
-  }
   status end_in_place(std::span<memory_range const> blocks) noexcept;
   status leave_one_copy(std::span<memory_range const> blocks, location where) noexcept;
   void end_advice(claims const& blocks) noexcept;
