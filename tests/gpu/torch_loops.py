@@ -19,15 +19,18 @@ def network(width: int = 1024, depth: int = 8) -> Any:
 
 
 def losses_of(
-    steps: int, rows: int = 4096, wrap: Callable[[Any], Any] = lambda model: model
+    steps: int,
+    rows: int = 4096,
+    wrap: Callable[[Any], Any] = lambda model: model,
+    seed: int = 4,
 ) -> list[float]:
     """Train with kernels that give the same on every run; return the losses.
 
-    `wrap` gives what is called in the place of the model.
+    `wrap` gives what is called in the place of the model; `seed` is that of the data.
     """
     model = wrap(network())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    x = torch.randn(rows, 1024, generator=torch.Generator().manual_seed(4)).cuda()
+    x = torch.randn(rows, 1024, generator=torch.Generator().manual_seed(seed)).cuda()
     losses = []
     for _ in range(steps):
         loss = model(x).square().mean()

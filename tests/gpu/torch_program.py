@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that are run in other ways past a budget, for `test_torch_programs.py`: prints JSON.
 
-    python torch_program.py {compiled,distributed,checkpointed} FOLDER
+    python torch_program.py {compiled,distributed,checkpointed,activations} FOLDER
 
 In a process of its own, since compilers and NCCL keep threads and files until a process ends.
 """
@@ -14,25 +14,23 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.utils.checkpoint
+from budgeted import MIB, within_a_budget
 from torch.nn.parallel import DistributedDataParallel
 from torch_loops import losses_of
 
-import rmm_uvm
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
 
-MIB = 1 << 20
 STEPS = 12
 
 
 def past_the_budget(wrap: Any) -> dict[str, Any]:
     """Return the losses, and what the memory says of itself."""
-    with rmm_uvm.torch.managed(device_budget=Budget(160 * MIB)) as memory:
-        return {"losses": losses_of(STEPS, wrap=wrap), **memory.statistics()}
+    return within_a_budget(lambda: losses_of(STEPS, wrap=wrap))
 
 
 def compiled(folder: Path) -> dict[str, Any]:
@@ -81,7 +79,32 @@ def checkpointed(_folder: Path) -> dict[str, Any]:
     return {**found, "expected": expected, "after": losses_of(STEPS, wrap=Checkpointed)}
 
 
-PROGRAMS = {"compiled": compiled, "distributed": distributed, "checkpointed": checkpointed}
+def pinning(evict: Literal["all", "activations"]) -> dict[str, Any]:
+    """Return the losses, what the memory says, and the most that was pinned before a step."""
+    pinned_bytes: list[int] = []
+    with rmm_uvm.torch.managed(device_budget=Budget(160 * MIB), evict=evict) as memory:
+
+        def looked_at(model: Any) -> Any:
+            model.register_forward_pre_hook(
+                lambda *_: pinned_bytes.append(memory.statistics()["residency"]["pinned_bytes"])
+            )
+            return model
+
+        losses = losses_of(STEPS, wrap=looked_at)
+        return {"found": losses, "pinned_bytes": max(pinned_bytes), **memory.statistics()}
+
+
+def activations(_folder: Path) -> dict[str, Any]:
+    """Have only activations leave, and everything, to compare."""
+    return {**pinning("activations"), "all": pinning("all")}
+
+
+PROGRAMS = {
+    "compiled": compiled,
+    "distributed": distributed,
+    "checkpointed": checkpointed,
+    "activations": activations,
+}
 
 if __name__ == "__main__":
     expected = losses_of(STEPS)

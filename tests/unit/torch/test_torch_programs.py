@@ -92,7 +92,9 @@ def test_generate_gives_what_it_gives_without_and_keeps_nothing() -> None:
 
 # Row of the table, and the tests that say so.
 ROWS = {
+    "`rmm-uvm run --torch`": "test_torch_run::test_program_past_the_budget_is_told",
     "exceptions and interrupts": "test_torch_uses::test_step_after_one_that_failed",
+    '`evict="activations"`': "test_torch_pinned_state::test_state_of_an_optimiser_is_pinned",
     "gradient accumulation": "test_torch_uses_as_without::test_double_backward",
     "`eval` under": "test_torch_programs::test_generate",
     "activation checkpointing": "test_torch_uses::test_checkpointing_recomputes",
@@ -110,9 +112,14 @@ ROWS = {
     "out of host memory": "test_torch_programs::test_memory_that_the_host_cannot_hold",
 }
 
-# What a row says of libraries that are on a GPU only.
+# What a row says, by tests on a GPU: with kernels, and with libraries that are there only.
 ON_A_GPU = {
-    "DDP": "test_torch_programs::test_distributed_model_past_the_budget",
+    "`rmm-uvm run --torch`": "test_torch_programs::test_program_under_run_torch_has_its_losses",
+    '`evict="activations"`': "test_torch_programs::test_model_of_which_activations_leave_alone",
+    "`eval` under": "test_torch_programs::test_generate_past_the_budget",
+    "activation checkpointing": "test_torch_programs::test_checkpointed_model_past_the_budget",
+    "Hugging Face": "test_torch_programs::test_trainer_of_hugging_face_past_the_budget",
+    "DDP": "test_torch_programs::test_ranks_past_their_budgets_on_two_gpus",
     "`torch.compile`": "test_torch_programs::test_compiled_model_past_the_budget",
 }
 
