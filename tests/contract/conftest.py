@@ -8,6 +8,7 @@ A new resource adds a line to `CHAINS` and passes the whole suite.
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -48,8 +49,17 @@ def calling(mr: DeviceMemoryResource) -> rmm.mr.CallbackMemoryResource:
     return rmm.mr.CallbackMemoryResource(mr.allocate, mr.deallocate)
 
 
-# Not here: RMM's arena and its logging adaptor, which ask CUDA for the device as they are made, and
-# so fail without a GPU; callbacks below our adaptor, which do not say that memory is managed.
+def arena(mr: DeviceMemoryResource) -> rmm.mr.ArenaMemoryResource:
+    return rmm.mr.ArenaMemoryResource(mr, 32 * MIB)  # all of it at once; else half of the GPU
+
+
+def logging(mr: DeviceMemoryResource) -> rmm.mr.LoggingResourceAdaptor:
+    """Return RMM's adaptor, with a log that goes with it: it stays open."""
+    with tempfile.TemporaryDirectory() as folder:
+        return rmm.mr.LoggingResourceAdaptor(mr, f"{folder}/log.csv")
+
+
+# Not here: callbacks below our adaptor, which do not say that memory is managed.
 CHAINS: dict[str, Callable[[Any], DeviceMemoryResource]] = {
     "managed": managed,
     "pool(managed)": pool,
@@ -83,6 +93,10 @@ CHAINS: dict[str, Callable[[Any], DeviceMemoryResource]] = {
     "fixed_size(uvm)": lambda device: rmm.mr.FixedSizeMemoryResource(adaptor(device), 4 * MIB, 4),
     "callback(uvm)": lambda device: calling(adaptor(device)),
     "prefetch(uvm)": lambda device: rmm.mr.PrefetchResourceAdaptor(adaptor(device)),
+    "arena(uvm)": lambda device: arena(adaptor(device)),
+    "uvm(arena)": lambda device: UvmResourceAdaptor(arena(managed(device))),
+    "logging(uvm)": lambda device: logging(adaptor(device)),
+    "uvm(logging)": lambda device: UvmResourceAdaptor(logging(pool(device))),
     "simulated_cuda": SimulatedCudaMemoryResource,
     "managed_pool()": lambda device: rmm_uvm.managed_pool(
         driver=device, initial_pool_size=8 * MIB, maximum_pool_size=CAP_BYTES
@@ -100,14 +114,25 @@ CHECKING = ["managed", "uvm(managed)", "uvm(pool(managed))", "uvm(uvm)", "manage
 # Have a simulated device of their own, or no other.
 SIMULATED_ONLY = {"simulated_cuda", "ManagedPool"}
 
+# RMM's arena and its logging adaptor ask CUDA for the device as they are made: they fail without.
+GPU_ONLY = {"arena(uvm)", "uvm(arena)", "logging(uvm)", "uvm(logging)"}
+SIMULATED = [name for name in CHAINS if name not in GPU_ONLY]
+
 # RMM 26.10 lets Python's collector clear the functions of its callback resource before a buffer in
 # the same cycle has called them, and the process crashes.
 CLEARED_EARLY = {"callback(uvm)"}
 
 
 def on_every_device(names: Iterable[str]) -> list[Any]:
-    """Return parameters (chain, kind of device): simulated, and on a GPU where it can be."""
-    return [pytest.param((name, "simulated"), id=name) for name in names] + [
+    """Return parameters (chain, kind of device): simulated, and on a GPU, where it can be."""
+    return [
+        pytest.param((name, "simulated"), id=name) for name in names if name not in GPU_ONLY
+    ] + on_a_gpu(names)
+
+
+def on_a_gpu(names: Iterable[str]) -> list[Any]:
+    """Return parameters (chain, kind of device): on a GPU, where it can be."""
+    return [
         pytest.param((name, "gpu"), id=f"{name}-gpu", marks=pytest.mark.gpu)
         for name in names
         if name not in SIMULATED_ONLY
@@ -151,13 +176,19 @@ def chain(request: pytest.FixtureRequest, gpu_driver: UvmDriver | None) -> Chain
     return make_chain(*request.param, gpu_driver)
 
 
-@pytest.fixture(params=CHAINS)
+@pytest.fixture(params=on_a_gpu(CHAINS))
+def gpu_chain(request: pytest.FixtureRequest, gpu_driver: UvmDriver | None) -> Chain:
+    """Return each chain in turn that can be on a GPU."""
+    return make_chain(*request.param, gpu_driver)
+
+
+@pytest.fixture(params=SIMULATED)
 def simulated_chain(request: pytest.FixtureRequest) -> Chain:
     """Return each chain in turn, on a simulated device that can be asked what it holds."""
     return make_chain(request.param, "simulated")
 
 
-@pytest.fixture(params=[name for name in CHAINS if name not in CLEARED_EARLY])
+@pytest.fixture(params=[name for name in SIMULATED if name not in CLEARED_EARLY])
 def collectable_chain(request: pytest.FixtureRequest) -> Chain:
     """Return each chain that may be in a cycle of references with its buffers, simulated."""
     return make_chain(request.param, "simulated")

@@ -7,8 +7,10 @@ docs/contract.md says which of RMM's tests is asked where.
 
 from __future__ import annotations
 
+import csv
 import gc
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +66,28 @@ def test_statistics_twice_over_any_chain_count_each_what_went_through(simulated_
     assert (counts.total_bytes, counts.total_count) == (12000, 12)
     counts = outer.allocation_counts
     assert (counts.current_bytes, counts.peak_bytes, counts.total_bytes) == (2000, 2000, 2000)
+
+
+def test_log_over_any_chain_has_a_row_for_each_allocation_and_free(
+    gpu_chain: Any, tmp_path: Path
+) -> None:
+    mr = rmm.mr.LoggingResourceAdaptor(gpu_chain.mr, str(tmp_path / "log.csv"))
+    first, second = mr.allocate(1000), mr.allocate(257)
+    mr.deallocate(first, 1000)
+    mr.deallocate(second, 257)
+    with pytest.raises(MemoryError):
+        mr.allocate(1 << 40)
+    mr.flush()
+
+    *rows, failed = csv.DictReader(Path(mr.get_file_name()).read_text().splitlines())
+    logged = [(row["Action"], int(row["Pointer"], 16), int(row["Size"])) for row in rows]
+    assert logged == [
+        ("allocate", first, 1000),
+        ("allocate", second, 257),
+        ("free", first, 1000),
+        ("free", second, 257),
+    ]
+    assert (failed["Action"], failed["Size"]) == ("allocate failure", str(1 << 40))
 
 
 def test_error_of_a_failure_callback_over_any_chain_reaches_the_caller(
