@@ -245,7 +245,7 @@ def advise(
 
     Notes
     -----
-    Thread-safe. `cuMemAdvise`: at once, in no stream's order, and it moves nothing; `evict` sends
+    Thread-safe. ``cuMemAdvise``: at once, in no stream's order, and it moves nothing; `evict` sends
     what belongs to the host there. Advice is about addresses, which a pool hands out again: it is
     about blocks of 2 MiB that lie wholly in the object's memory, and is taken back when any of a
     block is freed. What is both read mostly and prefers the device is copied when it is evicted.

@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import rmm_uvm
 
+sys.path.insert(0, str(Path(__file__).parent))
 project = "rmm-uvm"
 copyright = "2026, the rmm-uvm authors"
 version = release = rmm_uvm.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "plain_names"]
 root_doc = "index"
 html_theme = "basic"
 html_use_index = True
@@ -28,4 +32,3 @@ autodoc_default_options = {"members": True, "imported-members": True, "show-inhe
 autodoc_preserve_defaults = True
 # `name` in a docstring is a name: a link where there is something to link to.
 default_role = "any"
-suppress_warnings = ["ref.any"]

@@ -71,14 +71,14 @@ class DeviceFacts:
     free_bytes : int or None
         Device memory that no process uses; None if it cannot be told without a CUDA context.
     managed_memory : bool
-        Whether `cudaMallocManaged` works.
+        Whether ``cudaMallocManaged`` works.
     concurrent_managed_access : bool
         Whether managed memory migrates on demand, and so may exceed the device.
     pageable_memory_access, host_page_tables : bool
         Whether kernels can use ordinary host memory, and whether they do so through the page
         tables of the host (ATS) or by migration in software (HMM).
     legacy_ipc : bool
-        Whether `cudaMalloc` memory can be opened by another process.
+        Whether ``cudaMalloc`` memory can be opened by another process.
     is_mig : bool
         Whether it is an instance of a GPU that MIG divides.
     kernel_fraction : float or None

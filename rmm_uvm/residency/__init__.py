@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Budgets: how much of a device managed memory may take, and who leaves first.
 
-Hints on frames, arrays and buffers are `rmm_uvm.touch`, `prefetch`, `evict`, `pin` and `advise`;
-what was done is in `rmm_uvm.residency_statistics`.
+Hints on frames, arrays and buffers are `rmm_uvm.touch`, `rmm_uvm.prefetch`, `rmm_uvm.evict`,
+`rmm_uvm.pin` and `rmm_uvm.advise`; what was done is in `rmm_uvm.residency_statistics`.
 """
 
 from __future__ import annotations

@@ -294,10 +294,10 @@ def install(
     Notes
     -----
     Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always.
-    Tensors that exist already stay where they are. For `empty_cache`, and after steps of optimisers
-    with much memory freed that other streams used (`record_stream`), or dropped beside copies, the
-    device is waited for and the routing ends for a moment: what another thread allocates then is
-    not managed.
+    Tensors that exist already stay where they are. For `torch.cuda.empty_cache`, and after steps of
+    optimisers with much memory freed that other streams used (`torch.Tensor.record_stream`), or
+    dropped beside copies, the device is waited for and the routing ends for a moment: what another
+    thread allocates then is not managed.
     """
     if evict not in _EVICT:
         raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")

@@ -93,13 +93,13 @@ def simulated(
     roofline : Roofline, optional
         How long kernels take; by default `Roofline.of` the machine.
     trace : str or path, optional
-        Write a trace of allocations, frees and uses for `rmm-uvm plan`, to a file that is not
+        Write a trace of allocations, frees and uses for ``rmm-uvm plan``, to a file that is not
         there or empty. Its times are those of this process, not of the card.
 
     Yields
     ------
     Shadow
-        For its `statistics`.
+        For its `Shadow.statistics`.
 
     Raises
     ------

@@ -140,7 +140,7 @@ class Program:
 def recorded(*, machine: str = "h200-pcie5", roofline: Roofline | None = None) -> Iterator[Program]:
     """Record what a torch program does to memory, in this thread, without any device.
 
-    Under torch's `FakeTensorMode` nothing is computed and no memory taken, so that models of any
+    Under torch's ``FakeTensorMode`` nothing is computed and no memory taken, so that models of any
     size are recorded in seconds.
 
     Parameters

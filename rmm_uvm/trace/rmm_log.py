@@ -23,7 +23,7 @@ __all__ = ["read_rmm_log"]
 
 
 def read_rmm_log(path: str | os.PathLike[str]) -> Trace:
-    """Read a log of RMM's `LoggingResourceAdaptor`.
+    """Read a log of `rmm.mr.LoggingResourceAdaptor`.
 
     Parameters
     ----------
