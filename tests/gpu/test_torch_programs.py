@@ -26,6 +26,7 @@ def printed(*words: object, **environment: str) -> tuple[Any, str]:
     ended = subprocess.run(
         [sys.executable, *map(str, words)],
         env={**os.environ, "RMM_UVM_MANAGED_LIMIT": "2GiB", **environment},
+        cwd=HERE,  # where no other rmm_uvm is
         capture_output=True,
         text=True,
         timeout=100,
@@ -70,7 +71,7 @@ def run_huggingface(what: str, folder: Path) -> dict[str, Any]:
 def test_program_under_run_torch_has_its_losses_past_the_budget_and_is_told_what_moved() -> None:
     train = HERE / "train.py"  # which is not changed for it
     expected, _ = printed(train)
-    words = ["-P", "-m", "rmm_uvm", "run", "--torch", "--device-budget", "160MiB"]
+    words = ["-m", "rmm_uvm", "run", "--torch", "--device-budget", "160MiB"]
     found, said = printed(*words, train)
     assert found == expected
     assert found[-1] < found[0]
@@ -83,7 +84,7 @@ def test_program_under_run_torch_has_its_losses_past_the_budget_and_is_told_what
 
 
 def test_program_under_run_torch_that_fits_is_told_so() -> None:
-    words = ["-P", "-m", "rmm_uvm", "run", "--torch", "--device-budget", "1GiB"]
+    words = ["-m", "rmm_uvm", "run", "--torch", "--device-budget", "1GiB"]
     _, said = printed(*words, HERE / "train.py")
     assert "rmm_uvm: torch: everything fitted in the budget of 1.00 GiB" in said
 
