@@ -5,20 +5,19 @@
 #include "../support/blocks.hpp"
 #include "../support/first_fit.hpp"
 #include "../support/touching.hpp"
+#include "random_allocations.hpp"
 
 #include <rmm_uvm/residency/residency_manager.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <random>
+#include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 namespace rmm_uvm::tests {
 
@@ -62,85 +61,46 @@ class small_budget {
 };
 
 /** @brief One thread of a program: allocates, uses, frees and hints at random, and checks. */
-class random_program {
+class random_program final : public random_allocations {
  public:
-  random_program(small_budget& memory, std::uint64_t seed) : memory_{memory}, random_{seed} {}
-
-  /** @param checked called after each step */
-  template <typename Check>
-  [[nodiscard]] std::size_t run(int steps, Check const& checked)
+  random_program(small_budget& memory, std::uint64_t seed)
+    : random_allocations{seed, 12}, memory_{memory}
   {
-    for (int step = 0; step < steps; ++step) {
-      auto const choice = random_() % 12;
-      if (choice < 4 || live_.empty()) {
-        take();
-      } else if (choice < 7) {
-        free_one();
-      } else {
-        use(live_[random_() % live_.size()], choice);
-      }
-      checked();
-    }
-    while (!live_.empty()) {
-      free_one();
-    }
-    return lost_;
   }
 
  private:
-  struct allocation {
-    memory_range range;
-    unsigned char value{0};
-  };
-
-  [[nodiscard]] static bool holds(allocation const& one)
+  [[nodiscard]] std::optional<std::uintptr_t> take(std::size_t bytes) override
   {
-    auto const* const bytes = reinterpret_cast<unsigned char const*>(one.range.address);
-    return bytes[0] == one.value && std::memcmp(bytes, bytes + 1, one.range.bytes - 1) == 0;
+    auto const address = memory_.pool->take(bytes);
+    if (!address) { return address; }
+    memory_.manager->on_allocate({*address, bytes}, nullptr);
+    static_cast<void>(memory_.device->touch({*address, bytes}, true));
+    return address;
   }
-  void take()
+  void give(memory_range range) override
   {
-    static constexpr std::size_t most[] = {256, 4'096, 1 << 19, 7 << 20};  // NOLINT
-    auto const bytes                    = 1 + random_() % most[random_() % 4];
-    auto const address                  = memory_.pool->take(bytes);
-    if (!address) { return; }
-    allocation const made{{*address, bytes}, static_cast<unsigned char>(1 + random_() % 200)};
-    memory_.manager->on_allocate(made.range, nullptr);
-    static_cast<void>(memory_.device->touch(made.range, true));
-    std::memset(reinterpret_cast<void*>(*address), made.value, bytes);
-    live_.push_back(made);
+    memory_.manager->on_free(range, nullptr);
+    memory_.pool->give(range.address, range.bytes);
   }
-  void free_one()
-  {
-    std::swap(live_[random_() % live_.size()], live_.back());
-    auto const gone = live_.back();
-    live_.pop_back();
-    lost_ += holds(gone) ? 0 : 1;
-    memory_.manager->on_free(gone.range, nullptr);
-    memory_.pool->give(gone.range.address, gone.range.bytes);
-  }
-  void use(allocation const& one, std::uint64_t choice)
+  [[nodiscard]] bool use(memory_range range, std::uint64_t choice) override
   {
     auto& manager = *memory_.manager;
     switch (choice) {
-      case 7: static_cast<void>(manager.evict(one.range)); return;
-      case 8: manager.prefetch(one.range, nullptr); return;
+      case 7: static_cast<void>(manager.evict(range)); return false;
+      case 8: manager.prefetch(range, nullptr); return false;
       case 9:
-        manager.pin(one.range);
-        static_cast<void>(manager.evict(one.range));
-        manager.unpin(one.range);
-        return;
+        manager.pin(range);
+        static_cast<void>(manager.evict(range));
+        manager.unpin(range);
+        return false;
       default:
-        touch(manager, one.range, nullptr);
-        static_cast<void>(memory_.device->touch(one.range, true));
-        lost_ += holds(one) ? 0 : 1;
+        touch(manager, range, nullptr);
+        static_cast<void>(memory_.device->touch(range, true));
+        return true;
     }
   }
 
   small_budget& memory_;
-  std::mt19937_64 random_;
-  std::vector<allocation> live_;
-  std::size_t lost_{0};
 };
 
 using policy_and_capacity = std::tuple<eviction_policy, std::size_t /*blocks of the device*/>;
