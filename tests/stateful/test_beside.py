@@ -98,7 +98,7 @@ def test_child_of_a_fork_reads_what_was_written_and_watches_nothing() -> None:
 
 @pytest.mark.parametrize("end", ["del buffers, pool; rmm_uvm.restore()", "rmm_uvm.restore()", ""])
 def test_child_of_a_fork_ends_although_the_threads_of_its_budget_are_not_there(end: str) -> None:
-    # Each time the thread is in the middle of something: what it holds must not stay taken.
+    # The thread is often in the middle of something: what it holds must not stay taken.
     program = f"""
 import os, sys
 import rmm, rmm_uvm
@@ -113,7 +113,7 @@ for _ in range(50):
         {end or "pass"}
         sys.exit(7)
     if (status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])) != 7:
-        sys.exit(status)
+        sys.exit(f"a child ended with {{status}}")
 """
     done = subprocess.run([sys.executable, "-P", "-c", program], timeout=60, check=False)
     assert done.returncode == 0

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,32 +24,40 @@ struct gates {
   return *ours;
 }
 
-void close_all() noexcept
+void before_fork() noexcept
 {
   of_process().mutex.lock();  // until they open: none comes or goes over a fork
+  auto const end = std::chrono::steady_clock::now() + std::chrono::seconds{5};
   for (auto* each : of_process().all) {
-    each->close();
+    each->close(end);
   }
 }
 
-void open_all(bool child) noexcept
+void after_in_parent() noexcept
 {
   for (auto* each : of_process().all) {
-    each->open(child);
+    each->open();
   }
+  of_process().mutex.unlock();
+}
+
+void after_in_child() noexcept
+{
+  for (auto* each : of_process().all) {
+    each->open_in_child();
+  }
+  of_process().all.clear();  // no thread is in them, and what they belong to may go without them
   of_process().mutex.unlock();
 }
 
 }  // namespace
 
-fork_gate::fork_gate(std::function<void()> call,
-                     std::function<void()> in_child,
-                     std::chrono::nanoseconds patience)
-  : call_{std::move(call)}, in_child_{std::move(in_child)}, patience_{patience}
+fork_gate::fork_gate(std::function<void()> call, std::function<void()> in_child)
+  : call_{std::move(call)}, in_child_{std::move(in_child)}
 {
   // In vain only where there is no memory: then forks are as they are without gates.
   [[maybe_unused]] static int const once =
-    ::pthread_atfork(close_all, [] { open_all(false); }, [] { open_all(true); });
+    ::pthread_atfork(before_fork, after_in_parent, after_in_child);
   std::lock_guard const lock{of_process().mutex};
   of_process().all.push_back(this);
 }
@@ -67,25 +74,28 @@ void fork_gate::enter() noexcept
   inside_ = true;
 }
 
-void fork_gate::close() noexcept
+void fork_gate::close(std::chrono::steady_clock::time_point end) noexcept
 {
   constexpr std::chrono::microseconds between_looks{50};
   gate_.lock();
   closed_ = true;
-  call_();
-  // Looks, and waits for no condition: a child would have a copy of what waits for it.
-  auto const end = std::chrono::steady_clock::now() + patience_;
+  // Looks, and waits for no condition: a child would have a copy of what waits for it. And calls
+  // again: the thread may have been about to wait.
   while (inside_ && std::chrono::steady_clock::now() < end) {
+    call_();
     std::this_thread::sleep_for(between_looks);
   }
 }
 
-void fork_gate::open(bool child) noexcept
+void fork_gate::open() noexcept
 {
   closed_ = false;
   gate_.unlock();
-  if (!child) { return; }
-  inside_ = false;  // the thread is not there
+}
+
+void fork_gate::open_in_child() noexcept
+{
+  open();
   in_child_();
 }
 

@@ -87,19 +87,14 @@ void residency_manager::run()
 }
 
 /** @brief Has the thread look at its gate. */
-void residency_manager::call_thread() noexcept
-{
-  {
-    ledger_view const view{ledger_};
-  }  // it may be about to wait
-  wanted_.notify_one();
-}
+void residency_manager::call_thread() noexcept { wanted_.notify_one(); }
 
-/** @brief In a forked child: what the thread did is done by requests, and by `run_pending`. */
+/** @brief In a forked child: requests make room by themselves, and the rest is `run_pending`'s. */
 void residency_manager::do_without_thread() noexcept
 {
   settings_.background = false;
   woken_               = false;
+  working_             = false;  // it was, if the fork waited in vain
   movers_.work_alone();
 }
 

@@ -16,7 +16,9 @@ namespace rmm_uvm {
  * holds at a fork stays taken there, the driver's lock and malloc's among them. So a thread that
  * works on its own enters a gate, looks often whether it is closed, and stands still in front of it
  * then. All gates of a process close before `fork` and open after it (pthread_atfork), whoever
- * calls it; `vfork` and `posix_spawn`, after which nothing of the program runs, pass them by.
+ * calls it; `vfork` and `posix_spawn`, after which nothing of the program runs, pass them by. A
+ * fork waits five seconds at most, so that a device that hangs does not hold it up for ever: then
+ * the child may find locks taken.
  *
  * Thread-safe. Of threads other than those in gates nothing is known: a program of several threads
  * that forks in the middle of their calls may find locks taken, as with any library.
@@ -24,15 +26,14 @@ namespace rmm_uvm {
 class fork_gate {
  public:
   /**
-   * @param call has the thread look whether the gate is closed; called by the thread that forks
-   * @param in_child adapts to a process without the thread; called there, before `fork` returns.
-   *        Takes no lock, since another thread of the program may have held it
-   * @param patience how long a fork waits for the thread: a device that hangs holds up none for
-   * ever
+   * @param call has the thread look whether the gate is closed; called by the thread that forks,
+   *        again and again
+   * @param in_child adapts to a process without the thread; called there, before `fork` returns
+   *
+   * Neither takes a lock: the thread may be in a call that hangs, and in the child another thread
+   * of the program may have held it.
    */
-  fork_gate(std::function<void()> call,
-            std::function<void()> in_child,
-            std::chrono::nanoseconds patience = std::chrono::seconds{5});
+  fork_gate(std::function<void()> call, std::function<void()> in_child);
   fork_gate(fork_gate const&)            = delete;
   fork_gate& operator=(fork_gate const&) = delete;
   fork_gate(fork_gate&&)                 = delete;
@@ -49,15 +50,16 @@ class fork_gate {
   [[nodiscard]] bool closed() const noexcept { return closed_; }
 
   // The process' own.
-  /** @brief Closes the gate and waits until the thread is outside, as long as patience lasts. */
-  void close() noexcept;
-  /** @brief Opens what this thread closed. @param child whether this is the child of a fork */
-  void open(bool child) noexcept;
+  /** @brief Closes the gate and waits until the thread is outside, but not longer than `end`. */
+  void close(std::chrono::steady_clock::time_point end) noexcept;
+  /** @brief Opens what this thread closed. */
+  void open() noexcept;
+  /** @brief The same in the child of a fork, where the thread is not: the last that it hears. */
+  void open_in_child() noexcept;
 
  private:
   std::function<void()> call_;
   std::function<void()> in_child_;
-  std::chrono::nanoseconds patience_;
   std::mutex gate_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> inside_{false};

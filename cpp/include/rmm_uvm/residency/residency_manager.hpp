@@ -54,9 +54,8 @@ namespace rmm_uvm {
  * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
  * told, and pages that fault in come on top; how many is estimated.
  *
- * Thread-safe. Never throws: what could not be done is counted, and pages come by fault. Nothing is
- * under way while the process forks; in the child, where the thread is not, requests do what it
- * did.
+ * Thread-safe. Never throws: what could not be done is counted, and pages come by fault. The thread
+ * is in no call while the process forks; in the child, where it is not, only requests make room.
  */
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields stand as they are read
 class residency_manager {
