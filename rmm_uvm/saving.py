@@ -40,7 +40,7 @@ class Saving(abc.ABC):
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values; `None` for what is not known."""
+        """Return the figures as plain values; None for what is not known."""
 
     @abc.abstractmethod
     def html(self) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 __all__ = ["is_elsewhere", "is_internal", "parameters", "setup", "told_names"]
 
+_OURS = "rmm_uvm"
 _ELSEWHERE = {"rmm", "time", "torch"}  # a link would need their inventories, from a network
 _SECTIONS = {"Parameters", "Attributes", "Returns"}
 _NAMES = re.compile(r"[*\w]+(, [*\w]+)*(?= : |$)")
@@ -59,8 +60,13 @@ def parameters(name: str) -> set[str]:
 
 
 def is_elsewhere(name: str) -> bool:
-    """Return whether another package, or Python, has a name."""
-    return hasattr(builtins, name) or (name.partition(".")[0] in _ELSEWHERE and _is_there(name))
+    """Return whether another package has a name, or Python an error of that name.
+
+    Other builtins are not told from parameters that are gone: `input`, `format`, `filter`.
+    """
+    one = getattr(builtins, name, None)
+    is_error = inspect.isclass(one) and issubclass(one, BaseException)
+    return is_error or (name.partition(".")[0] in _ELSEWHERE and _resolved(name) is not None)
 
 
 def is_internal(name: str, where: str) -> bool:
@@ -69,27 +75,38 @@ def is_internal(name: str, where: str) -> bool:
     With its module, as a member of the class there, or as a class or constant of any module; and so
     is a field of a class.
     """
-    head, _, last = name.rpartition(".")
-    if name.startswith("rmm_uvm.") and _is_there(name):
+    if _is_ours(name):
         return True
-    owners = [one for one in (where, where.rpartition(".")[0], head) if "." in one]
+    head, _, last = name.rpartition(".")
+    owners = [where, where.rpartition(".")[0], head]
     if re.match("[A-Z]", name):
-        modules = [one for one in sys.modules if one.partition(".")[0] == "rmm_uvm"]
-        owners += [f"{module}.{head}".rstrip(".") for module in modules]
-    return any(_is_there(f"{one}.{last}") or last in _fields(one) for one in owners)
+        owners += [f"{module}.{head}".rstrip(".") for module in sys.modules]
+    owners = [one for one in owners if one.partition(".")[0] == _OURS]
+    return any(_is_ours(f"{one}.{last}") or last in _fields(one) for one in owners)
 
 
 def _fields(name: str) -> set[str]:
-    is_class = _is_there(name) and inspect.isclass(pkgutil.resolve_name(name))
-    return parameters(name) if is_class else set()
+    return parameters(name) if _is_ours(name) and inspect.isclass(_resolved(name)) else set()
 
 
-def _is_there(name: str) -> bool:
-    try:
-        pkgutil.resolve_name(name)
-    except (AttributeError, ImportError):
+def _is_ours(name: str) -> bool:
+    """Return whether a name of our package is there, by way of nothing that others made."""
+    owner, dot, _ = name.rpartition(".")
+    if not dot:
+        return name == _OURS
+    if not _is_ours(owner):
         return False
-    return True
+    one = _resolved(name)
+    module = one.__name__ if inspect.ismodule(one) else getattr(one, "__module__", None) or _OURS
+    return one is not None and module.partition(".")[0] == _OURS
+
+
+def _resolved(name: str) -> Any:
+    """Return what has a name; None if nothing has, or if it can be that of nothing (`2x`)."""
+    try:
+        return pkgutil.resolve_name(name)
+    except (AttributeError, ImportError, ValueError):
+        return None
 
 
 def _object_of(node: Any) -> str:

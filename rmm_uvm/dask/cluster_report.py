@@ -121,7 +121,7 @@ class ClusterReport(Saving):
         return str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values; `None` for what is not known.
+        """Return the figures as plain values; None for what is not known.
 
         Under ``"workers"`` each has its ``"report"`` as `rmm_uvm.report.Report.to_dict` makes it.
         """

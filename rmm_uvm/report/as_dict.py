@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""A report as plain values for other programs; `None` stands for what is not known."""
+"""A report as plain values for other programs; None stands for what is not known."""
 
 from __future__ import annotations
 

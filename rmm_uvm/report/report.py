@@ -54,7 +54,7 @@ class Report(Saving):
         return str(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values; `None` for what is not known."""
+        """Return the figures as plain values; None for what is not known."""
         return as_dict(self.recording)
 
     def html(self) -> str:

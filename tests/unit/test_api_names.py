@@ -84,6 +84,11 @@ def test_name_of_a_package_that_is_not_named_is_not_elsewhere(names: ModuleType)
     assert not names.is_elsewhere("json.loads")
 
 
+@pytest.mark.parametrize("name", ["input", "format", "filter", "None"])
+def test_builtin_that_is_no_error_is_not_elsewhere(names: ModuleType, name: str) -> None:
+    assert not names.is_elsewhere(name)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -105,3 +110,29 @@ def test_name_of_ours_without_a_page_is_internal_while_it_is_there(
 def test_member_is_internal_only_where_its_class_stands(names: ModuleType) -> None:
     assert not names.is_internal("reorder", "rmm_uvm.pools.managed_pool")
     assert not names.is_internal("managed_pool", "rmm_uvm.errors.UvmError")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "json.loads",
+        "os.path.join",
+        "json.decoder.JSONDecoder",
+        "Any",  # which modules of ours import
+        "Path",
+        "Path.name",
+        "rmm_uvm.torch.memory.Any",
+        "2x",  # no name, as Python has them
+        "rmm_uvm.2x",
+    ],
+)
+def test_name_of_others_is_not_internal_although_it_can_be_imported(
+    names: ModuleType, name: str
+) -> None:
+    assert not names.is_internal(name, "rmm_uvm.torch.memory.TorchMemory.close")
+    assert not names.is_internal(name, "")
+
+
+def test_member_of_a_class_of_others_is_not_internal_where_that_stands(names: ModuleType) -> None:
+    assert not names.is_internal("join", "os.path.split")
+    assert names.is_internal("install", "rmm_uvm.torch.memory.TorchMemory")
