@@ -7,7 +7,9 @@
 #     [tests|benchmarks|residency|training|notebooks|endurance|cluster|neighbors|others|all]
 # By default the tests.
 # The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
-# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time. `residency` and
+# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time; but among
+# `tests`, and so in `residency` and `training`, are some of two GPUs or of a process for each, which use
+# what is there: with CUDA_VISIBLE_DEVICES=0 they are skipped or have one. `residency` and
 # `training` (torch) are what runs with a budget, and not part of `all`. Nor are `notebooks`, whose
 # cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
@@ -16,7 +18,7 @@
 # cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
-# at most 24 GiB and no more than what is free, nothing runs.
+# at most 24 GiB and no more than what is free on each GPU that is seen, nothing runs.
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-python3}
@@ -45,14 +47,15 @@ from rmm_uvm.errors import UvmError
 from rmm_uvm.limits import managed_limit_bytes
 
 try:
-    free_bytes, _ = rmm_uvm.cuda_driver(0).memory()
+    count = rmm_uvm.cuda_driver(0).device_count
+    free_bytes = [rmm_uvm.cuda_driver(device).memory()[0] for device in range(count)]
     limit_bytes = managed_limit_bytes()
 except UvmError as error:
     sys.exit(f"test_gpu: {error}")
-if limit_bytes is None or limit_bytes > min(24 << 30, free_bytes):
+if limit_bytes is None or limit_bytes > min(24 << 30, *free_bytes):
     sys.exit(
         f"test_gpu: RMM_UVM_MANAGED_LIMIT is {limit_bytes} bytes: at most 24 GiB, "
-        f"and no more than the {free_bytes} bytes that are free"
+        f"and no more than the bytes that are free on each device that is seen: {free_bytes}"
     )
 CHECK
 

@@ -14,7 +14,8 @@ import pytest
 import rmm_uvm
 from rmm_uvm._lib.cuda import libcuda_available
 from rmm_uvm.drivers import CudaDriver
-from rmm_uvm.limits import managed_limit_bytes
+
+from .room import lacking
 
 # The files import CuPy: without a GPU they are not even collected.
 collect_ignore_glob = [] if libcuda_available() else ["test_*.py"]
@@ -29,11 +30,19 @@ def resource_tracker() -> None:
 @pytest.fixture(scope="session")
 def gpu() -> CudaDriver:
     driver = rmm_uvm.cuda_driver(0)
-    free_bytes, _ = driver.memory()
-    limit_bytes = managed_limit_bytes()
-    assert limit_bytes is not None
-    if limit_bytes > free_bytes:
-        pytest.exit(f"{free_bytes} bytes are free: fewer than RMM_UVM_MANAGED_LIMIT", returncode=2)
+    if why := lacking(driver):
+        pytest.exit(why, returncode=2)
+    return driver
+
+
+# Others may be at it: a test that needs two GPUs is no reason to leave out those of one.
+@pytest.fixture
+def second_gpu(gpu: CudaDriver) -> CudaDriver:
+    if gpu.device_count < 2:
+        pytest.skip("needs two GPUs")
+    driver = rmm_uvm.cuda_driver(1)
+    if why := lacking(driver):
+        pytest.skip(why)
     return driver
 
 

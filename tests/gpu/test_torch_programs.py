@@ -16,20 +16,35 @@ from typing import Any
 import pytest
 import torch
 
-pytestmark = pytest.mark.gpu
+from rmm_uvm.limits import managed_limit_bytes
+
+LONGEST_SECONDS = 100
+PROGRAMS_OF_A_TEST = 2
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.usefixtures("gpu"),
+    pytest.mark.timeout(PROGRAMS_OF_A_TEST * LONGEST_SECONDS + 40),
+]
 
 HERE = Path(__file__).parent
 
 
 def printed(*words: object, **environment: str) -> tuple[Any, str]:
     """Run Python with a cap; return what the last line says, and what is on the error stream."""
+    limit_bytes = managed_limit_bytes()
+    assert limit_bytes is not None
     ended = subprocess.run(
         [sys.executable, *map(str, words)],
-        env={**os.environ, "RMM_UVM_MANAGED_LIMIT": "2GiB", **environment},
+        env={
+            **os.environ,
+            "RMM_UVM_MANAGED_LIMIT": str(min(2 << 30, limit_bytes)),
+            **environment,
+        },
         cwd=HERE,  # where no other rmm_uvm is
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=LONGEST_SECONDS,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
@@ -112,13 +127,12 @@ def test_distributed_model_past_the_budget_has_the_losses_of_the_model_alone(
     assert result["segments"]["unfenced"] > 0
 
 
+@pytest.mark.usefixtures("second_gpu")
 def test_ranks_past_their_budgets_on_two_gpus_have_the_losses_of_ranks_without(
     tmp_path: Path,
 ) -> None:
     if not torch.distributed.is_nccl_available():
         pytest.skip("this build of torch has no NCCL")
-    if torch.cuda.device_count() < 2:
-        pytest.skip("needs two GPUs")
     result, _ = printed(HERE / "ranks_program.py", tmp_path)
     first, second = result["ranks"]
     for rank in (first, second):
