@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from .documents import document
 from .residency_scripts import BENCHMARKS, committed, script
 
 TPCH, SCRIPTS, LOAD = map(committed, ("tpch", "dask_scripts", "endurance_gpu"))
+REPOSITORY = BENCHMARKS.parent
 MOST_MANAGED_BYTES = 24 << 30
 
 
@@ -106,24 +108,45 @@ def test_memcheck_found_nothing_in_all_the_tests_that_are_told() -> None:
     assert f"nothing is left, and all {found['passed']} pass." in text
 
 
-def test_memcheck_ran_over_every_file_of_the_script_but_for_those_that_are_told(
-    tmp_path: Path,
-) -> None:
-    words = tmp_path / "words"
-    tool = tmp_path / "compute-sanitizer"
-    tool.write_text(f'#!/bin/bash\necho "${{@: -1}}" >>{words}\n')
+def words_of_the_script(folder: Path) -> list[list[str]]:
+    """Return the arguments of each call of the tool."""
+    kept = folder / "words"
+    tool = folder / "compute-sanitizer"
+    tool.write_text(f'#!/bin/bash\necho "$@" >>{kept}\n')
     tool.chmod(0o755)
-    repository = BENCHMARKS.parent
     subprocess.run(
-        ["bash", str(repository / "ci" / "sanitize_gpu.sh")],
+        ["bash", str(REPOSITORY / "ci" / "sanitize_gpu.sh")],
         env={**os.environ, "SANITIZER": str(tool), "RMM_UVM_MANAGED_LIMIT": "1GiB"},
         check=True,
     )
-    files = {str(Path(one).relative_to(repository)) for one in words.read_text().split()}
+    return [line.split() for line in kept.read_text().splitlines()]
+
+
+def test_memcheck_ran_over_every_file_of_the_script_but_for_those_that_are_told(
+    tmp_path: Path,
+) -> None:
+    calls = words_of_the_script(tmp_path)
+    files = {str(Path(words[-1]).relative_to(REPOSITORY)) for words in calls}
     missing = files - {row["file"] for row in committed("memcheck")["rows"]}
     assert {Path(one).stem for one in missing} == {"test_engines", "test_cluster_watching"}
     text = document("endurance.md")
     assert all(f"(`{Path(one).stem}`)" in text for one in missing)
+
+
+def test_programs_of_torch_that_memcheck_has_not_run_are_told(tmp_path: Path) -> None:
+    file = "tests/gpu/test_torch_programs.py"
+    there = re.findall(r"^def (test_\w+)\(", (REPOSITORY / file).read_text(), re.MULTILINE)
+    left_out = {
+        word.partition("::")[2]
+        for word in words_of_the_script(tmp_path)[0]
+        if word.startswith(f"{file}::")
+    }
+    assert left_out <= set(there)
+    [row] = [one for one in committed("memcheck")["rows"] if one["file"] == file]
+    not_run = len(there) - len(left_out) - row["passed"]
+    text = document("endurance.md")
+    assert f"and {len(left_out)} longer programs of torch (not tried)." in text
+    assert f"and the {not_run} tests of `run --torch` in `test_torch_programs`." in text
 
 
 def test_memory_that_stays_under_memcheck_is_told_to_be_the_tools() -> None:
