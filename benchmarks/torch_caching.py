@@ -21,7 +21,7 @@ pool. torch cannot change its allocator twice, so that each model takes two proc
 counted in one more step, since counting takes time. A call adds its models to the file.
 
 On a machine with several GPUs, a call for each, with CUDA_VISIBLE_DEVICES and a file of its own,
-measures a part of the models. All take about twenty minutes on one.
+measures a part of the models.
 """
 
 from __future__ import annotations

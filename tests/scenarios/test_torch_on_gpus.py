@@ -297,7 +297,7 @@ def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -
         lacking = set(found.FACTORS) - factors.get(case, set())
         assert set(missing.get(case, ())) == lacking, case
     assert ("\nNot measured yet " in text) is bool(missing)
-    assert ("\nAll 22 cases are measured in every way" in text) is not missing
+    assert ("\nAll 22 cases are measured in every way" in text) is (not missing)
 
 
 def test_what_kernels_use_is_there_of_every_model_and_type_at_the_batch_of_the_rows() -> None:
