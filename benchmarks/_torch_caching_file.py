@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result file of torch_caching.py, which several calls and several machines add to.
 
+Rows are replaced by model, type and factor, and by nothing that lacks a way that is there: a call
+may measure a part, fail or be interrupted. Budgets of a factor are in its rows; torch's own memory,
+which they came from, is measured by each call, and kept with what fits: it is compared with that.
+
 ``environment`` is that of the last call that measured rows on a GPU, ``kernels_environment`` of the
 last one that recorded kernels, which needs none. What is of another card, or was recorded by
 another torch, says so in its row.
@@ -17,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import _harness
-from _torch_caching_verdicts import case_of, not_seen, verdicts_of
+from _torch_caching_verdicts import FACTORS, Case, case_of, not_measured, not_seen, verdicts_of
 
 Row = dict[str, Any]
 # Of a row, what verdicts and documents need, and what tells why a figure is as it is.
 _FIGURES = (
-    *("model", "dtype", "factor", "way", "failed", "batch", "budget_bytes", "seconds"),
+    *("model", "dtype", "factor", "way", "factors", "failed", "batch", "budget_bytes", "seconds"),
     *("each_seconds", "to_device_bytes", "to_host_bytes", "evictions", "gpu_faults"),
     *("faults_unknown", "peak_bytes", "reserved_bytes"),
 )
@@ -56,12 +60,24 @@ class Kept:
             **{"not_seen": not_seen(self.rows), "verdicts": verdicts_of(self.rows)},
         }
 
-    def knows(self, case: tuple[str, str], batch: int) -> bool:
+    def knows(self, case: Case, batch: int) -> bool:
         """Return whether a model's kernels are there, at this batch."""
         return any((case_of(one), one["batch"]) == (case, batch) for one in self.kernels)
 
+    def require_batch(self, case: Case, batch: int) -> None:
+        """End the program where the file has rows of a model and type at another batch.
+
+        Budgets are parts of a peak, which the batch decides: rows of two do not go together.
+        """
+        for row in self.rows:
+            if case_of(row) == case and row.get("batch", batch) != batch:
+                raise SystemExit(
+                    f"{self._path} has {' '.join(case)} at batch {row['batch']}, not {batch}: "
+                    "another batch needs a file of its own"
+                )
+
     def put_rows(self, found: Sequence[Row]) -> None:
-        """Replace the rows of one model and type by what this machine found; write the file."""
+        """Add what this machine found of one model and type; write the file."""
         machine = _harness.environment()
         commit = machine["commit"][:12]  # calls may be of several
         self._put_rows([{**trimmed(row), "commit": commit} for row in found], machine)
@@ -70,33 +86,50 @@ class Kept:
     def put_kernels(self, one: Row) -> None:
         """Replace what is there of one model and type; write the file."""
         self._put_kernels(one, _harness.software())
+        if not self.rows:
+            self._machine = _harness.environment()
         self._write()
 
-    def merge(self, path: Path) -> None:
-        """Add what another file has, as if it had been measured after this one's; write the file.
+    def merge(self, paths: Sequence[Path]) -> None:
+        """Add what other files have, as if measured after this one's, in turn; write the file.
 
-        Its rows replace those of the same model and type; kernels that are known stay.
+        Kernels that are known stay.
         """
-        other = Kept(path)
-        if other.rows:
+        for other in map(Kept, paths):
             self._put_rows(other.rows, other._machine)
-        for one in other.kernels:
-            if not self.knows(case_of(one), one["batch"]):
-                self._put_kernels(one, other._recorder)
+            for one in other.kernels:
+                if not self.knows(case_of(one), one["batch"]):
+                    self._put_kernels(one, other._recorder)
+            self._machine = self._machine or other._machine
         self._write()
 
     def _put_rows(self, found: Sequence[Row], machine: Mapping[str, Any]) -> None:
+        for row in found:
+            if "batch" in row:
+                self.require_batch(case_of(row), row["batch"])
+        was, now = _ways(self.rows), _ways(found)
+        better = {key for key, ways in now.items() if ways >= was.get(key, set())}
+        added = [row for row in found if _key(row) in better or "failed" in row]
+        kept = [
+            row
+            for row in self.rows
+            if _key(row) not in better and not any(_fails_as(one, row) for one in added)
+        ]
+        together = [*kept, *added]
+        added = [row for row in added if not _made_good(row, together)]
+        if not added:
+            return
         if self.rows and self._machine["device"] != machine["device"]:
-            for row in self.rows:
+            for row in kept:
                 row.setdefault("device", self._machine["device"])
         self._machine = machine
-        cases = {case_of(row) for row in found}
-        self.rows = [*(row for row in self.rows if case_of(row) not in cases), *found]
+        self.rows = [*(row for row in kept if not _made_good(row, together)), *added]
 
     def _put_kernels(self, one: Row, recorder: Mapping[str, Any]) -> None:
+        self.require_batch(case_of(one), one["batch"])
         was, now = _recorded_by(self._recorder), _recorded_by(recorder)
         if was != now:
-            self.kernels = [{**row, **was, **row} for row in self.kernels]
+            self.kernels = [{**was, **row} for row in self.kernels]
         self._recorder = recorder
         cases = [case_of(row) for row in self.kernels]
         if case_of(one) in cases:
@@ -105,9 +138,8 @@ class Kept:
             self.kernels.append(one)
 
     def _write(self) -> None:
-        machine = self._machine if self.rows else _harness.environment()
         with contextlib.redirect_stdout(io.StringIO()):  # verdicts are printed once, at the end
-            _harness.write_json(self._path, "torch_caching", self.result, machine)
+            _harness.write_json(self._path, "torch_caching", self.result, self._machine)
 
 
 def trimmed(row: Row) -> Row:
@@ -125,6 +157,37 @@ def trimmed(row: Row) -> Row:
     if row.get("residency"):
         kept["residency"] = {name: row["residency"][name] for name in _RESIDENCY}
     return kept
+
+
+def _key(row: Row) -> tuple[Case, float] | None:
+    """Return what is replaced together; nothing of a failure."""
+    return None if "failed" in row else (case_of(row), row["factor"])
+
+
+def _ways(rows: Sequence[Row]) -> dict[tuple[Case, float], set[str]]:
+    """Return which ways are there, of what is replaced together."""
+    found: dict[tuple[Case, float], set[str]] = {}
+    for row in rows:
+        if (key := _key(row)) is not None:
+            found.setdefault(key, set()).add(row["way"])
+    return found
+
+
+def _fails_as(later: Row, row: Row) -> bool:
+    """Return whether a failure is told again, of at least the same factors."""
+    if "failed" not in later or "failed" not in row:
+        return False
+    same = (case_of(later), later["way"]) == (case_of(row), row["way"])
+    return same and _factors(later) >= _factors(row)
+
+
+def _made_good(row: Row, rows: Sequence[Row]) -> bool:
+    """Return whether all that a failed process was to measure is there."""
+    return "failed" in row and not not_measured(rows, [case_of(row)], sorted(_factors(row)))
+
+
+def _factors(failure: Row) -> set[float]:
+    return set(failure.get("factors", FACTORS))
 
 
 def _recorded_by(recorder: Mapping[str, Any]) -> dict[str, str]:

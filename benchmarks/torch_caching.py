@@ -6,7 +6,7 @@
         [--dtypes bf16] [--factors 0,1.25,1.5,2,3] [--steps 4] [--batch-fraction 0.125]
         [--missing] [--time-limit SECONDS] [--rows-only]
     python benchmarks/torch_caching.py --json FILE --kernels-only     # needs no GPU
-    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this: adds their cases
+    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this: adds their rows
     python benchmarks/torch_caching.py --json FILE --write            # the tables of training.md
 
 What is published of managed memory under PyTorch says that the caching allocator trades page
@@ -18,7 +18,8 @@ Each way has a budget in the place of a smaller card, of the peak over a factor 
 fits): "on" and "off" as the kernel driver would keep it, first in, first out, by page faults alone;
 "on, ours" with our default policy. "off" is RMM's pluggable allocator over managed memory without a
 pool. torch cannot change its allocator twice, so that each model takes two processes. Faults are
-counted in one more step, since counting takes time. A call adds its models to the file.
+counted in one more step, since counting takes time. A call adds to the file what it measured, and
+replaces what is there of the same models and factors, but by nothing that lacks a way.
 
 On a machine with several GPUs, a call for each, with CUDA_VISIBLE_DEVICES and a file of its own,
 measures a part of the models.
@@ -173,16 +174,24 @@ def show(row: Row) -> None:
     )
 
 
-def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> None:
-    """Measure one model in all ways, and save its rows after each process."""
+def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> int:
+    """Measure one model in all ways, and save its rows after each process.
+
+    Returns
+    -------
+    int
+        How many processes failed.
+    """
     found: list[Row] = []
+    factors = factors_of(arguments)
 
     def add(row: Row) -> None:
         found.append(row)
         show(row)
 
     def fail(child: str, reason: str) -> None:
-        found.append({"model": case[0], "dtype": case[1], "way": child, "failed": reason})
+        what = {"model": case[0], "dtype": case[1], "way": child, "factors": factors}
+        found.append({**what, "failed": reason})
         print(f"{' '.join(case)} {child}: failed: {reason}", flush=True)
 
     for child in (ON, OFF):
@@ -195,6 +204,7 @@ def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> N
         if reason:
             fail(child, reason)
         save(found)
+    return sum("failed" in row for row in found)
 
 
 def asked() -> argparse.Namespace:
@@ -217,15 +227,23 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--child", choices=(ON, OFF), help=argparse.SUPPRESS)
     parser.add_argument("--native-bytes", type=int, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    names = arguments.models.split(",")
-    if unknown := [name for name in names if name not in _torch_models.NAMES]:
-        parser.error(f"no model {unknown[0]!r}: there are {', '.join(_torch_models.NAMES)}")
-    factors = [float(each) for each in arguments.factors.split(",")]
-    if wrong := [each for each in factors if each != FITS and each <= 1]:
+    known = {"model": (arguments.models, _torch_models.NAMES), "type": (arguments.dtypes, DTYPES)}
+    for what, (words, there) in known.items():
+        if unknown := [name for name in words.split(",") if name not in there]:
+            parser.error(f"no {what} {unknown[0]!r}: there are {', '.join(there)}")
+    read = [*(arguments.merge or []), *([arguments.json] if arguments.write else [])]
+    if absent := [path for path in read if not path.is_file()]:
+        parser.error(f"no file {absent[0]}")
+    if wrong := [each for each in factors_of(arguments) if each != FITS and each <= 1]:
         parser.error(f"factor {wrong[0]:g}: 0 is what fits, others are greater than 1")
     if arguments.steps < 2:
         parser.error(f"--steps {arguments.steps}: at least 2, the first half is not counted")
     return arguments
+
+
+def factors_of(arguments: Any) -> list[float]:
+    """Return the factors that are asked for."""
+    return [float(each) for each in arguments.factors.split(",")]
 
 
 def be_child(arguments: argparse.Namespace) -> None:
@@ -234,30 +252,32 @@ def be_child(arguments: argparse.Namespace) -> None:
     driver = rmm_uvm.cuda_driver(0)
     trainer = kind(arguments.models, arguments.dtypes, arguments.batch_fraction, driver)
     native = arguments.native_bytes and tuple(arguments.native_bytes)
-    factors = [float(each) for each in arguments.factors.split(",")]
 
     def tell(row: Row) -> None:
         print(ROW + json.dumps(row), flush=True)
 
-    rows_of(arguments.child, trainer, factors, arguments.steps, native, tell)
+    rows_of(arguments.child, trainer, factors_of(arguments), arguments.steps, native, tell)
 
 
-def measured(arguments: argparse.Namespace, kept: Kept) -> None:
-    """Measure the models that are asked for, one after the other."""
-    begin = time.monotonic()
+def measured(arguments: argparse.Namespace, kept: Kept) -> int:
+    """Measure the models that are asked for one by one; return how many processes failed."""
+    begin, failed = time.monotonic(), 0
     cases = list(itertools.product(arguments.models.split(","), arguments.dtypes.split(",")))
+    for case in cases:  # before anything is measured
+        kept.require_batch(case, batch_of(case, arguments.batch_fraction))
     if arguments.missing:
-        factors = [float(each) for each in arguments.factors.split(",")]
-        cases = list(not_measured(kept.rows, cases, factors))
+        cases = list(not_measured(kept.rows, cases, factors_of(arguments)))
     for number, case in enumerate(cases):
-        if arguments.time_limit and time.monotonic() - begin > arguments.time_limit:
+        limit_seconds = arguments.time_limit
+        if limit_seconds is not None and time.monotonic() - begin > limit_seconds:
             left = ", ".join(" ".join(one) for one in cases[number:])
-            print(f"{arguments.time_limit:g} s are over; left for another call: {left}")
+            print(f"{limit_seconds:g} s are over; left for another call: {left}")
             break
         batch = batch_of(case, arguments.batch_fraction)
         if not arguments.rows_only and not kept.knows(case, batch):
             kept.put_kernels(kernels_of(*case, batch))
-        compared(case, arguments, kept.put_rows)
+        failed += compared(case, arguments, kept.put_rows)
+    return failed
 
 
 def batch_of(case: Case, fraction: float) -> int:
@@ -275,8 +295,7 @@ def main() -> None:
         DOCUMENT.write_text(document_with(DOCUMENT.read_text(), kept.result))
         return
     if arguments.merge:
-        for path in arguments.merge:
-            kept.merge(path)
+        kept.merge(arguments.merge)
         return
     if arguments.kernels_only:
         os.environ.setdefault("RMM_UVM_DRIVER", "simulated")  # what a new file says of the machine
@@ -285,8 +304,10 @@ def main() -> None:
             print(" ".join(case), flush=True)
         return
     _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
-    measured(arguments, kept)
+    failed = measured(arguments, kept)
     judged = verdicts_of(kept.rows)
+    # The file keeps what it has where it cannot be measured again.
+    judged["processes of this call that failed"] = _harness.judged_at_most(failed, 0)
     print(json.dumps(judged, indent=1))
     raise SystemExit(_harness.exit_status(judged))
 

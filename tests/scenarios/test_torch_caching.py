@@ -188,6 +188,7 @@ def test_document_gets_the_table_between_its_marks_and_is_refused_without() -> N
     ("words", "message"),
     [
         (["--models", "gpt3"], "no model 'gpt3': there are alexnet"),
+        (["--dtypes", "fp16"], "no type 'fp16': there are fp32, bf16"),
         (["--factors", "0,0.5"], "factor 0.5: 0 is what fits, others are greater than 1"),
         (["--steps", "1"], "--steps 1: at least 2"),
         (["--kernels-only", "--rows-only"], "not allowed with argument --kernels-only"),
@@ -239,7 +240,8 @@ def test_without_a_native_run_the_other_child_is_not_begun(monkeypatch: pytest.M
         return "exit status 1: RuntimeError: no"
 
     monkeypatch.setattr(caching, "run_child", run_child)
-    caching.compared(("gpt2", "bf16"), ARGUMENTS, lambda found: saved.append(list(found)))
+    failed = caching.compared(("gpt2", "bf16"), ARGUMENTS, lambda found: saved.append(list(found)))
+    assert failed == 2
     assert len(begun) == 1
     assert [row["way"] for row in saved[-1]] == ["on", "off"]
     assert [len(found) for found in saved] == [1, 2]
@@ -274,7 +276,7 @@ def test_program_ends_with_1_where_a_child_fails_and_the_file_says_why(
     words = ["--json", str(path), "--models", "gpt2", "--dtypes", "bf16", "--factors", "2"]
     monkeypatch.setattr(sys, "argv", ["torch_caching.py", *words])
     monkeypatch.setattr(caching, "run_child", lambda *_: "exit status 9: killed")
-    monkeypatch.setattr(caching, "kernels_of", lambda *_: {"model": "gpt2", "dtype": "bf16"})
+    monkeypatch.setattr(caching, "kernels_of", lambda *_: a_kernel())
     monkeypatch.setattr(
         caching.rmm_uvm, "cuda_driver", lambda _: caching.rmm_uvm.simulated_device()
     )
@@ -285,6 +287,7 @@ def test_program_ends_with_1_where_a_child_fails_and_the_file_says_why(
     assert caught.value.code == 1
     kept = json.loads(path.read_text())
     assert kept["rows"][0]["failed"] == "exit status 9: killed"
+    assert kept["rows"][0]["factors"] == [2.0]
     assert kept["rows"][0]["commit"] == kept["environment"]["commit"][:12]
     assert not kept["verdicts"]["processes that failed"]["reached"]
 

@@ -5,56 +5,25 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from .residency_scripts import committed, script
+from .residency_scripts import committed
 from .test_torch_caching import a_kernel, measured
-
-caching = script("torch_caching")
-file = script("_torch_caching_file")
-verdicts = script("_torch_caching_verdicts")
-Case = tuple[str, str]
-GPT2, BERT, LSTM = ("gpt2", "bf16"), ("bert", "bf16"), ("lstm", "fp32")
-
-
-def machine_of(device: str, torch: str = "2.13.0", commit: str = "c3c3e55") -> dict[str, Any]:
-    return {"device": device, "versions": {"torch": torch}, "commit": commit}
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """What makes this process one on a machine."""
-
-    def be(device: str, torch: str = "2.13.0", commit: str = "c3c3e55") -> None:
-        machine = machine_of(device, torch, commit)
-        monkeypatch.setattr(file._harness, "environment", lambda: machine)
-        monkeypatch.setattr(file._harness, "software", lambda: {**machine, "device": None})
-
-    be("NVIDIA H200")
-    return be
-
-
-def put(path: Path, *cases: Case, kernels: bool = False) -> dict[str, Any]:
-    """Add cases to a file, and return what is in it."""
-    kept = file.Kept(path)
-    for case in cases:
-        if kernels:
-            kept.put_kernels(a_kernel(*case))
-        else:
-            kept.put_rows(measured(case, 0.0, 2.0))
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
-
-
-def call(monkeypatch: pytest.MonkeyPatch, path: Path, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", str(path), *words])
-    caching.main()
+from .torch_caching_calls import (
+    BERT,
+    GPT2,
+    LSTM,
+    caching,
+    call,
+    file,
+    machine_of,
+    put,
+    verdicts,
+)
 
 
 def test_kernels_recorded_without_a_gpu_leave_what_the_file_says_of_the_gpu(
@@ -139,6 +108,44 @@ def test_merged_files_are_as_if_measured_one_after_the_other(
     assert result["verdicts"]["models that were compared"]["value"] == 3
 
 
+@pytest.mark.parametrize("words", [["--merge"], ["--write"]])
+def test_file_that_is_not_there_is_an_error_and_nothing_is_written(
+    words: list[str],
+    here: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here("NVIDIA H200")
+    path, absent = tmp_path / "found.json", tmp_path / "absent.json"
+    document = tmp_path / "training.md"
+    monkeypatch.setattr(caching, "DOCUMENT", document)
+    put(path, GPT2)
+    before = path.read_bytes()
+    where = absent if words == ["--write"] else path
+    more = [str(path), str(absent)] if words == ["--merge"] else []
+    with pytest.raises(SystemExit) as caught:
+        call(monkeypatch, where, *words, *more)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: no file {absent}\n")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_merge_of_files_without_rows_asks_for_no_device(
+    here: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here("simulated device")
+    other = put(tmp_path / "other.json", GPT2, kernels=True)
+
+    def no_device() -> None:
+        raise AssertionError("a device was asked for")
+
+    monkeypatch.setattr(file._harness, "environment", no_device)
+    call(monkeypatch, tmp_path / "found.json", "--merge", str(tmp_path / "other.json"))
+    assert json.loads((tmp_path / "found.json").read_text()) == other
+
+
 def a_whole_row(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row as long as one of a large model, with all that a child tells."""
     longest: dict[str, Any] = max(
@@ -179,60 +186,3 @@ def test_file_of_all_models_and_factors_is_small(
     assert "dropped_bytes" in first["residency"]
     unknown = file.trimmed({"gpu_faults": None, "faults_unknown": "no leave"})
     assert unknown == {"gpu_faults": None, "faults_unknown": "no leave"}
-
-
-@pytest.fixture
-def measuring(
-    here: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[list[tuple[Case, bool]]]:
-    """What is measured, and whether its kernels were recorded; nothing is."""
-    begun: list[tuple[Case, bool]] = []
-    recorded: set[Case] = set()
-
-    def kernels_of(name: str, dtype: str, batch: int) -> dict[str, Any]:
-        recorded.add((name, dtype))
-        return a_kernel(name, dtype, batch)
-
-    def compared(case: Case, arguments: Any, save: Callable[[Any], None]) -> None:
-        begun.append((case, case in recorded))
-        save(measured(case, *map(float, arguments.factors.split(","))))
-
-    monkeypatch.setattr(caching, "kernels_of", kernels_of)
-    monkeypatch.setattr(caching, "compared", compared)
-    monkeypatch.setattr(
-        caching.rmm_uvm, "cuda_driver", lambda _: caching.rmm_uvm.simulated_device()
-    )
-    monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "1GiB")
-    return begun
-
-
-def test_missing_measures_what_lacks_a_factor_and_nothing_else(
-    measuring: list[tuple[Case, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ("--models", "gpt2,bert", "--dtypes", "bf16", "--missing")
-    for factors in ("0,2", "0,2", "0,2,3"):
-        with pytest.raises(SystemExit):
-            call(monkeypatch, tmp_path / "found.json", *words, "--factors", factors)
-    # Kernels are recorded once.
-    assert measuring == [(GPT2, True), (BERT, True)] * 2
-    measuring.clear()
-    with pytest.raises(SystemExit):
-        call(monkeypatch, tmp_path / "other.json", *words, "--rows-only")
-    assert [case for case, _ in measuring] == [GPT2, BERT]
-    assert not json.loads((tmp_path / "other.json").read_text())["kernels"]
-
-
-def test_calls_end_when_their_time_is_over_and_say_what_is_left(
-    measuring: list[tuple[Case, bool]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    clock = iter([0.0, 1.0, 11.0])
-    monkeypatch.setattr(caching, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    words = ("--models", "gpt2,bert,lstm", "--dtypes", "bf16", "--time-limit", "10")
-    with pytest.raises(SystemExit):
-        call(monkeypatch, tmp_path / "found.json", *words)
-    assert [case for case, _ in measuring] == [GPT2]
-    said = capsys.readouterr().out
-    assert "10 s are over; left for another call: bert bf16, lstm bf16\n" in said
