@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,37 @@ def test_verdicts_of_a_slow_known_order_and_a_slow_ideal_are_missed() -> None:
     slow = [{**row, "seconds": row["seconds"] * (1 + 99 * is_slow(row))} for row in KEPT["rows"]]
     assert ["gpt2", "bf16", 2.0] in policies.slower_than_on_demand(slow)
     assert ["gpt2", "fp32", 2.0] not in policies.slower_than_on_demand(slow)
+
+
+@pytest.mark.parametrize(
+    ("figure", "left_out"), [("dtype", "bf16"), ("model", "lstm"), ("factor", 4.0)]
+)
+def test_part_without_a_type_a_model_or_a_factor_has_not_every_row(
+    figure: str, left_out: Any
+) -> None:
+    rows = [row for row in KEPT["rows"] if row[figure] != left_out]
+    assert 0 < len(rows) < len(KEPT["rows"])
+    found = policies.verdicts(rows, KEPT["models"])
+    assert [name for name, held in found.items() if not held] == ["every row is there"]
+
+
+@pytest.mark.parametrize("part", [["--dtypes", "bf16"], ["--models", "lstm", "gpt2"]])
+def test_part_replaces_neither_the_committed_result_nor_the_document(
+    part: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = ["--json", str(tmp_path / "part.json")]
+    refused = {"needs --json": part, "needs --json, and not": [*part, "--json", policies.RESULT]}
+    refused["cannot be written to training-policies.md"] = [*part, *elsewhere, "--write"]
+    for why, words in refused.items():
+        with pytest.raises(SystemExit) as caught:
+            policies.main([str(word) for word in words])
+        assert caught.value.code == 2
+        assert why in capsys.readouterr().err
+    assert policies.asked([*part, *elsewhere]).json == tmp_path / "part.json"
+    # All of them, also by name, may.
+    for every in ([], ["--models", *reversed(MODELS), "--dtypes", "bf16", "fp32"]):
+        asked = policies.asked([*every, "--write"])
+        assert (asked.json, asked.write) == (policies.RESULT, True)
 
 
 def is_slow(row: dict[str, Any]) -> bool:
