@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from _document import around_part
+from _torch_caching_file import LABELS, labels_of
 from _torch_caching_verdicts import (
     CASES,
     FACTORS,
@@ -32,6 +34,7 @@ END = "<!-- end -->"
 _MIB, _GIB = 1 << 20, 1 << 30
 _MANY = 100  # ratios from there on have no decimals
 _WAYS = (ON, OURS, OFF)
+_LABEL_WORDS = {name: name.replace("_", " ") for name in LABELS} | {"device": "card"}
 Row = Mapping[str, Any]
 Rows = Mapping[tuple[str, str, float, str], Row]  # by model, dtype, factor and way
 
@@ -51,7 +54,7 @@ def computed_part(result: Mapping[str, Any]) -> str:
     if failed:
         missing = [f"{row['model']} {row['dtype']}, {row['way']}" for row in failed]
         parts.append(f"Not measured to the end: {'; '.join(missing)}.")
-    parts += [_commits(rows), _sizes(at, result["kernels"])]
+    parts += [_calls(rows, result.get("environment", {})), _sizes(at, result["kernels"])]
     parts += [_table(at, title, figure) for title, figure in _FIGURES.items()]
     return "\n\n".join(part for part in parts if part)
 
@@ -134,7 +137,7 @@ def _missing(rows: Sequence[Row]) -> str:
     if not lacking:
         return f"All {len(CASES)} cases are measured in every way at each factor."
     told = [
-        f"{'at all' if factors == FACTORS else ' and '.join(map(_at, factors))}: {_names(cases)}"
+        f"{'at all' if factors == FACTORS else _all_at(factors)}: {_names(cases)}"
         for factors, cases in lacking.items()
     ]
     return f"Not measured yet {'; '.join(told)}."
@@ -148,18 +151,35 @@ def _names(cases: Iterable[Case]) -> str:
     return ", ".join(f"{model} {' and '.join(there)}" for model, there in dtypes.items())
 
 
-def _commits(rows: Sequence[Row]) -> str:
-    """Return what was measured together."""
-    calls: dict[tuple[str, str], dict[Case, None]] = {}
+def _calls(rows: Sequence[Row], machine: Mapping[str, Any]) -> str:
+    """Return what was measured together, by commit and by what else differs of its machine."""
+    own = labels_of(machine)
+    calls: dict[tuple[str, ...], dict[Case, set[float]]] = {}
     for row in rows:
-        call = row.get("commit", ""), row.get("device", "")
-        calls.setdefault(call, {})[case_of(row)] = None
+        call = (row.get("commit", ""), *(row.get(name, own[name]) for name in LABELS))
+        calls.setdefault(call, {}).setdefault(case_of(row), set()).add(row["factor"])
     if len(calls) < 2:
         return ""
-    told = [
-        f"at {commit}{f' on {device}' if device else ''} {_names(cases)}"
-        for (commit, device), cases in calls.items()
-    ]
+    count = Counter(case for cases in calls.values() for case in cases)
+    _, *differ = [len(set(values)) > 1 for values in zip(*calls, strict=True)]
+    told = []
+    for (commit, *values), cases in calls.items():
+        words = zip(LABELS, values, differ, strict=True)
+        machine_words = [
+            f"{_LABEL_WORDS[name]} {value or 'not known'}"
+            for name, value, told_of in words
+            if told_of
+        ]
+        # Of a case that several calls measured, which factors this one did.
+        parts: dict[tuple[float, ...], list[Case]] = {}
+        for case, factors in cases.items():
+            parts.setdefault(tuple(sorted(factors)) if count[case] > 1 else (), []).append(case)
+        names = [
+            f"{_names(them)}{f' ({_all_at(factors)})' if factors else ''}"
+            for factors, them in parts.items()
+        ]
+        where = f" ({', '.join(machine_words)})" if machine_words else ""
+        told.append(f"at {commit}{where} {', '.join(names)}")
     return f"Measured in several calls, perhaps on other hosts, by commit: {'; '.join(told)}."
 
 
@@ -234,6 +254,10 @@ def _in_order(cases: Iterable[Case]) -> list[Case]:
 
 def _at(factor: float) -> str:
     return f"at {factor:g}" if factor else "where everything fits"
+
+
+def _all_at(factors: Iterable[float]) -> str:
+    return " and ".join(map(_at, factors))
 
 
 def _factor(factor: float) -> str:

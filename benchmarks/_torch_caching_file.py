@@ -7,8 +7,8 @@ may measure a part, fail or be interrupted. Budgets of a factor are in its rows;
 which they came from, is measured by each call, and kept with what fits: it is compared with that.
 
 ``environment`` is that of the last call that measured rows on a GPU, ``kernels_environment`` of the
-last one that recorded kernels, which needs none. What is of another card, or was recorded by
-another torch, says so in its row.
+last one that recorded kernels, which needs none. A row says in what its call differed from that: in
+card, kernel driver, torch or date, and kernels in what recorded them; commits are in all rows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _FIGURES = (
     *("faults_unknown", "peak_bytes", "reserved_bytes"),
 )
 _RESIDENCY = ("dropped_bytes", "fetched_bytes", "faulted_bytes", "failed_calls")
+LABELS = ("device", "kernel_driver", "torch", "date")
 _RECORDED_BY = ("torch", "transformers")
 
 
@@ -54,8 +55,9 @@ class Kept:
 
     @property
     def result(self) -> dict[str, Any]:
-        """What the file has beside its environment."""
+        """What the file has."""
         return {
+            "environment": self._machine,
             **{"kernels_environment": self._recorder, "kernels": self.kernels, "rows": self.rows},
             **{"not_seen": not_seen(self.rows), "verdicts": verdicts_of(self.rows)},
         }
@@ -119,17 +121,13 @@ class Kept:
         added = [row for row in added if not _made_good(row, together)]
         if not added:
             return
-        if self.rows and self._machine["device"] != machine["device"]:
-            for row in kept:
-                row.setdefault("device", self._machine["device"])
+        _label(kept, labels_of(self._machine), labels_of(machine))
         self._machine = machine
         self.rows = [*(row for row in kept if not _made_good(row, together)), *added]
 
     def _put_kernels(self, one: Row, recorder: Mapping[str, Any]) -> None:
         self.require_batch(case_of(one), one["batch"])
-        was, now = _recorded_by(self._recorder), _recorded_by(recorder)
-        if was != now:
-            self.kernels = [{**was, **row} for row in self.kernels]
+        _label(self.kernels, _recorded_by(self._recorder), _recorded_by(recorder))
         self._recorder = recorder
         cases = [case_of(row) for row in self.kernels]
         if case_of(one) in cases:
@@ -188,6 +186,20 @@ def _made_good(row: Row, rows: Sequence[Row]) -> bool:
 
 def _factors(failure: Row) -> set[float]:
     return set(failure.get("factors", FACTORS))
+
+
+def _label(rows: Sequence[Row], was: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Let rows say in what their call differed from the one that is the last now."""
+    for name, value in was.items():
+        if now.get(name) != value:
+            for row in rows:
+                row.setdefault(name, value)
+
+
+def labels_of(machine: Mapping[str, Any]) -> dict[str, str]:
+    """Return what rows say of another machine, of an environment: "" where it is not known."""
+    told = {**machine, "torch": machine.get("versions", {}).get("torch")}
+    return {name: told.get(name) or "" for name in LABELS}
 
 
 def _recorded_by(recorder: Mapping[str, Any]) -> dict[str, str]:

@@ -15,13 +15,12 @@ from .residency_scripts import script
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """What makes this process one on a machine."""
-
     from .torch_caching_calls import machine_of
 
     harness = script("_harness")
 
-    def be(device: str, torch: str = "2.13.0", commit: str = "c3c3e55") -> None:
-        machine = machine_of(device, torch, commit)
+    def be(device: str, torch: str = "2.13.0", **others: str) -> None:
+        machine = machine_of(device, torch, **others)
         monkeypatch.setattr(harness, "environment", lambda: machine)
         monkeypatch.setattr(harness, "software", lambda: {**machine, "device": None})
 

@@ -168,9 +168,37 @@ def test_what_is_not_as_published_and_what_was_measured_apart_is_told() -> None:
     rows[-1] = {**rows[-1], "gpu_faults": 1500, "to_device_bytes": 0}
     others = measured(("lstm", "fp32"), 0.0)
     rows += [{**row, "commit": "3fe253d", "device": "NVIDIA H100"} for row in others]
-    text = document.computed_part({"rows": rows, "kernels": []})
+    machine = {"device": "NVIDIA H200", "kernel_driver": "580.159.04", "date": "2026-11-23"}
+    result = {"environment": machine, "rows": rows, "kernels": []}
+    text = document.computed_part(result)
     assert "of 4 comparisons here 1 is not, faults, off / on, at 2: gpt2 bf16 (0.75)." in text
-    assert "by commit: at c3c3e55 gpt2 bf16; at 3fe253d on NVIDIA H100 lstm fp32." in text
+    here = "at c3c3e55 (card NVIDIA H200) gpt2 bf16"
+    assert f"by commit: {here}; at 3fe253d (card NVIDIA H100) lstm fp32." in text
+
+
+def test_calls_are_told_by_what_differs_of_their_machines_and_by_factors_of_a_case_in_two() -> None:
+    machine = {"device": "NVIDIA H200", "kernel_driver": "580.159.04", "date": "2026-11-23"}
+    other = {"kernel_driver": "570.1", "date": "2026-11-25", "device": "NVIDIA H200"}
+
+    def told(*rows: dict[str, Any]) -> str:
+        result = {"environment": machine, "rows": rows, "kernels": []}
+        text: str = document.computed_part(result)
+        return text.partition("by commit: ")[2].partition("\n")[0]
+
+    gpt2 = [{**row, "commit": "3fe253d"} for row in published()]
+    lstm = [{**row, "commit": "3fe253d"} for row in measured(("lstm", "fp32"), 0.0)]
+    assert told(*gpt2, *lstm) == ""
+    assert told(*gpt2, *({**row, **machine} for row in lstm)) == ""
+    later = [{**row, "factor": 3.0, **other} for row in gpt2 if row["factor"] == 2.0]
+    words = "kernel driver 580.159.04, date 2026-11-23"
+    others = "kernel driver 570.1, date 2026-11-25"
+    assert told(*gpt2, *later, *({**row, **other} for row in lstm)) == (
+        f"at 3fe253d ({words}) gpt2 bf16 (where everything fits and at 2); "
+        f"at 3fe253d ({others}) gpt2 bf16 (at 3), lstm fp32."
+    )
+    assert told(*gpt2, *({**row, "torch": "2.13.0"} for row in lstm)) == (
+        "at 3fe253d (torch not known) gpt2 bf16; at 3fe253d (torch 2.13.0) lstm fp32."
+    )
 
 
 def test_document_gets_the_table_between_its_marks_and_is_refused_without() -> None:

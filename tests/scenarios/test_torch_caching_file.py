@@ -57,16 +57,27 @@ def test_file_without_rows_is_of_the_machine_that_recorded(
     assert not any("device" in row for row in found["rows"])
 
 
-def test_rows_of_another_card_than_the_last_calls_say_so(
-    here: Callable[..., None], tmp_path: Path
+@pytest.mark.parametrize("name", ["device", "kernel_driver", "torch", "date"])
+def test_rows_of_another_machine_than_the_last_calls_say_in_what(
+    name: str, here: Callable[..., None], tmp_path: Path
 ) -> None:
     path = tmp_path / "found.json"
-    for case, device in ((GPT2, "one"), (BERT, "one"), (LSTM, "another")):
-        here(device)
+    for case, value in ((GPT2, "one"), (BERT, "one"), (LSTM, "another")):
+        here(**{"device": "NVIDIA H200", name: value})
         result = put(path, case)
-    assert result["environment"]["device"] == "another"
-    told = {verdicts.case_of(row): row.get("device") for row in result["rows"]}
-    assert told == {GPT2: "one", BERT: "one", LSTM: None}
+    environment = result["environment"]
+    assert {**environment, **environment["versions"]}[name] == "another"
+    for row in result["rows"]:
+        told = {label: row[label] for label in file.LABELS if label in row}
+        assert told == ({} if verdicts.case_of(row) == LSTM else {name: "one"})
+    # Merged, it is the same.
+    other = tmp_path / "other.json"
+    here(**{"device": "NVIDIA H200", name: "a third"})
+    put(other, GPT2)
+    kept = file.Kept(path)
+    kept.merge([other])
+    found = {verdicts.case_of(row): row.get(name) for row in kept.rows}
+    assert found == {GPT2: None, BERT: "one", LSTM: "another"}
 
 
 def test_kernels_that_another_torch_recorded_say_so(
@@ -162,15 +173,17 @@ def a_whole_row(row: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-@pytest.mark.usefixtures("here")
 def test_file_of_all_models_and_factors_is_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "found.json"
     kept = file.Kept(path)
     write, writes = kept._write, []
     monkeypatch.setattr(kept, "_write", lambda: writes.append(None))  # once is enough
+    here("NVIDIA H100 80GB HBM3", "2.13.0+cu130")
     for case in verdicts.CASES:
+        if case == verdicts.CASES[-1]:  # the others are then of another machine, and say so
+            here("NVIDIA H200", kernel_driver="570.172.08", date="2026-11-24")
         kept.put_kernels(a_kernel(*case))
         kept.put_rows([a_whole_row(row) for row in measured(case, *verdicts.FACTORS)])
     write()
@@ -178,6 +191,7 @@ def test_file_of_all_models_and_factors_is_small(
     assert len(writes) == 44
     assert len(result["rows"]) == 22 * 16
     assert not verdicts.not_measured(result["rows"])
+    assert sum(set(file.LABELS) <= row.keys() for row in result["rows"]) == 21 * 16
     assert path.stat().st_size < 300_000
     first = next(row for row in result["rows"] if row["way"] == "on, ours")
     assert first["each_seconds"] == [1.23] * 6

@@ -21,8 +21,18 @@ Case = tuple[str, str]
 GPT2, BERT, LSTM = ("gpt2", "bf16"), ("bert", "bf16"), ("lstm", "fp32")
 
 
-def machine_of(device: str, torch: str = "2.13.0", commit: str = "c3c3e55") -> dict[str, Any]:
-    return {"device": device, "versions": {"torch": torch}, "commit": commit}
+def machine_of(
+    device: str,
+    torch: str = "2.13.0",
+    commit: str = "c3c3e55",
+    kernel_driver: str = "580.159.04",
+    date: str = "2026-11-25",
+) -> dict[str, Any]:
+    """Return an environment."""
+    return {
+        **{"device": device, "kernel_driver": kernel_driver, "versions": {"torch": torch}},
+        **{"date": date, "commit": commit},
+    }
 
 
 def put(path: Path, *cases: Case, kernels: bool = False) -> dict[str, Any]:
