@@ -50,7 +50,7 @@ def computed_part(result: Mapping[str, Any]) -> str:
     rows = [row for row in result["rows"] if "failed" not in row]
     failed = [row for row in result["rows"] if "failed" in row]
     at = {(*case_of(row), row["factor"], row["way"]): row for row in rows}
-    parts = [_summary(at), _as_published(result["rows"]), _missing(result["rows"])]
+    parts = [_summary(at), _counts(at), _as_published(result["rows"]), _missing(result["rows"])]
     if failed:
         missing = [f"{row['model']} {row['dtype']}, {row['way']}" for row in failed]
         parts.append(f"Not measured to the end: {'; '.join(missing)}.")
@@ -104,6 +104,22 @@ def _summary(at: Rows) -> str:
         ]
         lines.append(f"| {_factor(factor)} | {' | '.join(columns)} |")
     return "\n".join(lines)
+
+
+def _counts(at: Rows) -> str:
+    """Return where a ratio of faults is a count of them."""
+    without = Counter(
+        factor
+        for (*case, factor, way), row in at.items()
+        if way == ON and row["gpu_faults"] == 0 and (*case, factor, OFF) in at
+    )
+    if not without:
+        return ""
+    told = ", ".join(f"{count} {_at(factor)}" for factor, count in sorted(without.items()))
+    return (
+        f"Cases without a page fault with caching: {told}. None counts as one there, so that the "
+        "ratio of such a case is the number of its faults without caching."
+    )
 
 
 def _as_published(rows: Sequence[Row]) -> str:

@@ -88,7 +88,7 @@ def verdicts_of(rows: Sequence[Row]) -> dict[str, Any]:
     verdicts: dict[str, Any] = {
         "processes that failed": judged_at_most(len(failures), 0),
         "rows whose faults are not known": judged_at_most(len(unknown), 0),
-        "models that were compared": judged_at_least(len({one[:2] for one in ratios}), 1),
+        "cases that were compared": judged_at_least(len({one[:2] for one in ratios}), 1),
     }
     # Past the edge what was moved away faults in too: faults speak of new memory where all fits.
     for factor in sorted({factor for _, _, factor in ratios}):

@@ -91,7 +91,7 @@ def test_nothing_against_nothing_is_not_seen() -> None:
 def test_verdicts_of_nothing_of_failures_and_of_unknown_faults_are_missed() -> None:
     failure = {"model": "lstm", "dtype": "bf16", "way": "off", "failed": "exit status 1"}
     unknown = [{**row, "gpu_faults": None} for row in published()]
-    assert missed([]) == ["models that were compared"]
+    assert missed([]) == ["cases that were compared"]
     assert missed([*published(), failure]) == ["processes that failed"]
     assert missed(unknown) == ["rows whose faults are not known"]
 
@@ -123,6 +123,17 @@ def test_tables_have_a_line_for_each_case_with_all_ways_at_each_factor() -> None
     unknown = document.computed_part({"rows": [a_row(2.0, "on", None, 0)], "kernels": []})
     assert "| gpt2 bf16 | not known / - / - |" in unknown
     assert "| gpt2 bf16 | 2 |  |  |  |  |  |  |  |  |" in unknown
+
+
+def test_ratio_that_is_a_count_of_faults_is_told() -> None:
+    told = "Cases without a page fault with caching: "
+    text = document.computed_part({"rows": published(), "kernels": []})
+    assert f"\n{told}1 where everything fits. None counts as one there" in text
+    faulting = [{**row, "gpu_faults": row["gpu_faults"] or 8} for row in published()]
+    assert told not in document.computed_part({"rows": faulting, "kernels": []})
+    none = [{**row, "gpu_faults": 0} for row in published()]
+    text = document.computed_part({"rows": none, "kernels": []})
+    assert f"{told}1 where everything fits, 1 at 2. None" in text
 
 
 def measured(case: tuple[str, str], *factors: float) -> list[dict[str, Any]]:

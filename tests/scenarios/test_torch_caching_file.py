@@ -116,7 +116,7 @@ def test_merged_files_are_as_if_measured_one_after_the_other(
     assert told == {LSTM: ("c3c3e55", "NVIDIA H200"), GPT2: new, BERT: new}
     assert result["kernels"] == [a_kernel(*GPT2), a_kernel(*BERT)]
     assert result["verdicts"] == verdicts.verdicts_of(result["rows"])
-    assert result["verdicts"]["models that were compared"]["value"] == 3
+    assert result["verdicts"]["cases that were compared"]["value"] == 3
 
 
 @pytest.mark.parametrize("words", [["--merge"], ["--write"]])
