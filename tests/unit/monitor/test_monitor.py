@@ -76,8 +76,8 @@ def test_snapshot_that_need_not_be_fresh_takes_no_sample(
 def test_samples_are_an_array_or_a_frame(make: Make) -> None:
     with make() as m:
         advance(m)
-        samples = m.samples(0)
-        frame = m.samples(pandas=True)
+    samples = m.samples(0)  # once it takes no more
+    frame = m.samples(pandas=True)
 
     assert samples.dtype == SAMPLE_DTYPE
     assert list(frame.columns) == list(SAMPLE_DTYPE.names or ())
