@@ -106,7 +106,7 @@ from rmm_uvm.residency import Budget
 device = rmm_uvm.simulated_device("64MiB", backing=True)
 rmm_uvm.reinitialize("16MiB", "96MiB", driver=device, device_budget=Budget(8 << 20))
 pool = rmm.mr.get_per_device_resource(0)
-for _ in range(50):
+for _ in range(10):
     buffers = [rmm.DeviceBuffer(size=2 << 20, mr=pool) for _ in range(8)]
     child = os.fork()
     if child == 0:

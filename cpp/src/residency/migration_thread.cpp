@@ -74,9 +74,10 @@ void residency_manager::run()
   gate_.enter();
   while (await_work(before)) {
     try {
-      do {
+      before = work_once();
+      while (before == outcome::again && !gate_.closed()) {
         before = work_once();
-      } while (before == outcome::again && !gate_.closed());
+      }
     } catch (...) {  // no list of blocks could be made: the next request makes room by itself
       before = outcome::nothing;
       ledger_view const view{ledger_};

@@ -69,7 +69,7 @@ class piece_movers {
     job* after{nullptr};
   };
 
-  void work_on(job& one) noexcept;
+  static void work_on(job& one) noexcept;
   void help();
   void start(std::size_t helpers) noexcept;
   void close(job const& one) noexcept;
