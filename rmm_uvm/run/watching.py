@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Watch", "say"]
 
 _LEAST_POOL_BYTES = 8 << 20
+_OF_POOL = ("pool_size", "maximum", "device_budget", "eviction", "neighbors")  # options of it
 _POOL_SHARE = 64  # of the budget, first, where the budget is torch's as well
 
 
@@ -116,6 +117,7 @@ class Watch:
             except Exception as error:
                 self.notes.append(f"no summary of torch: {type(error).__name__}: {error}")
         peak_bytes = 0 if self._adaptor is None else self._adaptor.peak_bytes
+        self._note_replacement()
         if monitor is None:
             return None
         try:
@@ -169,6 +171,24 @@ class Watch:
             self.notes.append(f"{NO_POOL}: {error}")
         for warning in caught:
             say(str(warning.message))
+
+    def _note_replacement(self) -> None:
+        """Note what does not hold where the program installed a pool by itself."""
+        from rmm_uvm.install import current_installation
+
+        installed = current_installation()
+        if self._adaptor is None or installed is None:
+            return
+        adaptors = [device.managed_mr for device in installed.devices]
+        if self._adaptor in adaptors:
+            return
+        note = "the program called rmm_uvm.reinitialize itself, so that its own settings held"
+        given = [option for option in _OF_POOL if getattr(self.request, option) is not None]
+        if given:
+            note += ", not " + ", ".join(f"--{option.replace('_', '-')}" for option in given)
+        if all(adaptor.driver is not self._adaptor.driver for adaptor in adaptors):
+            note += "; its device is another one than was watched: leave out that call, or --device"
+        self.notes.append(note)
 
     def _start_monitor(self) -> Monitor:
         from rmm_uvm.watch.monitor import Monitor

@@ -119,7 +119,7 @@ def test_fork_of_the_script_terminated_prints_no_summary(tmp_path: Path) -> None
     assert done.stderr.count("rmm_uvm: simulated") == 1
 
 
-def test_script_that_installs_itself_replaces_ours_and_is_watched(tmp_path: Path) -> None:
+def test_script_that_installs_itself_replaces_ours_and_is_told_so(tmp_path: Path) -> None:
     path = script(
         tmp_path,
         """
@@ -130,10 +130,19 @@ def test_script_that_installs_itself_replaces_ours_and_is_watched(tmp_path: Path
         print(mr is not ours, type(mr).__name__)
         """,
     )
-    done = run(tmp_path, *SIMULATED, path)
+    done = run(tmp_path, *SIMULATED, "--device-budget", "32MiB", path)
     assert done.stdout == "True UvmResourceAdaptor\n"
     assert done.returncode == 0
-    assert "simulated" in done.stderr.splitlines()[0]
+    told, first = done.stderr.splitlines()[:2]
+    assert "simulated" in first
+    assert "the program called rmm_uvm.reinitialize itself" in told
+    assert "its own settings held, not --pool-size, --device-budget; its device" in told
+
+
+def test_script_that_installs_nothing_hears_of_no_other_settings(tmp_path: Path) -> None:
+    done = run(tmp_path, *SIMULATED, script(tmp_path, USES_THE_POOL))
+    assert done.returncode == 0
+    assert "reinitialize" not in done.stderr
 
 
 def test_module_runs_and_no_pool_leaves_memory_alone(tmp_path: Path) -> None:
