@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rmm_uvm.report import words
 from rmm_uvm.report.figures import Figures, of_device
+from rmm_uvm.watch.exact_peak import exact_peak_bytes
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import Recording
 
@@ -89,9 +90,9 @@ def verdict(recording: Recording) -> str:
     figures = [of_device(recording, device) for device in recording.devices]
     if all(_blind(one) for one in figures):
         return "no advice: no memory could be watched"
-    unseen = recording.settings.get("peak_live_bytes", "0") == "0"  # between two samples
-    if unseen and all(one.peak_footprint_bytes == 0 and not _moved(one) for one in figures):
-        return "nothing to do: nothing was allocated"
+    unknown = not exact_peak_bytes(recording)  # what came and went between two samples
+    if unknown and all(one.peak_footprint_bytes == 0 and not _moved(one) for one in figures):
+        return "nothing to do: in no sample was anything allocated"
     left = any(budget.get("evicted_bytes") for budget in recording.budgets.values())
     if not left and all(
         _fitted(one, d.capacity_bytes) for one, d in zip(figures, recording.devices, strict=True)

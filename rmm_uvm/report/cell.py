@@ -57,7 +57,7 @@ def _line(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
         parts.append(f"{words.count(figures.cpu_faults)} CPU faults")
     if figures.peak_footprint_bytes is not None:
         factor = words.factor(figures.peak_footprint_bytes, device.capacity_bytes)
-        most = words.size(figures.peak_footprint_bytes)
+        most = words.at_most(figures.peak_footprint_bytes)
         of = "capacity unknown" if factor == words.UNKNOWN else f"{factor} times capacity"
-        parts.append(f"footprint at most {most}, {of}")
+        parts.append(f"footprint {most}, {of}")
     return f"{name}{' (simulated)' if device.simulated else ''}: {', '.join(parts)}"

@@ -159,8 +159,8 @@ def _memory(
             legend.append(_key(lines[name]))
     figures = of_device(recording, device)
     caption = (
-        f"Footprint at most {words.size(figures.peak_footprint_bytes)}, resident at most "
-        f"{words.size(figures.peak_resident_bytes)}, managed capacity "
+        f"Footprint {words.at_most(figures.peak_footprint_bytes)}, resident "
+        f"{words.at_most(figures.peak_resident_bytes)}, managed capacity "
         f"{words.size(device.capacity_bytes or None)}"
         + ("." if budget is None else f", budget {words.size(budget.budget_bytes)}.")
     )

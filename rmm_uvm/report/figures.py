@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
+from rmm_uvm.watch.exact_peak import exact_peak_bytes
 from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
 
 __all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device"]
@@ -36,7 +37,7 @@ class Figures:
     cpu_faults, gpu_faults : int or None
         Faults on managed pages.
     peak_footprint_bytes, peak_managed_bytes, peak_resident_bytes, peak_device_used_bytes : int or None
-        The most of each level, as sampled.
+        The most of each level, as sampled; the first no less than the exact peak of the run's pool.
     """  # noqa: E501
 
     seconds: float
@@ -84,10 +85,20 @@ class StageFigures:
 
 
 def of_device(recording: Recording, device: DeviceFacts) -> Figures:
-    """Return the figures of a whole recording for one device; totals are exact."""
+    """Return the figures of a whole recording for one device; totals are exact.
+
+    Notes
+    -----
+    A run knows the exact peak of its pool, which samples may have missed. It is of one device, and
+    no recording says which of several.
+    """
     series = DeviceSeries(recording.of(device.device_id))
     duration_seconds = recording.duration_seconds
     peaks = {f"peak_{name}": series.peak(name, 0.0, duration_seconds) for name in LEVELS}
+    sampled_bytes = peaks["peak_footprint_bytes"]
+    exact_bytes = exact_peak_bytes(recording) if len(recording.devices) == 1 else None
+    if sampled_bytes is not None and exact_bytes is not None:
+        peaks["peak_footprint_bytes"] = max(sampled_bytes, exact_bytes)
     return Figures(duration_seconds, **{name: series.total(name) for name in TOTALS}, **peaks)
 
 

@@ -134,7 +134,7 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
     capacity = words.size(device.capacity_bytes) if device.capacity_bytes else "unknown"
     rows = []
     if figures.peak_footprint_bytes is not None:
-        most = f"at most {words.size(figures.peak_footprint_bytes)}"
+        most = words.at_most(figures.peak_footprint_bytes)
         factor = words.factor(figures.peak_footprint_bytes, device.capacity_bytes)
         if factor == words.UNKNOWN:
             rows.append(("footprint", f"{most}; capacity {capacity}"))

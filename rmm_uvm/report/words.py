@@ -12,7 +12,7 @@ import unicodedata
 
 from rmm_uvm.units import format_bytes
 
-__all__ = ["clock_text", "count", "factor", "plain_name", "size"]
+__all__ = ["at_most", "clock_text", "count", "factor", "plain_name", "size"]
 
 UNKNOWN = "-"
 
@@ -20,6 +20,17 @@ UNKNOWN = "-"
 def size(value_bytes: int | None) -> str:
     """Return bytes with a unit; a dash for what is not known."""
     return UNKNOWN if value_bytes is None else format_bytes(value_bytes)
+
+
+def at_most(value_bytes: int | None) -> str:
+    """Return the most of a level: samples without any do not say that there never was any.
+
+    Examples
+    --------
+    >>> at_most(1 << 20), at_most(0)
+    ('at most 1.00 MiB', '0 B in every sample')
+    """
+    return f"{size(0)} in every sample" if value_bytes == 0 else f"at most {size(value_bytes)}"
 
 
 def count(value: int | None) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rmm_uvm.units import format_bytes
+from rmm_uvm.watch.exact_peak import exact_peak_bytes
 from rmm_uvm.watch.sample import Known
 
 if TYPE_CHECKING:
@@ -19,12 +20,7 @@ __all__ = ["about_watching", "compose", "most_allocated", "unwatched", "without_
 NO_POOL = "no managed pool"
 """What a note about an installation begins with."""
 
-PEAK = "peak_live_bytes"
-"""Setting of a recording: most bytes that the pool had allocated at a time, exact."""
-
 # How errors name the way without a GPU, which is for calls, and what this command has for it.
-_MOST_DIGITS = 20  # of a number of 64 bits; the setting is a text that another process sent
-
 _IN_CALLS, _HERE = 'a simulated device ("simulated:16GiB")', "--device simulated:16GiB"
 
 
@@ -56,17 +52,17 @@ def compose(notes: Sequence[str], body: str, problems: Iterable[str] = ()) -> st
 def most_allocated(recording: Recording) -> str:
     """Return a line, after a line feed, with the peak of live bytes; empty if it is not known.
 
-    The report's footprint is sampled, and may miss what comes and goes between two samples.
+    The report's footprint is of several resources, and sampled where they are not the run's pool.
 
     Parameters
     ----------
     recording : Recording
         What was watched.
     """
-    peak = str(recording.settings.get(PEAK, ""))
-    if not peak.isdecimal() or len(peak) > _MOST_DIGITS:
+    peak_bytes = exact_peak_bytes(recording)
+    if peak_bytes is None:
         return ""
-    return f"\nmost allocated at a time: {format_bytes(int(peak))} (peak of live bytes, exact)"
+    return f"\nmost allocated at a time: {format_bytes(peak_bytes)} (peak of live bytes, exact)"
 
 
 def unwatched(recording: Recording) -> str | None:

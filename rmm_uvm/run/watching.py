@@ -26,7 +26,8 @@ from rmm_uvm.errors import (
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.failure import PoolLimit, of_error
 from rmm_uvm.run.request import Request
-from rmm_uvm.run.summary import NO_POOL, PEAK
+from rmm_uvm.run.summary import NO_POOL
+from rmm_uvm.watch.exact_peak import PEAK
 
 if TYPE_CHECKING:
     from rmm_uvm.mr import UvmResourceAdaptor

@@ -23,6 +23,15 @@ def _whole(recording: Recording) -> str:
     return summary(recording, 0.0, recording.duration_seconds)
 
 
+def test_cell_without_allocations_in_samples_claims_no_more_than_they_saw() -> None:
+    recording = recordings.fitting()
+    samples = recording.samples.copy()
+    assert "footprint at most 9.30 GiB, " in _whole(recording)
+    samples["footprint_bytes"] = 0
+    said = _whole(dataclasses.replace(recording, samples=samples))
+    assert "footprint 0 B in every sample, 0.00 times capacity" in said
+
+
 @pytest.mark.parametrize(
     ("budget", "said"), [(True, r"evicted by the kernel driver,"), (False, r"evicted,")]
 )

@@ -125,6 +125,24 @@ def test_in_all_adds_bytes_and_takes_the_fullest_peak() -> None:
     assert in_all([]).empty
 
 
+@pytest.mark.parametrize(("exact", "peak"), [(3, 10), (11, 11), (None, 10)])
+def test_peak_footprint_is_no_less_than_the_exact_peak_of_the_pool(
+    exact: int | None, peak: int
+) -> None:
+    settings = {} if exact is None else {"peak_live_bytes": str(exact * MIB)}
+    one = dataclasses.replace(recording(steady()), settings=settings)
+    device = one.devices[0]
+    # Of several devices nobody knows which the pool is of.
+    two = dataclasses.replace(one, devices=(device, recordings.device(1)))
+    unknown = steady()
+    unknown["known"] = 0
+
+    assert of_device(one, device).peak_footprint_bytes == peak * MIB
+    assert of_device(two, device).peak_footprint_bytes == 10 * MIB
+    blind = dataclasses.replace(one, samples=unknown)
+    assert of_device(blind, device).peak_footprint_bytes is None
+
+
 def test_rates_are_nan_where_unknown_or_begun_anew() -> None:
     rows = steady(5)
     rows["known"][1] = 0

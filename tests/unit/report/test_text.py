@@ -16,6 +16,7 @@ from rmm_uvm.report.contents import contents
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.words import plain_name
 from rmm_uvm.watch.finding import Finding
+from rmm_uvm.watch.recording import Recording
 
 from . import recordings
 
@@ -73,16 +74,42 @@ def test_summary_of_a_run_of_less_than_a_second_gives_no_share_of_a_core() -> No
     assert str(Report(short)).splitlines()[-1] == "watching took 0.012 s of processor time"
 
 
-def test_reports_of_a_run_without_allocations_say_that_nothing_was_allocated() -> None:
+def _without_allocations(**settings: str) -> Recording:
+    """Return a recording in no sample of which anything is allocated."""
     recording = recordings.fitting()
     samples = recording.samples.copy()
     for name in ("footprint_bytes", "host_to_device_bytes", "device_to_host_bytes"):
         samples[name] = 0
-    report = Report(dataclasses.replace(recording, samples=samples))
+    return dataclasses.replace(recording, samples=samples, settings=settings)
+
+
+def test_reports_without_allocations_say_no_more_than_that_no_sample_has_any() -> None:
+    report = Report(_without_allocations())
 
     for text in (str(report), report.html()):
-        assert "nothing to do: nothing was allocated" in text
+        assert "nothing to do: in no sample was anything allocated" in text
         assert "fitted" not in text
+        assert "nothing was allocated" not in text
+    assert "  footprint    0 B in every sample, 0.00 times" in str(report)
+    assert "Footprint 0 B in every sample, resident " in report.html()
+
+
+@pytest.mark.parametrize(
+    ("peak", "most", "said"),
+    [
+        ("8388608", "at most 8.00 MiB, 0.00 times", "everything fitted"),
+        (str(1 << 40), "at most 1.00 TiB, 66.06 times", "no threshold was passed"),
+        ("9" * 30, "0 B in every sample", "in no sample was anything allocated"),
+        ("none", "0 B in every sample", "in no sample was anything allocated"),
+    ],
+)
+def test_reports_believe_the_exact_peak_rather_than_samples(
+    peak: str, most: str, said: str
+) -> None:
+    text = str(Report(_without_allocations(peak_live_bytes=peak)))
+
+    assert f"  footprint    {most}" in text
+    assert f"nothing to do: {said}" in text
 
 
 def test_summary_of_a_simulated_run_says_so_first() -> None:
