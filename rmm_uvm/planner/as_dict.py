@@ -34,6 +34,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
             "allocated_bytes": workload.allocated_bytes,
             "peak_live_bytes": workload.peak_live_bytes,
             "seconds": workload.seconds,
+            "trailing_seconds": workload.trailing_seconds,
             "device_name": workload.device_name,
             "device_bytes": workload.device_bytes,
             "working_set_bytes": plan.working_set.nbytes,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rmm_uvm.planner.headline import enough_text
 from rmm_uvm.planner.outcome import Card, Plan
@@ -80,7 +81,7 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     number : int
         Its place in the plan, for a name of its own.
     seconds : float
-        Recorded time.
+        Time of the whole recording, to whose end the last levels last.
     """
     from bokeh.models import HoverTool, Span
 
@@ -90,9 +91,9 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     chart = axes.panel(axes.shared_range(seconds), _HEIGHT, unit)
     chart.y_range.end = top / scale * 1.08
     source = _source(
-        seconds=timeline.seconds,
-        live=timeline.live_bytes / scale,
-        resident=timeline.resident_bytes / scale,
+        seconds=np.append(timeline.seconds, max(seconds, *timeline.seconds[-1:])),
+        live=_lasting(timeline.live_bytes / scale),
+        resident=_lasting(timeline.resident_bytes / scale),
     )
     live = dataclasses.replace(style.LINES["footprint_bytes"], label="allocated")
     resident, capacity = style.LINES["resident_bytes"], style.LINES["capacity_bytes"]
@@ -129,6 +130,10 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     )
     legend = (_key(live), _key(resident, area=style.AREA_COLOUR), _key(capacity))
     return Chart(f"memory_{number}", "Memory over time", chart, legend, caption, _HEIGHT)
+
+
+def _lasting(levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.append(levels, levels[-1:] if len(levels) else 0.0)
 
 
 def _sizes(sizes: Sequence[int]) -> str:

@@ -83,7 +83,7 @@ class Workload:
     allocations : int
         Allocations made.
     seconds : float
-        Recorded wall time.
+        Recorded wall time, to the last event or mark of a stage. Predicted times rest on it.
     device_name : str
         GPU of the recording; "" if unknown.
     device_bytes : int or None
@@ -94,6 +94,8 @@ class Workload:
         Why the recording ends early; "" if it does not.
     remarks : tuple of str
         What was passed over or mended while it was read, a line each with a count.
+    trailing_seconds : float
+        How long the recording went on after that, as its samples tell; 0 without any.
     """
 
     events: NDArray[np.void]
@@ -111,3 +113,9 @@ class Workload:
     settings: Mapping[str, Any] = field(default_factory=dict)
     cut_off: str = ""
     remarks: tuple[str, ...] = ()
+    trailing_seconds: float = 0.0
+
+    @property
+    def whole_seconds(self) -> float:
+        """Wall time of the whole recording."""
+        return self.seconds + self.trailing_seconds

@@ -43,7 +43,7 @@ def page(plan: Plan) -> str:
 
         drawn = {-1: [slowdown_against_capacity(plan)]}
         for number, card in enumerate(plan.cards):
-            drawn[number] = [memory_over_time(card, number, plan.workload.seconds)]
+            drawn[number] = [memory_over_time(card, number, plan.workload.whole_seconds)]
     except ImportError as error:
         raise AvailabilityError(template.INSTALL_HINT) from error
     script, shown = placed(drawn)

@@ -35,11 +35,14 @@ class RecordedPart(NamedTuple):
         Number of each one's record or line, from 1.
     marks : sequence
         Begins and ends of stages of the same time.
+    sampled_ns : int
+        Time of the latest sample among them; 0 without any.
     """
 
     events: np.ndarray[Any, np.dtype[np.void]]
     numbers: NDArray[np.int64]
     marks: Sequence[RawMark]
+    sampled_ns: int = 0
 
 
 class RecordingReader(Protocol):
@@ -78,7 +81,8 @@ class _TraceReader:
         number = 1
         for part in self._parts:
             end = number + len(part.events)
-            yield RecordedPart(part.events, np.arange(number, end), part.marks)
+            sampled_ns = int(part.samples["time_ns"].max(initial=0))
+            yield RecordedPart(part.events, np.arange(number, end), part.marks, sampled_ns)
             number = end
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.headline import helps_text
 from rmm_uvm.planner.outcome import Card, Plan, Settings, Variant
 from rmm_uvm.planner.table import table
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _MOST_STAGES = 3
+_TRAILING_SECONDS = 0.1  # less after the last event is the end of watching
 
 
 def text(plan: Plan, width: int = WIDTH) -> str:
@@ -61,13 +63,25 @@ def opening(plan: Plan) -> tuple[str, ...]:
         f"machine: {words.plain_name(machine.gpu, 60)}, {words.plain_name(machine.link, 60)}",
         _source(plan),
         *_ends_early(plan),
-        f"{workload.allocations:,} {allocations} in {words.clock_text(workload.seconds)}{each}, "
+        f"{workload.allocations:,} {allocations} in {_duration(workload)}{each}, "
         f"recorded on: {where}",
         f"peak {format_bytes(workload.peak_live_bytes)}, working set "
         f"{format_bytes(plan.working_set.nbytes)} in "
         f"{words.clock_text(plan.working_set.window_seconds)}; with room for everything "
         f"{words.clock_text(plan.fitting_seconds)}",
     )
+
+
+def _duration(workload: Workload) -> str:
+    """Return how long it took, and of how long a recording where that went on.
+
+    Predicted times rest on the first: what comes after the last event may be waiting.
+    """
+    told = words.clock_text(workload.seconds)
+    whole = words.clock_text(workload.whole_seconds)
+    if workload.trailing_seconds < _TRAILING_SECONDS or whole == told:
+        return told
+    return f"{told} of a recording of {whole}"
 
 
 def _opening_lines(plan: Plan, part: str, width: int) -> Sequence[str]:

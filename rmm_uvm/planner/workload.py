@@ -130,7 +130,7 @@ class _Building:
         self._rows = EventRows()
         self._touches_assumed = True
         self._begin_ns: int | None = 0 if reader.kind == "trace" else None
-        self._marks_ns = 0
+        self._marks_ns = self._sampled_ns = 0
         self._live_bytes = self._peak_live_bytes = self._allocated_bytes = self._allocations = 0
 
     def add(self, part: RecordedPart) -> None:
@@ -140,6 +140,7 @@ class _Building:
         stages = self._stages.of(times_ns, events["thread"], part.marks)
         if part.marks:
             self._marks_ns = max(self._marks_ns, part.marks[-1][0])
+        self._sampled_ns = max(self._sampled_ns, part.sampled_ns)
         if self._begin_ns is None and len(events):
             self._begin_ns = int(times_ns[0])
         kept = self._sieve.kept(events, numbers)
@@ -179,6 +180,7 @@ class _Building:
             allocated_bytes=self._allocated_bytes,
             allocations=self._allocations,
             seconds=latest_ns / 1e9,
+            trailing_seconds=max(self._sampled_ns - (self._begin_ns or 0) - latest_ns, 0) / 1e9,
             device_name=name,
             device_bytes=device_bytes,
             settings=as_texts(self._reader.facts.get("settings")),

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from rmm_uvm.planner import Plan
-from rmm_uvm.planner.charts import slowdown_against_capacity
+from rmm_uvm.planner.charts import memory_over_time, slowdown_against_capacity
 from rmm_uvm.planner.result import ReplayResult
 
 from .test_planning import DEVICE, planned
@@ -41,3 +41,15 @@ def test_line_of_what_is_advised_is_broken_where_a_card_runs_out_of_memory() -> 
 def test_line_of_what_is_advised_is_whole_where_no_card_runs_out_of_memory() -> None:
     for heights in lines(planned(replay=FakeReplay({"never": 0.7}), **{DEVICE: CARDS})):
         assert not any(map(math.isnan, heights))
+
+
+def test_memory_over_time_lasts_to_the_end_of_the_recording() -> None:
+    card = planned().cards[0]
+    timeline = card.defaults.result.timeline
+    for seconds, end in ((15.0, 15.0), (0.0, float(timeline.seconds[-1]))):
+        chart = memory_over_time(card, 0, seconds).model
+        data = next(one.data_source.data for one in chart.renderers)
+        assert list(data["seconds"]) == [*timeline.seconds, end]
+        assert data["live"][-1] == data["live"][-2]
+        assert data["resident"][-1] == data["resident"][-2]
+        assert len(data["live"]) == len(data["resident"]) == len(data["seconds"])

@@ -223,6 +223,19 @@ def test_plan_on_a_narrow_terminal_breaks_between_words() -> None:
     assert narrow != str(plan)
 
 
+def test_recording_that_went_on_after_its_last_event_is_told_with_its_length() -> None:
+    long, short, same = (planned(etl(trailing_seconds=after)) for after in (5.0, 0.09, 0.0))
+
+    for text in (str(long), long.html()):
+        assert "2 allocations in 10.0 s of a recording of 15.0 s, recorded on" in text
+    assert "2 allocations in 10.0 s, recorded on" in str(short)
+    hours = planned(etl(seconds=4000.0, trailing_seconds=0.2))
+    assert "2 allocations in 1:06:40, recorded on" in str(hours)
+    assert long.fitting_seconds == same.fitting_seconds
+    assert long.working_set == same.working_set
+    assert long.to_dict()["workload"]["trailing_seconds"] == 5.0
+
+
 def test_one_allocation_is_told_in_the_singular() -> None:
     single = workload([event("allocate", 0, GIB, 0.0)], peak_bytes=GIB)
     assert "1 allocation in" in str(planned(single, device_memory=[16 * GIB]))

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from rmm.pylibrmm.memory_resource import _memory_resource
 
 import rmm_uvm
-from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, TOUCH, WRITES, Slab
+from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, TOUCH, WRITES, Slab, Workload
 from rmm_uvm.planner.workload import load_workload
 from rmm_uvm.trace import TraceWriter
+from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 from ...fuzz.slow_workload import problem
 
@@ -75,6 +76,26 @@ def test_trace_without_touches_has_assumed_ones(tmp_path: Path) -> None:
     assert workload.allocations == 2
     assert workload.events["time_ns"][-1] == round(workload.seconds * 1e9)
     assert not workload.events.flags.writeable
+
+
+def test_recording_that_goes_on_after_the_last_event_tells_for_how_long(tmp_path: Path) -> None:
+    def sampled(*times_ns: int) -> Workload:
+        def program(writer: TraceWriter) -> None:
+            writer.allocated(0, BASE, MIB)
+            rows = np.zeros(len(times_ns), SAMPLE_DTYPE)
+            rows["time_ns"] = times_ns
+            writer.samples(rows)
+
+        folder = tmp_path / f"{len(times_ns)} samples"
+        folder.mkdir()
+        return load_workload(traced(folder, program))
+
+    begun, early, long = sampled(), sampled(1), sampled(1, 500_000_000_000)
+
+    assert (begun.trailing_seconds, early.trailing_seconds) == (0, 0)
+    assert early.whole_seconds == early.seconds
+    assert long.seconds < 100  # predicted times rest on it
+    assert long.whole_seconds == pytest.approx(500, abs=1e-6)
 
 
 def test_trace_with_touches_keeps_those_and_assumes_none(tmp_path: Path) -> None:
