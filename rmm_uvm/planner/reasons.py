@@ -32,6 +32,8 @@ _MAXIMUM_REASON = (
     "the peak twice, beside the first slab, since pools break into pieces; a leak ends in "
     "MemoryError, and not with the host's memory"
 )
+# It gains the program nothing, and was not tried through the pool.
+_NOT_IN_CALL = "no part of the call, add device_budget to keep to it"
 _NOT_SIZED = "tried with the pool itself, others gain less than a hundredth over the defaults"
 _THRESHOLD_HOW = (
     "root sets it for all programs when the kernel driver is loaded, while none uses the GPU: "
@@ -117,13 +119,13 @@ def _budget(facts: Facts, settled: Settled) -> tuple[int, str]:
         return facts.capacity_bytes, "the whole card, and still it runs out of memory"
     least_bytes = min(LEAST_BUDGET_BYTES, facts.capacity_bytes)
     if facts.enough_bytes is not None and facts.enough_bytes < least_bytes:
-        return least_bytes, "the least that a budget can be; less would be enough"
+        return least_bytes, f"the least that a budget can be; less would be enough; {_NOT_IN_CALL}"
     if facts.enough_bytes == facts.capacity_bytes:
         return facts.capacity_bytes, "the whole card: it runs as if it fitted, and less may not do"
     if facts.enough_bytes is not None and facts.enough_bytes < facts.capacity_bytes:
         return facts.enough_bytes, (
             f"with this much it takes at most {ENOUGH:.2f} times as long as with all; the rest of "
-            "the card can serve others"
+            f"the card can serve others; {_NOT_IN_CALL}"
         )
     if advised.slowdown is None:
         return facts.capacity_bytes, "the whole card, and still it runs out of memory"

@@ -159,6 +159,7 @@ def test_budget_of_the_whole_card_leaves_nothing_to_others() -> None:
     rest = "the rest of the card can serve others"
     assert rest in reason("device budget", enough_bytes=14 * GIB)
     whole = reason("device budget", enough_bytes=16 * GIB)
+    assert "add device_budget" not in whole  # there is nothing to keep to
     assert whole == "the whole card: it runs as if it fitted, and less may not do"
 
 
@@ -293,7 +294,10 @@ def test_budget_that_is_advised_is_one_that_is_accepted(enough: int, advised: in
     found = settings_of(facts, variant(10.0), Settled(variant(10.0), False))
     assert found.device_budget_bytes == advised << 20
     assert Budget(found.device_budget_bytes).budget_bytes == advised << 20
-    assert ("the least that a budget" in dict(found.reasons)["device budget"]) == (enough < 8)
+    why = dict(found.reasons)["device budget"]
+    assert ("the least that a budget" in why) == (enough < 8)
+    assert why.endswith("no part of the call, add device_budget to keep to it")
+    assert "device_budget" not in found.keywords()
     with pytest.raises(ConfigurationError, match="at least"):
         Budget((advised << 20) // 8 * 4)
 
