@@ -125,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         finally:
             # Short output is written only now; a reader that has gone away must be noticed here,
             # since at interpreter exit it would become a traceback.
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as it is where standard output is closed: >&-
+                sys.stdout.flush()
     except BrokenPipeError:
         # As documented for SIGPIPE in the Python documentation: nothing more can be written.
         _drop_output()
@@ -143,4 +144,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _drop_output() -> None:
     """Let what is left in standard output's buffer vanish at interpreter exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

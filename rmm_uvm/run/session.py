@@ -187,6 +187,6 @@ def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> 
     if request.quiet:
         notes, body = [], ""
     text = compose(notes, body, problems)
-    if text:
+    if text and stream is not None:  # print takes None, a closed error stream, for stdout
         with contextlib.suppress(OSError, ValueError):
             print(text, file=stream, flush=True)

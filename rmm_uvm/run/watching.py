@@ -45,6 +45,8 @@ _POOL_SHARE = 64  # of the budget, first, where the budget is torch's as well
 
 def say(line: str) -> None:
     """Print a line for the user on the error stream; a stream that is gone is no error."""
+    if sys.__stderr__ is None:  # print would take it for standard output
+        return
     with contextlib.suppress(OSError, ValueError, AttributeError):
         print(f"rmm_uvm: {line}", file=sys.__stderr__, flush=True)
 

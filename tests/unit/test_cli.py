@@ -137,6 +137,36 @@ def test_output_to_a_full_disk_is_one_line_with_status_1(
     assert result.returncode == 1
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+@pytest.mark.parametrize(
+    ("arguments", "printed", "status"),
+    [
+        (["--version"], "rmm-uvm ", 0),
+        (["plan", "no-such-file"], "", 2),
+        (["run", "--device", "simulated:64MiB", "script.py"], "out\n", 3),
+    ],
+)
+def test_closed_stream_changes_no_status_and_leaves_no_traceback(
+    tmp_path: Path, arguments: list[str], printed: str, status: int, closed: str
+) -> None:
+    (tmp_path / "script.py").write_text("print('out'); raise SystemExit(3)")
+    command = [sys.executable, "-P", "-c", "from rmm_uvm.cli.main import main; main()", *arguments]
+    closing = '"$@" >&-' if closed == "stdout" else '"$@" 2>&-'
+    result = subprocess.run(
+        ["/bin/sh", "-c", closing, "sh", *command],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert result.returncode == status
+    assert "Traceback" not in result.stderr
+    # Nothing that was for the closed stream turns up in the other one.
+    assert "out\n" not in result.stderr
+    assert result.stdout.startswith(printed if closed == "stderr" else "")
+    assert len(result.stdout.splitlines()) == (1 if printed and closed == "stderr" else 0)
+
+
 def test_reader_gone_before_the_last_flush_leaves_no_traceback(tmp_path: Path) -> None:
     # GIVEN a subcommand whose output still lies in Python's buffer when it returns
     script = """

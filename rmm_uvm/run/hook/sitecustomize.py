@@ -45,6 +45,8 @@ def _complain(folder: str, error: Exception) -> None:
         os.close(os.open(os.path.join(folder, "complained"), os.O_CREAT | os.O_EXCL))  # noqa: PTH118
     except OSError:
         return
+    if sys.stderr is None:  # closed: 2>&-
+        return
     sys.stderr.write(
         f"rmm_uvm: not watched from inside {sys.executable}: {' '.join(str(error).split())}\n"
     )

@@ -104,6 +104,21 @@ def test_request_that_cannot_be_met_is_one_line_and_the_program_runs(folder: Pat
     assert "a simulated device has a multiple of 2 MiB" in done.stderr
 
 
+def test_request_that_cannot_be_met_leaves_a_program_without_error_stream_alone(
+    folder: Path,
+) -> None:
+    (folder / child.REQUEST).write_text(Request(driver="simulated:1000").to_json())
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@" 2>&-', "sh", sys.executable, "-c", "print('runs')"],
+        env=environment(folder, os.environ),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("runs\n", 0)
+    assert (folder / "complained").exists()
+
+
 def test_python_without_this_package_says_so_once(folder: Path, tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     (hidden / "rmm_uvm").mkdir(parents=True)

@@ -17,6 +17,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.run import outputs
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import about_watching, compose
+from rmm_uvm.run.watching import say
 
 from .started import script
 
@@ -174,6 +175,14 @@ def test_summary_has_what_was_not_watched_first() -> None:
         "body",
         "rmm_uvm: x cannot be written",
     ]
+
+
+def test_line_for_a_closed_error_stream_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.__stderr__", None)
+    say("nobody hears")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_summary_of_a_watched_device_is_the_report() -> None:
