@@ -21,6 +21,7 @@ from rmm_uvm.errors import ConfigurationError, UvmError
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, program, torch_memory
 from rmm_uvm.run.program import Program
+from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import Request
 from rmm_uvm.units import parse_bytes
 
@@ -196,7 +197,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     if not parts.words or not parts.words[0]:
         raise click.UsageError("nothing to run: name a script, -m MODULE, or -- COMMAND", ctx)
     request = _request(options)
-    outputs.check(request)
+    outputs.check(request, files_named(parts.kind, parts.words))
     try:
         torch_memory.check(request)
     except UvmError as error:

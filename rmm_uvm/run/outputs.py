@@ -6,26 +6,35 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.optional_packages import too_old
+from rmm_uvm.run.program_files import is_among
 from rmm_uvm.run.request import Request
 
 __all__ = ["check", "drop_empty_trace", "write"]
 
 
-def check(request: Request) -> None:
+def check(request: Request, to_run: Sequence[Path] = ()) -> None:
     """Raise if a file could not be written; leaves nothing behind.
 
     A run may take hours: that its report cannot be kept must be known before.
 
+    Parameters
+    ----------
+    request : Request
+        What names the files.
+    to_run : sequence of Path
+        Files of the program and those that it is given, which must stay as they are.
+
     Raises
     ------
     ConfigurationError
-        If a file cannot be written or is named twice, or the trace is there already.
+        If a file cannot be written, is named twice or is one of `to_run`, or the trace is there
+        already.
     AvailabilityError
         If the HTML report needs a package that is not installed.
     """
@@ -35,6 +44,10 @@ def check(request: Request) -> None:
         if real in seen and Path(real).is_file() | (not Path(real).exists()):
             raise ConfigurationError(f"{option} and {seen[real]} name the same file: {path}")
         seen[real] = option
+        if is_among(path, to_run):
+            raise ConfigurationError(
+                f"{option} {path} is the program or an argument of it: name another file"
+            )
         _try(option, Path(path))
     if request.trace and os.path.isfile(request.trace) and os.path.getsize(request.trace):  # noqa: PTH113, PTH202
         raise ConfigurationError(f"--trace {request.trace} exists: name another file, or remove it")
