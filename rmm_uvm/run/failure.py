@@ -9,6 +9,7 @@ error's own text stays in the traceback, since a report may be passed on and it 
 from __future__ import annotations
 
 import dataclasses
+import re
 import signal
 from collections.abc import Iterator
 
@@ -25,6 +26,9 @@ TERMINATED = f"the program was ended by SIGTERM: {_OF_WHAT_RAN}"
 # RMM's pool says the first; where the process' cap is reached, our resource says the second.
 _POOL_IS_FULL = ("Maximum pool size exceeded", f"{ENVIRONMENT_VARIABLE} is reached")
 _OF_CUDA = ("cudaErrorMemoryAllocation", "out_of_memory", "bad_alloc", "CUDA out of memory")
+# RMM says bad_alloc whatever CUDA answered; the answer's name is of CUDA and holds no data.
+_ANSWER_OF_CUDA = re.compile(r"cudaError[A-Z][A-Za-z]+")
+_OUT_OF_MEMORY = "cudaErrorMemoryAllocation"
 _LONGEST_CHAIN = 16
 
 
@@ -72,7 +76,9 @@ def of_error(
         return f"the program was interrupted: {_OF_WHAT_RAN}"
     of_memory = [one for one in _chain(error) if _is_of_memory(one)]
     if not of_memory:
-        return f"the program ended early with {type(error).__name__}: {_OF_WHAT_RAN}"
+        answer = _ANSWER_OF_CUDA.search(str(error))
+        why = f" ({answer.group()})" if answer else ""
+        return f"the program ended early with {type(error).__name__}{why}: {_OF_WHAT_RAN}"
     text = " ".join(str(one) for one in of_memory)
     if limit is not None and any(sign in text for sign in _POOL_IS_FULL):
         return f"the program ran out of memory at {_of_pool(limit)}"
@@ -117,6 +123,9 @@ def _of_pool(limit: PoolLimit) -> str:
 
 
 def _is_of_memory(error: BaseException) -> bool:
+    answers = _ANSWER_OF_CUDA.findall(str(error))
+    if answers and _OUT_OF_MEMORY not in answers:
+        return False  # no driver, no device, a kernel that failed before: nothing ran out
     # Torch's error is a RuntimeError, and libraries wrap RMM's in errors of their own.
     if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
         return True

@@ -100,6 +100,29 @@ def test_program_that_died_of_device_memory_without_a_pool_is_told_of_it(tmp_pat
     assert "everything fitted" not in ends.stderr
 
 
+@pytest.mark.parametrize("asked_for_pool", [False, True])
+@pytest.mark.parametrize("answer", ["cudaErrorInsufficientDriver", "cudaErrorIllegalAddress"])
+def test_allocation_that_failed_of_something_else_is_not_told_to_be_of_memory(
+    answer: str, asked_for_pool: bool
+) -> None:
+    # GIVEN what RMM raises, whatever CUDA answered
+    text = "std::bad_alloc: CUDA error (failed to allocate 1048576 bytes) at: mr.cpp:26: {} CUDA"
+    # THEN only the answer that is of memory is told as such
+    told = of_error(MemoryError(text.format(answer)), asked_for_pool=asked_for_pool)
+    assert (
+        told == f"the program ended early with MemoryError ({answer}): the figures are of what ran"
+    )
+    full = MemoryError(text.format("cudaErrorMemoryAllocation"))
+    assert "ran out of" in of_error(full, asked_for_pool=asked_for_pool)
+
+
+def test_program_without_pool_or_gpu_is_not_told_that_memory_ran_out(tmp_path: Path) -> None:
+    text = "std::bad_alloc: CUDA error at: mr.cpp:26: cudaErrorNoDevice no CUDA-capable device"
+    done = run(tmp_path, *OF_A_GIB, "--no-pool", script(tmp_path, f"raise MemoryError('{text}')"))
+    assert "ended early with MemoryError (cudaErrorNoDevice)" in " ".join(done.stderr.split())
+    assert "ran out of" not in done.stderr
+
+
 def test_program_ended_by_a_signal_is_told_of_it(tmp_path: Path) -> None:
     path = script(tmp_path, "import os\nos.kill(os.getpid(), 15)\nimport time; time.sleep(60)")
     done = run(tmp_path, *OF_A_GIB, path)
