@@ -220,8 +220,8 @@ def _marks(
             "number": [str(number_of[about(one)]) for one in findings],
             "marker": [style.MARKERS.get(one.kind, "circle") for one in findings],
             "time": [words.clock_text(one.time_seconds) for one in findings],
-            "message": [words.plain_name(one.message, 300) for one in findings],
-            "remedy": [words.plain_name(one.remedy, 300) for one in findings],
+            "message": [_in_tooltip(one.message) for one in findings],
+            "remedy": [_in_tooltip(one.remedy) for one in findings],
         }
     )
     marks = chart.scatter(
@@ -234,3 +234,7 @@ def _marks(
     )  # fmt: skip
     tooltips = [("warning", "@message"), ("what to do", "@remedy"), ("at", "@time")]
     chart.add_tools(HoverTool(tooltips=tooltips, renderers=[marks]))
+
+
+def _in_tooltip(text: str) -> str:
+    return words.COMMAND.sub(r"\1", words.plain_name(text, 300))

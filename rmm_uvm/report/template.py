@@ -17,6 +17,7 @@ from importlib import resources
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.report import words
 
 __all__ = ["INSTALL_HINT", "components", "css", "library", "render"]
 
@@ -102,6 +103,7 @@ def render(
         raise AvailabilityError(INSTALL_HINT) from error
     loaders = [FunctionLoader(functools.partial(_found, at)) for at in (package, __package__)]
     environment = Environment(autoescape=True, trim_blocks=True, loader=ChoiceLoader(loaders))
+    environment.filters["commands"] = _with_commands
     # Without newlines at the ends: a hash is of the text between the tags.
     stripped = [Markup(script.strip()) for script in scripts]
     return environment.get_template(name).render(
@@ -110,6 +112,13 @@ def render(
         scripts=stripped,
         script_hashes=Markup(" ".join(map(_hash, stripped)) or "'none'"),
     )
+
+
+def _with_commands(text: object) -> str:
+    """Return text as HTML, escaped, with what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(words.COMMAND.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def _found(package: str, name: str) -> str | None:

@@ -8,6 +8,7 @@ of ten thousand letters would push the figures off the page.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from rmm_uvm.units import format_bytes
@@ -15,6 +16,8 @@ from rmm_uvm.units import format_bytes
 __all__ = ["at_most", "clock_text", "count", "factor", "plain_name", "size"]
 
 UNKNOWN = "-"
+# Advice and reasons are written for terminals too, where a command stands between backticks.
+COMMAND = re.compile("`([^`]+)`")
 
 
 def size(value_bytes: int | None) -> str:

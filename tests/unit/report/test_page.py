@@ -16,6 +16,7 @@ import pytest
 from bokeh import plotting
 from bokeh.core.properties import value
 
+from rmm_uvm.device_info import Availability
 from rmm_uvm.report import Report
 from rmm_uvm.report.strip import (
     mark_findings,
@@ -95,6 +96,25 @@ def test_page_of_hostile_names_is_the_same_tags_as_of_tame_ones() -> None:
     assert "<script>document.title='broken'</script>" in text
     assert "{{ 7 * 7 }}" in text
     assert "long " * 500 not in page
+
+
+def test_page_shows_commands_as_code_and_no_backticks() -> None:
+    # GIVEN a source that is off, for a reason with a command, and a finding that names another
+    reason = "<b>no</b> node: run `nvidia-modprobe -u -c 0` as root"
+    made = recordings.oversubscribed()
+    finding = dataclasses.replace(
+        made.findings[0], message=reason, remedy="run `rmm-uvm doctor` to see; one ` is text"
+    )
+    sources = {**made.sources, "nvml": Availability(False, reason)}
+    page = Report(dataclasses.replace(made, findings=(finding,), sources=sources)).html()
+
+    # THEN advice, all warnings and sources have code, and tooltips have its text
+    assert page.count("<strong>run <code>rmm-uvm doctor</code> to see; one ` is text</strong>") == 1
+    escaped = "&lt;b&gt;no&lt;/b&gt; node: run <code>nvidia-modprobe -u -c 0</code> as root"
+    assert page.count(escaped) == 3
+    assert "run rmm-uvm doctor to see" in page
+    assert "`rmm-uvm doctor`" not in page
+    assert "`nvidia-modprobe" not in page
 
 
 def test_page_gives_advice_before_charts_and_tables() -> None:
