@@ -177,6 +177,7 @@ class Watch:
 
     def _note_replacement(self) -> None:
         """Note what does not hold where the program installed a pool by itself."""
+        from rmm_uvm.drivers import SimulatedDevice
         from rmm_uvm.install import current_installation
 
         installed = current_installation()
@@ -189,7 +190,8 @@ class Watch:
         given = [option for option in _OF_POOL if getattr(self.request, option) is not None]
         if given:
             note += ", not " + ", ".join(f"--{option.replace('_', '-')}" for option in given)
-        if all(adaptor.driver is not self._adaptor.driver for adaptor in adaptors):
+        simulated = isinstance(self._adaptor.driver, SimulatedDevice)
+        if simulated and all(one.driver is not self._adaptor.driver for one in adaptors):
             note += "; its device is another one than was watched: leave out that call, or --device"
         self.notes.append(note)
 
