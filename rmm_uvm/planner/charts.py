@@ -91,7 +91,7 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     chart = axes.panel(axes.shared_range(seconds), _HEIGHT, unit)
     chart.y_range.end = top / scale * 1.08
     source = _source(
-        seconds=np.append(timeline.seconds, max(seconds, *timeline.seconds[-1:])),
+        seconds=np.append(timeline.seconds, max([seconds, *timeline.seconds[-1:]])),
         live=_lasting(timeline.live_bytes / scale),
         resident=_lasting(timeline.resident_bytes / scale),
     )

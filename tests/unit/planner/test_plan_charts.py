@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -53,3 +54,17 @@ def test_memory_over_time_lasts_to_the_end_of_the_recording() -> None:
         assert data["live"][-1] == data["live"][-2]
         assert data["resident"][-1] == data["resident"][-2]
         assert len(data["live"]) == len(data["resident"]) == len(data["seconds"])
+
+
+def test_memory_over_time_of_a_card_on_which_nothing_happened_is_nothing_to_the_end() -> None:
+    card = planned().cards[0]
+    result = card.defaults.result
+    names = [field.name for field in dataclasses.fields(result.timeline)]
+    nothing = {name: getattr(result.timeline, name)[:0] for name in names}
+    timeline = dataclasses.replace(result.timeline, **nothing)
+    defaults = dataclasses.replace(
+        card.defaults, result=dataclasses.replace(result, timeline=timeline)
+    )
+    chart = memory_over_time(dataclasses.replace(card, variants=(defaults,)), 0, 15.0).model
+    data = next(one.data_source.data for one in chart.renderers)
+    assert (list(data["seconds"]), list(data["live"]), list(data["resident"])) == ([15], [0], [0])
