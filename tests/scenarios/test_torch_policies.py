@@ -155,15 +155,11 @@ def test_bf16_is_told_beside_fp32() -> None:
     assert f"in BF16 it takes up to {longest:.2f} times as long" in text
 
 
-# Half of the ways in each type: what is recorded differs, what is done with it does not.
-AGAIN = {"fp32": policies.WAYS[::2], "bf16": (*policies.WAYS[1::2], None)}
-
-
 @pytest.mark.parametrize("dtype", policies.DTYPES)
 def test_figures_computed_again_are_about_the_committed_ones(dtype: str) -> None:
     case = ("alexnet", dtype)
     program = policies.record("alexnet", dtype=dtype)
-    for way in AGAIN[dtype]:
+    for way in (*policies.WAYS, None):
         name = policies.IDEAL if way is None else way.name
         kept = next(
             row
