@@ -37,10 +37,12 @@ def begun(programs: type[Programs]) -> Iterator[Programs]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _quick_collections() -> None:
+def _quick_collections() -> Iterator[None]:
     # Each program collects, and what tests of the same process left alive takes a second each time.
     gc.collect()
     gc.freeze()
+    yield
+    gc.unfreeze()  # later tests look for what leaks
 
 
 def run(programs: type[Programs], most: int) -> None:
