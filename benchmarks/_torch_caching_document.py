@@ -146,15 +146,18 @@ def _as_published(rows: Sequence[Row]) -> str:
 
 
 def _missing(rows: Sequence[Row]) -> str:
-    """Return which cases are not measured yet, by the factors that they lack."""
-    lacking: dict[tuple[float, ...], list[Case]] = {}
+    """Return which cases are not measured yet, by the factors, and the one way, that they lack."""
+    there = {(*case_of(row), row["way"], row["factor"]) for row in rows if "failed" not in row}
+    lacking: dict[tuple[tuple[float, ...], str], list[Case]] = {}
     for case, factors in not_measured(rows).items():
-        lacking.setdefault(tuple(factors), []).append(case)
+        ways = [way for way in _WAYS if any((*case, way, one) not in there for one in factors)]
+        one_way = f", {ways[0]}" if len(ways) == 1 else ""
+        lacking.setdefault((tuple(factors), one_way), []).append(case)
     if not lacking:
         return f"All {len(CASES)} cases are measured in every way at each factor."
     told = [
-        f"{'at all' if factors == FACTORS else _all_at(factors)}: {_names(cases)}"
-        for factors, cases in lacking.items()
+        f"{'at all' if factors == FACTORS else _all_at(factors)}{one_way}: {_names(cases)}"
+        for (factors, one_way), cases in lacking.items()
     ]
     return f"Not measured yet {'; '.join(told)}."
 

@@ -95,10 +95,14 @@ class Kept:
     def merge(self, paths: Sequence[Path]) -> None:
         """Add what other files have, as if measured after this one's, in turn; write the file.
 
-        Kernels that are known stay.
+        Kernels that are known stay. Rows that are here do not count as measured again: others began
+        as copies of this file, and what one of them measured is no older than a copy in the next.
         """
+        here = [_labelled(row, self._machine) for row in self.rows]
         for other in map(Kept, paths):
-            self._put_rows(other.rows, other._machine)
+            machine = other._machine
+            found = [row for row in other.rows if _labelled(row, machine) not in here]
+            self._put_rows(found, machine)
             for one in other.kernels:
                 if not self.knows(case_of(one), one["batch"]):
                     self._put_kernels(one, other._recorder)
@@ -194,6 +198,11 @@ def _label(rows: Sequence[Row], was: Mapping[str, str], now: Mapping[str, str]) 
         if now.get(name) != value:
             for row in rows:
                 row.setdefault(name, value)
+
+
+def _labelled(row: Row, machine: Mapping[str, Any]) -> Row:
+    """Return a row that says in all what its machine was, in which file soever it is."""
+    return {**labels_of(machine), **row}
 
 
 def labels_of(machine: Mapping[str, Any]) -> dict[str, str]:

@@ -6,7 +6,7 @@
         [--dtypes bf16] [--factors 0,1.25,1.5,2,3] [--steps 4] [--batch-fraction 0.125]
         [--missing] [--time-limit SECONDS] [--rows-only]
     python benchmarks/torch_caching.py --json FILE --kernels-only     # needs no GPU
-    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this: adds their rows
+    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this: adds its copies
     python benchmarks/torch_caching.py --json FILE --write            # the tables of training.md
 
 What is published of managed memory under PyTorch says that the caching allocator trades page
@@ -175,7 +175,7 @@ def show(row: Row) -> None:
 
 
 def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> int:
-    """Measure one model in all ways, and save its rows after each process.
+    """Measure one model in all ways, and save its rows one by one: a call may be ended.
 
     Returns
     -------
@@ -188,6 +188,7 @@ def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> i
     def add(row: Row) -> None:
         found.append(row)
         show(row)
+        save(found)
 
     def fail(child: str, reason: str) -> None:
         what = {"model": case[0], "dtype": case[1], "way": child, "factors": factors}
@@ -203,7 +204,7 @@ def compared(case: Case, arguments: Any, save: Callable[[list[Row]], None]) -> i
             reason = run_child(command, add, arguments.child_seconds)
         if reason:
             fail(child, reason)
-        save(found)
+            save(found)
     return sum("failed" in row for row in found)
 
 

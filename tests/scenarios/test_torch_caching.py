@@ -168,7 +168,8 @@ def test_what_is_not_measured_is_stated_case_by_case() -> None:
     lacking = {key[:2]: factors for key, factors in (lost | failed).items()}
     assert verdicts.not_measured(rows) == lacking
     text = document.computed_part({"rows": rows, "kernels": []})
-    assert ("Not measured yet at 2: lstm fp32; at 1.25: gpt2 bf16; at all: bert fp32.\n") in text
+    told = "at 2, off: lstm fp32; at 1.25, on, ours: gpt2 bf16; at all: bert fp32"
+    assert f"\nNot measured yet {told}.\n" in text
 
 
 def test_what_is_not_as_published_and_what_was_measured_apart_is_told() -> None:

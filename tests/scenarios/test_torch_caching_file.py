@@ -119,6 +119,23 @@ def test_merged_files_are_as_if_measured_one_after_the_other(
     assert result["verdicts"]["cases that were compared"]["value"] == 3
 
 
+def test_copies_of_a_file_add_what_each_measured_and_replace_nothing_by_older_copies(
+    here: Callable[..., None], tmp_path: Path
+) -> None:
+    whole, one, other = (tmp_path / f"{name}.json" for name in ("whole", "one", "other"))
+    old = put(whole, GPT2, BERT, LSTM)
+    here("NVIDIA H100", commit="3fe253d")
+    for path, case in ((one, GPT2), (other, BERT)):
+        path.write_text(json.dumps(old))
+        file.Kept(path).put_rows([{**row, "seconds": 2.0} for row in measured(case, 0.0, 2.0)])
+    kept = file.Kept(whole)
+    kept.merge([one, other])
+    found = {verdicts.case_of(row): (row["seconds"], row.get("device")) for row in kept.rows}
+    (was,) = {row["seconds"] for row in old["rows"]}
+    assert was != 2.0
+    assert found == {GPT2: (2.0, None), BERT: (2.0, None), LSTM: (was, "NVIDIA H200")}
+
+
 @pytest.mark.parametrize("words", [["--merge"], ["--write"]])
 def test_file_that_is_not_there_is_an_error_and_nothing_is_written(
     words: list[str],

@@ -24,7 +24,6 @@ REWRITTEN = {
     "report_size": {"a1acd72"},
     "residency_mortgage": {"c3c3e55"},
     "sampler_cost": {"43347a4"},
-    "torch_caching": {"c3c3e55"},
     "torch_training": {"c3c3e55"},
     "trace_cost": {"56c217d"},
 }
