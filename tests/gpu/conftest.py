@@ -36,7 +36,9 @@ def gpu() -> CudaDriver:
 
 
 # Others may be at it: a test that needs two GPUs is no reason to leave out those of one.
-@pytest.fixture
+# For the session, like `gpu`: within a test the cap is not in the environment, and what the first
+# use of a GPU opens would count as left behind.
+@pytest.fixture(scope="session")
 def second_gpu(gpu: CudaDriver) -> CudaDriver:
     if gpu.device_count < 2:
         pytest.skip("needs two GPUs")

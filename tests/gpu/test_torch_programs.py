@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from rmm_uvm.limits import managed_limit_bytes
-
+MIB = 1 << 20
 LONGEST_SECONDS = 100
 PROGRAMS_OF_A_TEST = 2
 
@@ -32,15 +31,9 @@ HERE = Path(__file__).parent
 
 def printed(*words: object, **environment: str) -> tuple[Any, str]:
     """Run Python with a cap; return what the last line says, and what is on the error stream."""
-    limit_bytes = managed_limit_bytes()
-    assert limit_bytes is not None
     ended = subprocess.run(
         [sys.executable, *map(str, words)],
-        env={
-            **os.environ,
-            "RMM_UVM_MANAGED_LIMIT": str(min(2 << 30, limit_bytes)),
-            **environment,
-        },
+        env={**os.environ, "RMM_UVM_MANAGED_LIMIT": "2GiB", **environment},
         cwd=HERE,  # where no other rmm_uvm is
         capture_output=True,
         text=True,
@@ -156,10 +149,10 @@ def test_model_of_which_activations_leave_alone_has_its_losses_and_pins_its_stat
 ) -> None:
     result = run("activations", tmp_path)
     assert result["found"] == result["expected"]
-    assert result["pinned_bytes"] > 0
     check_it_was_passed(result["all"])
     assert result["all"]["found"] == result["expected"]
-    assert result["all"]["pinned_bytes"] == 0
+    # Where everything may leave, only what is small stays, in segments of its own.
+    assert result["pinned_bytes"] > result["all"]["pinned_bytes"] + 16 * MIB
 
 
 def test_trainer_of_hugging_face_past_the_budget_has_the_losses_of_one_without(

@@ -128,7 +128,7 @@ def test_memcheck_ran_over_every_file_of_the_script_but_for_those_that_are_told(
     calls = words_of_the_script(tmp_path)
     files = {str(Path(words[-1]).relative_to(REPOSITORY)) for words in calls}
     missing = files - {row["file"] for row in committed("memcheck")["rows"]}
-    assert {Path(one).stem for one in missing} == {"test_engines", "test_cluster_watching"}
+    assert {Path(one).stem for one in missing} == {"test_cluster_watching"}
     text = document("endurance.md")
     assert all(f"(`{Path(one).stem}`)" in text for one in missing)
 

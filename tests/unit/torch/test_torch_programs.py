@@ -124,13 +124,7 @@ ON_A_GPU = {
 }
 
 # Rows whose test on a GPU has not run on one: the document says so until it has.
-NOT_RUN_YET = {
-    "`rmm-uvm run --torch`",
-    '`evict="activations"`',
-    "`eval` under",
-    "Hugging Face",
-    "DDP",
-}
+NOT_RUN_YET = {'`evict="activations"`'}
 
 
 def test_every_row_of_the_document_has_its_test() -> None:
