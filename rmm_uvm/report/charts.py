@@ -224,6 +224,8 @@ def _rates(
         f"{words.size(figures.evicted_bytes_estimate)} were evicted{whose}. The highest rate is "
         f"{top / scale:.2f} {unit}."
     )
+    if recording.simulated:
+        caption += " Rates are modelled bytes over time of the host: a GPU's are others."
     if crowded:
         width = words.clock_text(recording.duration_seconds / n_buckets)
         caption += f" Lines are averages over {width}; pale areas reach up to the highest sample."

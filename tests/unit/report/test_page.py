@@ -132,7 +132,10 @@ def test_page_of_estimates_says_that_they_are() -> None:
     text = Outline(page_of("oversubscribed")).text
     assert "resident (estimate)" in text
 
+    told = "Rates are modelled bytes over time of the host"
+    assert told not in Outline(Report(recordings.oversubscribed()).html()).text
     text = Outline(Report(recordings.oversubscribed(simulated=True)).html()).text
+    assert told in text
     assert "resident (estimate)" not in text
     assert "Memory report (simulated)" in text
 
