@@ -20,7 +20,6 @@ _COMMIT = re.compile(r'"commit": "([0-9a-f]{7,40})(?:-dirty)?"')
 REWRITTEN = {
     "cpp_allocate_free": {"d2bba33"},
     "deferred_discards": {"a55f579"},
-    "fuzzing": {"81334b1"},
     "report_size": {"a1acd72"},
     "residency_mortgage": {"c3c3e55"},
     "sampler_cost": {"43347a4"},
