@@ -47,6 +47,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # name takes one module out of its package.
 PYTHON_LAYERS = (
     ("errors", "messages", "units", "requirements", "optional_packages", "output", "saving"),
+    ("_with_only",),
     ("device_info", "driver_names", "host_memory", "cupti_library", "process_facts"),
     ("watch.sample", "watch.finding", "watch.recording", "watch.exact_peak"),
     ("_rmm_check",),

@@ -31,6 +31,7 @@ __all__ = [
     "IpcPoolWarning",
     "MonitorWarning",
     "NeighborWarning",
+    "NotEnteredWarning",
     "OutOfRangeError",
     "OversubscriptionWarning",
     "PredictionWarning",
@@ -94,6 +95,10 @@ class CapacityWarning(UvmWarning):
 
 class NeighborWarning(CapacityWarning):
     """The idle memory of another device was asked for, and cannot be used."""
+
+
+class NotEnteredWarning(UvmWarning):
+    """What takes effect in a ``with`` block alone was called without one, and did nothing."""
 
 
 class FindingWarning(UvmWarning):

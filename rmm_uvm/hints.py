@@ -9,18 +9,19 @@ it; see docs/residency.md.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import rmm
 
 from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._with_only import WithOnly
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.messages import shown
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.residency.memory_of import memory_of
+from rmm_uvm.residency.memory_of import memory_of, things_in
 from rmm_uvm.residency.region import Region, joined
 from rmm_uvm.residency.streams import stream_handle
 
@@ -104,8 +105,8 @@ def touch(
     ----------
     thing : object
         A cuDF frame, series, index or column; an array of CuPy, Numba or PyTorch; an
-        `rmm.DeviceBuffer`; a pair ``(address, nbytes)``; or containers of these. See
-        `rmm_uvm.residency.memory_of`.
+        `rmm.DeviceBuffer`; a pair ``(address, nbytes)``; or containers and iterators of these, such
+        as ``model.parameters()``, which are used up by it. See `rmm_uvm.residency.memory_of`.
     mr : rmm.mr.DeviceMemoryResource, optional
         The managed pool that its memory is of; by default whichever of the installed ones it is.
     stream : object, optional
@@ -273,16 +274,25 @@ def advise(
     return Advised(nbytes, advised_bytes, nbytes - whole_bytes, reason)
 
 
-@contextmanager
-def pin(thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[int]:
-    """Keep an object's memory where it is while the context lasts; yields its bytes.
+def pin(
+    thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None
+) -> AbstractContextManager[int]:
+    """Keep an object's memory where it is while a ``with`` block lasts; yields its bytes.
 
-    What is pinned leaves neither for a budget nor by `evict`. It is not brought in: call `prefetch`
-    first. Other allocations in the same blocks of 2 MiB stay with it. Without a budget nothing of
-    ours evicts, so that there is nothing to keep; the kernel driver is not bound by it.
+    It takes effect where it is entered, and not by the call: what is called without ``with`` pins
+    nothing, and warns when it goes. What is pinned leaves neither for a budget nor by `evict`. It
+    is not brought in: call `prefetch` first. Other allocations in the same blocks of 2 MiB stay
+    with it. Without a budget nothing of ours evicts, so that there is nothing to keep; the kernel
+    driver is not bound by it.
 
-    Parameters and raises as `touch`. Contexts may be nested and may overlap. The object is kept
-    alive meanwhile.
+    Parameters and raises as `touch`, when it is entered. Contexts may be nested and may overlap;
+    each is entered once. The object is kept alive meanwhile. Where a pin has no block of its own,
+    enter it in a `contextlib.ExitStack`, whose ``close`` lets go.
+
+    Warns
+    -----
+    NotEnteredWarning
+        It goes without having been entered.
 
     Examples
     --------
@@ -293,7 +303,17 @@ def pin(thing: object, *, mr: rmm.mr.DeviceMemoryResource | None = None) -> Iter
     ...     rmm_uvm.evict(buffer, mr=mr).moved_bytes
     0
     """
-    found = _found(thing, mr)
+    return WithOnly(
+        lambda: _pinned(thing, mr),
+        "rmm_uvm.pin was called without with, so nothing was pinned: "
+        "write `with rmm_uvm.pin(thing):`, or enter it in a contextlib.ExitStack",
+    )
+
+
+@contextmanager
+def _pinned(thing: object, mr: rmm.mr.DeviceMemoryResource | None) -> Iterator[int]:
+    things: list[object] = []  # what an iterator made lives as long
+    found = _found(thing, mr, things)
     with ExitStack() as stack:
         for each in found:
             each.pool.pin(*each.region)
@@ -328,9 +348,16 @@ def _whole_bytes(pool: Prefetcher, region: Region) -> int:
     return max(last - first, 0)
 
 
-def _found(thing: object, mr: rmm.mr.DeviceMemoryResource | None) -> list[_Found]:
-    """Return the object's regions that managed pools have, each with what keeps its ledger."""
-    regions = memory_of(thing)
+def _found(
+    thing: object, mr: rmm.mr.DeviceMemoryResource | None, things: list[object] | None = None
+) -> list[_Found]:
+    """Return the object's regions that managed pools have, each with what keeps its ledger.
+
+    `things` is given what has the memory: an iterator may have made it, and nobody else keep it.
+    """
+    things = [] if things is None else things
+    things += things_in(thing)
+    regions = memory_of(things)
     pools = managed_pools(mr)
     found = [
         _Found(pool.managed_mr.prefetcher, region, _owner_of(pool, region))

@@ -8,7 +8,8 @@ Covers frames and columns of cuDF, arrays of CuPy, Numba and PyTorch, RMM's buff
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from numbers import Integral
 from typing import Any
 
@@ -23,9 +24,11 @@ from rmm_uvm.residency.array_memory import (
 from rmm_uvm.residency.cudf_memory import cudf_regions, is_cudf, unwrapped
 from rmm_uvm.residency.region import Region, checked_region
 
-__all__ = ["memory_of"]
+__all__ = ["memory_of", "things_in"]
 
 _MOST_DEPTH = 8  # of containers
+# Not whatever can be iterated over: a frame of Dask gives the names of its columns.
+_CONTAINERS = (Mapping, KeysView, ValuesView, Iterator, list, tuple, set, frozenset, deque)
 
 
 def memory_of(thing: object) -> tuple[Region, ...]:
@@ -36,8 +39,9 @@ def memory_of(thing: object) -> tuple[Region, ...]:
     thing : object
         A cuDF frame, series, index or column, also of cudf.pandas; a table or column of pylibcudf;
         an array of CuPy, Numba or PyTorch; an `rmm.DeviceBuffer`; anything with
-        ``__cuda_array_interface__``; a pair ``(address, nbytes)``; or a list, tuple, set or mapping
-        of these.
+        ``__cuda_array_interface__``; a pair ``(address, nbytes)``; or a list, tuple, set, deque,
+        mapping or view of one, or an iterator such as a generator, of these. An iterator is used up
+        by it, and gives nothing the next time.
 
     Returns
     -------
@@ -61,18 +65,42 @@ def memory_of(thing: object) -> tuple[Region, ...]:
     >>> memory_of((4096, 100))
     (Region(address=4096, nbytes=100),)
     """
-    return tuple(dict.fromkeys(region for region in _regions(thing, 0) if region.nbytes > 0))
+    found = (region for one in things_in(thing) for region in _regions(one))
+    return tuple(dict.fromkeys(region for region in found if region.nbytes > 0))
 
 
-def _regions(thing: Any, depth: int) -> Iterator[Region]:
+def things_in(thing: object) -> Iterator[object]:
+    """Yield the single objects that an object is made of: itself, or what containers hold.
+
+    Whoever keeps them keeps the memory of what an iterator made, which nobody else may hold.
+
+    Raises
+    ------
+    DataError
+        If containers are nested more than 8 deep.
+
+    Examples
+    --------
+    >>> list(things_in([(4096, 100), {"a": (8192, 8)}]))
+    [(4096, 100), (8192, 8)]
+    """
+    return _things_in(thing, 0)
+
+
+def _things_in(thing: Any, depth: int) -> Iterator[object]:
     thing = unwrapped(thing)
+    if _is_pair(thing) or not isinstance(thing, _CONTAINERS):
+        yield thing
+        return
+    if depth == _MOST_DEPTH:
+        raise DataError(f"containers are nested more than {_MOST_DEPTH} deep")
+    for one in thing.values() if isinstance(thing, Mapping) else thing:
+        yield from _things_in(one, depth + 1)
+
+
+def _regions(thing: Any) -> Iterator[Region]:
     if _is_pair(thing):
         yield checked_region(*thing)
-    elif isinstance(thing, Mapping | list | tuple | set | frozenset):
-        if depth == _MOST_DEPTH:
-            raise DataError(f"containers are nested more than {_MOST_DEPTH} deep")
-        for one in thing.values() if isinstance(thing, Mapping) else thing:
-            yield from _regions(one, depth + 1)
     elif is_cudf(thing):
         yield from cudf_regions(thing)
     elif is_tensor(thing):
@@ -98,7 +126,7 @@ def _why_none(thing: object) -> str:
         return f"{type(thing).__name__} is in host memory: hints are for memory of a device"
     return (
         f"{shown(thing)} has no device memory that could be found: give a cuDF frame or column, an "
-        "array with __cuda_array_interface__, a buffer or (address, nbytes)"
+        "array with __cuda_array_interface__, a buffer, (address, nbytes), or a list of these"
     )
 
 

@@ -4,7 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+import linecache
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +18,7 @@ import pytest
 import rmm
 
 import rmm_uvm
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, NotEnteredWarning
 from rmm_uvm.hints import Hinted
 from rmm_uvm.residency import Budget
 
@@ -275,3 +281,91 @@ def test_pin_of_foreign_memory_is_refused_and_pins_nothing(mr: Any) -> None:
     with pytest.raises(DataError), rmm_uvm.pin((4096, 8), mr=mr):
         pytest.fail("the body ran")
     assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
+
+
+# -- iterators -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hint", [*HINTS, functools.partial(rmm_uvm.advise, read_mostly=True)])
+@pytest.mark.parametrize(
+    "given",
+    [iter, lambda things: map(tuple, things), lambda things: dict(enumerate(things)).values()],
+)
+def test_hint_takes_iterators_as_lists(
+    hint: Callable[..., Any], given: Callable[[Any], Any], mr: Any, block: int
+) -> None:
+    halves = [(block, 2 * MIB), (block + 4 * MIB, 2 * MIB)]
+    found, of_list = (hint(things, mr=mr) for things in (given(halves), halves))
+    assert getattr(found, "nbytes", found) == getattr(of_list, "nbytes", of_list) == 4 * MIB
+
+
+def test_iterator_that_was_used_up_is_about_nothing(mr: Any, block: int) -> None:
+    things = iter([(block, MIB)])
+    assert rmm_uvm.touch(things, mr=mr) == MIB
+    assert rmm_uvm.touch(things, mr=mr) == 0
+
+
+def test_what_an_iterator_makes_lives_while_it_is_looked_up_or_pinned(mr: Any) -> None:
+    def made() -> Iterator[rmm.DeviceBuffer]:
+        yield from (rmm.DeviceBuffer(size=2 * MIB, mr=mr) for _ in range(3))
+
+    assert rmm_uvm.touch(made(), mr=mr) == 6 * MIB
+    with rmm_uvm.pin(made(), mr=mr) as nbytes:
+        assert nbytes == mr.get_allocated_bytes() == 6 * MIB
+    assert mr.get_allocated_bytes() == 0
+
+
+# -- a pin that is never entered -----------------------------------------------------------------
+
+
+def test_pin_without_with_pins_nothing_and_warns_of_the_line_that_called_it(
+    mr: Any, block: int
+) -> None:
+    with pytest.warns(NotEnteredWarning, match="write `with rmm_uvm.pin") as caught:
+        rmm_uvm.pin((block, MIB), mr=mr)
+    assert [one.filename for one in caught] == [__file__]
+    assert "rmm_uvm.pin((block" in linecache.getline(__file__, caught[0].lineno)
+    assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
+
+
+def test_pin_that_is_kept_warns_of_its_call_and_not_of_where_it_goes(mr: Any, block: int) -> None:
+    kept = [rmm_uvm.pin((block, MIB), mr=mr)]
+    with pytest.warns(NotEnteredWarning) as caught:
+        kept.clear()
+    assert "kept = [rmm_uvm.pin(" in linecache.getline(__file__, caught[0].lineno)
+
+
+def test_context_that_is_kept_until_the_program_ends_warns_too(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import contextlib\n"
+        "from rmm_uvm._with_only import WithOnly\n"
+        "def opened(): return WithOnly(contextlib.nullcontext, 'nothing was done')\n"
+        "kept = opened()\n"
+        "with opened(): pass\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-P", str(program)], capture_output=True, text=True, check=True
+    )
+    lines = ended.stderr.splitlines()
+    assert lines[0] == f"{program}:4: NotEnteredWarning: nothing was done"
+    assert ended.stderr.count("NotEnteredWarning") == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_pin_that_was_entered_warns_of_nothing_and_lets_go_of_what_it_had(mr: Any) -> None:
+    buffer = rmm.DeviceBuffer(size=2 * MIB, mr=mr)
+    context = rmm_uvm.pin(buffer, mr=mr)
+    with contextlib.ExitStack() as stack:
+        assert stack.enter_context(context) == 2 * MIB
+        del buffer
+        assert mr.get_allocated_bytes() == 2 * MIB  # the pin has it
+    assert mr.get_allocated_bytes() == 0
+    with pytest.raises(RuntimeError, match="entered before"), context:
+        pytest.fail("the body ran")
+
+
+@pytest.mark.filterwarnings("error")
+def test_pin_that_failed_to_pin_warns_of_nothing(mr: Any) -> None:
+    with pytest.raises(DataError), rmm_uvm.pin((4096, 8), mr=mr):
+        pytest.fail("the body ran")

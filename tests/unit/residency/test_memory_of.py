@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -288,6 +289,35 @@ def test_containers_have_what_is_in_them_once() -> None:
     array = Array(4096, (10,))
     assert found({"a": [array, (array,)], "b": {(8192, 8)}}) == [(4096, 40), (8192, 8)]
     assert found([]) == []
+
+
+def test_iterators_and_views_have_what_they_give_once() -> None:
+    array = Array(4096, (10,))
+    assert found(one for one in [array, array, (8192, 8)]) == [(4096, 40), (8192, 8)]
+    assert found({"a": array}.values()) == found(deque([array])) == [(4096, 40)]
+    assert found({"a": map(lambda one: one, [array])}) == [(4096, 40)]  # also within others
+    assert found(iter([])) == []
+
+
+def test_what_can_be_iterated_over_but_holds_no_things_is_refused_by_its_own_name() -> None:
+    class FrameOfDask:
+        def __iter__(self) -> Iterator[str]:
+            return iter(["a", "b"])
+
+        def __repr__(self) -> str:
+            return "<frame of Dask>"
+
+    with pytest.raises(DataError, match=r"^<frame of Dask> has no device memory"):
+        memory_of(FrameOfDask())
+
+
+def test_iterator_that_gives_itself_for_ever_is_refused() -> None:
+    def endless() -> Iterator[Any]:
+        while True:
+            yield endless()
+
+    with pytest.raises(DataError, match="nested more than"):
+        memory_of(endless())
 
 
 def test_container_that_holds_itself_is_refused() -> None:
