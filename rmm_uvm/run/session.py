@@ -22,10 +22,10 @@ from rmm_uvm.output import columns_of
 from rmm_uvm.run import child, handover, outputs
 from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
+from rmm_uvm.run.cuda_hint import hint
 from rmm_uvm.run.failure import TERMINATED, of_status
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
-from rmm_uvm.run.simulated_hint import hint
 from rmm_uvm.run.summary import (
     about_watching,
     compose,
@@ -87,9 +87,8 @@ def _terminated(watch: Watch, tell: Callable[[], None]) -> None:
 
 def _say_hint(error: BaseException) -> None:
     # What was asked for on the command line stands there too.
-    if not os.environ.get("RMM_UVM_DRIVER", "").strip().startswith("simulated"):
-        return
-    line = hint(error)
+    driver = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    line = hint(error, simulated=driver.startswith("simulated"))
     if line is not None:
         say(line)
 

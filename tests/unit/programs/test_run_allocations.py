@@ -27,6 +27,13 @@ def test_script_that_needs_a_gpu_has_a_hint_after_its_traceback_and_no_trace(
     assert not trace.exists()
 
 
+def test_script_that_copies_without_a_gpu_has_the_hint_too(tmp_path: Path) -> None:
+    copies = USES_THE_POOL + "    rmm.DeviceBuffer(size=100, mr=mr).copy_to_host()\n"
+    done = run(tmp_path, *SIMULATED, script(tmp_path, copies))
+    assert "Memcpy failed with error: " in done.stderr
+    assert "the program asked CUDA for a GPU, and a simulated device has" in done.stderr
+
+
 def test_script_that_fails_otherwise_has_no_hint_and_keeps_its_trace(tmp_path: Path) -> None:
     path = script(tmp_path, USES_THE_POOL + "    raise ValueError('mine')")
     trace = tmp_path / "trace"

@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What to do about what CUDA answered to a program, in one line after its traceback.
+
+Only answers about which something can be done outside of the program, or about which the answer's
+own text misleads. Memory that ran out is told in the summary; see `rmm_uvm.run.failure`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+__all__ = ["hint"]
+
+# CUDA's runtime and its driver have the same number for these, and names of their own.
+_NUMBERS = {
+    "cudaErrorStubLibrary": 34,
+    "CUDA_ERROR_STUB_LIBRARY": 34,
+    "cudaErrorInsufficientDriver": 35,  # the driver itself has no such answer
+    "cudaErrorDevicesUnavailable": 46,
+    "CUDA_ERROR_DEVICE_UNAVAILABLE": 46,
+    "cudaErrorNoDevice": 100,
+    "CUDA_ERROR_NO_DEVICE": 100,
+    "cudaErrorInvalidDevice": 101,
+    "CUDA_ERROR_INVALID_DEVICE": 101,
+    "cudaErrorIllegalAddress": 700,
+    "CUDA_ERROR_ILLEGAL_ADDRESS": 700,
+    "cudaErrorSystemNotReady": 802,
+    "CUDA_ERROR_SYSTEM_NOT_READY": 802,
+    "cudaErrorSystemDriverMismatch": 803,
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": 803,
+    "cudaErrorCompatNotSupportedOnDevice": 804,
+    "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": 804,
+    "cudaErrorUnknown": 999,
+    "CUDA_ERROR_UNKNOWN": 999,
+}
+_NO_GPU = (34, 35, 100)
+_NAME = re.compile(r"\b(?:cudaError[A-Z]\w+|CUDA_ERROR_[A-Z_]+)")
+# As RMM's copies say it, and our own driver's calls.
+_NUMBER = re.compile(r"^Memcpy failed with error: (\d+)$|: cu[A-Z]\w+ answered [a-z ]+ \((\d+)\)$")
+_LONGEST_CHAIN = 16
+
+_FOR_A_SIMULATED_DEVICE = (
+    "the program asked CUDA for a GPU, and a simulated device has memory only: allocate with "
+    "rmm.mr.get_per_device_resource(0), which rmm.DeviceBuffer(size=..., mr=...) takes too, and "
+    "leave copies and kernels out; or run it where there is a GPU"
+)
+_HINTS = {
+    34: "a stub of libcuda was loaded, as CUDA's toolkit has for linking: take its folder, "
+    "lib64/stubs, out of LD_LIBRARY_PATH",
+    35: 'the kernel driver is older than the CUDA runtime, or there is none: "rmm-uvm doctor" '
+    "tells which; update the driver, or install cuda-compat",
+    46: "the GPU is in exclusive mode and another process has it: end that, or set nvidia-smi -c 0 "
+    "as root",
+    100: "the driver shows no GPU to this process: see CUDA_VISIBLE_DEVICES, and in a container "
+    "--gpus all",
+    101: "there is no such GPU: devices are numbered from 0 among those that CUDA_VISIBLE_DEVICES "
+    "leaves",
+    700: "a kernel used memory that is not there, perhaps long before the call that was told: "
+    "CUDA_LAUNCH_BLOCKING=1 in the environment names the right one",
+    802: "the GPUs of this machine are not ready: NVIDIA's fabric manager does not run, or is of "
+    "another version than the driver",
+    803: "libcuda and the kernel driver are of different versions: restart the machine after the "
+    "update, or take an old cuda-compat away",
+    804: "cuda-compat is loaded, and this GPU cannot be used with it: update the kernel driver, "
+    "and take cuda-compat away",
+    999: 'the driver failed without a reason: "rmm-uvm doctor" and dmesg may tell it; after a '
+    "sleep of the machine, load nvidia-uvm anew as root (rmmod nvidia_uvm, modprobe nvidia_uvm)",
+}
+
+
+def hint(error: BaseException, *, simulated: bool = False) -> str | None:
+    """Return one line about what CUDA answered; None for any other end of a program.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the program raised; causes and contexts of it count too.
+    simulated : bool
+        It was run on a simulated device: whatever needs a GPU cannot be had.
+
+    Examples
+    --------
+    >>> hint(ValueError("wrong")) is None
+    True
+    >>> hint(RuntimeError("Memcpy failed with error: 101"))
+    'there is no such GPU: devices are numbered from 0 among those that CUDA_VISIBLE_DEVICES leaves'
+    """
+    for one in _chain(error):
+        for number in _numbers(str(one)):
+            if simulated and number in _NO_GPU:
+                return _FOR_A_SIMULATED_DEVICE
+            if number in _HINTS:
+                return _HINTS[number]
+    return None
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """Yield what CUDA answered, by number, as far as a text tells."""
+    for name in _NAME.findall(text):
+        if name in _NUMBERS:
+            yield _NUMBERS[name]
+    for of_copy, of_call in _NUMBER.findall(text):
+        yield int(of_copy or of_call)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    one: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if one is None:
+            return
+        yield one
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
