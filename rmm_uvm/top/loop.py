@@ -5,13 +5,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import select
-import sys
-import termios
 import time
-import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -19,6 +14,7 @@ from rich.live import Live
 
 from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.render import render
+from rmm_uvm.top.terminal import Terminal
 from rmm_uvm.top.view import View
 
 __all__ = ["can_live", "look_twice", "run_live", "shown"]
@@ -57,11 +53,22 @@ def run_live(gatherer: Gatherer, console: Console, interval_seconds: float) -> N
     view = gatherer.look()
     with (
         contextlib.suppress(KeyboardInterrupt),
-        _keys() as pressed_within,
+        Terminal() as terminal,
         Live(
             shown(view, console, live=True), console=console, screen=True, auto_refresh=False
         ) as display,
     ):
+
+        def show() -> None:
+            display.start()
+            display.update(shown(view, console, live=True), refresh=True)
+
+        def pressed_within(seconds: float) -> bool:
+            leaves = terminal.pressed_q(seconds)
+            if not leaves:
+                terminal.heed_stops(display.stop, show)
+            return leaves
+
         while not gatherer.all_ended:
             if _wait(gatherer, interval_seconds, pressed_within):
                 break
@@ -86,23 +93,3 @@ def _sleep(seconds: float) -> bool:
     """Wait where there are no keys; return that none was pressed."""
     time.sleep(seconds)
     return False
-
-
-@contextlib.contextmanager
-def _keys() -> Iterator[Callable[[float], bool]]:
-    """Give a function that waits and says whether ``q`` was pressed; keys are not echoed."""
-    if not sys.stdin.isatty():
-        yield _sleep
-        return
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setcbreak(descriptor)
-        yield lambda seconds: _pressed_q(descriptor, seconds)
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
-
-def _pressed_q(descriptor: int, seconds: float) -> bool:
-    ready, _, _ = select.select([descriptor], [], [], seconds)
-    return bool(ready) and os.read(descriptor, 64).lower().startswith((b"q", b"\x04"))

@@ -4,15 +4,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import pwd
-import select
 import subprocess
 import sys
-import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +19,9 @@ from rmm_uvm.top.seams import Published
 from rmm_uvm.top.view import ProcessRow, View
 
 from .fakes import GIB, FakeMachine, device
+from .terminal import COMMAND, Terminal
 
 PID = 2**22 + 1
-COMMAND = [sys.executable, "-c", "from rmm_uvm.cli.main import main; main()", "top"]
 
 
 def look(machine: FakeMachine, *pids: int, **changes: object) -> int:
@@ -233,54 +229,6 @@ def test_process_that_publishes_is_seen_with_its_footprint(
 
 
 # --- on a terminal -----------------------------------------------------------------------------
-
-
-class Terminal:
-    """A pseudo-terminal with ``rmm-uvm top`` on it."""
-
-    def __init__(self, folder: Path, *words: str, columns: int = 80, **env: str) -> None:
-        self._ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (24, columns))
-        self.process = subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=folder,
-            env={**os.environ, "XDG_RUNTIME_DIR": str(folder), "TERM": "xterm", **env},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
-        )
-        os.close(theirs)
-        self.output = ""
-
-    def read_until(self, text: str) -> str:
-        """Read until the output holds a text; return all of it."""
-        while text not in self.output and self._read():
-            pass
-        assert text in self.output, self.output
-        return self.output
-
-    def write(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def end(self) -> int:
-        """Read to the end; return the exit status."""
-        while self._read():
-            pass
-        os.close(self._ours)
-        return self.process.wait(timeout=30)
-
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], 30)
-        if not ready:
-            return False
-        try:
-            data = os.read(self._ours, 65536)
-        except OSError:  # the last program on the terminal has ended
-            return False
-        self.output += data.decode(errors="replace")
-        return bool(data)
 
 
 @pytest.mark.parametrize("key", ["q", "\x03"])
