@@ -17,6 +17,7 @@ from typing import Any
 from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.neighbors import checked_limit, checked_neighbors, neighbors_in
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.units import format_bytes, parse_bytes, parse_size
@@ -41,6 +42,13 @@ def _size(name: str) -> Callable[[Any], Any]:
         return parse_bytes(value, name)
 
     return check
+
+
+def _device_budget(value: Any) -> int | float | None:
+    found: int | float | None = _size("device_budget")(value)
+    if isinstance(found, int):
+        Budget(found)  # is it large enough for one? What is too large, the device tells
+    return found
 
 
 def _ipc_pool_size(value: Any) -> int | float | str | None:
@@ -163,7 +171,7 @@ def _mapping(name: str, value: Any, wanted: str) -> dict[str, Any]:
 CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "initial_pool_size": _size("initial_pool_size"),
     "maximum_pool_size": _size("maximum_pool_size"),
-    "device_budget": _size("device_budget"),
+    "device_budget": _device_budget,
     "eviction": _one_of("eviction", (*POLICIES, None)),
     "neighbors": _neighbors,
     "harvest_limit": _harvest_limit,

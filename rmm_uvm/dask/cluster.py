@@ -144,10 +144,17 @@ def _cuda_kind() -> Any:
 def _look_around() -> Surroundings:
     import dask.config
 
+    gpus = _memory_of_gpus()
     return Surroundings(
         section=defaults.section(),
         driver=os.environ.get("RMM_UVM_DRIVER", "").strip() or None,
-        gpus=_count_gpus(),
+        gpus=len(gpus),
+        largest_gpu_bytes=max((known for known in gpus if known is not None), default=None),
+        variables={
+            *os.environ,
+            *(dask.config.get("distributed.nanny.environ", None) or ()),
+            *(dask.config.get("distributed.nanny.pre-spawn-environ", None) or ()),
+        },
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         ucx_problem=_ucx_problem(),
         worker_preload=dask.config.get("distributed.worker.preload", None) or (),
@@ -157,15 +164,24 @@ def _look_around() -> Surroundings:
     )
 
 
-def _count_gpus() -> int:
+def _memory_of_gpus() -> list[int | None]:
     """Ask NVML, which makes no CUDA context: one in this process would be in the workers' way."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-        return int(pynvml.nvmlDeviceGetCount())
+        count = int(pynvml.nvmlDeviceGetCount())
     except Exception:  # no NVML, no driver, no permission: there is no GPU to use
-        return 0
+        return []
+    return [_memory_of_gpu(pynvml, index) for index in range(count)]
+
+
+def _memory_of_gpu(pynvml: Any, index: int) -> int | None:
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except Exception:  # one that shares the host's memory has none to tell
+        return None
 
 
 def _ucx_problem() -> str:

@@ -7,16 +7,23 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from rmm_uvm.dask.flags import arguments_of
+from rmm_uvm.dask.flags import FLAGS, arguments_of
 from rmm_uvm.dask.refusals import WorkerFacts, refusals
-from rmm_uvm.dask.settings import NAMES, settings_of
+from rmm_uvm.dask.settings import NAMES, Settings, settings_of
 from rmm_uvm.dask.visible_devices import count_visible_devices
 from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.messages import shown
+from rmm_uvm.residency.budget import (
+    BUDGET_VARIABLE,
+    Budget,
+    refuse_larger,
+    refuse_without_budget,
+)
+from rmm_uvm.units import parse_size
 
 __all__ = ["ClusterPlan", "Surroundings", "plan_cluster"]
 
@@ -47,6 +54,10 @@ class Surroundings:
         Of the environment variable RMM_UVM_DRIVER.
     gpus : int
         GPUs of this machine.
+    largest_gpu_bytes : int or None
+        Memory of the one that has most; None where that is not told.
+    variables : collection of str
+        Environment variables that workers will have.
     visible_devices : str or None
         Of CUDA_VISIBLE_DEVICES.
     ucx_problem : str
@@ -60,6 +71,8 @@ class Surroundings:
     section: Mapping[str, Any] | None = None
     driver: str | None = None
     gpus: int = 0
+    largest_gpu_bytes: int | None = None
+    variables: Collection[str] = ()
     visible_devices: str | None = None
     ucx_problem: str = ""
     worker_preload: Sequence[str] | str = ()
@@ -118,6 +131,7 @@ def plan_cluster(
         )
     is_simulated = bool(lines)
     _refuse(others, around, is_simulated=is_simulated)
+    _refuse_budget(settings, driver, keywords, around)
     if n_workers is not None and (
         not isinstance(n_workers, int) or isinstance(n_workers, bool) or n_workers < 1
     ):
@@ -209,6 +223,26 @@ def _refuse(others: Mapping[str, Any], around: Surroundings, *, is_simulated: bo
         found.append("preload_argv is how the settings reach the workers: give them as keywords")
     if found:
         raise ConfigurationError("; ".join(found))
+
+
+def _refuse_budget(
+    settings: Settings,
+    driver: str,
+    keywords: Mapping[str, Any],
+    around: Surroundings,
+) -> None:
+    """Refuse a budget that no worker can have, as far as that shows before one is started."""
+    words = [word.partition("=")[0] for word in _arguments(around)]
+    if "device_budget" not in keywords and FLAGS["device_budget"] in words:
+        return  # comes before the section; workers tell what is wrong with it
+    if settings.device_budget is None:
+        if BUDGET_VARIABLE not in {*around.variables, *(keywords.get("env") or ())}:
+            refuse_without_budget(settings.eviction, settings.neighbors)
+        return
+    device_bytes = simulated_bytes(driver, f"driver={shown(driver)}") or around.largest_gpu_bytes
+    if device_bytes is not None:
+        budget = Budget(parse_size(settings.device_budget, device_bytes, "device_budget"))
+        refuse_larger(budget.budget_bytes, device_bytes)
 
 
 def _visible(others: Mapping[str, Any], around: Surroundings) -> int:

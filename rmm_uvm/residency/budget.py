@@ -27,7 +27,15 @@ from rmm_uvm.residency.neighbors import (
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
 from rmm_uvm.units import format_bytes, parse_size, whole_number
 
-__all__ = ["BUDGET_VARIABLE", "LEAST_BUDGET_BYTES", "POLICY_VARIABLE", "Budget", "budget_for"]
+__all__ = [
+    "BUDGET_VARIABLE",
+    "LEAST_BUDGET_BYTES",
+    "POLICY_VARIABLE",
+    "Budget",
+    "budget_for",
+    "refuse_larger",
+    "refuse_without_budget",
+]
 
 BUDGET_VARIABLE: Final = "RMM_UVM_DEVICE_BUDGET"
 POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
@@ -244,16 +252,7 @@ def budget_for(
             f"{policy_name}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
         )
     if device_budget is None:
-        if policy is not None:
-            raise ConfigurationError(
-                f"{policy_name}={shown(policy)} without a budget: give device_budget too, since "
-                "the kernel driver evicts in an order of its own"
-            )
-        if neighbors is not None:
-            raise ConfigurationError(
-                f"neighbors={shown(neighbors)} without a budget: give device_budget too, since the "
-                "kernel driver evicts to the host"
-            )
+        refuse_without_budget(policy, neighbors, policy_name)
         return None
     if isinstance(device_budget, Budget):
         budget = device_budget
@@ -267,12 +266,33 @@ def budget_for(
         budget = Budget(size_bytes, policy or DEFAULT_POLICY, reason=reason)
         chosen, limit = neighbors_for(neighbors, harvest_limit)
         budget = dataclasses.replace(budget, neighbors=chosen, harvest_limit=limit)
-    if budget.budget_bytes > total_bytes:
+    refuse_larger(budget.budget_bytes, total_bytes)
+    return budget
+
+
+def refuse_without_budget(
+    policy: str | None, neighbors: Neighbors, policy_name: str = "eviction"
+) -> None:
+    """Raise `ConfigurationError` for what needs a budget, where there is none."""
+    if policy is not None:
         raise ConfigurationError(
-            f"device_budget is {format_bytes(budget.budget_bytes)}, the device has "
+            f"{policy_name}={shown(policy)} without a budget: give device_budget too, since "
+            "the kernel driver evicts in an order of its own"
+        )
+    if neighbors is not None:
+        raise ConfigurationError(
+            f"neighbors={shown(neighbors)} without a budget: give device_budget too, since the "
+            "kernel driver evicts to the host"
+        )
+
+
+def refuse_larger(budget_bytes: int, total_bytes: int) -> None:
+    """Raise `ConfigurationError` for a budget that is larger than the device."""
+    if budget_bytes > total_bytes:
+        raise ConfigurationError(
+            f"device_budget is {format_bytes(budget_bytes)}, the device has "
             f"{format_bytes(total_bytes)}: a budget is at most that"
         )
-    return budget
 
 
 def _check_environment() -> None:

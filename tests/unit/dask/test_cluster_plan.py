@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from types import SimpleNamespace
 from typing import Any
 
+import dask
 import pytest
 from dask_cuda import LocalCUDACluster
 from distributed import LocalCluster, Nanny, Worker
 
+from rmm_uvm.dask import cluster
 from rmm_uvm.dask.cluster_plan import ClusterPlan, Surroundings, plan_cluster
 from rmm_uvm.dask.flags import arguments_of
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
@@ -230,3 +234,112 @@ def test_surroundings_that_cannot_be_are_refused(facts: dict[str, Any], reason: 
 
 def test_options_that_ask_for_nothing_are_not_refused() -> None:
     assert plan(rmm_pool_size=None, enable_nvlink=None).keywords["rmm_pool_size"] is None
+
+
+# --- a budget that no worker can have ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keywords", "reason"),
+    [
+        ({"device_budget": "1TiB"}, "device_budget is 1.00 TiB, the device has 64.00 MiB"),
+        ({"device_budget": "65MiB"}, "a budget is at most that"),
+        ({"device_budget": 0.01}, r"device_budget is \d+ bytes: at least"),
+        ({"device_budget": "1MiB"}, "device_budget is 1048576 bytes: at least"),
+        ({"device_budget": 1.5}, "device_budget=1.5: expected"),
+        ({"device_budget": "12 elephants"}, "device_budget='12 elephants': expected"),
+        ({"device_budget": "32MiB", "eviction": "lur"}, "eviction='lur': use 'fifo'"),
+        ({"eviction": "lru"}, "eviction='lru' without a budget: give device_budget too"),
+        ({"neighbors": "auto"}, "neighbors='auto' without a budget: give device_budget too"),
+    ],
+)
+@pytest.mark.parametrize("in_section", [False, True])
+def test_budget_that_no_worker_can_have_is_refused_before_one_starts(
+    keywords: dict[str, Any], reason: str, *, in_section: bool
+) -> None:
+    section = {name.replace("_", "-"): value for name, value in keywords.items()}
+    around = Surroundings(section=section if in_section else None)
+    with pytest.raises(ConfigurationError, match=reason):
+        plan(around=around, simulated="64MiB", **({} if in_section else keywords))
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"device_budget": "64MiB"},
+        {"device_budget": 1.0, "eviction": "lru"},
+        {"device_budget": 0.125},
+        {"device_budget": "8MiB", "neighbors": "auto"},
+        {},
+    ],
+)
+def test_budget_that_workers_can_have_is_theirs(keywords: dict[str, Any]) -> None:
+    assert ("--device-budget" in told(plan(simulated="64MiB", **keywords))) is bool(keywords)
+
+
+def test_budget_is_compared_with_the_largest_gpu_where_its_memory_is_told() -> None:
+    of_80 = Surroundings(gpus=2, largest_gpu_bytes=80 << 30)
+    assert plan(around=of_80, device_budget="80GiB")
+    with pytest.raises(ConfigurationError, match=r"is 81\.00 GiB, the device has 80\.00 GiB"):
+        plan(around=of_80, device_budget="81GiB")
+    assert plan(around=TWO_GPUS, device_budget="81GiB")
+
+
+@pytest.mark.parametrize(
+    ("facts", "keywords"),
+    [
+        ({"variables": {"RMM_UVM_DEVICE_BUDGET"}}, {}),
+        ({}, {"env": {"RMM_UVM_DEVICE_BUDGET": "32MiB"}}),
+        ({"worker_preload_argv": ["--device-budget", "32MiB"]}, {}),
+        ({"worker_preload_argv": ["--device-budget=32MiB"]}, {}),
+    ],
+)
+def test_policy_is_no_mistake_where_workers_have_their_budget_from_elsewhere(
+    facts: dict[str, Any], keywords: dict[str, Any]
+) -> None:
+    asked = {"simulated": "64MiB", "eviction": "lru"}
+    assert plan(around=Surroundings(**facts), **asked, **keywords)
+    with pytest.raises(ConfigurationError, match="without a budget"):
+        plan(around=Surroundings(), **asked)
+
+
+def test_flag_of_the_configuration_comes_before_its_section_and_not_before_a_keyword() -> None:
+    around = Surroundings(
+        section={"device-budget": "1TiB"}, worker_preload_argv=["--device-budget", "32MiB"]
+    )
+    assert plan(around=around, simulated="64MiB")
+    with pytest.raises(ConfigurationError, match=r"is 2\.00 TiB, the device has"):
+        plan(around=around, simulated="64MiB", device_budget="2TiB")
+
+
+def test_memory_of_gpus_is_what_nvml_tells_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def memory_of(index: int) -> SimpleNamespace:
+        if index == 1:
+            raise RuntimeError("Not Supported")  # it shares the host's memory
+        return SimpleNamespace(total=(80 << 30) + index)
+
+    nvml = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 3,
+        nvmlDeviceGetHandleByIndex=lambda index: index,
+        nvmlDeviceGetMemoryInfo=memory_of,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert cluster._memory_of_gpus() == [80 << 30, None, (80 << 30) + 2]
+    around = cluster._look_around()
+    assert (around.gpus, around.largest_gpu_bytes) == (3, (80 << 30) + 2)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    around = cluster._look_around()
+    assert (around.gpus, around.largest_gpu_bytes) == (0, None)
+
+
+def test_variables_of_workers_are_ours_and_those_that_nannies_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.delenv("RMM_UVM_DEVICE_BUDGET", raising=False)
+    assert "RMM_UVM_DEVICE_BUDGET" not in cluster._look_around().variables
+    with dask.config.set({"distributed.nanny.environ": {"RMM_UVM_DEVICE_BUDGET": "32MiB"}}):
+        assert "RMM_UVM_DEVICE_BUDGET" in cluster._look_around().variables
+    monkeypatch.setenv("RMM_UVM_DEVICE_BUDGET", "32MiB")
+    assert "RMM_UVM_DEVICE_BUDGET" in cluster._look_around().variables

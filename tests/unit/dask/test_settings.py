@@ -93,6 +93,7 @@ def test_settings_are_arguments_of_reinitialize() -> None:
         ("maximum_pool_size", "auto"),
         ("device_budget", -1),
         ("device_budget", "half"),
+        ("device_budget", (8 << 20) - 1),
         ("eviction", "belady"),
         ("eviction", True),
         ("neighbors", True),
@@ -199,7 +200,7 @@ def test_thresholds_without_a_monitor_leave_it_off() -> None:
         ),
         st.one_of(
             st.none(),
-            st.integers(min_value=1 << 20, max_value=2**62),
+            st.integers(min_value=8 << 20, max_value=2**62),
             st.floats(min_value=2**-30, max_value=1),
         ),
     )
