@@ -19,6 +19,7 @@ from rmm_uvm.planner.request import DEFAULTS
 
 __all__ = [
     "ENOUGH",
+    "HOST_FRACTION",
     "INITIAL_FACTOR",
     "WORTH_SETTING",
     "Facts",
@@ -40,7 +41,9 @@ WORTH_SETTING = 0.99
 INITIAL_FACTOR = 1.1
 """First slab of a pool, over the peak."""
 
-_HOST_FRACTION = 0.9  # of the host's memory, as a pool's default maximum takes
+HOST_FRACTION = 0.9
+"""Of the host's memory, as a pool's default maximum takes."""
+
 _PART_FRACTION = 0.9  # of the card for a part: pools break into pieces
 _SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of the device
 
@@ -122,7 +125,7 @@ def pool_sizes(facts: Facts) -> tuple[int, int]:
     initial_bytes = min(_rounded_up(facts.peak_bytes * INITIAL_FACTOR), room_bytes(facts))
     maximum_bytes = max(initial_bytes + 2 * facts.peak_bytes, facts.slab_bytes)
     if facts.host_bytes is not None:
-        backed_bytes = max(int(facts.host_bytes * _HOST_FRACTION), facts.capacity_bytes)
+        backed_bytes = max(int(facts.host_bytes * HOST_FRACTION), facts.capacity_bytes)
         maximum_bytes = max(min(maximum_bytes, backed_bytes), initial_bytes)
     return initial_bytes, _rounded_up(maximum_bytes)
 
@@ -154,7 +157,7 @@ def default_sizes(facts: Facts) -> tuple[int, int]:
     workload many times where the host is not known.
     """
     host_bytes = facts.host_bytes or 16 * facts.peak_bytes
-    maximum_bytes = max(int(host_bytes * _HOST_FRACTION), facts.capacity_bytes)
+    maximum_bytes = max(int(host_bytes * HOST_FRACTION), facts.capacity_bytes)
     return whole_blocks(facts.capacity_bytes / 2), _rounded_up(maximum_bytes)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rmm_uvm.planner.advice import ENOUGH, parts_needed
+from rmm_uvm.planner.advice import ENOUGH, HOST_FRACTION, parts_needed
 from rmm_uvm.planner.outcome import Answer, Variant
 from rmm_uvm.planner.request import DEFAULTS, Options, options_text
 from rmm_uvm.planner.result import StageResult
@@ -88,7 +88,10 @@ def splitting(asked: Asked) -> Answer:
         where = f" in {plain_name(failed.stage)}" if failed and failed.stage else ""
         wanted = f", where it asks for {format_bytes(failed.nbytes)}" if failed else ""
         if parts == 1:
-            in_parts = "The card has room for it: the host needs more memory."
+            in_parts = (
+                "The card has room for all that is allocated at a time; what was freed, or is used "
+                "by the CPU, takes memory beside it: the host needs more."
+            )
         return Answer(
             question,
             "no",
@@ -96,16 +99,7 @@ def splitting(asked: Asked) -> Answer:
             f"together hold too little. {in_parts}",
         )
     if asked.pool_fails:
-        host = ""
-        if asked.host_bytes is not None:
-            host = f", and the host has {format_bytes(asked.host_bytes)} for what does not fit"
-        return Answer(
-            question,
-            "no",
-            f"No: on {card} it runs in a replay only. Up to {peak} are allocated at a time, "
-            f"{factor:.2f} times the managed capacity; RMM's pool, whose memory breaks into "
-            f"pieces, runs out of it{host}. {in_parts}",
-        )
+        return Answer(question, "no", f"No: on {card} {_in_pieces(asked)} {in_parts}")
     if factor <= 1 and slowdown <= ENOUGH:
         return Answer(
             question,
@@ -132,6 +126,26 @@ def splitting(asked: Asked) -> Answer:
     if slowdown <= BEARABLE:
         return Answer(question, "at a price", f"Yes, at a price: {cost} {in_parts}")
     return Answer(question, "no", f"Better not: {cost} {in_parts}")
+
+
+def _in_pieces(asked: Asked) -> str:
+    """Return why RMM's pool runs out of memory where a replay does not, in two sentences."""
+    factor = asked.peak_bytes / asked.capacity_bytes
+    held = (
+        f"it runs in a replay only. Up to {format_bytes(asked.peak_bytes)} are allocated at a "
+        f"time, {factor:.2f} times the managed capacity"
+    )
+    pool = "RMM's pool, whose memory breaks into pieces,"
+    host = None if asked.host_bytes is None else format_bytes(asked.host_bytes)
+    if factor > 1:
+        rest = "" if host is None else f", and the host has {host} for what does not fit"
+        return f"{held}; {pool} runs out of it{rest}."
+    # It is not what is allocated that lacks room, and nobody is to look for that on the host.
+    most = ""
+    if host is not None:
+        most = f", the larger of the card and {HOST_FRACTION} times the host's {host}"
+    more = "a larger card" if host is None else "a larger card, or more host memory than that,"
+    return f"{held}, which would fit; {pool} takes more than its maximum{most}: {more} would do."
 
 
 def more_data(asked: Asked) -> Answer:

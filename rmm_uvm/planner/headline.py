@@ -26,11 +26,41 @@ def enough_text(plan: Plan) -> str:
         return f"{said[0].upper()}{said[1:]}."
     # What is advised on a card may need less: each card tells that.
     other = any(card.advised is not card.defaults for card in plan.cards)
-    return (
-        f"{'With the default settings ' if other else ''}"
-        f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted, and "
-        f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time."
+    ways = ["in a replay"] if _failing_though_enough(plan) else []
+    ways += ["with the default settings"] if other else []
+    said = " ".join(
+        [
+            *ways,
+            f"{format_bytes(plan.enough_bytes)} are enough to run as if it fitted, and",
+            f"{format_bytes(plan.tolerable_bytes)} for 1.25 times the time",
+        ]
     )
+    return f"{said[0].upper()}{said[1:]}{_pool_needs(plan)}."
+
+
+def _failing_though_enough(plan: Plan) -> list[Card]:
+    """Return cards that are large enough in a replay, and on which RMM's pool ran out of memory."""
+    enough_bytes = plan.tolerable_bytes or 0
+    return [
+        card
+        for card in plan.cards
+        if card.pool_out_of_memory and card.capacity_bytes >= enough_bytes
+    ]
+
+
+def _pool_needs(plan: Plan) -> str:
+    """Return what RMM's pool needs, where that is more than a replay says."""
+    failing = _failing_though_enough(plan)
+    if not failing:
+        return ""
+    largest_bytes = max(card.device_bytes for card in failing)
+    runs = [card for card in plan.cards if card.device_bytes > largest_bytes]
+    needs = f"it runs on {format_bytes(runs[0].device_bytes)}" if runs else "a larger card"
+    if plan.host_bytes is not None:
+        # Its maximum is the larger of the two, so that less host memory than that changes nothing.
+        host = f"host memory beyond the card's (a process has {format_bytes(plan.host_bytes)})"
+        needs += f", or with {host}" if runs else f", or {host}"
+    return f"; RMM's pool breaks into pieces and needs more: {needs}"
 
 
 def ran_out_text(plan: Plan) -> str:

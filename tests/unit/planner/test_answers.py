@@ -103,13 +103,36 @@ def test_workload_that_the_pool_cannot_hold_is_a_no_to_both_whatever_replays_say
     whole = splitting(fails)
     assert (splitting(fits).verdict, whole.verdict) == ("yes", "no")
     assert "all of it fits" not in whole.text
-    assert "RMM's pool, whose memory breaks into pieces, runs out of it" in whole.text
-    assert "the host has 1.00 MiB for what does not fit" in whole.text
+    assert "RMM's pool, whose memory breaks into pieces, takes more than its maxi" in whole.text
     more = more_data(fails)
     assert (more.verdict, "already these data run out of memory in RMM's pool" in more.text) == (
         "no",
         True,
     )
+
+
+def test_pool_that_runs_out_on_a_card_with_room_asks_for_no_host_memory_for_what_fits() -> None:
+    # GIVEN a card that holds all that is allocated at a time, and one that does not
+    roomy, tight = (
+        splitting(asked(10.0, size, host_bytes=1 << 20)._replace(pool_fails=True)).text
+        for size in (16, 8)
+    )
+    # THEN only of the second something does not fit, and goes to the host
+    assert "0.62 times the managed capacity, which would fit; RMM's pool" in roomy
+    assert "the larger of the card and 0.9 times the host's 1.00 MiB: a larger card, or" in roomy
+    assert "what does not fit" not in roomy
+    assert "runs out of it, and the host has 1.00 MiB for what does not fit. In 2 parts" in tight
+    assert "which would fit" not in tight
+    # THEN where host memory is not limited none is asked for
+    plain = splitting(asked(10.0, 16)._replace(pool_fails=True)).text
+    assert "takes more than its maximum: a larger card would do." in plain
+
+
+def test_card_with_room_on_which_a_replay_runs_out_says_what_else_takes_memory() -> None:
+    text = splitting(asked(None, 16, host_bytes=1 << 20)).text
+    assert "device and host together hold too little" in text
+    assert "room for all that is allocated at a time; what was freed, or is used by" in text
+    assert "allocated at a time; what" not in splitting(asked(None, 4, host_bytes=1 << 20)).text
 
 
 def test_more_data_ends_where_the_host_does() -> None:

@@ -55,6 +55,33 @@ def test_headline_where_only_the_pool_runs_out_says_what_its_figures_are_of() ->
     assert "Tried with" not in helps_text(plan)
 
 
+def test_headline_calls_no_card_enough_on_which_the_pool_runs_out() -> None:
+    def told(failing: int, host_bytes: int | None = None) -> str:
+        cards = tuple(
+            dataclasses.replace(card, pool_out_of_memory=number < failing)
+            for number, card in enumerate(plan.cards)
+        )
+        return enough_text(dataclasses.replace(plan, cards=cards, host_bytes=host_bytes))
+
+    plan = planned(**{DEVICE: [8 * GIB, 16 * GIB, 24 * GIB]})
+    # GIVEN a pool that runs out nowhere, or only where a replay says that it is not enough
+    assert plan.tolerable_bytes is not None
+    assert 8 * GIB < plan.tolerable_bytes <= 16 * GIB
+    assert told(0) == told(1)
+    assert "RMM's pool" not in told(0)
+    # WHEN it runs out on a card that a replay calls large enough
+    # THEN what is enough is told to be of a replay, with the card on which the pool runs
+    assert told(2).startswith("In a replay ")
+    assert told(2).endswith("; RMM's pool breaks into pieces and needs more: it runs on 24.00 GiB.")
+    assert told(3).endswith("needs more: a larger card.")
+    assert told(2, GIB).endswith(
+        "24.00 GiB, or with host memory beyond the card's (a process has 1.00 GiB)."
+    )
+    assert told(3, GIB).endswith(
+        "a larger card, or host memory beyond the card's (a process has 1.00 GiB)."
+    )
+
+
 def test_headline_of_one_card_that_runs_out_says_so() -> None:
     (card,) = [8 * GIB]
     text = helps_text(planned(replay=FakeReplay(runs_out_below_bytes=9 * GIB), **{DEVICE: [card]}))

@@ -318,7 +318,7 @@ def test_host_too_small_for_every_card_is_told_and_no_capacity_is_enough() -> No
         assert card.splitting.verdict == card.more_data.verdict == "no"
         assert "no card is enough with 2.00 GiB of host memory" in card.more_data.text
         assert card.settings.device_budget_bytes == card.capacity_bytes
-    assert "The card has room for it: the host needs more" in plan.cards[1].splitting.text
+    assert "takes memory beside it: the host needs more" in plan.cards[1].splitting.text
     enough = planned(replay=short, host_memory="4GiB")
     assert enough.enough_bytes is not None
     assert "no card is enough" not in enough.cards[1].more_data.text
