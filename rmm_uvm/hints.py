@@ -287,7 +287,7 @@ def pin(
 
     Parameters and raises as `touch`, when it is entered. Contexts may be nested and may overlap;
     each is entered once. The object is kept alive meanwhile. Where a pin has no block of its own,
-    enter it in a `contextlib.ExitStack`, whose ``close`` lets go.
+    enter it in a ``contextlib.ExitStack``, whose ``close`` lets go.
 
     Warns
     -----
