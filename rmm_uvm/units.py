@@ -34,6 +34,8 @@ _MULTIPLIERS = {
     **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgtp", start=1)},
 }
 _PATTERN = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+]?[0-9]+)?)[ \t]*((?:[kmgtp]i?)?b)?", re.I | re.A)
+# Kubernetes, JVMs and dd take these; RMM, whose parser this one follows, does not.
+_HALF_A_UNIT = re.compile(r"([0-9]+(?:\.[0-9]*)?[ \t]*)([kmgtp])i?", re.I | re.A)
 
 # Sizes travel through C as signed 64-bit integers.
 _MAXIMUM_BYTES = 2**63 - 1
@@ -160,7 +162,7 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
     if isinstance(value, str):
         match = _PATTERN.fullmatch(value.strip())
         if match is None:
-            raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
+            raise ConfigurationError(f"{name}={shown(value)}: {_meant(value)}expected {accepted}")
         # By way of a double, as RMM does, so that both round alike.
         amount = float(match[1]) * _MULTIPLIERS[(match[2] or "").lower()]
         if (match[2] or "").lower() in ("", "b") and math.isfinite(amount) and amount % 1:
@@ -179,6 +181,16 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
         except TypeError:
             pass
     raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
+
+
+def _meant(text: str) -> str:
+    """Return which sizes with a whole unit may be meant, to be put before what is expected."""
+    match = _HALF_A_UNIT.fullmatch(text.strip())
+    if match is None:
+        return ""
+    amount, letter = match[1], match[2].upper()
+    decimal = "kB" if letter == "K" else f"{letter}B"
+    return f"write {amount}{letter}iB (powers of 1024) or {amount}{decimal} (of 1000); "
 
 
 def _checked(size_bytes: int, value: object, name: str, minimum_bytes: int) -> int:

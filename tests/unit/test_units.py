@@ -3,6 +3,7 @@
 """Sizes: what is accepted, what is refused and in which words, and how they are printed."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -47,14 +48,40 @@ def test_parse_bytes_accepted_value_gives_bytes(value: Any, expected_bytes: int)
 @pytest.mark.parametrize(
     "value",
     [
-        "", "GiB", "2 XB", "2GiB free", "-2GiB", "1e-3GiB", "nan", "inf", "0x10", "1_000", "2G",
-        "1,5 GiB", "\N{ARABIC-INDIC DIGIT ONE}GiB", "2\N{KELVIN SIGN}B", True, False,
+        "", "GiB", "2 XB", "2GiB free", "-2GiB", "1e-3GiB", "nan", "inf", "0x10", "1_000",
+        "2Q", "1,5 GiB", "\N{ARABIC-INDIC DIGIT ONE}GiB", "2\N{KELVIN SIGN}B", True, False,
         np.True_, None, b"2GiB", [1], 2.0, math.nan,
     ],
 )  # fmt: skip
 def test_parse_bytes_nonsense_names_argument_and_what_is_accepted(value: Any) -> None:
     with pytest.raises(ConfigurationError, match=r'^pool_size=.*: expected .*"2GiB"'):
         parse_bytes(value, "pool_size")
+
+
+@pytest.mark.parametrize(
+    ("value", "binary", "decimal"),
+    [
+        ("2G", "2GiB", "2GB"),
+        ("512m", "512MiB", "512MB"),
+        ("1.5 k", "1.5 KiB", "1.5 kB"),
+        (" 2Gi ", "2GiB", "2GB"),
+    ],
+)
+def test_parse_bytes_half_a_unit_is_told_both_whole_ones(
+    value: str, binary: str, decimal: str
+) -> None:
+    told = f": write {binary} (powers of 1024) or {decimal} (of 1000); expected an"
+    with pytest.raises(ConfigurationError, match=f"^pool_size=.*{re.escape(told)}"):
+        parse_bytes(value, "pool_size")
+    with pytest.raises(ConfigurationError, match=f"{re.escape(told)}.*or a fraction"):
+        parse_size(value, 16 * GIB)
+    assert parse_bytes(binary) > parse_bytes(decimal)
+
+
+@pytest.mark.parametrize("value", ["G", "-2G", "2X", "2Gb free", "2GG", "2\N{KELVIN SIGN}"])
+def test_parse_bytes_of_no_unit_at_all_guesses_none(value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^size=.*: expected "):
+        parse_bytes(value)
 
 
 @pytest.mark.parametrize("value", ["1.5", "0.4", "2.5b", "0.5 B", "1.0001"])
