@@ -17,7 +17,9 @@ import click
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.numbers import finite
 from rmm_uvm.cli.once import OnceCommand
-from rmm_uvm.errors import ConfigurationError, UvmError
+from rmm_uvm.driver_names import simulated_bytes
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
+from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, program, torch_memory
 from rmm_uvm.run.program import Program
@@ -72,6 +74,12 @@ def split(words: Sequence[str], valued: frozenset[str]) -> Split:
     return Split(tuple(words), "", ())
 
 
+class _Refused(click.ClickException):
+    """Something that was asked for cannot be used; nothing was run."""
+
+    exit_code = 2  # as of wrong usage: 1 may be the program's own
+
+
 class _RunCommand(OnceCommand):
     """A command whose options end where the program begins."""
 
@@ -85,6 +93,13 @@ class _RunCommand(OnceCommand):
         parts = split(args, valued)
         ctx.obj = parts
         return super().parse_args(ctx, list(parts.options))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; an error of this package comes before the program, and has its own status."""
+        try:
+            return super().invoke(ctx)
+        except UvmError as error:
+            raise _Refused(str(error)) from error
 
 
 class _Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
@@ -186,8 +201,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Run a Python program on managed memory, and tell what moved.
 
     Installs the pool (see rmm_uvm.reinitialize), watches, and prints a summary on the error stream
-    when the program has ended. The exit status is the program's. SIGTERM (timeout, Slurm,
-    Kubernetes) ends it with its summary and files too; os._exit and SIGKILL leave none.
+    when the program has ended. SIGTERM (timeout, Slurm, Kubernetes) ends it with its summary and
+    files too; os._exit and SIGKILL leave none.
+
+    Exit status: the program's. Before it began: 2 if something that was asked for cannot be used; 1
+    if there is no such module, or no memory for the pool; 127 and 126 if a command is not found or
+    cannot be run.
 
     A script or module runs as python would run it. After -- comes any command: its first Python
     process gets the pool; others, and programs that are no Python, are watched from outside.
@@ -198,11 +217,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         raise click.UsageError("nothing to run: name a script, -m MODULE, or -- COMMAND", ctx)
     request = _request(options)
     outputs.check(request, files_named(parts.kind, parts.words))
-    try:
-        torch_memory.check(request)
-    except UvmError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(2)
+    torch_memory.check(request)
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
     what = Program(
@@ -210,9 +225,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     )
     try:
         program.check(what)
-    except ConfigurationError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(2)  # as python has it
+    except AvailabilityError as error:  # no such module: as python has it
+        raise click.ClickException(str(error)) from error
     from rmm_uvm.run.session import prepare
 
     try:
@@ -223,10 +237,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _run_command(request: Request, words: Sequence[str]) -> int:
+    from rmm_uvm.run import pool_check
     from rmm_uvm.run.command import CommandError
     from rmm_uvm.run.session import watch_command
     from rmm_uvm.top.machine import real_seams
 
+    pool_check.check(request)
     try:
         return watch_command(request, words, real_seams())
     except CommandError as error:
@@ -236,6 +252,7 @@ def _run_command(request: Request, words: Sequence[str]) -> int:
 
 def _request(options: dict[str, Any]) -> Request:
     driver, device = _device(options["device"])
+    asked_neighbors(options["neighbors"])  # is it one at all?
     absolute = functools.partial(_absolute, options)
     return Request(
         pool=not options["no_pool"],
@@ -282,7 +299,7 @@ def _device(text: str | None) -> tuple[str | None, int | None]:
     if kind != "simulated" or (colon and not size):
         raise ConfigurationError(f"--device {text!r}: use a number, simulated or simulated:SIZE")
     if size:
-        parse_bytes(size, name="--device simulated:SIZE")
+        simulated_bytes(text, f"--device {text}")
     return text, None
 
 

@@ -180,7 +180,7 @@ def test_script_that_uses_click_finds_no_context_of_ours(tmp_path: Path) -> None
 def test_pool_that_cannot_be_had_stops_before_the_script(tmp_path: Path) -> None:
     path = script(tmp_path, "print('ran')")
     done = run(tmp_path, "--device", "simulated:64MiB", "--pool-size", "900PB", path)
-    assert (done.stdout, done.returncode) == ("", 1)
+    assert (done.stdout, done.returncode) == ("", 2)
     assert done.stderr.startswith("Error: initial_pool_size")
     assert done.stderr.count("\n") == 1
 

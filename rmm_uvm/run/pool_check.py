@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Options of the pool, tried before a command starts.
+
+A script or module finds out when its pool is installed, before it begins. The pool of a command is
+its first Python process' own, which would only tell, and run without.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rmm_uvm._lib.neighbors import check_named
+from rmm_uvm.driver_names import simulated_bytes
+from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.host_memory import host_memory
+from rmm_uvm.limits import managed_limit_bytes
+from rmm_uvm.residency.budget import budget_for
+from rmm_uvm.residency.neighbors import asked_neighbors
+from rmm_uvm.run.request import Request
+from rmm_uvm.sizing import PoolRequest, plan_sizes
+
+__all__ = ["check"]
+
+_ANY_DEVICE_BYTES = 1 << 62  # of a GPU that nobody named: it is not opened for this
+_ANY_COUNT = 1 << 31
+
+
+def check(request: Request) -> None:
+    """Raise if no pool could be had with these options, as far as it shows from outside.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for; of torch's memory see `rmm_uvm.run.torch_memory.check`.
+
+    Raises
+    ------
+    ConfigurationError
+        If an option cannot be used.
+    DriverError
+        If a device was named that does not exist.
+    """
+    if not request.pool or request.torch:
+        return
+    setting = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    name = request.driver or setting or "cuda"
+    total_bytes = simulated_bytes(name, f"RMM_UVM_DRIVER={name}")
+    count = _ANY_COUNT if total_bytes is None else 1
+    if total_bytes is None and request.device is not None:
+        from rmm_uvm.drivers import choose_driver
+
+        driver = choose_driver(request.device, name)
+        total_bytes, count = driver.info.total_bytes, driver.device_count
+    device_bytes = total_bytes or _ANY_DEVICE_BYTES
+    neighbors = asked_neighbors(request.neighbors)
+    budget = budget_for(request.device_budget, request.eviction, device_bytes, neighbors)
+    if budget is not None and isinstance(budget.neighbors, tuple):
+        check_named(budget.neighbors, request.device or 0, count)
+    asked = PoolRequest(
+        request.pool_size,
+        request.maximum,
+        budget_bytes=None if budget is None else budget.budget_bytes,
+    )
+    sizes = (request.pool_size, request.maximum)
+    if total_bytes is None and any(isinstance(size, float) for size in sizes):
+        return  # a fraction of what is not known may be of any size
+    try:
+        host = host_memory()
+    except AvailabilityError:
+        return
+    plan_sizes(
+        asked,
+        free_bytes=device_bytes,
+        total_bytes=device_bytes,
+        host=host,
+        limit_bytes=managed_limit_bytes(),
+    )
