@@ -26,7 +26,7 @@ def files_named(kind: str, words: Sequence[str]) -> list[Path]:
     kind : str
         What the first word is: "script", also a directory or zip file, "module", or "command".
     words : sequence of str
-        The program and its arguments.
+        The program and its arguments, which may name a file as ``--option=FILE`` too.
     """
     specs: list[ModuleSpec] = []
     if kind == "module":
@@ -34,7 +34,9 @@ def files_named(kind: str, words: Sequence[str]) -> list[Path]:
     elif kind == "script":
         specs = list(_main_in([os.path.abspath(words[0])]))  # noqa: PTH100 - keeps links
     origins = [Path(spec.origin) for spec in specs if spec.has_location and spec.origin]
-    return [*origins, *map(Path, words[kind == "module" :])]
+    arguments = words[kind == "module" :]
+    values = [value for _, equals, value in (word.partition("=") for word in arguments) if equals]
+    return [*origins, *map(Path, [*arguments, *values])]
 
 
 def is_among(path: str, files: Sequence[Path]) -> bool:

@@ -55,6 +55,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("a.py", ["--", "python", "a.py"]),
         ("data.csv", ["a.py", "data.csv"]),
         ("data.csv", ["-m", "a", "data.csv"]),
+        ("data.csv", ["a.py", "--input=data.csv"]),
+        ("data.csv", ["-m", "a", "--quick", "-i=./pkg/../data.csv"]),
+        ("data.csv", ["--", "dd", "if=data.csv"]),
     ],
 )
 def test_file_that_is_the_program_or_given_to_it_is_refused_and_stays(
@@ -73,6 +76,8 @@ def test_file_that_is_the_program_or_given_to_it_is_refused_and_stays(
     [
         ("data.csv", ["a.py"]),
         ("new.json", ["a.py", "new.json"]),
+        ("new.json", ["a.py", "--output=new.json", "--input=data.csv", "-x=", "=", "x=y=data.csv"]),
+        ("data.csv", ["a.py", "--input=no/data.csv", "--input.data.csv"]),
         ("a.py", ["-m", "pkg.mod"]),
         ("pkg/mod.py", ["-m", "pkg"]),
         ("/dev/null", ["a.py", "/dev/null", "x" * 5000, "a\0b"]),
