@@ -48,7 +48,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 PYTHON_LAYERS = (
     ("errors", "messages", "units", "requirements", "optional_packages", "output", "saving"),
     ("_with_only",),
-    ("device_info", "driver_names", "host_memory", "cupti_library", "process_facts"),
+    ("device_info", "driver_names", "host_memory", "cupti_library", "process_facts", "variables"),
     ("watch.sample", "watch.finding", "watch.recording", "watch.exact_peak"),
     ("_rmm_check",),
     ("_lib", "limits"),

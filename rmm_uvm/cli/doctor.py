@@ -117,6 +117,7 @@ def render(report: DoctorReport, *, with_links: bool = False) -> RenderableType:
         _section("Features", _features(report.features)),
         *_extras(report),
         _section("Host memory", _host_memory(report)),
+        *_unknown_variables(report),
         _section("What rmm_uvm.reinitialize() would install", _plans(report)),
     )
 
@@ -208,6 +209,16 @@ def _host_memory(report: DoctorReport) -> RenderableType:
             ("left for this process", format_bytes(memory.available_bytes)),
         ]
     )
+
+
+def _unknown_variables(report: DoctorReport) -> Iterable[RenderableType]:
+    """Return the section about variables that nothing reads; none where there are none."""
+    if report.unknown_variables:
+        lines = (
+            f"{name}: is {nearest} meant?" if nearest else f"{name}: none has such a name"
+            for name, nearest in report.unknown_variables.items()
+        )
+        yield _section("Environment variables that nothing reads", Text("\n".join(lines)))
 
 
 def _plans(report: DoctorReport) -> RenderableType:

@@ -33,6 +33,7 @@ from rmm_uvm.doctor.topology import describe
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory
 from rmm_uvm.requirements import rmm_problem
+from rmm_uvm.variables import unknown_variables
 
 __all__ = [
     "BoardFacts",
@@ -97,6 +98,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         harvest_board=probe.harvest_board(),
         driver_setting=probe.driver_setting(),
         software_reason=software_reason(facts),
+        unknown_variables=unknown_variables(probe.variables()),
     )
 
 

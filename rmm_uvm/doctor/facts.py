@@ -245,6 +245,9 @@ class Probe(Protocol):
     def driver_setting(self) -> str:
         """Return what the environment asks for in the place of a GPU, "" for nothing."""
 
+    def variables(self) -> tuple[str, ...]:
+        """Return the names of all environment variables."""
+
     def host_memory(self) -> HostMemory:
         """Return the host memory that is left.
 

@@ -139,6 +139,10 @@ class SystemProbe:
         """Return what the environment asks for in the place of a GPU, "" for nothing."""
         return self._environment.get("RMM_UVM_DRIVER", "").strip()
 
+    def variables(self) -> tuple[str, ...]:
+        """Return the names of all environment variables."""
+        return tuple(self._environment)
+
     def harvest_board(self) -> BoardFacts:
         """Return what processes of this user have agreed about idle device memory."""
         try:

@@ -92,6 +92,9 @@ class DoctorReport:
     software_reason : str
         What is wrong with the packages, so that not even a simulated device has a pool; "" if
         nothing is.
+    unknown_variables : mapping of str to str
+        Variables ``RMM_UVM_*`` that nothing reads, each with the nearest that is read, "" where
+        none is near.
     """
 
     versions: Mapping[str, str]
@@ -107,6 +110,7 @@ class DoctorReport:
     driver_setting: str = ""
     settings_reason: str = ""
     software_reason: str = ""
+    unknown_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_installable(self) -> bool:

@@ -36,6 +36,7 @@ from rmm_uvm.run.summary import (
 from rmm_uvm.run.termination import tell_before
 from rmm_uvm.run.watching import Watch, say
 from rmm_uvm.top.seams import Seams
+from rmm_uvm.variables import likely_slips
 from rmm_uvm.watch.board import tell_command
 
 __all__ = ["prepare", "watch_command"]
@@ -183,6 +184,7 @@ def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> 
             problems.append(str(error))
         except Exception as error:
             problems.append(f"no report: {type(error).__name__}: {error}")
+    notes = [*notes, *likely_slips(os.environ)]
     if request.quiet:
         notes, body = [], ""
     text = compose(notes, body, problems)

@@ -72,6 +72,7 @@ class FakeProbe:
             "host_memory": HostMemory(256 * GIB, 100 * GIB),
             "harvest_board": NOBODY_JOINED,
             "driver_setting": "",
+            "variables": (),
         }
         assert changes.keys() <= self.facts.keys()
         self.facts.update(changes)
@@ -108,6 +109,9 @@ class FakeProbe:
 
     def driver_setting(self) -> Any:
         return self.facts["driver_setting"]
+
+    def variables(self) -> Any:
+        return self.facts["variables"]
 
     def host_memory(self) -> Any:
         if isinstance(self.facts["host_memory"], Exception):

@@ -72,17 +72,6 @@ def test_configuration_names_every_keyword(function: object, ignored: set[str]) 
     assert keywords <= named
 
 
-def test_configuration_names_every_environment_variable_that_is_read() -> None:
-    package = Path(rmm_uvm.__file__).parent
-    read = {
-        name
-        for path in package.rglob("*.py")
-        for name in re.findall(r"RMM_UVM_[A-Z_]+", path.read_text())
-    }
-    assert read
-    assert [name for name in read if f"`{name}`" not in document("configuration.md")] == []
-
-
 def test_cost_of_counting_faults_is_told_alike_wherever_it_is_asked_for() -> None:
     package = Path(rmm_uvm.__file__).parent
     files = ["watch/monitor.py", "integrations/jupyter.py", "cli/top.py", "cli/run.py"]
