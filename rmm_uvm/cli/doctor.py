@@ -114,7 +114,7 @@ def render(report: DoctorReport, *, with_links: bool = False) -> RenderableType:
         _section("Devices", _devices(report)),
         *_neighbors(report, with_links=with_links),
         _section("Harvest board", _harvest_board(report)),
-        _section("Features", _features(report.features)),
+        *_all_features(report),
         *_extras(report),
         _section("Host memory", _host_memory(report)),
         *_unknown_variables(report),
@@ -134,6 +134,20 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def _devices(report: DoctorReport) -> RenderableType:
+    found = _gpus(report)
+    if not report.simulated_features or report.simulated_bytes is None:
+        return found
+    used = f"{_asked(report)}: a simulated device of {format_bytes(report.simulated_bytes)} is used"
+    if not report.devices:
+        return Text(f"{used}; no GPU is needed, and there is none: {report.devices_reason}")
+    return Group(Text(f"{used}, and none of these GPUs"), found)
+
+
+def _asked(report: DoctorReport) -> str:
+    return f"RMM_UVM_DRIVER={report.driver_setting}"
+
+
+def _gpus(report: DoctorReport) -> RenderableType:
     if not report.devices:
         return Text(
             f"none: {report.devices_reason}\n`rmm-uvm mortgage` runs on a simulated device instead"
@@ -175,6 +189,16 @@ def _harvest_board(report: DoctorReport) -> RenderableType:
     joined = len(board.processes)
     processes = "1 process has joined" if joined == 1 else f"{joined} processes have joined"
     return Text(f"{board.path}: {processes}; {'; '.join(parts) or 'nothing is offered or claimed'}")
+
+
+def _all_features(report: DoctorReport) -> Iterable[RenderableType]:
+    """Return the section about features: of the device in use, and of GPUs where there are any."""
+    if not report.simulated_features:
+        yield _section("Features", _features(report.features))
+        return
+    yield _section("Features of the simulated device", _features(report.simulated_features))
+    if report.devices:
+        yield _section("Features of the GPUs, if they were used", _features(report.features))
 
 
 def _features(features: Iterable[Feature]) -> RenderableType:
@@ -224,10 +248,10 @@ def _unknown_variables(report: DoctorReport) -> Iterable[RenderableType]:
 def _plans(report: DoctorReport) -> RenderableType:
     if reason := report.driver_reason or report.settings_reason:
         return Text(f"nothing: {reason}")
-    if report.simulated_bytes is not None and not report.software_reason:
-        asked = f"RMM_UVM_DRIVER={report.driver_setting}"
+    if report.simulated_features and report.simulated_bytes is not None:
         size = format_bytes(report.simulated_bytes)
-        return Text(f"{asked}: a pool on a simulated device of {size}, whatever this machine has")
+        what = f"a pool on a simulated device of {size}, whatever this machine has"
+        return Text(f"{_asked(report)}: {what}")
     if not report.is_installable:
         return Text(f"nothing: {report.feature('managed_pool').reason}")
     if not report.plans:

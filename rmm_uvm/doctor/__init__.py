@@ -14,6 +14,7 @@ rmm_uvm.cli.doctor : ``rmm-uvm doctor`` prints the report.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rmm_uvm.doctor.facts import (
     BoardFacts,
@@ -29,6 +30,7 @@ from rmm_uvm.doctor.features import Facts, features, format_version, software_re
 from rmm_uvm.doctor.plan import plan_pools
 from rmm_uvm.doctor.probe import SystemProbe
 from rmm_uvm.doctor.report import DoctorReport, Feature, PoolPlan
+from rmm_uvm.doctor.simulated import SIMULATED_FEATURES
 from rmm_uvm.doctor.topology import describe
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory
@@ -85,7 +87,7 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
     found = features(facts)
     memory, memory_reason = _host_memory(probe)
     is_installable = found[0].available and memory is not None
-    return DoctorReport(
+    report = DoctorReport(
         versions={**packages, **_driver_versions(cuda, kernel_driver)},
         devices=cuda.devices,
         features=found,
@@ -100,6 +102,9 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
         software_reason=software_reason(facts),
         unknown_variables=unknown_variables(probe.variables()),
     )
+    if report.simulated_bytes is None or report.software_reason:
+        return report
+    return replace(report, simulated_features=SIMULATED_FEATURES)
 
 
 def _host_memory(probe: Probe) -> tuple[HostMemory | None, str]:

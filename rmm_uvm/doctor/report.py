@@ -92,6 +92,9 @@ class DoctorReport:
     software_reason : str
         What is wrong with the packages, so that not even a simulated device has a pool; "" if
         nothing is.
+    simulated_features : tuple of Feature
+        What works on the simulated device that `driver_setting` asks for; empty where it asks for
+        none, or none can be had. Then `features` are those of GPUs, which nobody asked for.
     unknown_variables : mapping of str to str
         Variables ``RMM_UVM_*`` that nothing reads, each with the nearest that is read, "" where
         none is near.
@@ -110,6 +113,7 @@ class DoctorReport:
     driver_setting: str = ""
     settings_reason: str = ""
     software_reason: str = ""
+    simulated_features: tuple[Feature, ...] = ()
     unknown_variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
