@@ -19,6 +19,7 @@ from typing import Any
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.optional_packages import too_old
 from rmm_uvm.report import Report, cell
+from rmm_uvm.report.words import clock_text
 from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.recording import Recording
 from rmm_uvm.watch.running import running
@@ -145,7 +146,7 @@ class _Magics:
         finally:
             if monitor is None:
                 seconds = time.perf_counter() - clock
-                print(f"uvm: {seconds:.2f} s, not watched: {problem}")
+                print(f"uvm: {clock_text(seconds)}, not watched: {problem}")
             else:
                 end_seconds = _now(monitor)
                 if own is not None:

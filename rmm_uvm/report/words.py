@@ -16,6 +16,7 @@ from rmm_uvm.units import format_bytes
 __all__ = ["at_most", "clock_text", "count", "factor", "plain_name", "size"]
 
 UNKNOWN = "-"
+_SHORT_SECONDS = 0.00995  # from there on two digits of a hundredth are 0.010 s
 # Advice and reasons are written for terminals too, where a command stands between backticks.
 COMMAND = re.compile("`([^`]+)`")
 
@@ -55,19 +56,36 @@ def factor(value_bytes: int | None, capacity_bytes: int) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """Return a time since the start.
+    """Return a time since the start, or that something took.
+
+    Below 0.01 s with three digits that count: simulated devices and small programs take so little.
 
     Examples
     --------
     >>> clock_text(0.0123), clock_text(12.34), clock_text(4000)
     ('0.012 s', '12.3 s', '1:06:40')
+    >>> clock_text(0.00612), clock_text(0.00002), clock_text(0)
+    ('6.12 ms', '20.0 us', '0 s')
     """
+    if seconds == 0:
+        return "0 s"
+    if abs(seconds) < _SHORT_SECONDS:
+        return _short_text(seconds)
     if seconds < 1:
         return f"{seconds:.3f} s"
     if seconds < 300:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def _short_text(seconds: float) -> str:
+    # Rounded first: 999.9 us are 1.00 ms, and no 1000 us.
+    nanoseconds = float(f"{seconds * 1e9:.2e}")
+    for unit, factor_ns in (("ms", 1e6), ("us", 1e3)):
+        if abs(nanoseconds) >= factor_ns:
+            return f"{nanoseconds / factor_ns:#.3g} {unit}".replace(". ", " ")
+    return f"{nanoseconds:.3g} ns"
 
 
 def plain_name(name: str, most: int = 120) -> str:

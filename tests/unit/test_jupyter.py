@@ -69,7 +69,7 @@ def test_cell_prints_value_and_traffic(run: Run, capsys: pytest.CaptureFixture[s
     run("%%uvm\nx = 20\nx + 1")
 
     out = capsys.readouterr().out
-    assert re.search(r"\[\d+\]: 21\nuvm \(simulated\): [\d.]+ s, 0 B to the device, 0 B", out)
+    assert re.search(r"\[\d+\]: 21\nuvm \(simulated\): [\d.]+ m?s, 0 B to the device, 0 B", out)
     assert not running()
 
 
@@ -162,7 +162,7 @@ def test_cell_without_gpu_runs_and_says_why_in_one_line(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "ran"
     assert len(lines) == 2
-    assert re.match(r"uvm: [\d.]+ s, memory could not be watched: ", lines[1])
+    assert re.match(r"uvm: [\d.]+ m?s, memory could not be watched: ", lines[1])
 
 
 def test_report_of_nothing_says_how_to_begin(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -239,18 +239,19 @@ def test_faster_replay_that_the_pool_rejects_is_named_with_its_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "usual_seconds", "said"),
     [
-        (0.00092, "with the pool itself 11% less driver work than by default"),
-        (0.00136, "with the pool itself 32% more driver work than by default"),
-        (0.00103, "with the pool itself as much driver work as by default"),
+        (0.00092, 0.00103, "with the pool itself 920 us of driver work, against 1.03 ms by def"),
+        (0.0103, 0.0101, "with the pool itself as much driver work as by default"),
     ],
 )
-def test_times_that_read_alike_are_no_reason(seconds: float, said: str) -> None:
+def test_times_that_read_alike_are_no_reason(
+    seconds: float, usual_seconds: float, said: str
+) -> None:
     defaults, faster = variant(15.0), variant(12.0, Options("always"))
-    told = (Tried(defaults, False, 0.00103), Tried(faster, True, seconds))
+    told = (Tried(defaults, False, usual_seconds), Tried(faster, True, seconds))
     why = reasons_of(Settled(faster, True, told), defaults, faster)["prefetch"]
-    assert why.endswith(said)
+    assert said in why
 
 
 def test_faster_replay_that_runs_out_of_memory_with_the_pool_says_so() -> None:
