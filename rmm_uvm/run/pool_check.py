@@ -22,12 +22,14 @@ from rmm_uvm.sizing import PoolRequest, plan_sizes
 
 __all__ = ["check"]
 
-_ANY_DEVICE_BYTES = 1 << 62  # of a GPU that nobody named: it is not opened for this
+_ANY_DEVICE_BYTES = 1 << 62  # of a GPU that nobody named: it is not asked for this
 _ANY_COUNT = 1 << 31
 
 
 def check(request: Request) -> None:
     """Raise if no pool could be had with these options, as far as it shows from outside.
+
+    No CUDA context is made: it would take device memory as long as the command runs.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def check(request: Request) -> None:
     ------
     ConfigurationError
         If an option cannot be used.
-    DriverError
+    AvailabilityError
         If a device was named that does not exist.
     """
     if not request.pool or request.torch:
@@ -48,10 +50,7 @@ def check(request: Request) -> None:
     total_bytes = simulated_bytes(name, f"RMM_UVM_DRIVER={name}")
     count = _ANY_COUNT if total_bytes is None else 1
     if total_bytes is None and request.device is not None:
-        from rmm_uvm.drivers import choose_driver
-
-        driver = choose_driver(request.device, name)
-        total_bytes, count = driver.info.total_bytes, driver.device_count
+        total_bytes, count = _named_gpu(request.device)
     device_bytes = total_bytes or _ANY_DEVICE_BYTES
     neighbors = asked_neighbors(request.neighbors)
     budget = budget_for(request.device_budget, request.eviction, device_bytes, neighbors)
@@ -76,3 +75,15 @@ def check(request: Request) -> None:
         host=host,
         limit_bytes=managed_limit_bytes(),
     )
+
+
+def _named_gpu(device: int) -> tuple[int, int]:
+    """Return the memory of a GPU, bytes, and how many there are."""
+    from rmm_uvm.doctor.cuda_library import read_cuda
+
+    found = read_cuda()
+    for one in found.devices:
+        if one.index == device:
+            return one.total_bytes, len(found.devices)
+    reason = found.reason or f"this process sees {len(found.devices)}, counted from 0"
+    raise AvailabilityError(f"--device {device}: there is no such GPU: {reason}")

@@ -99,6 +99,29 @@ def test_command_that_may_have_its_pool_is_run_and_its_status_passed_on(
 
 
 @pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--device", "1"], ""),
+        (["--device", "1", "--device-budget", "0.5", "--neighbors", "0"], ""),
+        (["--device", "2"], "--device 2: there is no such GPU: this process sees 2, coun"),
+        (["--device", "1", "--device-budget", "200GiB"], "the device has 139.00 GiB"),
+        (["--device", "1", "--device-budget", "0.5", "--neighbors", "2"], "there is no device 2"),
+        (["--device", "1", "--pool-size", "0.5", "--maximum", "1GiB"], "over the maximum of 1.00"),
+    ],
+)
+def test_gpu_that_is_named_is_asked_without_opening_it(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(
+        reason="", devices=[SimpleNamespace(index=one, total_bytes=139 << 30) for one in (0, 1)]
+    )
+    monkeypatch.setattr("rmm_uvm.doctor.cuda_library.read_cuda", lambda: found)
+    result, ran = asked("command", words, tmp_path, monkeypatch)
+    assert (result.exit_code, ran) == ((2, False) if message else (3, True)), result.output
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
     ("variable", "value"), [("DRIVER", "gpu0"), ("EVICTION", "best"), ("DEVICE_BUDGET", "2G")]
 )
 @pytest.mark.parametrize("kind", KINDS)
