@@ -21,7 +21,7 @@ from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.residency.policies import POLICIES
-from rmm_uvm.run import outputs, program, torch_memory
+from rmm_uvm.run import outputs, pool_check, program, torch_memory
 from rmm_uvm.run.program import Program
 from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import Request
@@ -218,6 +218,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     request = _request(options)
     outputs.check(request, files_named(parts.kind, parts.words))
     torch_memory.check(request)
+    pool_check.check(request)
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
     what = Program(
@@ -237,12 +238,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _run_command(request: Request, words: Sequence[str]) -> int:
-    from rmm_uvm.run import pool_check
     from rmm_uvm.run.command import CommandError
     from rmm_uvm.run.session import watch_command
     from rmm_uvm.top.machine import real_seams
 
-    pool_check.check(request)
     try:
         return watch_command(request, words, real_seams())
     except CommandError as error:

@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the pool, tried before a command starts.
+"""Options of the pool, tried before anything runs.
 
-A script or module finds out when its pool is installed, before it begins. The pool of a command is
-its first Python process' own, which would only tell, and run without.
+A script or module finds out when its pool is installed, but not where there is no GPU: it runs
+without. The pool of a command is its first Python process' own, which would only tell, and run
+without, too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ANY_COUNT = 1 << 31
 def check(request: Request) -> None:
     """Raise if no pool could be had with these options, as far as it shows from outside.
 
-    No CUDA context is made: it would take device memory as long as the command runs.
+    No CUDA context is made: it would take device memory as long as a command runs.
 
     Parameters
     ----------

@@ -58,6 +58,9 @@ def asked(
         ([*SIMULATED, "--neighbors", "foo"], "--neighbors foo: expected auto"),
         ([*SIMULATED, "--neighbors", "1"], "without a budget"),
         ([*SIMULATED, "--neighbors", "1", "--device-budget", "0.5"], "there is no device 1"),
+        # Also where there is no GPU, so that there would be no pool.
+        (["--eviction", "lru"], "eviction='lru' without a budget"),
+        (["--pool-size", "32MiB", "--maximum", "16MiB"], "over the maximum of 16.00"),
         (["--libraries", "jax"], "--libraries 'jax'"),
         (["--prefetch", "often"], "'often' is not one of"),
         (["--interval", "0"], "0"),
