@@ -20,6 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rmm_uvm.output import written_whole
+
 MOST_MANAGED_BYTES = 24 << 30
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 _PACKAGES = (
@@ -189,7 +191,8 @@ def write_json(
     of_machine = environment() if machine is None else machine
     report = {"benchmark": benchmark, "environment": of_machine, **results}
     parts = (f" {json.dumps(name)}: {_lines(value)}" for name, value in report.items())
-    path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+    with written_whole(path, "the result") as partial:  # some are written row by row
+        partial.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     print(json.dumps(results.get("verdicts", results), indent=1))
 
 

@@ -151,7 +151,7 @@ def _missing(rows: Sequence[Row]) -> str:
     lacking: dict[tuple[tuple[float, ...], str], list[Case]] = {}
     for case, factors in not_measured(rows).items():
         ways = [way for way in _WAYS if any((*case, way, one) not in there for one in factors)]
-        one_way = f", {ways[0]}" if len(ways) == 1 else ""
+        one_way = f', the way "{ways[0]}"' if len(ways) == 1 else ""
         lacking.setdefault((tuple(factors), one_way), []).append(case)
     if not lacking:
         return f"All {len(CASES)} cases are measured in every way at each factor."

@@ -95,8 +95,9 @@ class Kept:
     def merge(self, paths: Sequence[Path]) -> None:
         """Add what other files have, as if measured after this one's, in turn; write the file.
 
-        Kernels that are known stay. Rows that are here do not count as measured again: others began
-        as copies of this file, and what one of them measured is no older than a copy in the next.
+        Kernels that are known stay. Others may have begun as copies of this file: rows that are
+        here do not count as measured again, or what one has measured would be replaced by what the
+        next has copied. So all copies have to be given in one call.
         """
         here = [_labelled(row, self._machine) for row in self.rows]
         for other in map(Kept, paths):

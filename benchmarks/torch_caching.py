@@ -6,7 +6,7 @@
         [--dtypes bf16] [--factors 0,1.25,1.5,2,3] [--steps 4] [--batch-fraction 0.125]
         [--missing] [--time-limit SECONDS] [--rows-only]
     python benchmarks/torch_caching.py --json FILE --kernels-only     # needs no GPU
-    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this: adds its copies
+    python benchmarks/torch_caching.py --json FILE --merge OTHER ...  # nor this, see below
     python benchmarks/torch_caching.py --json FILE --write            # the tables of training.md
 
 What is published of managed memory under PyTorch says that the caching allocator trades page
@@ -21,8 +21,9 @@ pool. torch cannot change its allocator twice, so that each model takes two proc
 counted in one more step, since counting takes time. A call adds to the file what it measured, and
 replaces what is there of the same models and factors, but by nothing that lacks a way.
 
-On a machine with several GPUs, a call for each, with CUDA_VISIBLE_DEVICES and a file of its own,
-measures a part of the models.
+On a machine with several GPUs, a call for each, with CUDA_VISIBLE_DEVICES and a copy of the file,
+measures a part of the models. `--merge` adds what was measured in such copies. All of them go in
+one call, into the file as it was when it was copied: it tells by that what in a copy is older.
 """
 
 from __future__ import annotations
@@ -223,7 +224,7 @@ def asked() -> argparse.Namespace:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--kernels-only", action="store_true", help="no GPU: what kernels use")
     only.add_argument("--rows-only", action="store_true", help="record no kernels")
-    only.add_argument("--merge", type=Path, nargs="+", metavar="OTHER", help="add other files")
+    only.add_argument("--merge", type=Path, nargs="+", metavar="OTHER", help="add copies' new rows")
     only.add_argument("--write", action="store_true", help=f"write {DOCUMENT.name}, run nothing")
     parser.add_argument("--child", choices=(ON, OFF), help=argparse.SUPPRESS)
     parser.add_argument("--native-bytes", type=int, nargs=2, help=argparse.SUPPRESS)

@@ -8,22 +8,25 @@ would be told.
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from rmm_uvm.errors import NotEnteredWarning
 
 __all__ = ["WithOnly"]
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class WithOnly(AbstractContextManager[T], Generic[T]):
-    """A context for one ``with`` statement.
+    """A context for one ``with`` statement, or for each call of one function.
 
     Parameters
     ----------
@@ -38,22 +41,39 @@ class WithOnly(AbstractContextManager[T], Generic[T]):
     happens to go.
     """
 
+    _opened: Callable[[], AbstractContextManager[T]] | None = None
+
     def __init__(self, opened: Callable[[], AbstractContextManager[T]], hint: str) -> None:
-        self._opened: Callable[[], AbstractContextManager[T]] | None = opened
         self._hint = hint
         self._context: AbstractContextManager[T] | None = None
-        caller = sys._getframe(2)
+        here = sys._getframe(1)
+        caller = here.f_back or here  # a thread may have nothing else to do
         self._place = (caller.f_code.co_filename, caller.f_lineno)
         self._module = caller.f_globals.get("__name__", "<unknown>")
         # Of the module, so that a line in a loop warns once.
         self._registry = caller.f_globals.setdefault("__warningregistry__", {})
+        self._opened = opened
 
     def __enter__(self) -> T:
+        self._context = self._used()()  # what that holds goes with the block
+        return self._context.__enter__()
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return a function whose calls have it each, as a decorator."""
+        opened = self._used()
+
+        @functools.wraps(function)
+        def called(*arguments: P.args, **keywords: P.kwargs) -> R:
+            with opened():
+                return function(*arguments, **keywords)
+
+        return called
+
+    def _used(self) -> Callable[[], AbstractContextManager[T]]:
         if self._opened is None:
             raise RuntimeError("this was entered before: make another for each with statement")
-        opened, self._opened = self._opened, None  # what it holds goes with the block
-        self._context = opened()
-        return self._context.__enter__()
+        opened, self._opened = self._opened, None
+        return opened
 
     def __exit__(
         self,

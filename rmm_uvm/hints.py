@@ -105,8 +105,9 @@ def touch(
     ----------
     thing : object
         A cuDF frame, series, index or column; an array of CuPy, Numba or PyTorch; an
-        `rmm.DeviceBuffer`; a pair ``(address, nbytes)``; or containers and iterators of these, such
-        as ``model.parameters()``, which are used up by it. See `rmm_uvm.residency.memory_of`.
+        `rmm.DeviceBuffer`; a pair ``(address, nbytes)``; or containers and finite iterators of
+        these, such as ``model.parameters()``, which are used up by it. See
+        `rmm_uvm.residency.memory_of`.
     mr : rmm.mr.DeviceMemoryResource, optional
         The managed pool that its memory is of; by default whichever of the installed ones it is.
     stream : object, optional
@@ -287,7 +288,8 @@ def pin(
 
     Parameters and raises as `touch`, when it is entered. Contexts may be nested and may overlap;
     each is entered once. The object is kept alive meanwhile. Where a pin has no block of its own,
-    enter it in a ``contextlib.ExitStack``, whose ``close`` lets go.
+    enter it in a ``contextlib.ExitStack``, whose ``close`` lets go. As a decorator it pins for each
+    call of a function.
 
     Warns
     -----
@@ -305,7 +307,7 @@ def pin(
     """
     return WithOnly(
         lambda: _pinned(thing, mr),
-        "rmm_uvm.pin was called without with, so nothing was pinned: "
+        "what rmm_uvm.pin returned was never entered, so nothing was pinned: "
         "write `with rmm_uvm.pin(thing):`, or enter it in a contextlib.ExitStack",
     )
 

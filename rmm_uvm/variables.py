@@ -82,5 +82,7 @@ def likely_slips(names: Iterable[str]) -> list[str]:
 def _nearest(name: str, cutoff: float) -> str:
     # Without what all of them have in common, which would make any two alike.
     wanted = name.upper().removeprefix(_PREFIX)
-    found = difflib.get_close_matches(wanted, _NAMES, n=1, cutoff=cutoff)
+    ends = [known for known in _NAMES if known.endswith(f"_{wanted}") and wanted]
+    asked = [known for known in ends if not known.startswith("WARN_")]  # no thresholds by chance
+    found = asked or difflib.get_close_matches(wanted, _NAMES, n=1, cutoff=cutoff)
     return f"{_PREFIX}{found[0]}" if found else ""

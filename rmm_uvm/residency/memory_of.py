@@ -40,8 +40,8 @@ def memory_of(thing: object) -> tuple[Region, ...]:
         A cuDF frame, series, index or column, also of cudf.pandas; a table or column of pylibcudf;
         an array of CuPy, Numba or PyTorch; an `rmm.DeviceBuffer`; anything with
         ``__cuda_array_interface__``; a pair ``(address, nbytes)``; or a list, tuple, set, deque,
-        mapping or view of one, or an iterator such as a generator, of these. An iterator is used up
-        by it, and gives nothing the next time.
+        mapping or view of one, or a finite iterator such as a generator, of these. An iterator is
+        used up by it, and gives nothing the next time.
 
     Returns
     -------

@@ -76,7 +76,9 @@ def hint(error: BaseException, *, simulated: bool = False) -> str | None:
     Parameters
     ----------
     error : BaseException
-        What the program raised; causes and contexts of it count too.
+        What the program raised. Causes of it count too, and what it arose from, unless that was
+        another thing altogether: who falls back to the processor handles the answer, and may then
+        find no file.
     simulated : bool
         It was run on a simulated device: whatever needs a GPU cannot be had.
 
@@ -88,12 +90,17 @@ def hint(error: BaseException, *, simulated: bool = False) -> str | None:
     'there is no such GPU: devices are numbered from 0 among those that CUDA_VISIBLE_DEVICES leaves'
     """
     for one in _chain(error):
-        for number in _numbers(str(one)):
+        for number in _numbers(str(one)) if _may_be_of_cuda(one) else ():
             if simulated and number in _NO_GPU:
                 return _FOR_A_SIMULATED_DEVICE
             if number in _HINTS:
                 return _HINTS[number]
     return None
+
+
+def _may_be_of_cuda(error: BaseException) -> bool:
+    """Whether libraries raise such errors for what CUDA answered: Python's own are mostly not."""
+    return isinstance(error, RuntimeError | MemoryError) or type(error).__module__ != "builtins"
 
 
 def _numbers(text: str) -> Iterator[int]:
@@ -111,4 +118,5 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         if one is None:
             return
         yield one
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        follows = _may_be_of_cuda(one) and not one.__suppress_context__
+        one = one.__cause__ or (one.__context__ if follows else None)

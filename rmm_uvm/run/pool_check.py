@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the pool, tried before anything runs.
+"""Options and variables of the pool and of watching, tried before anything runs.
 
 A script or module finds out when its pool is installed, but not where there is no GPU: it runs
 without. The pool of a command is its first Python process' own, which would only tell, and run
@@ -13,6 +13,7 @@ import os
 
 from rmm_uvm._lib.neighbors import check_named
 from rmm_uvm.driver_names import simulated_bytes
+from rmm_uvm.drivers import counters_are_on
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import host_memory
 from rmm_uvm.limits import managed_limit_bytes
@@ -20,6 +21,7 @@ from rmm_uvm.residency.budget import budget_for
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import Request
 from rmm_uvm.sizing import PoolRequest, plan_sizes
+from rmm_uvm.watch.thresholds import Thresholds
 
 __all__ = ["check"]
 
@@ -40,10 +42,12 @@ def check(request: Request) -> None:
     Raises
     ------
     ConfigurationError
-        If an option cannot be used.
+        If an option or a variable cannot be used.
     AvailabilityError
         If a device was named that does not exist.
     """
+    Thresholds.from_environment()
+    counters_are_on()
     if not request.pool or request.torch:
         return
     setting = os.environ.get("RMM_UVM_DRIVER", "").strip()

@@ -35,7 +35,7 @@ def files_named(kind: str, words: Sequence[str]) -> list[Path]:
         specs = list(_main_in([os.path.abspath(words[0])]))  # noqa: PTH100 - keeps links
     origins = [Path(spec.origin) for spec in specs if spec.has_location and spec.origin]
     arguments = words[kind == "module" :]
-    values = [value for _, equals, value in (word.partition("=") for word in arguments) if equals]
+    values = [word[at + 1 :] for word in arguments for at, each in enumerate(word) if each == "="]
     return [*origins, *map(Path, [*arguments, *values])]
 
 

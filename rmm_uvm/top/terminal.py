@@ -35,10 +35,11 @@ class Terminal:
     def __enter__(self) -> Terminal:
         if self._descriptor is not None:
             self._before = termios.tcgetattr(self._descriptor)
-        self._handlers = {
-            number: signal.signal(number, self._note) for number in (signal.SIGTSTP, signal.SIGCONT)
-        }
-        self._take()
+        self._take()  # before the handlers: in the background this waits for fg
+        for number in (signal.SIGTSTP, signal.SIGCONT):
+            # Whoever ignores Ctrl-Z has nobody who would continue this.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._handlers[number] = self._handle(number)
         return self
 
     def __exit__(
@@ -72,13 +73,20 @@ class Terminal:
         hide()
         if self._to_stop:
             self._give_back()
-            previous = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             # To this thread, which then does nothing more before it is continued.
             signal.pthread_kill(threading.get_ident(), signal.SIGTSTP)
-            signal.signal(signal.SIGTSTP, previous)
+            self._handle(signal.SIGTSTP)
         self._to_stop = self._continued = False
         self._take()
         show()
+
+    def _handle(self, number: signal.Signals) -> Any:
+        """Note a signal from now on; return who handled it before."""
+        before = signal.signal(number, self._note)
+        # A call that takes the terminal waits in the background: fg is to continue it, not end it.
+        signal.siginterrupt(number, False)  # noqa: FBT003 - it takes no keywords
+        return before
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del frame

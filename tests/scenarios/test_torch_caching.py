@@ -168,7 +168,9 @@ def test_what_is_not_measured_is_stated_case_by_case() -> None:
     lacking = {key[:2]: factors for key, factors in (lost | failed).items()}
     assert verdicts.not_measured(rows) == lacking
     text = document.computed_part({"rows": rows, "kernels": []})
-    told = "at 2, off: lstm fp32; at 1.25, on, ours: gpt2 bf16; at all: bert fp32"
+    told = (
+        'at 2, the way "off": lstm fp32; at 1.25, the way "on, ours": gpt2 bf16; at all: bert fp32'
+    )
     assert f"\nNot measured yet {told}.\n" in text
 
 

@@ -49,7 +49,8 @@ def test_known_variables_are_those_of_the_tables_of_the_configuration() -> None:
     ("name", "nearest"),
     [
         ("RMM_UVM_MANAGED_LIMT", "RMM_UVM_MANAGED_LIMIT"),
-        ("RMM_UVM_BUDGET", "RMM_UVM_WARN_BUDGET"),
+        ("RMM_UVM_BUDGET", "RMM_UVM_DEVICE_BUDGET"),
+        ("RMM_UVM_LIMIT", "RMM_UVM_MANAGED_LIMIT"),
         ("RMM_UVM_NEIGHBOURS", "RMM_UVM_NEIGHBORS"),
         ("RMM_UVM_WARN_FOOTPRNT", "RMM_UVM_WARN_FOOTPRINT"),
         ("rmm_uvm_driver", "RMM_UVM_DRIVER"),

@@ -72,7 +72,7 @@ def test_answer_of_a_gpu_is_no_lack_of_one_on_a_simulated_device() -> None:
 
 def test_causes_of_an_error_count_but_for_what_it_leaves_behind() -> None:
     answer = RuntimeError("Memcpy failed with error: 35")
-    caused, happened_within = ValueError("mine"), ValueError("mine")
+    caused, happened_within = ValueError("mine"), RuntimeError("mine")
     caused.__cause__, happened_within.__context__ = answer, answer
     assert OLD in str(hint(caused))
     assert OLD in str(hint(happened_within))
@@ -80,8 +80,26 @@ def test_causes_of_an_error_count_but_for_what_it_leaves_behind() -> None:
     assert hint(happened_within) is None
 
 
+def test_error_of_another_kind_after_an_answer_that_was_handled_has_no_hint() -> None:
+    missing = FileNotFoundError("input.csv")
+    missing.__context__ = RuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+    assert hint(missing) is None
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, OSError, TypeError])
+def test_name_of_an_answer_in_an_error_of_pythons_own_is_none(kind: type[Exception]) -> None:
+    assert hint(kind("expected one of cudaErrorNotReady, cudaErrorUnknown")) is None
+
+
+def test_error_of_a_library_that_is_no_runtime_error_counts() -> None:
+    class CudaAPIError(Exception):
+        """As Numba has it."""
+
+    assert OLD in str(hint(CudaAPIError("[35] Call to cuX results in cudaErrorInsufficientDriver")))
+
+
 def test_causes_that_go_in_a_ring_end() -> None:
-    one, other = ValueError("one"), ValueError("other")
+    one, other = RuntimeError("one"), RuntimeError("other")
     one.__context__, other.__context__ = other, one
     assert hint(one) is None
 

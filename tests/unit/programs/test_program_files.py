@@ -58,6 +58,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("data.csv", ["a.py", "--input=data.csv"]),
         ("data.csv", ["-m", "a", "--quick", "-i=./pkg/../data.csv"]),
         ("data.csv", ["--", "dd", "if=data.csv"]),
+        ("data.csv", ["a.py", "--set=input=data.csv"]),
     ],
 )
 def test_file_that_is_the_program_or_given_to_it_is_refused_and_stays(
@@ -76,7 +77,7 @@ def test_file_that_is_the_program_or_given_to_it_is_refused_and_stays(
     [
         ("data.csv", ["a.py"]),
         ("new.json", ["a.py", "new.json"]),
-        ("new.json", ["a.py", "--output=new.json", "--input=data.csv", "-x=", "=", "x=y=data.csv"]),
+        ("new.json", ["a.py", "--output=new.json", "--input=data.csv", "-x=", "=", "x=y=data"]),
         ("data.csv", ["a.py", "--input=no/data.csv", "--input.data.csv"]),
         ("a.py", ["-m", "pkg.mod"]),
         ("pkg/mod.py", ["-m", "pkg"]),

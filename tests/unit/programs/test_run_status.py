@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from rmm_uvm.cli import run as cli
 from rmm_uvm.run import session
+from rmm_uvm.variables import KNOWN
 
 from .started import run, script
 
@@ -124,18 +125,16 @@ def test_gpu_that_is_named_is_asked_without_opening_it(
     assert message in result.output
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"), [("DRIVER", "gpu0"), ("EVICTION", "best"), ("DEVICE_BUDGET", "2G")]
-)
+@pytest.mark.parametrize("variable", sorted(KNOWN))
 @pytest.mark.parametrize("kind", KINDS)
 def test_variable_that_cannot_be_used_is_usage_too(
-    kind: str, variable: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DRIVER, "simulated:64MiB")
-    monkeypatch.setenv(f"RMM_UVM_{variable}", value)
+    monkeypatch.setenv(variable, "2G")
     result, ran = asked(kind, [], tmp_path, monkeypatch)
     assert (result.exit_code, ran) == (2, False), result.output
-    assert f"RMM_UVM_{variable}" in result.output
+    assert variable in result.output
 
 
 @pytest.mark.parametrize("status", [1, 2])

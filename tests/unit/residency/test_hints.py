@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import functools
 import linecache
 import subprocess
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -326,6 +329,26 @@ def test_pin_without_with_pins_nothing_and_warns_of_the_line_that_called_it(
     assert [one.filename for one in caught] == [__file__]
     assert "rmm_uvm.pin((block" in linecache.getline(__file__, caught[0].lineno)
     assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
+
+
+def test_pin_as_a_decorator_pins_for_each_call(mr: Any, block: int) -> None:
+    @rmm_uvm.pin((block, 2 * MIB), mr=mr)
+    def pinned_bytes(factor: int) -> int:
+        return factor * int(rmm_uvm.residency_statistics(mr).pinned_bytes)
+
+    assert [pinned_bytes(1), pinned_bytes(2)] == [2 * MIB, 4 * MIB]
+    assert rmm_uvm.residency_statistics(mr).pinned_bytes == 0
+
+
+def test_pin_that_is_all_that_a_thread_does_warns_too(mr: Any, block: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _thread.start_new_thread(rmm_uvm.pin, ((block, MIB),), {"mr": mr})  # nobody calls it
+        end = time.monotonic() + 10
+        while not len(caught) and time.monotonic() < end:
+            time.sleep(0.01)
+    assert [one.category for one in caught] == [NotEnteredWarning]
+    assert "was never entered" in str(caught[0].message)
 
 
 def test_pin_that_is_kept_warns_of_its_call_and_not_of_where_it_goes(mr: Any, block: int) -> None:
