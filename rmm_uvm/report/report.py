@@ -33,11 +33,11 @@ class Report(Saving):
     >>> from rmm_uvm.watch.recording import Recording
     >>> from rmm_uvm.watch.sample import SAMPLE_DTYPE
     >>> print(Report(Recording(np.zeros(0, SAMPLE_DTYPE), ())))
-    rmm_uvm: watched memory for 0.000 s
+    rmm_uvm: watched memory for 0 s
     <BLANKLINE>
     no advice: no memory could be watched
     <BLANKLINE>
-    watching took 0.000 s of processor time
+    watching took 0 s of processor time
     """
 
     def __init__(self, recording: Recording) -> None:
