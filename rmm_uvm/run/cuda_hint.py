@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rmm_uvm.run.error_chain import error_chain
+
 __all__ = ["hint"]
 
 # CUDA's runtime and its driver have the same number for these, and names of their own.
@@ -39,7 +41,6 @@ _NO_GPU = (34, 35, 100)
 _NAME = re.compile(r"\b(?:cudaError[A-Z]\w+|CUDA_ERROR_[A-Z_]+)")
 # As RMM's copies say it, and our own driver's calls.
 _NUMBER = re.compile(r"^Memcpy failed with error: (\d+)$|: cu[A-Z]\w+ answered [a-z ]+ \((\d+)\)$")
-_LONGEST_CHAIN = 16
 
 _FOR_A_SIMULATED_DEVICE = (
     "the program asked CUDA for a GPU, and a simulated device has memory only: allocate with "
@@ -89,7 +90,7 @@ def hint(error: BaseException, *, simulated: bool = False) -> str | None:
     >>> hint(RuntimeError("Memcpy failed with error: 101"))
     'there is no such GPU: devices are numbered from 0 among those that CUDA_VISIBLE_DEVICES leaves'
     """
-    for one in _chain(error):
+    for one in error_chain(error, _may_be_of_cuda):
         for number in _numbers(str(one)) if _may_be_of_cuda(one) else ():
             if simulated and number in _NO_GPU:
                 return _FOR_A_SIMULATED_DEVICE
@@ -110,13 +111,3 @@ def _numbers(text: str) -> Iterator[int]:
             yield _NUMBERS[name]
     for of_copy, of_call in _NUMBER.findall(text):
         yield int(of_copy or of_call)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    one: BaseException | None = error
-    for _ in range(_LONGEST_CHAIN):
-        if one is None:
-            return
-        yield one
-        follows = _may_be_of_cuda(one) and not one.__suppress_context__
-        one = one.__cause__ or (one.__context__ if follows else None)

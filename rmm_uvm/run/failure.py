@@ -11,9 +11,9 @@ from __future__ import annotations
 import dataclasses
 import re
 import signal
-from collections.abc import Iterator
 
 from rmm_uvm.limits import ENVIRONMENT_VARIABLE
+from rmm_uvm.run.error_chain import error_chain
 from rmm_uvm.units import format_bytes
 
 __all__ = ["TERMINATED", "PoolLimit", "of_error", "of_status"]
@@ -29,7 +29,6 @@ _OF_CUDA = ("cudaErrorMemoryAllocation", "out_of_memory", "bad_alloc", "CUDA out
 # RMM says bad_alloc whatever CUDA answered; the answer's name is of CUDA and holds no data.
 _ANSWER_OF_CUDA = re.compile(r"cudaError[A-Z][A-Za-z]+")
 _OUT_OF_MEMORY = "cudaErrorMemoryAllocation"
-_LONGEST_CHAIN = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +73,7 @@ def of_error(
         return of_status(0 if code is None else code if isinstance(code, int) else 1)
     if isinstance(error, KeyboardInterrupt):
         return f"the program was interrupted: {_OF_WHAT_RAN}"
-    of_memory = [one for one in _chain(error) if _is_of_memory(one)]
+    of_memory = [one for one in error_chain(error) if _is_of_memory(one)]
     if not of_memory:
         answer = _ANSWER_OF_CUDA.search(str(error))
         why = f" ({answer.group()})" if answer else ""
@@ -130,12 +129,3 @@ def _is_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__:
         return True
     return any(sign in str(error) for sign in (*_POOL_IS_FULL, *_OF_CUDA))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    one: BaseException | None = error
-    for _ in range(_LONGEST_CHAIN):
-        if one is None:
-            return
-        yield one
-        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
