@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import resource
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .world import World
+from .world import threads as threads_of_process
 
 _ATTRIBUTES_BYTES = 64  # of pthread_attr_t, 56 on x86-64
 _STACK_BYTES = 1 << 30  # more than all else that an operation takes addresses for
@@ -21,7 +23,16 @@ _OTHER_BYTES = _STACK_BYTES // 2
 
 
 def _address_bytes() -> int:
-    """Return for how many bytes this process has addresses."""
+    """Return for how many bytes this process has addresses, those of threads that ended aside.
+
+    The C library keeps the stack of a thread that ends until the next one does: it would be there
+    for a thread that is to get none, or be given back, and leave room for a slab.
+    """
+    before = threads_of_process()
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    threads_of_process(before)  # a thread of Python that was joined may not have ended yet
     status = Path("/proc/self/status").read_text()
     size = next(line for line in status.splitlines() if line.startswith("VmSize:"))
     return int(size.split()[1]) * 1024
@@ -40,13 +51,13 @@ def threads(spare: int) -> Callable[[World], object]:
     @contextmanager
     def few(_world: World) -> Iterator[Callable[[], bool]]:
         library = ctypes.CDLL(None)
+        limit_bytes = _address_bytes() + spare * _STACK_BYTES + _OTHER_BYTES
         before, large = (ctypes.create_string_buffer(_ATTRIBUTES_BYTES) for _ in range(2))
         library.pthread_getattr_default_np(before)
         library.pthread_getattr_default_np(large)
         library.pthread_attr_setstacksize(large, ctypes.c_size_t(_STACK_BYTES))
         assert library.pthread_setattr_default_np(large) == 0
-        stacks_bytes = spare * _STACK_BYTES
-        undo = _limited(resource.RLIMIT_AS, _address_bytes() + stacks_bytes + _OTHER_BYTES)
+        undo = _limited(resource.RLIMIT_AS, limit_bytes)
         try:
             yield lambda: True
         finally:

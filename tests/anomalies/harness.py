@@ -194,7 +194,10 @@ def tried(
             wrong += _mistakes_of(error, names, met=met)
             now = world.state(before.threads)
             differ = _differences(before, now, after, _MAY_COME)
-            if differ and not (operation.clears and not _differences(empty, now, after, ())):
+            if differ and operation.clears:  # then threads that end get their time once more
+                left = _differences(empty, world.state(empty.threads), after, ())
+                differ = left and f"{differ}; against nothing at all {left}"
+            if differ:
                 wrong.append(f"raised, and {differ}")
         wrong += [f"buffer {address:#x} changed" for address in world.changed()]
         del result

@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,11 +16,15 @@ import pytest
 
 from .faults import addresses, descriptors, room, threads
 from .world import MIB, World
+from .world import threads as threads_of_process
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> Iterator[World]:
+    before = threads_of_process()
+    yield World(tmp_path)
+    # Else the addresses of a thread's stack would be the next test's.
+    assert threads_of_process(before) <= before
 
 
 def thread_runs() -> bool:
