@@ -49,7 +49,7 @@ fi
 
 if [ "$build" = build/cpp/instructions ]; then
   cmake --fresh -S . -B "$build" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release \
-    -DPython_EXECUTABLE="$(command -v "$python")"
+    -DCMAKE_UNITY_BUILD=ON -DPython_EXECUTABLE="$(command -v "$python")"
 fi
 ninja -C "$build" --quiet instruction_counts
 "$python" ci/instruction_counts.py "$build" "$@"

@@ -4,7 +4,7 @@
 #
 # Checks style and layers; changes nothing. Runs every check and then fails if one did.
 #   ci/check_style.sh [--tidy]
-# --tidy adds clang-tidy, which needs a build (ci/test_cpp.sh plain or asan) and three minutes.
+# --tidy adds clang-tidy, which needs a build (any of ci/test_cpp.sh) and three minutes.
 # PYTHON names the interpreter beside which the package and its `test` extra are installed; the
 # other tools are fetched into build/style at the versions below.
 set -uo pipefail
@@ -36,7 +36,6 @@ install_tools() {
 
 tidy() {
   local database=build/cpp/plain/compile_commands.json
-  [ -e "$database" ] || database=build/cpp/asan/compile_commands.json
   if [ ! -e "$database" ]; then
     echo "no $database: run ci/test_cpp.sh first"
     return 1

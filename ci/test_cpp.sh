@@ -59,17 +59,21 @@ require_wheels() {
   fi
 }
 
-# build_variant NAME SANITIZERS OPTIONS TARGET...: configures and builds in a folder of its own.
-build_variant() {
-  local name=$1 sanitizers=$2 options=$3
-  shift 3
-  local together=ON
-  [ "$name" != plain ] || together=OFF # what a developer builds again and again, file by file
+# configure NAME SANITIZERS OPTIONS: a build folder of its own.
+configure() {
+  local name=$1 sanitizers=$2 options=$3 unity=ON
+  [ "$name" != plain ] || unity=OFF # what a developer builds again and again, file by file
   # Not a Debug build: without NDEBUG, RMM's headers assert on a machine without a GPU.
   cmake -S . -B "$build/$name" -G Ninja --log-level=WARNING \
-    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DRMM_UVM_TESTS=ON -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" -DRMM_UVM_TESTS_TOGETHER=$together \
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_UNITY_BUILD=$unity -DRMM_UVM_TESTS=ON \
+    -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$options -DNDEBUG"
-  ninja -C "$build/$name" --quiet "$@"
+}
+
+# build_variant NAME SANITIZERS OPTIONS TARGET...
+build_variant() {
+  configure "$1" "$2" "$3"
+  ninja -C "$build/$1" --quiet "${@:4}"
 }
 
 # run_tests NAME CTEST_OPTION...: what failed is shown whole, of the rest the numbers.
@@ -139,6 +143,7 @@ esac
 require_packages
 mkdir -p "$build"
 require_wheels
+configure plain "" "$quick" # clang-tidy reads there how each file is compiled
 for one in "${selected[@]}"; do
   "$one"
 done

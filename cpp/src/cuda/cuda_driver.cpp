@@ -14,7 +14,7 @@
 namespace rmm_uvm::cuda {
 namespace {
 
-[[nodiscard]] CUmemLocation as_cuda(location where) noexcept
+[[nodiscard]] CUmemLocation as_cuda_location(location where) noexcept
 {
   CUmemLocation result{};
   result.type = where.is_host() ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
@@ -22,7 +22,7 @@ namespace {
   return result;
 }
 
-[[nodiscard]] CUmem_advise as_cuda(memory_advice what) noexcept
+[[nodiscard]] CUmem_advise as_cuda_advice(memory_advice what) noexcept
 {
   switch (what) {
     case memory_advice::read_mostly: return CU_MEM_ADVISE_SET_READ_MOSTLY;
@@ -163,7 +163,7 @@ status cuda_driver::prefetch(memory_range range, location where, stream_handle s
   context_guard const guard{api_, context_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return noted(as_status(api_.mem_prefetch_async(
-                           range.address, range.bytes, as_cuda(where), 0, as_cuda(stream)),
+                           range.address, range.bytes, as_cuda_location(where), 0, as_cuda(stream)),
                          "cuMemPrefetchAsync"),
                range,
                where);
@@ -246,7 +246,7 @@ try {
   context_guard const guard{api_, context_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   auto batch             = as_batch(ranges);
-  auto target            = as_cuda(where);
+  auto target            = as_cuda_location(where);
   std::size_t from_first = 0;
   auto const call        = [&](CUstream in) {
     return as_status(api_.mem_discard_and_prefetch_batch_async(batch.addresses.data(),
@@ -268,8 +268,9 @@ status cuda_driver::advise(memory_range range, memory_advice what, location wher
 {
   context_guard const guard{api_, context_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
-  return as_status(api_.mem_advise(range.address, range.bytes, as_cuda(what), as_cuda(where)),
-                   "cuMemAdvise");
+  return as_status(
+    api_.mem_advise(range.address, range.bytes, as_cuda_advice(what), as_cuda_location(where)),
+    "cuMemAdvise");
 }
 
 status cuda_driver::order(stream_handle later, stream_handle earlier) noexcept

@@ -67,7 +67,7 @@ class kernel_counters final : public migration_counters {
 };
 
 /** @brief How often the self-test may move its block before it gives up; see there. */
-constexpr int self_test_rounds = 3;
+constexpr int self_test_readings = 3;
 
 /**
  * @brief Moves one block to the device and back; both totals must rise by exactly its size.
@@ -86,7 +86,7 @@ constexpr int self_test_rounds = 3;
   auto const device = location::device(driver.info().device_id);
   std::memset(reinterpret_cast<void*>(address), 1, va_block_bytes);  // pages now live on the host
   std::optional<std::string> failure;
-  for (int round = 0; round < self_test_rounds; ++round) {
+  for (int round = 0; round < self_test_readings; ++round) {
     auto const before = counters.read();
     bool const moved =
       driver.prefetch(block, device, nullptr).ok() && driver.synchronize(nullptr).ok() &&

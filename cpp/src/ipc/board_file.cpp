@@ -20,7 +20,7 @@ namespace {
 
 constexpr off_t claims_byte = 0;  // locked while claims rise, or somebody joins
 
-[[nodiscard]] off_t byte_of(std::size_t process) noexcept
+[[nodiscard]] off_t byte_of_process(std::size_t process) noexcept
 {
   return static_cast<off_t>(1 + process);
 }
@@ -207,13 +207,13 @@ void board_file::unlock() const noexcept
 
 int board_file::take(std::size_t process) const noexcept
 {
-  return lock_byte(descriptor_.get(), F_OFD_SETLK, F_WRLCK, byte_of(process));
+  return lock_byte(descriptor_.get(), F_OFD_SETLK, F_WRLCK, byte_of_process(process));
 }
 
 bool board_file::taken(std::size_t process) const noexcept
 {
   // Where the kernel does not say, it counts: others then get less, never more.
-  return held_elsewhere(descriptor_.get(), byte_of(process)) != 0;
+  return held_elsewhere(descriptor_.get(), byte_of_process(process)) != 0;
 }
 
 }  // namespace rmm_uvm::ipc

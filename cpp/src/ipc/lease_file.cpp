@@ -23,7 +23,7 @@ static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free);
 
 constexpr off_t exporter_byte = 0;
 
-[[nodiscard]] off_t byte_of(std::size_t slot) noexcept { return static_cast<off_t>(1 + slot); }
+[[nodiscard]] off_t byte_of_slot(std::size_t slot) noexcept { return static_cast<off_t>(1 + slot); }
 
 }  // namespace
 
@@ -75,7 +75,8 @@ std::uint64_t lease_file::begin(std::size_t slot, std::uint32_t allowed) noexcep
 
 int lease_file::try_end(std::size_t slot) noexcept
 {
-  if (auto const taken = lock_byte(descriptor_, F_OFD_SETLK, F_WRLCK, byte_of(slot)); taken != 0) {
+  if (auto const taken = lock_byte(descriptor_, F_OFD_SETLK, F_WRLCK, byte_of_slot(slot));
+      taken != 0) {
     return taken;
   }
   std::atomic_ref{record(slot).generation}.fetch_add(1);
@@ -84,7 +85,7 @@ int lease_file::try_end(std::size_t slot) noexcept
 
 int lease_file::is_open(std::size_t slot) const noexcept
 {
-  return held_elsewhere(descriptor_, byte_of(slot));
+  return held_elsewhere(descriptor_, byte_of_slot(slot));
 }
 
 int lease_file::exporter_alive() const noexcept
@@ -108,7 +109,7 @@ lease_answer lease_file::count_opening(std::size_t slot, std::uint64_t generatio
 
 lease_answer lease_file::open_lease(std::size_t slot, std::uint64_t generation, bool again) noexcept
 {
-  if (!again && lock_byte(descriptor_, F_OFD_SETLKW, F_RDLCK, byte_of(slot)) != 0) {
+  if (!again && lock_byte(descriptor_, F_OFD_SETLKW, F_RDLCK, byte_of_slot(slot)) != 0) {
     return lease_answer::failed;
   }
   auto const alive = exporter_alive();
@@ -126,7 +127,7 @@ void lease_file::uncount(std::size_t slot) noexcept
 
 int lease_file::close_lease(std::size_t slot) const noexcept
 {
-  return lock_byte(descriptor_, F_OFD_SETLK, F_UNLCK, byte_of(slot));
+  return lock_byte(descriptor_, F_OFD_SETLK, F_UNLCK, byte_of_slot(slot));
 }
 
 lease_record lease_file::read(std::size_t slot) const noexcept
