@@ -18,11 +18,37 @@ from typing import Generic, ParamSpec, TypeVar
 
 from rmm_uvm.errors import NotEnteredWarning
 
-__all__ = ["WithOnly"]
+__all__ = ["Line", "WithOnly"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Line:
+    """The line that called the function which makes this, for what is said of it later."""
+
+    __slots__ = ("_file", "_globals", "_number")
+
+    def __init__(self) -> None:
+        asked = sys._getframe(1)
+        # No frame is kept: it would keep all that its function has. And a thread may begin with us.
+        frame = asked.f_back or asked
+        self._file, self._number = frame.f_code.co_filename, frame.f_lineno
+        self._globals = frame.f_globals
+
+    def warn_never_entered(self, hint: str) -> None:
+        """Warn about it, once where it stands in a loop."""
+        if warnings is None:  # late in the end of Python
+            return
+        warnings.warn_explicit(
+            hint,
+            NotEnteredWarning,
+            self._file,
+            self._number,
+            module=self._globals.get("__name__", "<unknown>"),
+            registry=self._globals.setdefault("__warningregistry__", {}),
+        )
 
 
 class WithOnly(AbstractContextManager[T], Generic[T]):
@@ -34,24 +60,18 @@ class WithOnly(AbstractContextManager[T], Generic[T]):
         Returns the context that is entered; called when it is.
     hint : str
         What to warn of where it never is, and what to do.
-
-    Notes
-    -----
-    The warning is about the line that called whoever makes this, not about the one at which it
-    happens to go.
+    line : Line
+        What the warning is about, not the line at which it happens to go.
     """
 
     _opened: Callable[[], AbstractContextManager[T]] | None = None
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[T]], hint: str) -> None:
+    def __init__(
+        self, opened: Callable[[], AbstractContextManager[T]], hint: str, line: Line
+    ) -> None:
         self._hint = hint
         self._context: AbstractContextManager[T] | None = None
-        here = sys._getframe(1)
-        caller = here.f_back or here  # a thread may have nothing else to do
-        self._place = (caller.f_code.co_filename, caller.f_lineno)
-        self._module = caller.f_globals.get("__name__", "<unknown>")
-        # Of the module, so that a line in a loop warns once.
-        self._registry = caller.f_globals.setdefault("__warningregistry__", {})
+        self._line = line
         self._opened = opened
 
     def __enter__(self) -> T:
@@ -86,11 +106,5 @@ class WithOnly(AbstractContextManager[T], Generic[T]):
         return context.__exit__(kind, error, traceback)
 
     def __del__(self) -> None:
-        if self._opened is not None and warnings is not None:  # None late in the end of Python
-            warnings.warn_explicit(
-                self._hint,
-                NotEnteredWarning,
-                *self._place,
-                module=self._module,
-                registry=self._registry,
-            )
+        if self._opened is not None:
+            self._line.warn_never_entered(self._hint)

@@ -16,7 +16,7 @@ from typing import Literal
 import rmm
 
 from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm._with_only import WithOnly
+from rmm_uvm._with_only import Line, WithOnly
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.messages import shown
@@ -309,6 +309,7 @@ def pin(
         lambda: _pinned(thing, mr),
         "what rmm_uvm.pin returned was never entered, so nothing was pinned: "
         "write `with rmm_uvm.pin(thing):`, or enter it in a contextlib.ExitStack",
+        Line(),
     )
 
 

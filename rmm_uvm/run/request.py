@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 __all__ = ["Request"]
 
+_OF_POOL = ("pool_size", "maximum", "device_budget", "eviction", "neighbors")
+_OF_TORCH_TOO = ("--device-budget", "--eviction", "--neighbors")
+
 
 @dataclasses.dataclass(frozen=True)
 class Request:
@@ -77,6 +80,25 @@ class Request:
     trace: str | None = None
     on_finding: Literal["warn", "log", "raise"] = "warn"
     quiet: bool = False
+
+    def of_pool(self) -> list[str]:
+        """Return the options of the pool that were given, as a person writes them.
+
+        Examples
+        --------
+        >>> Request(pool_size=1 << 30, prefetch="never").of_pool()
+        ['--pool-size', '--prefetch']
+        """
+        given = [name for name in _OF_POOL if getattr(self, name) is not None]
+        given += ["prefetch"] * (self.prefetch != "auto")
+        return [f"--{name.replace('_', '-')}" for name in given]
+
+    def unused(self) -> list[str]:
+        """Return a line of what was given and has nothing to apply to; empty without such."""
+        given = [] if self.pool else self.of_pool()
+        if self.torch:  # whose memory has a budget of its own
+            given = [name for name in given if name not in _OF_TORCH_TOO]
+        return [f"--no-pool: there is no pool for {', '.join(given)}"] if given else []
 
     def to_json(self) -> str:
         """Return the request as text.

@@ -184,7 +184,7 @@ def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> 
             problems.append(str(error))
         except Exception as error:
             problems.append(f"no report: {type(error).__name__}: {error}")
-    notes = [*notes, *likely_slips(os.environ)]
+    notes = [*notes, *request.unused(), *likely_slips(os.environ)]
     if request.quiet:
         notes, body = [], ""
     text = compose(notes, body, problems)

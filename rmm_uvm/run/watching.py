@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Watch", "say"]
 
 _LEAST_POOL_BYTES = 8 << 20
-_OF_POOL = ("pool_size", "maximum", "device_budget", "eviction", "neighbors")  # options of it
 _POOL_SHARE = 64  # of the budget, first, where the budget is torch's as well
 
 
@@ -187,9 +186,8 @@ class Watch:
         if self._adaptor in adaptors:
             return
         note = "the program called rmm_uvm.reinitialize itself, so that its own settings held"
-        given = [option for option in _OF_POOL if getattr(self.request, option) is not None]
-        if given:
-            note += ", not " + ", ".join(f"--{option.replace('_', '-')}" for option in given)
+        if given := self.request.of_pool():
+            note += ", not " + ", ".join(given)
         simulated = isinstance(self._adaptor.driver, SimulatedDevice)
         if simulated and all(one.driver is not self._adaptor.driver for one in adaptors):
             note += "; its device is another one than was watched: leave out that call, or --device"

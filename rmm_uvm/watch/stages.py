@@ -19,6 +19,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
+from rmm_uvm._with_only import Line
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.watch.recording import Stage
 
@@ -166,6 +167,8 @@ def unsubscribe(log: StageLog) -> None:
 class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
     """Name a stretch of a program: a context manager and a decorator.
 
+    The stretch is a ``with`` block or a function: a call by itself names nothing, and warns.
+
     Every running monitor notes when it begins and ends, and reports show traffic by stage. Traces
     have it too, and so have NVIDIA's profilers if the package nvtx is installed. Stages nest.
 
@@ -178,6 +181,11 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
     ------
     ConfigurationError
         If the name is no text, or empty.
+
+    Warns
+    -----
+    NotEnteredWarning
+        It goes without having been entered, or put before a function.
 
     Notes
     -----
@@ -194,14 +202,24 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
     ['etl']
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("_unused", "name")
 
     def __init__(self, name: str) -> None:
+        self._unused: Line | None = None
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"stage({name!r}): give it a name, such as 'etl'")
         self.name = name
+        self._unused = Line()
+
+    def __del__(self) -> None:
+        if self._unused is not None:
+            self._unused.warn_never_entered(
+                f"rmm_uvm.stage({self.name!r}) was never entered, so nothing has that name: "
+                f"write `with rmm_uvm.stage({self.name!r}):`, or put it before a function"
+            )
 
     def __enter__(self) -> stage:
+        self._unused = None
         outer = _innermost.get()
         nvtx = _nvtx()
         active = _Active(self, outer, (), None if nvtx is None else _begin_range(nvtx, self.name))
@@ -231,6 +249,7 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
 
     def __call__(self, function: F) -> F:
         """Return the function, run in this stage each time it is called; coroutines too."""
+        self._unused = None
         name = self.name
         if inspect.iscoroutinefunction(function):
 

@@ -4,18 +4,23 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import gc
 import itertools
+import linecache
 import math
 import sys
 import threading
+import time
 import types
+import warnings
 from collections.abc import Iterator
 
 import pytest
 
 import rmm_uvm
-from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.errors import ConfigurationError, NotEnteredWarning
 from rmm_uvm.watch import stages
 from rmm_uvm.watch.stages import StageLog, stage
 
@@ -222,3 +227,30 @@ def test_stage_with_a_broken_nvtx_goes_on(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_stage_without_nvtx_has_no_range(no_nvtx: None) -> None:
     assert stages._nvtx() is None
+
+
+def test_stage_that_is_only_called_warns_of_that_line() -> None:
+    with pytest.warns(NotEnteredWarning, match=r"write `with rmm_uvm.stage\('etl'\):`") as caught:
+        rmm_uvm.stage("etl")
+    assert [one.filename for one in caught] == [__file__]
+    assert 'rmm_uvm.stage("etl")' in linecache.getline(__file__, caught[0].lineno)
+
+
+def test_stage_that_is_all_that_a_thread_does_warns_too() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _thread.start_new_thread(rmm_uvm.stage, ("etl",))  # nobody calls it
+        end = time.monotonic() + 10
+        while not len(caught) and time.monotonic() < end:
+            time.sleep(0.01)
+    assert [one.category for one in caught] == [NotEnteredWarning]
+
+
+@pytest.mark.filterwarnings("error")
+def test_stage_that_was_entered_or_decorates_warns_of_nothing() -> None:
+    with stage("etl"):
+        pass
+    stage("etl")(int)
+    with pytest.raises(ConfigurationError):
+        stage("")
+    gc.collect()

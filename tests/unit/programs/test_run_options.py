@@ -117,6 +117,20 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
 
 
+@pytest.mark.parametrize(
+    ("request_", "unused"),
+    [
+        (Request(pool=False), []),
+        (Request(pool_size=1), []),
+        (Request(pool=False, neighbors="auto", prefetch="never"), ["--neighbors, --prefetch"]),
+        (Request(pool=False, torch=True, device_budget=0.5), []),
+        (Request(pool=False, torch=True, device_budget=0.5, maximum=1), ["--maximum"]),
+    ],
+)
+def test_request_knows_what_has_nothing_to_apply_to(request_: Request, unused: list[str]) -> None:
+    assert request_.unused() == [f"--no-pool: there is no pool for {each}" for each in unused]
+
+
 def test_request_travels_as_text() -> None:
     request = Request(pool_size=0.25, libraries=(), html="/x")
     assert Request.from_json(request.to_json()) == request

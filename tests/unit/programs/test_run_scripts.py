@@ -145,6 +145,14 @@ def test_script_that_installs_nothing_hears_of_no_other_settings(tmp_path: Path)
     assert "reinitialize" not in done.stderr
 
 
+def test_options_of_a_pool_that_is_not_installed_are_said(tmp_path: Path) -> None:
+    path = script(tmp_path, "x = 1")
+    done = run(tmp_path, "--no-pool", *SIMULATED, "--maximum", "32MiB", path)
+    assert done.returncode == 0
+    assert "rmm_uvm: --no-pool: there is no pool for --pool-size, --maximum\n" in done.stderr
+    assert "there is no pool" not in run(tmp_path, *SIMULATED, path).stderr
+
+
 def test_module_runs_and_no_pool_leaves_memory_alone(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     script(tmp_path / "package", "", "__init__.py")
