@@ -6,7 +6,8 @@
 # theirs, at allocations of the driver. What a pool hands out lies in one of these.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/sanitize_gpu.sh [PYTEST ARGUMENT...]
 # By default all of them, a process for each file, which takes 17 minutes on one GPU; with arguments,
-# what they select, in one. Fails if a test fails or an access is wrong.
+# what they select, in one. What is left out below runs where it is named by itself, a file or a
+# test. Fails if a test fails or an access is wrong.
 #
 # The sanitizer is looked for on PATH and in CUDA_HOME/bin: it is part of the CUDA toolkit, of which
 # the version has to be the driver's, as nvidia-smi says it. SANITIZER names another. Packages of
@@ -64,18 +65,24 @@ tests_left_out=(
   test_torch_programs.py::test_trainer_of_hugging_face_past_the_budget_has_the_losses_of_one_without
   test_torch_programs.py::test_generate_past_the_budget_gives_the_tokens_that_it_gives_without
 )
+named() { # whether a word of the command line ends with this
+  local word
+  for word in "${words[@]}"; do [[ $word != *"$1" ]] || return 0; done
+  return 1
+}
+words=("$@")
 tests=$repository/tests/gpu
 options=()
 files=("$repository/tests/contract" "$repository/tests/unit/mortgage/test_engines.py")
 for path in "$tests"/test_*.py; do
   name=$(basename "$path" .py)
   case " ${files_left_out[*]} " in
-    *" ${name#test_} "*) options+=(--ignore "$path") ;;
+    *" ${name#test_} "*) named "$name.py" || options+=(--ignore "$path") ;;
     *) files+=("$path") ;;
   esac
 done
 for one in "${tests_left_out[@]}"; do
-  options+=(--deselect "tests/gpu/$one")
+  named "$one" || options+=(--deselect "tests/gpu/$one")
 done
 
 selected=()

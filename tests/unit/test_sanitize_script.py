@@ -71,6 +71,17 @@ def test_tests_that_are_named_from_any_folder_run_in_their_place(tmp_path: Path)
     assert "test_contents.py" not in done.stdout
 
 
+def test_what_is_left_out_runs_where_it_is_named_by_itself(tmp_path: Path) -> None:
+    settings = {"RMM_UVM_MANAGED_LIMIT": "24GiB"}
+    words = run(tmp_path, "x", **settings).stdout.split()
+    tests, files = options(words, "--deselect"), options(words, "--ignore")
+    words = run(tmp_path, tests[0], *files[:1], **settings).stdout.split()
+    assert options(words, "--deselect") == tests[1:]
+    assert options(words, "--ignore") == files[1:]
+    words = run(tmp_path, tests[0].partition("::")[0], **settings).stdout.split()
+    assert options(words, "--deselect") == tests  # its file is not itself
+
+
 def test_what_is_left_out_exists(tmp_path: Path) -> None:
     words = run(tmp_path, "x", RMM_UVM_MANAGED_LIMIT="24GiB").stdout.split()
     left_out = options(words, "--deselect")
