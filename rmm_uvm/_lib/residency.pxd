@@ -182,7 +182,7 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
         prefetcher(shared_ptr[uvm_driver], unique_ptr[epoch_source]) except +
         prefetch_statistics statistics() noexcept
         const residency_ledger& ledger() noexcept
-        uint32_t current_epoch() noexcept
+        uint64_t current_epoch() noexcept
         void keep_budget(const residency_settings&) except +
         residency_manager* manager() noexcept
         void on_touch(const vector[use_event]&, void*) noexcept

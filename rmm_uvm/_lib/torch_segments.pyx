@@ -34,7 +34,7 @@ cdef extern from "rmm_uvm/mr/torch_segments.hpp" namespace "rmm_uvm::mr" nogil:
         torch_segments(managed_memory_resource, shared_ptr[prefetcher], size_t) except +
         void on_pressure(void (*)(void*) noexcept nogil, void*) noexcept
         void follow(const vector[memory_range]&) except +
-        void unfollow() noexcept
+        void unfollow(bint routed) noexcept
         void several_streams() noexcept
         void on_allocate(uintptr_t) noexcept
         void on_free(uintptr_t) noexcept
@@ -169,9 +169,17 @@ cdef class TorchSegments:
         with nogil:
             dereference(self.handle).follow(ranges)
 
-    def unfollow(self):
-        """Count them no more."""
-        dereference(self.handle).unfollow()
+    def unfollow(self, routed):
+        """Count them no more.
+
+        Parameters
+        ----------
+        routed : bool
+            Whether torch goes on to allocate in them: then what is free now counts as live.
+        """
+        cdef bint goes_on = routed
+        with nogil:
+            dereference(self.handle).unfollow(goes_on)
 
     def several_streams(self):
         """Take note that work of any stream may use any allocation: no free is fenced any more."""

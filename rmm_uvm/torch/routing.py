@@ -162,7 +162,7 @@ class Routing:
             ends.callback(
                 before_others(trace.MemoryDeallocationCallbacks, self._segments, frees=True)
             )
-            ends.callback(self._segments.unfollow)
+            ends.callback(lambda: self._segments.unfollow(self._routed))
             self._segments.follow(self.live())
             return ends.pop_all().close
 

@@ -187,10 +187,29 @@ void torch_segments::follow(std::vector<memory_range> const& live)
   }
 }
 
-void torch_segments::unfollow() noexcept
+void torch_segments::unfollow(bool routed) noexcept
 {
+  std::lock_guard const telling{telling_};
   std::lock_guard const lock{mutex_};
   following_ = false;
+  if (!routed) { return; }
+  for (auto const& [address, one_held] : held_) {
+    map_.make_unknown(address, [this](memory_range free) { prefetcher_->on_untold(free); });
+  }
+}
+
+/** @brief What an allocation takes; with both locks. */
+std::optional<carved_range> torch_segments::carved_at(std::uintptr_t start)
+{
+  try {
+    return map_.on_allocate(start);
+  } catch (std::bad_alloc const&) {  // nothing more is known of its segment: all of it is live
+    if (auto const segment = map_.segment_of(start)) {
+      map_.make_unknown(segment->range.address,
+                        [this](memory_range free) { prefetcher_->on_untold(free); });
+    }
+    throw;
+  }
 }
 
 void torch_segments::on_allocate(std::uintptr_t start) noexcept
@@ -202,13 +221,13 @@ try {
   {
     std::lock_guard const lock{mutex_};
     if (is_kept(start)) { return; }
-    auto const found = map_.on_allocate(start);
+    auto const found = carved_at(start);
     if (!found) { return; }
     carved = *found;
     stream = held_[map_.segment_of(start)->range.address].stream;
     ++counts_.reused;
   }
-  prefetcher_->on_reuse(carved, stream);
+  prefetcher_->on_reuse(carved, stream, !several_streams_.load(std::memory_order_relaxed));
 } catch (...) {  // no memory for a table: the pages come by fault
   std::lock_guard const lock{mutex_};
   refusal_ = "no host memory for the table of torch's allocations";

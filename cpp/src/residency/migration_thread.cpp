@@ -144,6 +144,7 @@ try {
   if (outstanding_.size() == use_mark_count) {
     outstanding_.pop_front();
   }  // its number is used anew
+  placed.tick = std::min(placed.tick, now_ + 1);  // the clock may have been turned back meanwhile
   outstanding_.push_back(placed);
 } catch (...) {
   count_failure_of("mark");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -177,17 +178,22 @@ void residency_manager::bring(range_list wanted,
   }
   admit(view, missing, wanted, stream, why);
   if (why != reason::ahead && uncounted_bytes(missing) > 0) { await_others(view); }
+  bool came = true;
   if (settings_.fetch) {
     count_traffic(missing);
     moving(true);
     view.lock().unlock();
-    issue(missing, stream, why);
+    came = issue(missing, stream, why);
     view.lock().lock();
     moving(false);
   } else {
     end_advice(view, missing);
   }
-  left_beside(missing);
+  if (came) {
+    left_beside(missing);
+  } else {
+    stayed_beside(missing);
+  }
   for (auto const& each : missing) {
     each.record->busy = false;
   }
@@ -281,7 +287,10 @@ status residency_manager::after_discards(claims const& blocks, stream_handle str
   }
   stream_handle discards = nullptr;
   auto result            = driver_->own_stream(own_stream_use::discards, discards);
-  if (result.ok()) { result = driver_->order(stream, discards); }
+  if (result.ok()) {
+    std::lock_guard const lock{driver_->discarding()};
+    result = driver_->order(stream, discards);
+  }
   // Late is right, early is not: without an order between streams, the thread waits itself.
   if (!result.ok()) { static_cast<void>(driver_->synchronize(discards)); }
   return result;
@@ -299,7 +308,8 @@ std::size_t residency_manager::place_of(claimed_block const& block) const noexce
   return block.away || !settings_.multipath ? 0 : neighbors_.size() + 1;
 }
 
-void residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
+/** @return whether all of it was asked to come */
+bool residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
   end_advice(blocks);  // first: it takes no memory, and what comes by fault must not be a copy
   auto const device     = location::device(driver_->info().device_id);
@@ -353,9 +363,11 @@ try {
       end_confirmed(view);
     }
   }
+  return failure.ok();
 } catch (...) {  // a list could not be built: pages come by fault
   ledger_view const view{ledger_};
   count_failure({status_code::out_of_memory, 0, "residency_manager"});
+  return false;
 }
 
 }  // namespace rmm_uvm

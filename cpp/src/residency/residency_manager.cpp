@@ -7,29 +7,6 @@
 #include <utility>
 
 namespace rmm_uvm {
-namespace {
-
-[[nodiscard]] memory_range common(memory_range a, memory_range b) noexcept
-{
-  auto const begin = std::max(a.address, b.address);
-  auto const end   = std::min(a.end(), b.end());
-  return {begin, end > begin ? end - begin : 0};
-}
-
-/**
- * @brief When a block that several allocations share is needed next.
- *
- * Where one of them was not foreseen, it is taken to be needed soon: it was used in company.
- */
-[[nodiscard]] use_tick soonest(use_tick others, use_tick next_use, use_tick now) noexcept
-{
-  constexpr use_tick soon = 16;  // of 4, 16 and 64 the one that moved least on a recorded ETL
-  if (others >= unknown_use || others <= now) { others = now + soon; }
-  return std::min(others, next_use);
-}
-
-}  // namespace
-
 residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                                      residency_ledger& ledger,
                                      residency_settings settings,
@@ -95,68 +72,11 @@ void residency_manager::count_failure_of(char const* call) noexcept
   count_failure({status_code::out_of_memory, 0, call});
 }
 
-void residency_manager::learn(ledger_view& view, use_event const& event)
-{
-  if (confirmed_.passes_over() && !confirmed_present()) { end_confirmed(view); }
-  ++now_;
-  auto next_use    = unknown_use;
-  bool no_more     = false;
-  auto shown       = event;
-  shown.live_bytes = live_bytes_;
-  if (predictor_ != nullptr && postpones_learning()) {
-    postponed_.use(shown);
-  } else if (predictor_ != nullptr) {
-    postponed_.tell(*predictor_);
-    auto const ahead = predictor_->observe(shown);
-    auto const freed = predictor_->freed_after();
-    no_more          = ahead == unknown_use && freed != unknown_use;
-    auto const then  = no_more ? freed : ahead;
-    next_use         = then < unknown_use ? now_ + then : then;
-    static_cast<void>(prediction_.update(predictor_->score()));
-  }
-  // There, what a request finds leaves for it like others, if its last use is over: see note_uses.
-  if (!settings_.as_kernel_driver()) { note_use(view, event, next_use, no_more); }
-}
-
-void residency_manager::note_uses(std::span<use_event const> uses)
-{
-  if (!settings_.as_kernel_driver()) { return; }  // noted before room was made
-  ledger_view view{ledger_};
-  for (auto const& use : uses) {
-    if (use.range.bytes > 0 && view.holds(use.range.address)) {
-      note_use(view, use, unknown_use, false);
-    }
-  }
-}
-
-void residency_manager::note_use(ledger_view& view,
-                                 use_event const& event,
-                                 use_tick next_use,
-                                 bool no_more)
-{
-  bool const is_new = event.kind == use_kind::allocate;
-  if (is_new) { ++owners_; }
-  view.each(event.range, [&](block_record& block, memory_range whole) {
-    if (block.live_bytes > common(event.range, whole).bytes) {  // of others, too
-      block.expect(soonest(block.expected_use(), no_more ? unknown_use : next_use, now_));
-    } else {
-      block.expect(next_use, no_more);
-    }
-    block.fetched_ahead = false;
-    if (!is_new) {
-      block.touched = now_;
-      return;
-    }
-    block.allocated = now_;
-    block.owner     = owners_;
-  });
-}
-
 void residency_manager::hand_out(ledger_view& view, memory_range range)
 {
   live_bytes_ += range.bytes;
   view.each(range, [range](block_record& block, memory_range whole) {
-    block.live_bytes += static_cast<std::uint32_t>(common(range, whole).bytes);
+    block.live_bytes += static_cast<std::uint32_t>(bytes_in_common(range, whole));
   });
 }
 
@@ -193,7 +113,9 @@ try {
   count_failure_of("on_allocate");
 }
 
-void residency_manager::on_reuse(carved_range const& carved, stream_handle stream) noexcept
+void residency_manager::on_reuse(carved_range const& carved,
+                                 stream_handle stream,
+                                 bool by_stream) noexcept
 try {
   auto const extent = carved.extent;
   if (extent.bytes == 0) { return; }
@@ -220,13 +142,23 @@ try {
     return;
   }
   if (under_pressure()) { mark(first, used.bytes, stream); }
-  bring({&used, 1}, used, stream, reason::allocation);
+  bring({&used, 1}, by_stream ? used : memory_range{}, stream, reason::allocation);
   use_event const use{use_kind::allocate, used, used.address};
   note_uses({&use, 1});
   look_at_live_blocks(used.bytes);
   wake();
 } catch (...) {
   count_failure_of("on_reuse");
+}
+
+void residency_manager::on_untold(memory_range range) noexcept
+{
+  {
+    ledger_view view{ledger_};
+    wait_until_free(view, {&range, 1});
+    hand_out(view, range);
+  }
+  leave_to_faults(range);
 }
 
 void residency_manager::on_free(memory_range allocation,
@@ -263,7 +195,7 @@ void residency_manager::forget(ledger_view& view, memory_range allocation, bool 
   }
   live_bytes_ -= std::min(live_bytes_, allocation.bytes);
   view.each(allocation, [&](block_record& block, memory_range whole) {
-    auto const bytes = static_cast<std::uint32_t>(common(allocation, whole).bytes);
+    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
     block.live_bytes -= std::min(block.live_bytes, bytes);
     if (fenced) { block.freed = frees_; }
     if (!fenced) {
@@ -370,6 +302,7 @@ try {
 void residency_manager::pin(memory_range range) noexcept
 {
   ledger_view view{ledger_};
+  wait_until_free(view, {&range, 1});  // what is leaving leaves before it is pinned, not after
   view.each(range, [&](block_record& block, memory_range whole) {
     if (block.pins++ == 0) { counts_.pinned_bytes += whole.bytes; }
   });

@@ -237,4 +237,21 @@ void residency_manager::left_beside(claims const& blocks) noexcept
   }
 }
 
+/**
+ * @brief What was to come from neighbours may lie there still: they hold it until it comes.
+ *
+ * Some of it may have come. That is found when it is used next; to give up what a neighbour still
+ * has would let others claim the same memory.
+ */
+void residency_manager::stayed_beside(claims const& blocks) noexcept
+{
+  for (auto const& each : blocks) {
+    if (each.from == no_neighbor) { continue; }
+    each.record->place           = block_place::beside;
+    each.record->on_device_as_of = 0;
+    each.record->fetched_ahead   = false;
+    counts_.resident_bytes -= each.range.bytes;
+  }
+}
+
 }  // namespace rmm_uvm

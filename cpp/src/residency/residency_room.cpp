@@ -264,14 +264,15 @@ bool residency_manager::drop(ledger_view& view, victims const& blocks)
  */
 status residency_manager::discard_now(range_list ranges, bool frees_are_done) noexcept
 {
-  // A discard that waits in a stream was seen to take effect after what came behind it. So its
-  // stream is idle when it is called, and stays so while others free: they have another one wait.
-  std::lock_guard const lock{discarding_};
   stream_handle frees    = nullptr;
   stream_handle discards = nullptr;
   auto result            = driver_->own_stream(own_stream_use::frees, frees);
   if (result.ok()) { result = driver_->own_stream(own_stream_use::discards, discards); }
   if (result.ok() && !frees_are_done) { result = driver_->synchronize(frees); }
+  // A discard that waits in a stream was seen to take effect after what came behind it. So its
+  // stream is idle when it is called: those who free have another one wait, and who has a stream
+  // wait for the discards does so before or after this.
+  std::lock_guard const lock{driver_->discarding()};
   if (result.ok()) { result = driver_->synchronize(discards); }
   if (result.ok()) { result = driver_->discard(ranges, discards); }
   return result;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
 
 namespace rmm_uvm {
 namespace {
@@ -106,13 +105,8 @@ std::optional<carved_range> segment_map::on_allocate(std::uintptr_t start)
     note_untracked(start, true);
     return std::nullopt;
   }
-  auto own = found;
-  try {
-    own = parts_.try_emplace(start).first;
-  } catch (std::bad_alloc const&) {  // all of the part is taken to be this allocation
-    start = found->first;
-  }
-  auto end = found->second.end;
+  auto const own = parts_.try_emplace(start).first;  // first: it may throw
+  auto end       = found->second.end;
   memory_range newly_live{start, end - start};
   if (found->second.live) {
     newly_live = {end, 0};

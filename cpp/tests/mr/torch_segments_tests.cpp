@@ -1,11 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/failing_new.hpp"
-#include "../support/simulated_chain.hpp"
-
-#include <rmm_uvm/mr/torch_segments.hpp>
-
-#include <gtest/gtest.h>
+#include "torch_segments_fixture.hpp"
 
 #include <memory>
 #include <string>
@@ -14,40 +10,10 @@
 namespace rmm_uvm::mr {
 namespace {
 
+using tests::address_of;
 using tests::blocks;
 using tests::simulated_chain;
-
-constexpr std::size_t budget_blocks  = 16;
-constexpr std::size_t maximum_blocks = 64;
-
-[[nodiscard]] std::uintptr_t address_of(void const* segment) noexcept
-{
-  return reinterpret_cast<std::uintptr_t>(segment);
-}
-
-/** @brief Segments over a simulated device with a budget of 16 blocks, and a cap of 64. */
-class TorchSegments : public testing::Test {
- protected:
-  TorchSegments()
-  {
-    auto settings       = residency_settings::of(blocks(budget_blocks));
-    settings.background = false;
-    chain.prefetcher->keep_budget(settings);
-  }
-  [[nodiscard]] static std::shared_ptr<torch_segments> make(simulated_chain& chain)
-  {
-    return std::make_shared<torch_segments>(
-      chain.managed, chain.prefetcher, blocks(maximum_blocks));
-  }
-  [[nodiscard]] void* take(std::size_t count) { return segments->allocate(blocks(count), nullptr); }
-  [[nodiscard]] residency_statistics residency() const
-  {
-    return chain.prefetcher->manager()->statistics();
-  }
-
-  simulated_chain chain;
-  std::shared_ptr<torch_segments> segments = make(chain);
-};
+using tests::TorchSegments;
 
 TEST_F(TorchSegments, SegmentIsOnTheDeviceAndCounted)
 {
@@ -213,7 +179,7 @@ TEST_F(TorchSegments, SegmentOfLaterTimesIsFollowedUntilUnfollowed)
 {
   segments->follow({});
   auto const followed = address_of(take(2));
-  segments->unfollow();
+  segments->unfollow(false);
   auto const untold = address_of(take(2));
   segments->on_allocate(followed);
   segments->on_allocate(untold);
@@ -326,35 +292,6 @@ TEST_F(TorchSegments, OwnMemoryMayFailAtAnyPointOfASegmentAndNothingIsLeaked)
     }
     EXPECT_GT(failures, 4U);
   }
-}
-
-TEST_F(TorchSegments, OwnMemoryMayFailWhereverAnAllocationIsToldAndItIsNeverDropped)
-{
-  std::size_t failures = 0;
-  for (std::size_t nth = 0;; ++nth) {
-    simulated_chain fresh;
-    fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
-    auto const those = make(fresh);
-    those->follow({});
-    auto const start = address_of(those->allocate(blocks(4), nullptr));
-    auto const large = address_of(those->allocate(blocks(budget_blocks), nullptr));
-    bool over        = false;
-    {
-      tests::failing_new const failing{nth};
-      those->on_allocate(start + blocks(2));
-      over = !tests::failing_new::has_failed();
-    }
-    auto const used = memory_range{start + blocks(2), blocks(2)};
-    static_cast<void>(fresh.device->touch(used, true));
-    fresh.prefetcher->bring(used, nullptr);
-    those->on_allocate(large);  // as much as the budget: all else leaves
-    EXPECT_EQ(fresh.prefetcher->manager()->statistics().dropped_bytes, 0U) << nth;
-    EXPECT_GE(fresh.prefetcher->manager()->statistics().evicted_bytes, blocks(2)) << nth;
-    if (over) { break; }
-    ++failures;
-    ASSERT_LT(nth, 200U);
-  }
-  EXPECT_GT(failures, 4U);
 }
 
 }  // namespace

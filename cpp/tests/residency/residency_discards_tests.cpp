@@ -3,9 +3,11 @@
 // Discards, and waits for kernels: the rules without which data would be lost.
 #include "residency_manager_fixture.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -297,6 +299,49 @@ TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheProgramsLastKernelsAreThrough)
   auto const found = driver->take_calls("synchronize");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].stream, stream);
+}
+
+/** @brief What a driver was called for about the stream of discards, in order. */
+[[nodiscard]] std::vector<std::string> about_discards(std::vector<tests::driver_call> const& calls,
+                                                      stream_handle discards,
+                                                      stream_handle other)
+{
+  std::vector<std::string> names;
+  for (auto const& call : calls) {
+    bool const waits = call.name == "order" && call.stream == other;
+    if (waits ||
+        ((call.name == "synchronize" || call.name == "discard") && call.stream == discards)) {
+      names.push_back(call.name);
+    }
+  }
+  return names;
+}
+
+TEST_F(ResidencyManager, NothingIsPutIntoTheStreamOfDiscardsBetweenItsWaitAndTheDiscard)
+{
+  budget = blocks(96);  // the watermark is two blocks below it
+  slab   = {tests::slab_address, blocks(128)};
+  make();
+  allocate(0, 96);
+  free(0, 96);
+  allocate(96, 4);  // in the place of four dead ones
+  EXPECT_TRUE(manager->run_pending_piece());
+  allocate(100, 1);  // which leaves room for one, and one to drop
+  static_cast<void>(driver->take_calls());
+  auto* const second = reinterpret_cast<stream_handle>(std::uintptr_t{0x5678});
+  std::thread other;
+  driver->on_call = [&](tests::driver_call const& call) {
+    if (call.name == "synchronize" && call.stream == discards && !other.joinable()) {
+      other = std::thread{[&] { manager->on_allocate(at(0), second); }};
+      std::this_thread::sleep_for(std::chrono::milliseconds{50});  // it would be there by then
+    }
+  };
+  EXPECT_TRUE(manager->run_pending_piece());
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  driver->on_call = [](tests::driver_call const&) {};
+  auto const made = about_discards(driver->take_calls(), discards, second);
+  EXPECT_EQ(made, (std::vector<std::string>{"synchronize", "discard", "order"}));
 }
 
 TEST_F(ResidencyManager, AllocationElsewhereDoesNotWaitForDiscards)

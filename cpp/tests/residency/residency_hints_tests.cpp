@@ -4,6 +4,8 @@
 #include "residency_manager_fixture.hpp"
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 namespace rmm_uvm {
 namespace {
@@ -20,6 +22,23 @@ TEST_F(ResidencyManager, EvictMovesWholeBlocksOnly)
   EXPECT_EQ(manager->evict({slab_address + 256, blocks(3)}), blocks(2));
   EXPECT_EQ(moves(), (calls{to_host(1, 2)}));
   EXPECT_EQ(manager->statistics().resident_bytes, blocks(2));
+}
+
+TEST_F(ResidencyManager, BlockThatIsOnItsWayOutIsPinnedWhereItComesToLie)
+{
+  make();
+  allocate(0, 8);
+  std::thread other;
+  driver->on_call = [&](tests::driver_call const& call) {
+    if (call != to_host(0, 1)) { return; }
+    other = std::thread{[&] { manager->pin(at(0)); }};
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});  // it would be over by then
+    EXPECT_EQ(manager->statistics().pinned_bytes, 0U);
+  };
+  EXPECT_EQ(manager->evict(at(0)), blocks(1));
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  EXPECT_EQ(manager->statistics().pinned_bytes, blocks(1));
 }
 
 TEST_F(ResidencyManager, PinnedBlocksStayAndTheBudgetIsExceededRatherThanAnErrorRaised)

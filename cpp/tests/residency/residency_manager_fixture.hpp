@@ -39,6 +39,7 @@ class ResidencyManager : public testing::Test {
     settings.copy_beside  = copy_beside;
     settings.rates        = rates;
     settings.multipath    = multipath;
+    settings.clock_end    = clock_end;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -102,6 +103,7 @@ class ResidencyManager : public testing::Test {
   bool in_place{false};
   bool copy_beside{false};
   bool multipath{false};
+  use_tick clock_end{residency_settings{}.clock_end};
   std::size_t budget{blocks(budget_blocks)};
   link_rates rates{};
   bool fetches_ahead{true};

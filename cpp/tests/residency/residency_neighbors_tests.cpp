@@ -50,6 +50,23 @@ TEST_F(ResidencyNeighbors, WhatIsFetchedBackIsReleased)
   EXPECT_EQ(found.peak_harvested_bytes, blocks(2));
 }
 
+TEST_F(ResidencyNeighbors, WhatCouldNotBeFetchedBackIsStillThereAndHeld)
+{
+  evict_first(4);
+  driver->answers["prefetch"] = {status_code::driver_error, 1, "cuMemPrefetchAsync"};
+  manager->prefetch(at(0, 2), stream);
+  EXPECT_EQ(lends->claimed[1], blocks(4));
+  auto const failed = manager->statistics();
+  EXPECT_EQ(failed.harvested_bytes, blocks(4));
+  EXPECT_EQ(failed.resident_bytes, blocks(4));
+  EXPECT_EQ(failed.from_neighbor_bytes, 0U);
+  driver->answers.clear();
+  manager->prefetch(at(0, 2), stream);
+  EXPECT_EQ(lends->claimed[1], blocks(2));
+  EXPECT_EQ(manager->statistics().from_neighbor_bytes, blocks(2));
+  EXPECT_EQ(manager->statistics().resident_bytes, blocks(6));
+}
+
 TEST_F(ResidencyNeighbors, WhatComesFromSeveralPlacesComesInCallsOfEach)
 {
   lends->lends = {{1, blocks(1)}, {2, blocks(1)}};

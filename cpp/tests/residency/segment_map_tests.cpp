@@ -39,6 +39,28 @@ TEST(SegmentMap, AddressOutsideOfSegmentsSaysNothing)
   EXPECT_EQ(map.segment_of(base + 999)->range, at(0, 1000));
 }
 
+TEST(SegmentMap, SegmentThatIsMadeUnknownNamesWhatWasFreeAndIsListedAnew)
+{
+  segment_map map;
+  map.add_free(at(0, 1000));
+  map.add_free(at(2000, 1000));
+  static_cast<void>(map.on_allocate(base));
+  static_cast<void>(map.on_allocate(base + 400));
+  static_cast<void>(map.on_free(base));
+  std::vector<memory_range> free;
+  auto const note = [&free](memory_range part) { free.push_back(part); };
+  map.make_unknown(base, note);
+  EXPECT_EQ(free, (std::vector{at(0, 400)}));
+  map.make_unknown(base, note);         // again: it is unknown
+  map.make_unknown(base + 1000, note);  // none begins there
+  EXPECT_EQ(free.size(), 1U);
+  EXPECT_FALSE(map.on_allocate(base).has_value());
+  EXPECT_TRUE(map.on_allocate(base + 2000).has_value());  // another's parts stay
+  std::vector const live{at(400, 600)};
+  EXPECT_EQ(map.list(base, live), (std::vector<memory_range>{}));  // the untold one was told
+  EXPECT_EQ(map.on_free(base + 400), at(400, 600));
+}
+
 TEST(SegmentMap, AllocationReachesToTheNextStart)
 {
   segment_map map;

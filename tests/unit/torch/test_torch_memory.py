@@ -138,6 +138,32 @@ def test_what_cannot_be_announced_is_warned_of_and_nothing_is_left_behind(
     assert not torch.nn.modules.module._global_forward_pre_hooks
 
 
+def test_what_torch_hands_out_once_nothing_is_told_any_more_is_not_dropped(
+    cuda: FakeTorchCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_uses: object) -> None:
+        raise OSError("no hooks today")
+
+    monkeypatch.setattr("rmm_uvm.torch.uses.Uses.begin", fails)
+    mr = rmm_uvm.managed_pool(
+        driver=rmm_uvm.simulated_device(512 * MIB, backing=True),
+        initial_pool_size="8MiB",
+        device_budget=Budget(64 * MIB, background=False),
+    )
+    with rmm_uvm.torch.managed(mr=mr) as memory:
+        first = cuda.allocate(40 * MIB)
+        cuda.free(first)
+        with pytest.warns(MonitorWarning, match="no hooks today"):
+            cuda.allocate(44 * MIB)
+        address = cuda.allocate(38 * MIB)
+        assert address == first  # in what was free when following ended
+        mr.managed_mr.driver.touch(address, 38 * MIB, write=True)
+        ctypes.memset(address, 0x5A, 38 * MIB)
+        cuda.allocate(46 * MIB)  # room is made
+        assert ctypes.string_at(address, 38 * MIB) == b"\x5a" * (38 * MIB)
+        assert memory.statistics()["residency"]["dropped_bytes"] == 0
+
+
 def test_pool_of_another_device_is_refused(cuda: FakeTorchCuda) -> None:
     with pytest.raises(ConfigurationError, match="pool of device 0"):
         rmm_uvm.torch.install(1, mr=make_pool())

@@ -43,6 +43,14 @@ struct memory_range {
   friend constexpr bool operator==(memory_range const&, memory_range const&) noexcept = default;
 };
 
+/** @brief Bytes that lie in both ranges. */
+[[nodiscard]] constexpr std::size_t bytes_in_common(memory_range a, memory_range b) noexcept
+{
+  auto const begin = a.address > b.address ? a.address : b.address;
+  auto const end   = a.end() < b.end() ? a.end() : b.end();
+  return end > begin ? end - begin : 0;
+}
+
 /** @brief The same address or the nearest VA block boundary below it. */
 [[nodiscard]] constexpr std::uintptr_t va_block_floor(std::uintptr_t address) noexcept
 {

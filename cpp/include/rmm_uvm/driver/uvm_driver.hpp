@@ -14,6 +14,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -198,6 +199,13 @@ class uvm_driver {
    * @param[out] stream set on success; lives as long as the driver
    */
   virtual status own_stream(own_stream_use which, stream_handle& stream) noexcept = 0;
+  /**
+   * @brief Held while something is put into the stream of discards: it has to be idle for a
+   * discard.
+   *
+   * One for all who have this driver. Nothing else is locked under it.
+   */
+  [[nodiscard]] std::mutex& discarding() noexcept { return discarding_; }
 
   /**
    * @brief Notes how far a stream has got work, under a number that may be used again.
@@ -247,6 +255,7 @@ class uvm_driver {
 
  private:
   command_count commands_;
+  std::mutex discarding_;
 };
 
 }  // namespace rmm_uvm

@@ -70,8 +70,12 @@ class torch_segments {
    *      was made
    */
   void follow(std::vector<memory_range> const& live);
-  /** @brief Counts them no more: what is in segments now stays as it is until they are freed. */
-  void unfollow() noexcept;
+  /**
+   * @brief Counts them no more: what lives in segments stays as it is until they are freed.
+   * @param routed whether torch goes on to allocate in them: then what is free may be handed out at
+   *        any time, and counts as live
+   */
+  void unfollow(bool routed) noexcept;
   /** @brief From now on work of other streams may use any allocation: no free is fenced. */
   void several_streams() noexcept { several_streams_.store(true, std::memory_order_relaxed); }
 
@@ -100,6 +104,7 @@ class torch_segments {
   [[nodiscard]] entry enter(memory_range segment, stream_handle stream);
   [[nodiscard]] bool stays(memory_range segment) const noexcept;
   [[nodiscard]] bool is_kept(std::uintptr_t address) const;
+  [[nodiscard]] std::optional<carved_range> carved_at(std::uintptr_t start);
   [[nodiscard]] bool reserve(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
   void look_for_pressure() noexcept;

@@ -14,7 +14,7 @@
 namespace rmm_uvm {
 
 /** @brief Number of an epoch: a time in which nothing was seen to leave the device. */
-using epoch_number = std::uint32_t;
+using epoch_number = std::uint64_t;
 
 /**
  * @brief Tells when residence stops being certain.

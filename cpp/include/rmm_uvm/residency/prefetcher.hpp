@@ -58,9 +58,14 @@ class prefetcher {
   bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
 
   /** @brief A part of an allocation is handed out anew; see `residency_manager::on_reuse`. */
-  void on_reuse(carved_range const& carved, stream_handle stream) noexcept
+  void on_reuse(carved_range const& carved, stream_handle stream, bool by_stream) noexcept
   {
-    if (manager_ != nullptr) { manager_->on_reuse(carved, stream); }
+    if (manager_ != nullptr) { manager_->on_reuse(carved, stream, by_stream); }
+  }
+  /** @brief See `residency_manager::on_untold`. */
+  void on_untold(memory_range range) noexcept
+  {
+    if (manager_ != nullptr) { manager_->on_untold(range); }
   }
 
   /**

@@ -83,8 +83,11 @@ class residency_manager {
    * @brief The same for a part of an allocation that a caching allocator hands out anew.
    *
    * What is likely used is made usable; for the rest the stream only waits for discards.
+   * @param by_stream as for `on_free`; else contents are kept: the allocator may still hold a part
    */
-  void on_reuse(carved_range const& carved, stream_handle stream) noexcept;
+  void on_reuse(carved_range const& carved, stream_handle stream, bool by_stream = true) noexcept;
+  /** @brief Memory that was free is handed out, nobody tells when: live until its slab goes. */
+  void on_untold(memory_range range) noexcept;
   /**
    * @brief Takes note of a free.
    * @param by_stream whether all work that uses the memory is in `stream`, or ordered before it;
@@ -105,15 +108,11 @@ class residency_manager {
   void on_touch(std::span<use_event const> uses, stream_handle stream) noexcept;
   /** @brief Brings a range in, in the order of `stream` unless captured; learns nothing. */
   void prefetch(memory_range range, stream_handle stream) noexcept;
-  /**
-   * @brief Has the blocks that lie wholly in `range` leave, unless they are pinned.
-   * @return bytes that left
-   */
+  /** @brief Has whole blocks in `range` leave, unless they are pinned. @return bytes that left */
   std::size_t evict(memory_range range) noexcept;
   /**
-   * @brief Keeps the blocks that `range` touches where they are until `unpin`; counted.
-   *
-   * What lies on a neighbour comes to the device when its owner needs the memory.
+   * @brief Keeps the blocks that `range` touches where they are until `unpin`; counted. What lies
+   * on a neighbour comes to the device when its owner needs the memory.
    */
   void pin(memory_range range) noexcept;
   /** @brief Takes one `pin` of the same range back. */
@@ -125,7 +124,7 @@ class residency_manager {
   void run_pending() noexcept;
   /** @brief The next piece of that only. @return whether there may be another one */
   bool run_pending_piece() noexcept;
-  /** @brief Waits until the thread has nothing to do and no call is under way. */
+  /** @brief Waits until the thread has nothing to do, and no call is under way. */
   void flush() noexcept;
 
   /** @brief Counts and levels now. */
@@ -172,10 +171,12 @@ class residency_manager {
   using range_list = std::span<memory_range const>;
   using victims    = std::vector<viewed_block>;
 
-  // residency_manager.cpp
+  // residency_uses.cpp
   void learn(ledger_view& view, use_event const& event);
   void note_uses(std::span<use_event const> uses);
   void note_use(ledger_view& view, use_event const& event, use_tick next_use, bool no_more);
+  void turn_back_clock(ledger_view& view) noexcept;
+  // residency_manager.cpp
   void hand_out(ledger_view& view, memory_range range);
   void forget(ledger_view& view, memory_range allocation, bool fenced);
   void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
@@ -216,7 +217,7 @@ class residency_manager {
   static void hold(ledger_view& view, range_list wanted, int by);
   status after_discards(claims const& blocks, stream_handle stream) noexcept;
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
-  void issue(claims const& blocks, stream_handle stream, reason why) noexcept;
+  bool issue(claims const& blocks, stream_handle stream, reason why) noexcept;
 
   // residency_parts.cpp
   void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
@@ -286,6 +287,7 @@ class residency_manager {
   void left_beside(std::size_t number, std::size_t blocks) noexcept;
   void count_traffic(claims const& blocks) noexcept;
   void left_beside(claims const& blocks) noexcept;
+  void stayed_beside(claims const& blocks) noexcept;
   // residency_lending.cpp
   void offer_idle() noexcept;
   void await_others(ledger_view& view) noexcept;
@@ -344,8 +346,7 @@ class residency_manager {
   residency_ledger& ledger_;
   residency_settings settings_;
   memory_adviser* adviser_;
-  std::mutex room_;        // one at a time makes room; taken before the ledger's lock
-  std::mutex discarding_;  // one at a time discards; nothing is locked under it
+  std::mutex room_;  // one at a time makes room; taken before the ledger's lock
 
   // Under the ledger's lock.
   std::unique_ptr<use_predictor> predictor_;

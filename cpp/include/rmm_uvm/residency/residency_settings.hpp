@@ -57,7 +57,8 @@ struct residency_settings {
                             ///< one by one (measured: 7.8 s for 2 GiB)
   bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
   bool ahead{false};        ///< fetch what is expected next, as far as it is foreseen
-  bool background{true};    ///< a thread evicts and fetches ahead; false: only `run_pending` does
+  use_tick clock_end{1U << 31U};  ///< where the clock of uses is moved back by half of that; >= 2
+  bool background{true};  ///< a thread evicts and fetches ahead; false: only `run_pending` does
 
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }

@@ -38,6 +38,21 @@ class segment_map {
   void add_free(memory_range segment);
   /** @brief A segment that somebody uses in ways that are not told. */
   void add_unknown(memory_range segment);
+  /**
+   * @brief Forgets what is known of a segment: somebody uses it in ways that are not told.
+   * @param free_part is called with each part that was free; takes no memory
+   */
+  template <typename Call>
+  void make_unknown(std::uintptr_t segment, Call const& free_part) noexcept
+  {
+    auto const found = segments_.find(segment);
+    if (found == segments_.end() || !found->second.known) { return; }
+    found->second.known = false;
+    auto const last     = parts_.lower_bound(found->second.range.end());
+    for (auto it = parts_.lower_bound(segment); it != last; it = parts_.erase(it)) {
+      if (!it->second.live) { free_part(memory_range{it->first, it->second.end - it->first}); }
+    }
+  }
   /** @brief Forgets a segment. */
   void remove(std::uintptr_t segment) noexcept;
 
@@ -50,7 +65,10 @@ class segment_map {
    */
   std::vector<memory_range> list(std::uintptr_t segment, std::span<memory_range const> live);
 
-  /** @brief An allocation begins. @return none outside of known segments */
+  /**
+   * @brief An allocation begins. @return none outside of known segments
+   * @throws std::bad_alloc if there is no memory for an entry: nothing has changed
+   */
   std::optional<carved_range> on_allocate(std::uintptr_t start);
   /** @brief An allocation ends. @return what is free now; no bytes if it was not known */
   memory_range on_free(std::uintptr_t start);
