@@ -41,13 +41,15 @@ def attach(worker: Any) -> None:
 
     Notes
     -----
-    To be called in the thread of the worker's event loop, as preloads and plugins are.
+    To be called in the thread of the worker's event loop, as preloads and plugins are. Its metrics
+    become another dict: a heartbeat may be waiting for one of them, in the midst of the old, and a
+    worker whose heartbeat fails closes.
     """
     from rmm_uvm.integrations import collectors
 
     if isinstance(worker.metrics.get(NAME), Telemetry):
         return
-    worker.metrics[NAME] = Telemetry()
+    worker.metrics = {**worker.metrics, NAME: Telemetry()}
     exported = collectors.register(CommCollector)
     if not exported:
         logging.getLogger("rmm_uvm.dask").debug("%s", exported.reason)
@@ -58,7 +60,7 @@ def detach(worker: Any) -> None:
     from rmm_uvm.integrations import collectors
 
     if isinstance(worker.metrics.get(NAME), Telemetry):
-        del worker.metrics[NAME]
+        worker.metrics = {name: each for name, each in worker.metrics.items() if name != NAME}
         collectors.unregister(CommCollector)
 
 

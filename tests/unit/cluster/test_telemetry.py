@@ -153,6 +153,24 @@ def test_attached_worker_has_the_metric_until_it_is_detached() -> None:
     assert b"rmm_uvm_comm_bytes_total" not in prometheus_client.generate_latest()
 
 
+def test_heartbeat_that_waits_for_a_metric_outlives_attaching_and_detaching() -> None:
+    def told_by_a_heartbeat(worker: Any) -> Any:  # as Dask's, which awaits each in this loop
+        yield from worker.metrics.items()
+
+    worker = fake_worker()
+    worker.metrics.update(rmm=dict, gpu=dict)
+    before = told_by_a_heartbeat(worker)
+    next(before)
+    telemetry.attach(worker)
+    assert [name for name, _ in before] == ["gpu"]
+
+    during = told_by_a_heartbeat(worker)
+    next(during)
+    telemetry.detach(worker)
+    assert [name for name, _ in during] == ["gpu", NAME]
+    assert worker.metrics == {"rmm": dict, "gpu": dict}
+
+
 def test_metric_of_another_is_left_alone_when_detached() -> None:
     worker = fake_worker()
     worker.metrics[NAME] = dict
