@@ -37,18 +37,29 @@ class Trouble(NamedTuple):
     remedy: str
 
 
-def too_large(counts: ResidencyStatistics) -> Trouble:
-    """Return the words for requests that no budget of this size can hold."""
+def too_large(counts: ResidencyStatistics, total_bytes: int) -> Trouble:
+    """Return the words for requests that no budget of this size can hold.
+
+    Parameters
+    ----------
+    counts : ResidencyStatistics
+        How the budget is kept; `too_large` > 0.
+    total_bytes : int
+        Device memory: no budget is larger, so that a larger request fits none of this device.
+    """
     if counts.too_large == 1:
         asked = f"a request of {format_bytes(counts.too_large_bytes)} in whole blocks is"
     else:
         most = format_bytes(counts.too_large_bytes)
         asked = f"{counts.too_large} requests of up to {most} in whole blocks are"
+    remedy = "work on less data at a time, or on a device with more memory"
+    if counts.too_large_bytes <= total_bytes:
+        least = format_bytes(counts.too_large_bytes)
+        remedy = f"give a device_budget of {least} or more, or work on less data at a time"
     return Trouble(
         f"{asked} larger than the budget of {format_bytes(counts.budget_bytes)}, and left to page "
         "faults beside it",
-        f"give a device_budget of {format_bytes(counts.too_large_bytes)} or more, or work on "
-        "less data at a time",
+        remedy,
     )
 
 
@@ -83,10 +94,10 @@ def warn_of_budget(pool: Prefetcher, *, stacklevel: int) -> None:
     if found is None or not found["too_large"] or pool.too_large_told:
         return
     pool.too_large_told = True
-    trouble = too_large(ResidencyStatistics(**found))
-    device_id = pool.driver.info.device_id
+    info = pool.driver.info
+    trouble = too_large(ResidencyStatistics(**found), info.total_bytes)
     warnings.warn(
-        f"device {device_id}: {trouble.message}; {trouble.remedy}",
+        f"device {info.device_id}: {trouble.message}; {trouble.remedy}",
         BudgetWarning,
         stacklevel=stacklevel,
     )

@@ -200,7 +200,7 @@ class _Step:
             return
         # Each once for a pool: another one counts from 0.
         if budget.too_large and not 0 < self.state.too_large <= budget.too_large:
-            self.findings.append(wording.too_large_found(self._row, budget))
+            self.findings.append(wording.too_large_found(self._row, self._device, budget))
         if budget.switched_off and not 0 < self.state.switched_off <= budget.switched_off:
             self.findings.append(wording.prediction_found(self._row, budget))
         self._change(too_large=budget.too_large, switched_off=budget.switched_off)

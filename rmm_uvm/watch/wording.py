@@ -135,9 +135,9 @@ def host_memory_found(
     )
 
 
-def too_large_found(row: Row, budget: ResidencyStatistics) -> Finding:
+def too_large_found(row: Row, device: DeviceFacts, budget: ResidencyStatistics) -> Finding:
     """Return the finding: the budget cannot hold what one request asks for."""
-    words = too_large(budget)
+    words = too_large(budget, device.total_bytes)
     return _finding("budget", row, budget.too_large_bytes, budget.budget_bytes, *words)
 
 

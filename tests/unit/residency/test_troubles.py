@@ -39,13 +39,19 @@ def no_warning() -> Any:
 
 
 def test_too_large_requests_are_told_with_size_budget_and_remedy() -> None:
-    message, remedy = too_large(statistics(**COUNTS))
+    message, remedy = too_large(statistics(**COUNTS), 64 * MIB)
     assert message == f"{LARGE}, and left to page faults beside it"
     assert remedy.startswith("give a device_budget of 24.00 MiB or more")
-    several = too_large(statistics(**COUNTS | {"too_large": 3})).message
+    several = too_large(statistics(**COUNTS | {"too_large": 3}), 64 * MIB).message
     assert several.startswith(
         "3 requests of up to 24.00 MiB in whole blocks are larger than the budget"
     )
+
+
+def test_budget_is_advised_up_to_the_device_and_never_above() -> None:
+    assert "a device_budget of 24.00 MiB" in too_large(statistics(**COUNTS), 24 * MIB).remedy
+    remedy = too_large(statistics(**COUNTS), 24 * MIB - 1).remedy
+    assert remedy == "work on less data at a time, or on a device with more memory"
 
 
 def test_predictor_that_is_off_is_told_with_its_score_and_remedy() -> None:
@@ -94,6 +100,14 @@ def test_too_large_request_that_nobody_told_is_warned_of_at_the_restore() -> Non
     assert caught[0].filename == __file__
 
 
+def test_request_larger_than_the_device_is_warned_of_without_a_budget_that_is_refused() -> None:
+    mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="16MiB")
+    mr.deallocate(mr.allocate(80 * MIB), 80 * MIB)
+    with pytest.warns(BudgetWarning, match="80.00 MiB in whole blocks") as caught:
+        rmm_uvm.residency_statistics(mr)
+    assert "device_budget of" not in str(caught[0].message)
+
+
 # -- with one ------------------------------------------------------------------------------------
 
 
@@ -108,6 +122,16 @@ def test_monitor_finds_a_too_large_request_once_and_nobody_else_tells() -> None:
         assert str(finding).startswith(f"device 0: {LARGE}")
         assert (finding.value, finding.threshold) == (24 * MIB, 16 * MIB)
         rmm_uvm.residency_statistics()
+
+
+def test_monitor_advises_no_budget_above_the_device() -> None:
+    with install(monitor={"on_finding": None}) as handle:
+        mr = handle.managed_mr
+        mr.deallocate(mr.allocate(80 * MIB), 80 * MIB)
+        handle.monitor._tick()
+        (finding,) = [one for one in handle.monitor.findings if one.kind == "budget"]
+        assert finding.value == 80 * MIB
+        assert "device_budget" not in finding.remedy
 
 
 def test_monitor_finds_nothing_where_all_requests_fit() -> None:
