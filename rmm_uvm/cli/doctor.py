@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.grid import grid
 from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.neighbors import render_neighbors
@@ -94,9 +95,7 @@ def command(
         write_json(report.to_dict(), json_to)
     else:
         # Names and paths are printed as they are, brackets and colons too.
-        Console(markup=False, emoji=False, highlight=False).print(
-            render(report, with_links=with_links)
-        )
+        make_console().print(render(report, with_links=with_links))
     sys.exit(0 if report.is_installable else 1)
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.progress import part_bar
 from rmm_uvm.drivers import cuda_driver
@@ -55,7 +56,7 @@ def run_measure(device: int, name: str | None, json_to: str | None) -> None:
     if json_to is not None:
         write_json(measurement.to_dict(), json_to)
     if json_to != "-":
-        console = Console(markup=False, emoji=False, highlight=False)
+        console = make_console()
         console.print(render_measurement(measurement))
         console.print(_kept(measurement.machine, path), soft_wrap=True)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.mortgage_request import (
     Request,
     Size,
@@ -118,7 +119,7 @@ def _run(request: Request) -> int:
     from rmm_uvm.mortgage.gpu_run import gpu_reason
     from rmm_uvm.mortgage.run import check_libraries, default_device_bytes, quiet_rmm
 
-    console = Console(markup=False, emoji=False, highlight=False)
+    console = make_console()
     because = simulated_because(request, gpu_reason)
     check_libraries()
     quiet_rmm()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.mortgage_request import Request, data_of, simulated_because, write_json
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.run.tidying import temporary_folder
@@ -33,7 +34,7 @@ def run_on_cluster(request: Request) -> int:
     from rmm_uvm.mortgage.cluster.connect import check_dask
     from rmm_uvm.mortgage.run import check_libraries, quiet_rmm
 
-    console = Console(markup=False, emoji=False, highlight=False)
+    console = make_console()
     check_libraries()
     check_dask()
     quiet_rmm()

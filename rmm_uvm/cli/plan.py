@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
+from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.once import OnceCommand
 from rmm_uvm.cli.option_words import in_options
 from rmm_uvm.cli.progress import replay_bar
@@ -172,9 +172,7 @@ def command(
     from rmm_uvm.report.text import WIDTH
 
     # Names and paths are printed as they are, brackets and colons too.
-    Console(markup=False, emoji=False, highlight=False, soft_wrap=True).print(
-        text(made, columns_of(sys.stdout, WIDTH))
-    )
+    make_console(soft_wrap=True).print(text(made, columns_of(sys.stdout, WIDTH)))
 
 
 def _planned(trace: Path, options: dict[str, Any]) -> Plan:

@@ -8,8 +8,9 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rmm_uvm.cli.console import make_console
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage import generate
@@ -21,7 +22,7 @@ __all__ = ["comparison_bar", "generator_bar", "part_bar", "replay_bar", "stage_b
 
 def _bar() -> Progress:
     """Return a bar that vanishes when it is done, and prints nothing where there is no terminal."""
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+    console = make_console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),

@@ -9,8 +9,8 @@ import sys
 import time
 
 import click
-from rich.console import Console
 
+from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.numbers import Pid, finite
 from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.loop import can_live, look_twice, run_live, shown
@@ -73,7 +73,7 @@ def watch(
             click.echo(f"Error: {problem}", err=True)
         if problems:
             return 1
-        console = Console(markup=False, emoji=False, highlight=False)
+        console = make_console()
         if as_json:
             click.echo(json.dumps(look_twice(gatherer, interval).to_dict(), indent=2))
         elif once or not can_live(console):
