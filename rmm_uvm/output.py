@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from rmm_uvm.errors import DataError
 
-__all__ = ["columns_of", "written_whole"]
+__all__ = ["columns_of", "is_special", "written_whole"]
 
 _FEWEST_COLUMNS = 40
 
@@ -39,6 +40,20 @@ def columns_of(stream: Any, most: int) -> int:
         return most
     # 0 is what a terminal says that does not know.
     return min(most, max(columns, _FEWEST_COLUMNS)) if columns else most
+
+
+def is_special(path: Path) -> bool:
+    """Return whether something is there that is no regular file: a device, a pipe, a folder.
+
+    Examples
+    --------
+    >>> is_special(Path("/dev/null")), is_special(Path("/no/such/file"))
+    (True, False)
+    """
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):  # nothing is there, or nothing can be
+        return False
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.optional_packages import too_old
+from rmm_uvm.output import is_special
 from rmm_uvm.run.program_files import is_among
 from rmm_uvm.run.request import Request
 
@@ -34,7 +35,7 @@ def check(request: Request, to_run: Sequence[Path] = ()) -> None:
     ------
     ConfigurationError
         If a file cannot be written, is named twice or is one of `to_run`, or the trace is there
-        already.
+        already, or is a device or a pipe.
     AvailabilityError
         If the HTML report needs a package that is not installed.
     """
@@ -48,6 +49,8 @@ def check(request: Request, to_run: Sequence[Path] = ()) -> None:
             raise ConfigurationError(
                 f"{option} {path} is the program or an argument of it: name another file"
             )
+        if option == "--trace" and is_special(Path(path)) and not Path(path).is_dir():
+            raise ConfigurationError(f"{option} {path} is no regular file, as a trace is: name one")
         _try(option, Path(path))
     if request.trace and os.path.isfile(request.trace) and os.path.getsize(request.trace):  # noqa: PTH113, PTH202
         raise ConfigurationError(f"--trace {request.trace} exists: name another file, or remove it")

@@ -18,6 +18,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.errors import DataError
+from rmm_uvm.output import is_special
 from rmm_uvm.watch import footprint
 from rmm_uvm.watch.finding import Finding
 from rmm_uvm.watch.recording import DeviceFacts
@@ -78,6 +79,8 @@ class Tracing:
             "settings": settings,
             "versions": versions,
         }
+        if is_special(path):  # the writer would have it removed
+            raise DataError(f"the trace {path} is no regular file: name one that is not there yet")
         self.writer: Any = TraceWriter(path, facts, origin_ns=origin_ns)
         # All at once, in case that another trace was begun in another thread just now.
         if not all([source.attach_observer(self.writer) for source in self._observable()]):

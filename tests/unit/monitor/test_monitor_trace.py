@@ -48,6 +48,15 @@ def test_trace_is_written_and_read_back(
     assert len(trace.samples) == len(m.samples())
 
 
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/full", "."])
+def test_trace_to_what_is_no_file_is_refused_and_nobody_is_told_to_remove_it(
+    make: Make, path: str
+) -> None:
+    with pytest.raises(DataError, match=f"the trace {path} is no regular file") as caught:
+        make(trace=Path(path)).start()
+    assert "remove" not in str(caught.value)
+
+
 def test_trace_that_cannot_be_written_is_refused_before_anything_starts(
     make: Make, tmp_path: Path
 ) -> None:

@@ -154,7 +154,16 @@ def test_outputs_of_the_same_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     with pytest.raises(ConfigurationError, match="--trace and --json name the same file"):
         outputs.check(Request(json=str(tmp_path / "file"), trace=str(tmp_path / "link")))
-    outputs.check(Request(json=os.devnull, trace=os.devnull))
+    outputs.check(Request(json=os.devnull, html=os.devnull))
+
+
+def test_outputs_trace_that_is_a_device_or_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/null", "/dev/full", str(tmp_path / "pipe")):
+        with pytest.raises(ConfigurationError, match=f"--trace {path} is no regular file") as told:
+            outputs.check(Request(trace=path))
+        assert "remove" not in str(told.value)
+    outputs.check(Request(html="/dev/null", json="/dev/full"))  # written directly
 
 
 def test_outputs_trace_that_holds_another_run_is_refused(tmp_path: Path) -> None:

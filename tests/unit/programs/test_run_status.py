@@ -69,6 +69,7 @@ def asked(
         ([*SIMULATED, "--torch"], "--torch needs a GPU"),
         (["--html", "same", "--json", "same"], "name the same file"),
         (["--trace", "/no/such/folder/x"], "cannot be written"),
+        (["--trace", "/dev/null"], "--trace /dev/null is no regular file"),
         (["--on-finding", "stop"], "'stop' is not one of"),
         (["--no-such-option"], "No such option"),
     ],
