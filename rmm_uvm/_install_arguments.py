@@ -34,11 +34,24 @@ def check_arguments(
     check_prefetch(cudf_prefetch)
     check_mode(prefetch)
     ids = list(devices) if isinstance(devices, Iterable) else [devices]
-    if not ids or len(set(ids)) != len(ids):
+    if not ids:
+        raise ConfigurationError(f"devices={devices!r}: no device is named; name one or more")
+    if len(set(ids)) != len(ids):
         raise ConfigurationError(f"devices={devices!r}: name each device once")
-    if isinstance(driver, UvmDriver) and len(ids) > 1:
-        raise ConfigurationError("one driver serves one device: leave devices out")
+    if isinstance(driver, UvmDriver):
+        _check_ordinal(devices, ids, driver.info.device_id)
     return [choose_driver(device_id, driver) for device_id in ids]
+
+
+def _check_ordinal(devices: int | Sequence[int], ids: Sequence[int], device_id: int) -> None:
+    """Refuse devices that are not the one of a driver; 0 by itself is what is there by default."""
+    if len(ids) > 1:
+        raise ConfigurationError("one driver serves one device: leave devices out")
+    is_default = isinstance(devices, int) and devices == 0
+    if not is_default and ids[0] != device_id:
+        raise ConfigurationError(
+            f"devices={devices!r}: the driver is that of device {device_id}; leave devices out"
+        )
 
 
 def check_kind(**of_rmm: bool) -> None:

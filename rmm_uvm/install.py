@@ -89,7 +89,7 @@ def reinitialize(
         Where MemoryError begins. By default what device and host (or the container's limit) can
         really hold; see `rmm_uvm.sizing`.
     devices : int or sequence of int
-        CUDA ordinals. Others keep what they have.
+        CUDA ordinals. Others keep what they have. With a `UvmDriver`, its own: leave it out.
     logging : bool
         Log every allocation with RMM's logging adaptor.
     log_file_name : str or None

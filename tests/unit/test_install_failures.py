@@ -236,7 +236,8 @@ def test_second_call_out_of_memory_puts_back_what_was_before_the_package(device:
         ({"libraries": ("numba",)}, "numba"),
         ({"libraries": "cupy"}, "a tuple"),
         ({"libraries": None}, "a tuple"),
-        ({"devices": []}, "name each device once"),
+        ({"devices": []}, "no device is named"),
+        ({"devices": ()}, "no device is named"),
         ({"devices": [0, 0]}, "name each device once"),
         ({"devices": -1}, "numbered from 0"),
         ({"devices": [0.5]}, "numbered from 0"),
@@ -266,6 +267,23 @@ def test_device_that_does_not_exist_is_an_error_and_changes_nothing() -> None:
 def test_one_driver_cannot_serve_two_devices(device: Any) -> None:
     with pytest.raises(ConfigurationError, match="one driver serves one device"):
         install(device, devices=[0, 1])
+
+
+@pytest.mark.parametrize("devices", [3, [3], [0], -1])
+def test_devices_that_are_not_the_drivers_are_refused_and_change_nothing(devices: Any) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    device = rmm_uvm.simulated_device("64MiB", device=1)
+    with pytest.raises(ConfigurationError, match="the driver is that of device 1; leave devices"):
+        install(device, devices=devices)
+    assert rmm.mr.get_per_device_resource(0) is before
+    assert current_installation() is None
+
+
+@pytest.mark.parametrize("devices", [{}, {"devices": 0}, {"devices": 1}, {"devices": [1]}])
+def test_devices_that_are_the_drivers_or_left_out_are_those_installed_on(devices: Any) -> None:
+    device = rmm_uvm.simulated_device("64MiB", device=1)
+    with install(device, libraries=(), **devices) as handle:
+        assert [each.info.device_id for each in handle.devices] == [1]
 
 
 # --- capacity ----------------------------------------------------------------------------------
