@@ -201,8 +201,9 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """Run a Python program on managed memory, and tell what moved.
 
     Installs the pool (see rmm_uvm.reinitialize), watches, and prints a summary on the error stream
-    when the program has ended. SIGTERM (timeout, Slurm, Kubernetes) ends it with its summary and
-    files too; os._exit and SIGKILL leave none.
+    when the program has ended. SIGTERM (timeout, Slurm, Kubernetes) and SIGHUP (a terminal or a
+    connection that closes) end it with its summary and files too, unless it handles them, or nohup
+    has SIGHUP ignored; os._exit and SIGKILL leave none.
 
     Exit status: the program's. Before it began: 2 if something that was asked for cannot be used; 1
     if there is no such module, or no memory for the pool; 127 and 126 if a command is not found or

@@ -58,7 +58,7 @@ def begin(folder: str) -> bool:
     watch.begin()
     leave = functools.partial(_leave, watch, path, os.getpid())
     atexit.register(leave)
-    atexit.register(tell_before(leave))
+    atexit.register(tell_before(lambda number: leave()))
     return True
 
 

@@ -16,12 +16,9 @@ from rmm_uvm.limits import ENVIRONMENT_VARIABLE
 from rmm_uvm.run.error_chain import error_chain
 from rmm_uvm.units import format_bytes
 
-__all__ = ["TERMINATED", "PoolLimit", "of_error", "of_status"]
+__all__ = ["PoolLimit", "of_error", "of_status"]
 
 _OF_WHAT_RAN = "the figures are of what ran"
-
-TERMINATED = f"the program was ended by SIGTERM: {_OF_WHAT_RAN}"
-"""Of a program that was told to end."""
 
 # RMM's pool says the first; where the process' cap is reached, our resource says the second.
 _POOL_IS_FULL = ("Maximum pool size exceeded", f"{ENVIRONMENT_VARIABLE} is reached")

@@ -23,7 +23,7 @@ from rmm_uvm.run import child, handover, outputs
 from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
 from rmm_uvm.run.cuda_hint import hint
-from rmm_uvm.run.failure import TERMINATED, of_status
+from rmm_uvm.run.failure import of_status
 from rmm_uvm.run.program import Program, run_as_main
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import (
@@ -33,7 +33,7 @@ from rmm_uvm.run.summary import (
     unwatched,
     without_reason,
 )
-from rmm_uvm.run.termination import tell_before
+from rmm_uvm.run.termination import outlasting_hangups, tell_before
 from rmm_uvm.run.watching import Watch, say
 from rmm_uvm.top.seams import Seams
 from rmm_uvm.variables import likely_slips
@@ -81,8 +81,8 @@ def _run(program: Program, watch: Watch, interrupted: list[bool]) -> None:
         raise
 
 
-def _terminated(watch: Watch, tell: Callable[[], None]) -> None:
-    watch.failure = watch.failure or TERMINATED
+def _terminated(watch: Watch, tell: Callable[[], None], number: int) -> None:
+    watch.failure = watch.failure or of_status(128 + number)
     tell()
 
 
@@ -119,7 +119,7 @@ def watch_command(request: Request, arguments: Sequence[str], seams: Seams) -> i
         interval_seconds=request.interval_seconds,
         clock=time.monotonic,
     )
-    with tempfile.TemporaryDirectory(prefix="rmm-uvm-run-") as name:
+    with outlasting_hangups(), tempfile.TemporaryDirectory(prefix="rmm-uvm-run-") as name:
         folder = Path(name)
         (folder / child.REQUEST).write_text(request.to_json())
         try:

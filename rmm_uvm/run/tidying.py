@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Folders and processes of a command that do not outlive it, also where SIGTERM ends it."""
+"""Folders and processes of a command that do not outlive it, also where a signal ends it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _duties: list[Callable[[], None]] = []  # the newest last
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder that goes with the context, or with a SIGTERM that ends this process.
+    """Make a folder that goes with the context, or with a signal that ends this process.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
         if os.getpid() == owner:
             shutil.rmtree(path, ignore_errors=True)
 
-    with _done_before_sigterm(remove):
+    with _done_before_ending(remove):
         path.mkdir(mode=0o700)
         try:
             yield path
@@ -50,19 +50,19 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def ended_with_us(child: subprocess.Popen[Any]) -> Iterator[None]:
-    """End a child process where SIGTERM ends this one, before folders go that it writes to."""
+    """End a child process where a signal ends this one, before folders go that it writes to."""
 
     def end() -> None:
         child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(_CHILD_SECONDS)
 
-    with _done_before_sigterm(end):
+    with _done_before_ending(end):
         yield
 
 
 @contextlib.contextmanager
-def _done_before_sigterm(duty: Callable[[], None]) -> Iterator[None]:
+def _done_before_ending(duty: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # no handler can be set from here
         return
@@ -75,6 +75,7 @@ def _done_before_sigterm(duty: Callable[[], None]) -> Iterator[None]:
         _duties.remove(duty)
 
 
-def _do_all() -> None:
+def _do_all(number: int) -> None:
+    del number
     for duty in reversed(_duties):
         duty()

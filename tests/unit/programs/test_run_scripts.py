@@ -71,20 +71,26 @@ def test_script_interrupted_ends_by_the_signal_after_the_summary(tmp_path: Path)
 
 
 @pytest.mark.parametrize("as_command", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_script_terminated_ends_by_the_signal_after_files_and_summary(
-    tmp_path: Path, as_command: bool
+    tmp_path: Path, number: signal.Signals, as_command: bool
 ) -> None:
     path = script(
         tmp_path,
-        """
-        import os, signal, time
-        os.kill(os.getpid(), signal.SIGTERM)
+        f"""
+        import os, time
+        os.kill(os.getpid(), {number.value})
         time.sleep(60)
         """,
     )
     words = ["--", sys.executable, path] if as_command else [path]
-    done = run(tmp_path, *SIMULATED, "--json", tmp_path / "figures.json", *words)
-    assert done.returncode == (128 + signal.SIGTERM if as_command else -signal.SIGTERM)
+    before = signal.signal(number, signal.SIG_DFL)  # nohup ignores one, for the tests too
+    try:
+        done = run(tmp_path, *SIMULATED, "--json", tmp_path / "figures.json", *words)
+    finally:
+        signal.signal(number, before)
+    assert done.returncode == (128 + number if as_command else -number)
+    assert f"the program was ended by {number.name}: " in done.stderr
     assert done.stderr.count("rmm_uvm: simulated") == 1
     assert json.loads((tmp_path / "figures.json").read_text())["simulated"] is True
 
