@@ -79,6 +79,21 @@ def test_plugin_installs_the_pool_on_a_running_worker_and_removing_it_restores()
     on_a_worker(test)
 
 
+def test_plugin_taken_down_twice_or_where_it_never_was_is_no_error() -> None:
+    async def test(client: Client, worker: Worker) -> None:
+        plugin = UvmPlugin(initial_pool_size="16MiB")
+        plugin.teardown(worker)
+        await client.register_plugin(plugin)
+        plugin.teardown(worker)
+        plugin.teardown(worker)
+        await asyncio.sleep(0)
+        assert rmm_uvm.current_installation() is None
+        await client.unregister_worker_plugin("rmm-uvm")
+        assert "rmm-uvm" not in worker.metrics
+
+    on_a_worker(test)
+
+
 def test_plugin_reaches_workers_that_join_later() -> None:
     async def test(client: Client, worker: Worker) -> None:
         await client.register_plugin(UvmPlugin(initial_pool_size="16MiB"))
