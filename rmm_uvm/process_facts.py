@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pwd
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["command_of", "descendants", "is_alive", "name_of", "user_of"]
+__all__ = ["command_line", "command_of", "descendants", "is_alive", "name_of", "user_of"]
 
 _PROC = Path("/proc")
 
@@ -32,8 +34,37 @@ def name_of(pid: int, proc: Path = _PROC) -> str:
 
 
 def command_of(pid: int, proc: Path = _PROC) -> str:
-    """Return the command line of a process, with spaces between its words."""
-    return _text(proc / str(pid) / "cmdline").replace("\0", " ").strip()
+    """Return the command line of a process; see `command_line`."""
+    # Who gives itself another title leaves zeros behind it.
+    text = _text(proc / str(pid) / "cmdline").rstrip("\0")
+    return command_line(text.split("\0")) if text else ""
+
+
+def command_line(words: Iterable[str], most_characters: int | None = None) -> str:
+    """Return words as one text that can be told apart again: quoted as a shell wants them.
+
+    Parameters
+    ----------
+    words : iterable of str
+        The program and its arguments.
+    most_characters : int or None
+        Words beyond are left out, and of the one that would exceed it, its end.
+
+    Examples
+    --------
+    >>> command_line(["python3", "etl job.py"])
+    "python3 'etl job.py'"
+    """
+    kept: list[str] = []
+    left = most_characters
+    for word in words:
+        if left is not None:
+            if left <= 0:
+                break
+            word = word[:left]
+            left -= len(word) + 1
+        kept.append(word)
+    return shlex.join(kept)
 
 
 def user_of(pid: int, proc: Path = _PROC) -> str:

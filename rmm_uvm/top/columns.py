@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from rmm_uvm.top.program import program_name
 from rmm_uvm.top.view import ProcessRow
 
 __all__ = ["NARROW", "Column", "choose", "cut", "label", "printable", "short_bytes", "short_rate"]
@@ -175,7 +176,7 @@ def short_rate(rate_bytes: float | None, *, narrow: bool = False) -> str:
 
 
 def label(row: ProcessRow) -> str:
-    """Return the name of a process; of Python, its script. Only characters that can be printed.
+    """Return the name of a process, see `program_name`. Only characters that can be printed.
 
     Examples
     --------
@@ -183,21 +184,8 @@ def label(row: ProcessRow) -> str:
     'train.py'
     >>> label(ProcessRow(7, "rmm-uvm", "/usr/bin/python3 train.py"))
     'train.py'
-    >>> label(ProcessRow(7, "python3", "python3 -m distributed.nanny"))
-    '-m distributed.nanny'
     """
-    words = row.command.split()
-    name = row.name or "?"
-    if name.startswith(("python", "rmm-uvm")):  # our launcher publishes what it runs
-        for place, word in enumerate(words[1:], start=1):
-            if word in ("-c", "-"):
-                break
-            if word == "-m":
-                name = " ".join(words[place : place + 2])
-                break
-            if not word.startswith("-"):
-                name = word.rpartition("/")[2]
-                break
+    name = program_name(row.name, row.command) or "?"
     if row.exited:
         name += " ended"
     return printable(name)

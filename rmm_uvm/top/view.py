@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rmm_uvm.harvest import BoardView
+from rmm_uvm.top.program import program_name
 from rmm_uvm.top.seams import DeviceMemory
 
 __all__ = ["BUDGET_FIGURES", "FIGURES", "SCHEMA_VERSION", "ProcessRow", "View"]
@@ -45,7 +46,7 @@ class ProcessRow:
     Parameters
     ----------
     pid, name, command, user
-        The process.
+        The process, by the name that the kernel has; the command line is quoted as a shell's.
     source : {"published", "attached", ""}
         It says so itself, or its counters do; "" when nothing is seen.
     reason : str
@@ -100,8 +101,9 @@ class ProcessRow:
     history: tuple[tuple[float, float], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the history, by name."""
+        """Return all but the history, by name; the process is called as its program is."""
         plain = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        plain["name"] = program_name(self.name, self.command)
         del plain["history"]
         return plain
 

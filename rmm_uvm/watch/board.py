@@ -23,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.process_facts import command_line
 
 __all__ = ["Board", "Published", "board_directories", "read_board", "tell_command"]
 
 _VERSION = 1
 _MOST_BYTES = 1 << 20  # of one file; a real one has a few KiB
+_MOST_CHARACTERS = 1000  # of a command line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Published:
     pid : int
         The process.
     command : str
-        Its command line.
+        Its command line, quoted as a shell's.
     published_seconds : float
         When, seconds since the epoch.
     interval_seconds : float
@@ -291,4 +293,4 @@ _told: list[str] = []
 
 
 def _command() -> str:
-    return " ".join(_told or sys.orig_argv)[:1000]
+    return command_line(_told or sys.orig_argv, _MOST_CHARACTERS)

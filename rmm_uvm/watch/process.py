@@ -38,7 +38,7 @@ class CudaProcess:
     name : str
         As the kernel shows it, at most 15 characters; empty if it cannot be read.
     command : str
-        Command line, arguments separated by blanks; the name if it cannot be read.
+        Command line, quoted as a shell's; the name if it cannot be read.
     user : str
         Whose it is; the number if it has no name.
     attachable : bool
