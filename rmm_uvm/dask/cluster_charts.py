@@ -78,6 +78,8 @@ def _memory(told: Sequence[WorkerSums]) -> Chart:
         f"{over} of {len(told)} workers held more than fits on their device; the fullest was "
         f"worker {words.plain_name(fullest.name)} with {words.size(fullest.peak_footprint_bytes)}."
     )
+    if not any(one.peak_footprint_bytes for one in told):
+        caption = f"In no sample of the {len(told)} workers was anything allocated."
     return Chart(
         "cluster_memory", "Peak footprint of each worker", chart, legend, caption, _height(told)
     )

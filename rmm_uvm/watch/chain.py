@@ -84,6 +84,8 @@ class WatchedChain:
         self._known: tuple[Any, ...] = ()
         self._prefetcher: Prefetcher | None = None
         self._last_budget: ResidencyStatistics | None = None
+        self._peak_bytes: int | None = None
+        self._peak_seen_bytes = 0  # what the adaptor said last
         self._skipped: dict[str, int] = {}  # in chains that went, and at the beginning (negative)
 
     def refresh(self) -> bool:
@@ -109,11 +111,14 @@ class WatchedChain:
             beginning = not self._known
             self._leave((id(adaptor), self.names))
             self._prefetcher = prefetcher
+            self._peak_seen_bytes = 0
             if beginning:  # it was at work before the monitor was
                 self._add_skipped(-1)
+                self._peak_seen_bytes = adaptor.peak_bytes
             sampler.set_external_footprint(self.device_id, None)
             sampler.set_levels(self.device_id, adaptor.level_source())
             self._on_adaptor(adaptor)
+        self._see_peak(adaptor.peak_bytes)
         self.own = _AVAILABLE
         self.foreign = Availability(available=False, reason="the chain is one of rmm_uvm")
         self.prefetch = adaptor.prefetch
@@ -146,6 +151,15 @@ class WatchedChain:
         self._prefetcher = None
         self._known = known
 
+    def _see_peak(self, peak_bytes: int) -> None:
+        """Take note of the most that the adaptor had handed out, if that was while it is watched.
+
+        A peak that did not change may be of before, and one that fell was reset meanwhile.
+        """
+        if peak_bytes != self._peak_seen_bytes:
+            self._peak_bytes = max(self._peak_bytes or 0, peak_bytes)
+        self._peak_seen_bytes = peak_bytes
+
     def _add_skipped(self, sign: int) -> None:
         assert self._prefetcher is not None
         for reason, count in self._prefetcher.statistics()["skipped"].items():
@@ -160,6 +174,7 @@ class WatchedChain:
     def forget(self) -> None:
         """Let go of everything but the figures; refreshing does nothing from now on."""
         with self._lock:
+            self._look_at_peak()
             self._leave(self._known)
             self._sampler = None
 
@@ -177,6 +192,23 @@ class WatchedChain:
                 for reason, count in self._prefetcher.statistics()["skipped"].items():
                     total[reason] = total.get(reason, 0) + count
         return total or None
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Most bytes allocated at a time from our pools; None where it did not rise meanwhile.
+
+        Exact, but for a pool that was replaced: of that as of the last `refresh`.
+        """
+        with self._lock:
+            self._look_at_peak()
+            return self._peak_bytes
+
+    def _look_at_peak(self) -> None:
+        if self._prefetcher is None:
+            return
+        adaptor = footprint.own_adaptor(self.device_id)
+        if adaptor is not None and adaptor.managed_mr.prefetcher is self._prefetcher:
+            self._see_peak(adaptor.peak_bytes)
 
     @property
     def budget(self) -> ResidencyStatistics | None:

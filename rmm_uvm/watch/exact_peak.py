@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rmm_uvm.watch.recording import Recording
 
-__all__ = ["PEAK", "exact_peak_bytes"]
+__all__ = ["PEAK", "described", "exact_peak_bytes"]
 
 PEAK = "peak_live_bytes"
 """Setting of a recording: most bytes that the pool had allocated at a time, exact."""
@@ -27,3 +28,18 @@ def exact_peak_bytes(recording: Recording) -> int | None:
     """
     peak = str(recording.settings.get(PEAK, ""))
     return int(peak) if peak.isdecimal() and len(peak) <= _MOST_DIGITS else None
+
+
+def described(peaks_bytes: Iterable[int | None]) -> dict[str, str]:
+    """Return the setting of a recording, given the peak of each device that is watched.
+
+    None where it is not known, where nothing was allocated, and of several devices: a recording
+    has one such peak, and no reader could tell whose.
+
+    Examples
+    --------
+    >>> described([8388608]), described([0]), described([None]), described([1, 2])
+    ({'peak_live_bytes': '8388608'}, {}, {}, {})
+    """
+    known = list(peaks_bytes)
+    return {PEAK: str(known[0])} if len(known) == 1 and known[0] else {}

@@ -25,7 +25,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.watch import sources, stages
+from rmm_uvm.watch import exact_peak, sources, stages
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.chain import WatchedChain
 from rmm_uvm.watch.deferring import DeferringDelivery
@@ -378,11 +378,7 @@ class Session:
             sources=dict(self.sources),
             causes=None if attribution is None else attribution.recorded(),
             busiest=() if attribution is None else attribution.busiest(),
-            budgets={
-                device_id: plain
-                for device_id, chain in self._chains.items()
-                if (plain := _plain(chain.budget)) is not None
-            },
+            budgets={i: b for i, c in self._chains.items() if (b := _plain(c.budget)) is not None},
             began=self.began,
             interval_seconds=self.settings.interval_seconds,
             lost_samples=lost,
@@ -390,6 +386,7 @@ class Session:
                 **self.settings.described(),
                 **({} if attribution is None else attribution.described()),
                 **self._stages.described(),
+                **exact_peak.described(chain.peak_bytes for chain in self._chains.values()),
             },
             versions=versions(self._driver_version),
             cost_seconds=self.cost_seconds,

@@ -162,7 +162,7 @@ def test_cell_without_gpu_runs_and_says_why_in_one_line(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "ran"
     assert len(lines) == 2
-    assert re.match(r"uvm: [\d.]+ m?s, memory could not be watched: ", lines[1])
+    assert re.match(r"uvm: [\d.]+ [mun]?s, memory could not be watched: ", lines[1])
 
 
 def test_report_of_nothing_says_how_to_begin(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

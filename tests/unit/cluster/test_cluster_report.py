@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from rmm_uvm.dask.cluster_advice import sums_of
+from rmm_uvm.dask.cluster_charts import charts
 from rmm_uvm.dask.cluster_report import ClusterReport, report
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.report.as_dict import as_dict
@@ -139,6 +141,27 @@ def test_page_has_advice_before_workers_and_a_folded_section_for_each() -> None:
     assert not any("open" in one for one in details)
     assert outline.text.count("no figures: rmm_uvm is not installed there") == 1
     assert "make ipc-pool-size larger" in outline.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "In no sample of the 3 workers was anything allocated."),
+        (
+            {"peak_live_bytes": str(1 << 40)},
+            "3 of 3 workers held more than fits on their device; the fullest was worker 0 with "
+            "1.00 TiB.",
+        ),
+    ],
+)
+def test_caption_believes_exact_peaks_and_else_says_no_more_than_samples_do(
+    settings: dict[str, str], said: str
+) -> None:
+    recording = clusters.run(0.0, settings=settings)
+    recording.samples["footprint_bytes"] = 0
+    told = [sums_of(worker(str(number), recording)) for number in range(3)]
+
+    assert charts(told)[0].caption == said
 
 
 def test_page_has_every_id_once_and_every_link_leads_somewhere() -> None:

@@ -12,6 +12,7 @@ import rmm
 import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import SimulatedCudaMemoryResource, UvmResourceAdaptor
+from rmm_uvm.watch.exact_peak import exact_peak_bytes
 from rmm_uvm.watch.monitor import Monitor
 
 from .monitors import MIB, Make
@@ -127,3 +128,49 @@ def test_snapshot_counts_prefetches_that_were_skipped_since_the_start(
     assert before is not None
     assert after is not None
     assert (before["resident"], after["resident"]) == (0, 1)
+
+
+def peak_of(monitor: Monitor) -> int | None:
+    return exact_peak_bytes(monitor.recording())
+
+
+def test_peak_between_two_samples_is_told_and_nothing_is_said_not_to_be_allocated(
+    make: Make, device: SimulatedDevice
+) -> None:
+    pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    rmm.mr.set_per_device_resource(0, pool)
+    m = make().start()
+    assert peak_of(m) is None
+    assert "in no sample was anything allocated" in str(m.report())
+    pool.deallocate(pool.allocate(8 * MIB), 8 * MIB)
+    assert peak_of(m) == 8 * MIB
+    assert "at most 8.00 MiB" in str(m.report())
+    assert "was anything allocated" not in str(m.report())
+    pool.deallocate(pool.allocate(12 * MIB), 12 * MIB)
+    m.stop()
+    assert peak_of(m) == 12 * MIB
+
+
+def test_peak_of_before_the_monitor_is_none_of_its(make: Make, device: SimulatedDevice) -> None:
+    pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    rmm.mr.set_per_device_resource(0, pool)
+    pool.deallocate(pool.allocate(8 * MIB), 8 * MIB)
+    m = make().start()
+    pool.deallocate(pool.allocate(4 * MIB), 4 * MIB)
+    assert peak_of(m) is None  # nobody knows how much of the 8 MiB was exceeded
+    pool.reset_peak()
+    pool.deallocate(pool.allocate(2 * MIB), 2 * MIB)
+    assert peak_of(m) == 2 * MIB
+
+
+def test_peak_of_a_pool_that_was_replaced_stays(make: Make, device: SimulatedDevice) -> None:
+    pool = rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    rmm.mr.set_per_device_resource(0, pool)
+    m = make().start()
+    pool.deallocate(pool.allocate(8 * MIB), 8 * MIB)
+    assert peak_of(m) == 8 * MIB
+    new = rmm_uvm.managed_pool(driver=device, initial_pool_size="8MiB")
+    rmm.mr.set_per_device_resource(0, new)
+    new.deallocate(new.allocate(MIB), MIB)
+    m.snapshot()
+    assert peak_of(m) == 8 * MIB
