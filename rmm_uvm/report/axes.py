@@ -20,6 +20,8 @@ CLOCK_SECONDS = 300
 # As wide as the widest labels: the time axes of all charts lie exactly below one another.
 _LEFT_PIXELS = 68
 _RIGHT_PIXELS = 14
+# Of the time: half of a mark, and half of one with its number.
+_ROOM_LEFT, _ROOM_RIGHT = 0.02, 0.04
 
 
 def memory_unit(most_bytes: float) -> tuple[float, str]:
@@ -59,11 +61,15 @@ def highest(columns: Sequence[NDArray[np.float64]]) -> float:
 
 
 def shared_range(duration_seconds: float) -> Any:
-    """Return the time range that all charts of a page share."""
+    """Return the time range that all charts of a page share.
+
+    With room beside it: a mark at an edge, and the number to its right, would be cut off.
+    """
     from bokeh.models import Range1d
 
-    end = max(duration_seconds, 1e-3)
-    return Range1d(0, end, bounds=(0, end))
+    seconds = max(duration_seconds, 1e-3)
+    start, end = -_ROOM_LEFT * seconds, (1 + _ROOM_RIGHT) * seconds
+    return Range1d(start, end, bounds=(start, end))
 
 
 def time_tooltip(duration_seconds: float, field: str) -> str:
@@ -130,7 +136,7 @@ def panel(x_range: Any, height: int, y_label: str, *, bare: bool = False) -> Any
     chart.yaxis.ticker.desired_num_ticks = 5
     chart.y_range.start = 0
     chart.xaxis.axis_label = "seconds since the start"
-    if x_range.end > CLOCK_SECONDS:
+    if x_range.end > CLOCK_SECONDS * (1 + _ROOM_RIGHT):
         chart.xaxis.axis_label = "time since the start, h:mm:ss"
         chart.xaxis.formatter = NumeralTickFormatter(format="00:00:00")
         # Steps that clocks have; below a second the labels would repeat themselves.

@@ -120,7 +120,7 @@ def evaluate(
         As returned by the call before.
     samples : ndarray, shape (n_samples,), dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
         Of one device, in order of time, none seen before. How they are cut into calls makes no
-        difference.
+        difference but for `budget`, which is of now and belongs to the last of them.
     context : Context
         The device's surroundings now.
     thresholds : Thresholds
@@ -139,9 +139,10 @@ def evaluate(
     ('footprint', 1.5)
     """
     findings: list[Finding] = []
-    for row in rows_of(samples):
+    rows = rows_of(samples)
+    for row in rows:
         step = _Step(state, row, context, thresholds, findings)
-        step.run()
+        step.run(newest=row is rows[-1])
         state = step.state
     return state, tuple(findings)
 
@@ -165,10 +166,14 @@ class _Step:
         self._limits = thresholds
         self._alarms = dict(state.alarms)
 
-    def run(self) -> None:
-        """Look at everything."""
+    def run(self, *, newest: bool) -> None:
+        """Look at everything; at what the context counts in the newest sample only.
+
+        The context is of now: what it counts may have happened after all samples before.
+        """
         self._look_at_sources()
-        self._look_at_budget()
+        if newest:
+            self._look_at_budget()
         self._change(gone_bytes=gone_after(self.state.gone_bytes, self.state.last, self._row))
         if self._row.knows(Known.FOOTPRINT) and self._device.capacity_bytes:
             self._look_at_footprint()

@@ -29,6 +29,18 @@ def test_too_large_request_is_found_once_however_long_it_lasts() -> None:
     assert "larger than the budget of 4.00 GiB" in finding.message
 
 
+def test_what_the_budget_counts_is_told_with_the_newest_sample() -> None:
+    samples = Samples().add(20)
+    troubled = budget(too_large=1, too_large_bytes=5 * GIB, switched_off=1)
+    found = samples.findings(budget=troubled)
+    last_seconds = samples.array()["time_ns"][-1] / 1e9
+    assert last_seconds > 1.0
+    assert {finding.kind: finding.time_seconds for finding in found} == {
+        "budget": last_seconds,  # it may have happened after all others
+        "prediction": last_seconds,
+    }
+
+
 def test_predictor_that_turned_itself_off_is_found_once() -> None:
     off = budget(switched_off=1, predicted=10, predictions=100)
     assert Samples().add(900).kinds(budget=off) == ["prediction"]
