@@ -46,7 +46,7 @@ class Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
 
 
 class TrainParts(click.ParamType):  # type: ignore[type-arg]
-    """A number, or "max"."""
+    """A number from 0, or "max"; help shows that in capitals, which are taken too."""
 
     name = "N|max"
 
@@ -54,12 +54,15 @@ class TrainParts(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | Literal["max"]:
         """Return the number, or "max"."""
-        if value == "max":
+        if str(value).lower() == "max":
             return "max"
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number nor max", param, ctx)
+        if number < 0:
+            self.fail(f"{value} must be 0 or more, or max", param, ctx)
+        return number
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from rich.text import Text
 from rmm_uvm.mortgage.compare_memory import ComparedRun
 from rmm_uvm.mortgage.fragmentation import FragmentationResult
 from rmm_uvm.mortgage.memory import MEMORIES
+from rmm_uvm.mortgage.run import default_device_reason
 from rmm_uvm.mortgage.run_report import RunReport
 from rmm_uvm.units import format_bytes
 
@@ -39,7 +40,7 @@ def simulated_lines(capacity_bytes: int, *, by_default: bool) -> RenderableType:
     by_default : bool
         Whether it follows from the data.
     """
-    why = "five times the largest performance file" if by_default else "as asked"
+    why = default_device_reason(capacity_bytes) if by_default else "as asked"
     size = f"its memory: {format_bytes(capacity_bytes)}, {why}"
     return Group(*(Text(f"  {line}") for line in (*SIMULATED_LINES, size)))
 

@@ -115,6 +115,19 @@ def default_device_bytes(data: Path) -> int:
     return max(-(-5 * largest_bytes // _BLOCK_BYTES) * _BLOCK_BYTES, _LEAST_DEVICE_BYTES)
 
 
+def default_device_reason(size_bytes: int) -> str:
+    """Return in a phrase why `default_device_bytes` returned so much.
+
+    Examples
+    --------
+    >>> default_device_reason(200 << 20)
+    'five times the largest performance file'
+    """
+    if size_bytes > _LEAST_DEVICE_BYTES:
+        return "five times the largest performance file"
+    return "the least for any data, as XGBoost needs"
+
+
 def _run_simulated(config: RunConfig, progress: Progress | None) -> RunReport:
     from rmm_uvm.mortgage.shadow.stages import StageMeter
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rmm_uvm.mortgage.files import find_files
-from rmm_uvm.mortgage.run import default_device_bytes
+from rmm_uvm.mortgage.run import default_device_bytes, default_device_reason
 
 
 def default_worker_device(data: Path, parts: int | None, workers: int) -> tuple[int, str]:
@@ -34,6 +34,6 @@ def default_worker_device(data: Path, parts: int | None, workers: int) -> tuple[
     files = sum(len(quarter.performance) for quarter in quarters)
     tasks = files if parts is None else parts * len(quarters)
     share = max(-(-tasks // workers) * files // tasks, 1)
-    size_bytes = default_device_bytes(data) * share
-    why = "five times the largest performance file"
+    of_one_bytes = default_device_bytes(data)
+    size_bytes, why = of_one_bytes * share, default_device_reason(of_one_bytes)
     return size_bytes, why if share == 1 else f"{why}, {share} files each"

@@ -23,6 +23,7 @@ from click.testing import CliRunner, Result
 
 from rmm_uvm.cli import mortgage
 from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
+from rmm_uvm.cli.mortgage_request import TrainParts
 from rmm_uvm.mortgage.memory import MEMORIES
 
 SMALL = ["--engine", "pandas", "--rounds", "1"]
@@ -85,6 +86,8 @@ def test_memory_names_of_the_option_are_all_memories() -> None:
         (["--device-memory", "lots"], "--device-memory"),
         (["--rows", "0"], "--rows"),
         (["--train-parts", "some"], "neither a number nor max"),
+        (["--train-parts", "-1"], "-1 must be 0 or more"),  # before data are made
+        (["--train-parts", "MAX", "--workers", "2"], "max cannot be used with --workers"),
         (["--rows", "10", "--loans", "10"], "three ways to give one size"),
         (["--device-budget", "much"], "--device-budget"),
         (["--eviction", "belady", "--device-budget", "1GiB"], "'belady' is not one of"),
@@ -113,7 +116,6 @@ def test_wrong_usage_names_the_option_with_status_2(arguments: list[str], reason
         (["--json", "-"], "--json -: the tables go to standard output; name a file"),
         (["--features", "-"], "--features -: the tables go to standard output; name a file"),
         (["--data", "/nowhere", "--engine", "pandas"], "no data directory /nowhere"),
-        (["--train-parts", "-1", "--loans", "20", "--engine", "pandas"], "must be 0 or more"),
         (["--device-memory", "3MiB", "--loans", "20", "--engine", "pandas"], "multiple of 2 MiB"),
     ],
 )
@@ -123,6 +125,11 @@ def test_error_is_one_line_with_status_1(arguments: list[str], reason: str) -> N
     error = result.output.splitlines()[-1]
     assert error.startswith("Error: ")
     assert reason in result.output
+
+
+@pytest.mark.parametrize(("text", "value"), [("MAX", "max"), ("max", "max"), ("0", 0), ("12", 12)])
+def test_train_parts_are_a_number_or_max_as_help_writes_it(text: str, value: int | str) -> None:
+    assert TrainParts().convert(text, None, None) == value
 
 
 def test_engine_cudf_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

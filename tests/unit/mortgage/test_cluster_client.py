@@ -268,7 +268,7 @@ def test_simulated_device_has_room_for_the_files_that_its_worker_trains_on(
 ) -> None:
     size_bytes, why = default_worker_device(mortgage_data, parts, workers)
     assert size_bytes == default_device_bytes(mortgage_data) * files_each
-    assert why.startswith("five times the largest performance file")
+    assert why.startswith("the least for any data")  # that of the tests is small
     assert why.endswith(", 2 files each") == (files_each == 2)
 
 

@@ -146,6 +146,9 @@ def test_simulated_lines_say_what_is_real_modelled_and_not_shown() -> None:
     ]
     assert "1.00 GiB, five times the largest performance file" in lines[-1]
     assert "as asked" in text_of(simulated_lines(GIB, by_default=False))
+    least = text_of(simulated_lines(128 << 20, by_default=True))
+    assert "128.00 MiB, the least for any data, as XGBoost needs" in least
+    assert "as asked" in text_of(simulated_lines(128 << 20, by_default=False))
 
 
 def test_fragmentation_lines_tell_both_memories_apart() -> None:

@@ -17,7 +17,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.mortgage.engines import make_engine
 from rmm_uvm.mortgage.generate import GeneratorConfig, generate
 from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
-from rmm_uvm.mortgage.run import RunConfig, default_device_bytes, run
+from rmm_uvm.mortgage.run import RunConfig, default_device_bytes, default_device_reason, run
 from rmm_uvm.mortgage.run_report import RunReport
 
 DEVICE_BYTES = 8 << 20
@@ -112,6 +112,7 @@ def test_default_device_is_five_times_the_largest_file_and_never_tiny(
     data: Path, tmp_path: Path
 ) -> None:
     assert default_device_bytes(data) == 128 << 20
+    assert default_device_reason(128 << 20).startswith("the least for any data")
     for folder in ("acq", "perf"):
         (tmp_path / folder).mkdir()
     for name in ("names.csv", "acq/Acquisition_2000Q1.txt"):
@@ -119,6 +120,7 @@ def test_default_device_is_five_times_the_largest_file_and_never_tiny(
     with (tmp_path / "perf/Performance_2000Q1.txt").open("wb") as file:
         file.truncate(40 << 20)
     assert default_device_bytes(tmp_path) == 200 << 20
+    assert default_device_reason(200 << 20).startswith("five times the largest")
 
 
 def test_report_says_nothing_of_a_ratio_of_modelled_to_wall_time() -> None:
