@@ -46,6 +46,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # Bottom to top; a module may import those of its own line and of the lines above it here. A dotted
 # name takes one module out of its package.
 PYTHON_LAYERS = (
+    ("_submodules",),
     ("errors", "messages", "units", "requirements", "optional_packages", "output", "saving"),
     ("_with_only",),
     ("device_info", "driver_names", "host_memory", "cupti_library", "process_facts", "variables"),

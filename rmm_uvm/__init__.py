@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXTRAS:
         return importlib.import_module(f"rmm_uvm.{name}")
     if name not in _MODULES and name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module("rmm_uvm._submodules").submodule(__name__, name)
     importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
     if name in _MODULES:
         return importlib.import_module(f"rmm_uvm.{name}")

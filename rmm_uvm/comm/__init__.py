@@ -4,3 +4,12 @@
 
 Importing it needs neither RMM nor UCX nor a GPU.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm._submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from rmm_uvm._submodules import submodule
 from rmm_uvm.dask.defaults import register_defaults
 from rmm_uvm.dask.preload import dask_setup, dask_teardown
 from rmm_uvm.errors import AvailabilityError
@@ -45,7 +46,7 @@ register_defaults()
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return submodule(__name__, name)
     try:
         value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     except ImportError as error:

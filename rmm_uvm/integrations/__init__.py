@@ -8,6 +8,12 @@ not have, and returns a `Wiring`: what was done, or why nothing was, and how to 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from rmm_uvm._submodules import submodules_of
 from rmm_uvm.integrations.wiring import LIBRARIES, Wiring, wire
 
 __all__ = ["LIBRARIES", "Wiring", "wire"]
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

@@ -11,3 +11,12 @@ See Also
 rmm_uvm.mortgage.generate : writes a data set in the original file format.
 rmm_uvm.mortgage.pipeline : runs all stages and reports on them.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm._submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

@@ -9,6 +9,9 @@ for. Needs no GPU.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from rmm_uvm._submodules import submodules_of
 from rmm_uvm.planner.outcome import Answer, Card, Helps, MachineFacts, Plan, Settings, Variant
 from rmm_uvm.planner.planning import plan
 from rmm_uvm.planner.request import Options
@@ -26,3 +29,6 @@ __all__ = [
     "Variant",
     "plan",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

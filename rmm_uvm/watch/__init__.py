@@ -5,3 +5,12 @@
 `rmm_uvm.monitor` is the way in. Values here are plain and frozen; `Recording` is what reports,
 exporters and commands work on.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm._submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 
 import rmm_uvm
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+NAME = re.compile(r"(?<![\w/.])rmm_uvm(?:\.[A-Za-z]\w*)+(?![\w/])")
 
 
 def run(*words: str, path: str = "") -> subprocess.CompletedProcess[str]:
@@ -32,6 +36,57 @@ def run(*words: str, path: str = "") -> subprocess.CompletedProcess[str]:
 def test_subpackage_is_there_without_an_import_of_its_own(name: str) -> None:
     done = run("-c", f"import rmm_uvm; print(rmm_uvm.{name}.__name__)")
     assert (done.stdout.strip(), done.stderr) == (name.partition(".")[2], "")
+
+
+def told_names() -> list[str]:
+    """Return names below the package that documents tell: one of each module; torch is slow."""
+    documents = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
+    names = {name for path in documents for name in NAME.findall(path.read_text())}
+    one_of = {name.rpartition(".")[0]: name for name in sorted(names, reverse=True)}
+    return [name for module, name in one_of.items() if module.count(".") and "torch" not in module]
+
+
+EACH_ALONE = """
+import os, sys
+import numpy, rmm  # what many have in common
+try:
+    import distributed
+except ImportError:
+    pass
+import rmm_uvm
+for name in sys.argv[1:]:
+    if os.fork() == 0:  # where none of the others was imported
+        try:
+            eval(name)
+        except AttributeError as error:
+            print(f"{name}: {error}", flush=True)
+        except Exception:  # of a library that is not installed
+            pass
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_dotted_names_of_documents_need_only_the_package() -> None:
+    names = told_names()
+    assert len(names) > 15
+    assert {"rmm_uvm.watch.process.attach", "rmm_uvm.dask.dashboard.attach"} <= set(names)
+    done = run("-c", EACH_ALONE, *names, "rmm_uvm.watch.nothing", "rmm_uvm.nothing.at_all")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "rmm_uvm.watch.nothing: module 'rmm_uvm.watch' has no attribute 'nothing'",
+        "rmm_uvm.nothing.at_all: module 'rmm_uvm' has no attribute 'nothing'",
+    ]
+
+
+def test_package_alone_imports_none_of_its_modules() -> None:
+    code = "import sys, rmm_uvm; print(*(m for m in sys.modules if m.startswith('rmm_uvm.')))"
+    assert run("-c", code).stdout.strip() == ""
+
+
+def test_names_that_are_not_public_modules_are_not_there() -> None:
+    assert not hasattr(rmm_uvm, "_messages")
+    assert not hasattr(rmm_uvm, "__wrapped__")  # what looks through modules asks for it
 
 
 def test_subpackage_whose_library_is_missing_says_what_to_install(tmp_path: Path) -> None:

@@ -10,3 +10,12 @@ that is installed there), `tasks`, `account` (what a task did).
 Not covered: several memories, finding the largest training set. A single process does both; see
 `rmm_uvm.mortgage.run` and `rmm_uvm.mortgage.compare_memory`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm._submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)
