@@ -22,7 +22,7 @@ __all__ = ["memory_over_time", "slowdown_against_capacity"]
 
 _HEIGHT = 280
 _DEFAULTS = style.Line("defaults", "#0072B2", (), 2.0)
-_ADVISED = style.Line("advised settings", "#009E73", (8, 3), 2.0)
+_ADVISED, _ADVISED_COLOUR = "advised settings", "#009E73"
 _FITTING = style.Line("as if it fitted", "#999999", (2, 3))
 
 
@@ -49,25 +49,30 @@ def slowdown_against_capacity(plan: Plan) -> Chart:
             line_width=_FITTING.width,
         )
     )
-    points = []
-    for line, curve, marker in ((_DEFAULTS, plan.curve, "circle"), (_ADVISED, advised, "square")):
-        source = _source(
-            x=[size / scale for size, _ in curve],
-            # No line is drawn to what runs out of memory, nor over it.
-            y=[math.nan if slow is None else slow for _, slow in curve],
-            size=[format_bytes(size) for size, _ in curve],
+    source = _against(plan.curve, scale)
+    _line(chart.line, _DEFAULTS, "x", "y", source)
+    points = [chart.scatter("x", "y", source=source, size=8, color=_DEFAULTS.colour)]
+    # Without a line: what was advised was tried on these cards, and between them on none.
+    points.append(
+        chart.scatter(
+            "x",
+            "y",
+            source=_against(advised, scale),
+            size=9,
+            marker="square",
+            fill_color=None,
+            line_color=_ADVISED_COLOUR,
+            line_width=2,
         )
-        _line(chart.line, line, "x", "y", source)
-        points.append(
-            chart.scatter("x", "y", source=source, size=8, marker=marker, color=line.colour)
-        )
+    )
     tooltips = [("memory", "@size"), ("times as long", "@y{0.00}")]
     chart.add_tools(HoverTool(tooltips=tooltips, renderers=points))
     ran_out = [size for size, slow in plan.curve if slow is None]
     caption = enough_text(plan)
     if ran_out:
         caption += f" At {_sizes(ran_out)} it runs out of memory."
-    legend = tuple(_key(line) for line in (_DEFAULTS, _ADVISED, _FITTING))
+    advised_key = Key(_ADVISED, _ADVISED_COLOUR, marker=True)
+    legend = (_key(_DEFAULTS), advised_key, _key(_FITTING))
     return Chart("slowdown", "Time against capacity", chart, legend, caption, _HEIGHT)
 
 
@@ -153,6 +158,15 @@ def _line(
         line_dash=list(line.dash),
         line_width=line.width,
         **others,
+    )
+
+
+def _against(curve: Sequence[tuple[int, float | None]], scale: float) -> Any:
+    return _source(
+        x=[size / scale for size, _ in curve],
+        # Neither mark nor line for what runs out of memory, and no line over it.
+        y=[math.nan if slow is None else slow for _, slow in curve],
+        size=[format_bytes(size) for size, _ in curve],
     )
 
 

@@ -36,7 +36,7 @@ _CAUSES_HEIGHT = 180
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """One entry of a legend: a line, or with `hatch` a filled area.
+    """One entry of a legend: a line, with `hatch` a filled area, with `marker` a square.
 
     Parameters
     ----------
@@ -50,6 +50,8 @@ class Key:
         Colour below the line; empty for none.
     hatch : str or None
         Strokes in the swatch; None for a line.
+    marker : bool
+        Points that no line joins.
     """
 
     label: str
@@ -57,6 +59,7 @@ class Key:
     dash: str = ""
     area: str = ""
     hatch: str | None = None
+    marker: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

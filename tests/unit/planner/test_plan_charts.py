@@ -26,22 +26,36 @@ class Halfway(FakeReplay):
         return super().__call__(*args, **how)
 
 
-def lines(plan: Plan) -> list[list[float]]:
-    """Return the heights of the two lines, defaults and advised."""
+def heights(plan: Plan, glyph: str) -> list[list[float]]:
+    """Return the heights of what is drawn with one kind of glyph."""
     chart = slowdown_against_capacity(plan).model
-    sources = [one.data_source for one in chart.renderers if type(one.glyph).__name__ == "Line"]
+    sources = [one.data_source for one in chart.renderers if type(one.glyph).__name__ == glyph]
     return [list(source.data["y"]) for source in sources]
 
 
-def test_line_of_what_is_advised_is_broken_where_a_card_runs_out_of_memory() -> None:
-    defaults, advised = lines(planned(replay=Halfway({"never": 0.7}), **{DEVICE: CARDS}))
+def test_lines_and_marks_are_broken_where_a_card_runs_out_of_memory() -> None:
+    plan = planned(replay=Halfway({"never": 0.7}), **{DEVICE: CARDS})
+    (line,) = heights(plan, "Line")
+    assert any(map(math.isnan, line))
+    _, advised = heights(plan, "Scatter")
     assert [math.isnan(height) for height in advised] == [False, True, False, False]
-    assert any(map(math.isnan, defaults))
 
 
-def test_line_of_what_is_advised_is_whole_where_no_card_runs_out_of_memory() -> None:
-    for heights in lines(planned(replay=FakeReplay({"never": 0.7}), **{DEVICE: CARDS})):
-        assert not any(map(math.isnan, heights))
+def test_nothing_is_broken_where_no_card_runs_out_of_memory() -> None:
+    plan = planned(replay=FakeReplay({"never": 0.7}), **{DEVICE: CARDS})
+    for drawn in (*heights(plan, "Line"), *heights(plan, "Scatter")):
+        assert not any(map(math.isnan, drawn))
+
+
+def test_what_is_advised_has_marks_and_no_line_which_would_pass_cards_that_were_not_tried() -> None:
+    plan = planned(replay=FakeReplay({"never": 0.7}), **{DEVICE: CARDS})
+    (line,) = heights(plan, "Line")
+    assert line == [slow for _, slow in plan.curve]
+    _, advised = heights(plan, "Scatter")
+    assert advised == [card.advised.slowdown for card in plan.cards]
+    keys = {key.label: key.marker for key in slowdown_against_capacity(plan).legend}
+    assert keys == {"defaults": False, "advised settings": True, "as if it fitted": False}
+    assert '<rect x="9.2"' in plan.html()
 
 
 def test_memory_over_time_lasts_to_the_end_of_the_recording() -> None:
