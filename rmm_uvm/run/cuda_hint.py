@@ -47,6 +47,10 @@ _FOR_A_SIMULATED_DEVICE = (
     "rmm.mr.get_per_device_resource(0), which rmm.DeviceBuffer(size=..., mr=...) takes too, and "
     "leave copies and kernels out; or run it where there is a GPU"
 )
+_WITHOUT_POOL = (
+    "with --no-pool RMM's own resource asked CUDA for a GPU, and a simulated device has memory for "
+    "our pool only: leave out --no-pool, or run it where there is a GPU"
+)
 _HINTS = {
     34: "a stub of libcuda was loaded, as CUDA's toolkit has for linking: take its folder, "
     "lib64/stubs, out of LD_LIBRARY_PATH",
@@ -71,7 +75,7 @@ _HINTS = {
 }
 
 
-def hint(error: BaseException, *, simulated: bool = False) -> str | None:
+def hint(error: BaseException, *, simulated: bool = False, pool: bool = True) -> str | None:
     """Return one line about what CUDA answered; None for any other end of a program.
 
     Parameters
@@ -82,6 +86,8 @@ def hint(error: BaseException, *, simulated: bool = False) -> str | None:
         find no file.
     simulated : bool
         It was run on a simulated device: whatever needs a GPU cannot be had.
+    pool : bool
+        A pool was asked for, which a simulated device has; else RMM asks CUDA itself.
 
     Examples
     --------
@@ -93,7 +99,7 @@ def hint(error: BaseException, *, simulated: bool = False) -> str | None:
     for one in error_chain(error, _may_be_of_cuda):
         for number in _numbers(str(one)) if _may_be_of_cuda(one) else ():
             if simulated and number in _NO_GPU:
-                return _FOR_A_SIMULATED_DEVICE
+                return _FOR_A_SIMULATED_DEVICE if pool else _WITHOUT_POOL
             if number in _HINTS:
                 return _HINTS[number]
     return None

@@ -68,7 +68,7 @@ def prepare(request: Request, program: Program) -> Callable[[], None]:
 def _run(program: Program, watch: Watch, interrupted: list[bool]) -> None:
     def failed(error: BaseException) -> None:
         watch.ended_with(error)
-        _say_hint(error)
+        _say_hint(error, pool=watch.request.pool)
 
     try:
         run_as_main(program, failed)
@@ -86,10 +86,10 @@ def _terminated(watch: Watch, tell: Callable[[], None], number: int) -> None:
     tell()
 
 
-def _say_hint(error: BaseException) -> None:
+def _say_hint(error: BaseException, *, pool: bool) -> None:
     # What was asked for on the command line stands there too.
     driver = os.environ.get("RMM_UVM_DRIVER", "").strip()
-    line = hint(error, simulated=driver.startswith("simulated"))
+    line = hint(error, simulated=driver.startswith("simulated"), pool=pool)
     if line is not None:
         say(line)
 

@@ -64,6 +64,8 @@ def test_answer_of_a_machine_without_a_gpu_is_told_as_such_on_a_simulated_device
     error = RuntimeError(f"Memcpy failed with error: {number}")
     assert SIMULATED in str(hint(error, simulated=True))
     assert SIMULATED not in str(hint(error))
+    assert "leave out --no-pool" in str(hint(error, simulated=True, pool=False))
+    assert "--no-pool" not in str(hint(error, pool=False))
 
 
 def test_answer_of_a_gpu_is_no_lack_of_one_on_a_simulated_device() -> None:

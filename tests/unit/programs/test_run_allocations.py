@@ -34,6 +34,16 @@ def test_script_that_copies_without_a_gpu_has_the_hint_too(tmp_path: Path) -> No
     assert "the program asked CUDA for a GPU, and a simulated device has" in done.stderr
 
 
+def test_script_that_has_no_pool_as_asked_is_told_that_this_is_why(tmp_path: Path) -> None:
+    allocates = "import rmm\nrmm.mr.get_per_device_resource(0).allocate(1 << 20)\n"
+    path = script(tmp_path, allocates)
+    done = run(tmp_path, "--no-pool", *SIMULATED, path)
+    assert done.returncode == 1
+    assert "rmm_uvm: with --no-pool RMM's own resource asked CUDA" in done.stderr
+    assert "get_per_device_resource(0), which" not in done.stderr
+    assert run(tmp_path, *SIMULATED, path).returncode == 0
+
+
 def test_script_that_fails_otherwise_has_no_hint_and_keeps_its_trace(tmp_path: Path) -> None:
     path = script(tmp_path, USES_THE_POOL + "    raise ValueError('mine')")
     trace = tmp_path / "trace"
