@@ -45,13 +45,13 @@ use_tick repeat_predictor::observe(use_event const& event)
   auto const ago = now.before == none ? 0 : here - now.before;
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
                        mixed(event.range.address - event.owner, ago));
+  history_.push_back(now);  // first: where there is no memory for it, nothing points past the end
   if (now.before != none) { history_[now.before].after = here; }
   last_use_[event.owner] = here;
 
   auto const expected = cursor_ == none ? none : cursor_ + 1;
   bool const came     = expected != none && history_[expected].identity == now.identity;
   score_.enter(came);
-  history_.push_back(now);
   cursor_          = came ? expected : none;
   auto const place = context();
   if (!came && history_.size() >= context_events) {
