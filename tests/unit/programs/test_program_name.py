@@ -55,11 +55,13 @@ def test_command_line_of_another_kind_is_read_as_far_as_it_goes() -> None:
 
 
 def test_words_of_a_process_are_told_apart() -> None:
-    code = "input()"
-    words = [sys.executable, "-c", code, "two words", ""]
-    child = subprocess.Popen([*words, "end"], stdin=subprocess.PIPE)
+    code = "print(flush=True); input()"
+    words = [sys.executable, "-c", code, "two words", "", "end"]
+    child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        assert command_of(child.pid).endswith("-c 'input()' 'two words' '' end")
+        assert child.stdout is not None
+        child.stdout.readline()  # it runs: before, the kernel may have no words of it yet
+        assert command_of(child.pid).endswith(f"-c '{code}' 'two words' '' end")
     finally:
         child.communicate(b"\n")
 
