@@ -370,6 +370,7 @@ class Session:
             self.tick()
         rows, _, lost = self.samples()
         attribution = self._attribution
+        budgets = {device_id: _plain(chain.budget) for device_id, chain in self._chains.items()}
         return Recording(
             samples=self.masked(rows),
             devices=self.devices,
@@ -378,7 +379,7 @@ class Session:
             sources=dict(self.sources),
             causes=None if attribution is None else attribution.recorded(),
             busiest=() if attribution is None else attribution.busiest(),
-            budgets={i: b for i, c in self._chains.items() if (b := _plain(c.budget)) is not None},
+            budgets={device_id: one for device_id, one in budgets.items() if one is not None},
             began=self.began,
             interval_seconds=self.settings.interval_seconds,
             lost_samples=lost,

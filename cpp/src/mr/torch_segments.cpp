@@ -194,8 +194,15 @@ void torch_segments::unfollow(bool routed) noexcept
   following_ = false;
   if (!routed) { return; }
   for (auto const& [address, one_held] : held_) {
-    map_.make_unknown(address, [this](memory_range free) { prefetcher_->on_untold(free); });
+    make_unknown(address);
   }
+}
+
+/** @brief Nobody tells of a segment any more: what is free in it counts as live; with both locks.
+ */
+void torch_segments::make_unknown(std::uintptr_t segment) noexcept
+{
+  map_.make_unknown(segment, [this](memory_range free) { prefetcher_->on_untold(free); });
 }
 
 /** @brief What an allocation takes; with both locks. */
@@ -204,10 +211,7 @@ std::optional<carved_range> torch_segments::carved_at(std::uintptr_t start)
   try {
     return map_.on_allocate(start);
   } catch (std::bad_alloc const&) {  // nothing more is known of its segment: all of it is live
-    if (auto const segment = map_.segment_of(start)) {
-      map_.make_unknown(segment->range.address,
-                        [this](memory_range free) { prefetcher_->on_untold(free); });
-    }
+    if (auto const segment = map_.segment_of(start)) { make_unknown(segment->range.address); }
     throw;
   }
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstddef>
 
 namespace rmm_uvm::tests {
@@ -24,5 +26,22 @@ class failing_new {
   /** @brief Whether it has thrown. */
   [[nodiscard]] static bool has_failed() noexcept;
 };
+
+/**
+ * @brief Lets the 1st, 2nd, ... use of `operator new` fail in turn, until there is none that does.
+ * @param course of a test, given which one fails; returns whether `failing_new` had nothing to fail
+ * @return how many failed
+ */
+template <typename Course>
+[[nodiscard]] std::size_t failures_of(Course const& course)
+{
+  constexpr std::size_t most = 100;  // far more than any of them uses
+  std::size_t nth            = 0;
+  while (nth < most && !course(nth)) {
+    ++nth;
+  }
+  EXPECT_LT(nth, most);
+  return nth;
+}
 
 }  // namespace rmm_uvm::tests

@@ -105,6 +105,7 @@ class torch_segments {
   [[nodiscard]] bool stays(memory_range segment) const noexcept;
   [[nodiscard]] bool is_kept(std::uintptr_t address) const;
   [[nodiscard]] std::optional<carved_range> carved_at(std::uintptr_t start);
+  void make_unknown(std::uintptr_t segment) noexcept;
   [[nodiscard]] bool reserve(std::size_t bytes);
   void release(std::size_t bytes) noexcept;
   void look_for_pressure() noexcept;
