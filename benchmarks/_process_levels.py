@@ -31,6 +31,9 @@ class ProcessLevels:
     ----------
     rss_bytes : int
         Resident memory, without `besides_bytes`.
+    trimmed_rss_bytes : int
+        The same once malloc has given back the pages that it keeps free. It has an arena for some
+        threads each, and each keeps as much as the most that any thread ever needed there.
     heap_bytes : int
         Allocated by malloc and not freed. Python's small objects come in arenas of their own.
     descriptors, threads : int
@@ -39,13 +42,14 @@ class ProcessLevels:
     """
 
     rss_bytes: int
+    trimmed_rss_bytes: int
     heap_bytes: int
     descriptors: int
     threads: int
 
 
 def process_levels(besides_bytes: int = 0) -> ProcessLevels:
-    """Return what this process holds, once its garbage is collected.
+    """Return what this process holds, once its garbage is collected and free memory given back.
 
     Parameters
     ----------
@@ -53,13 +57,20 @@ def process_levels(besides_bytes: int = 0) -> ProcessLevels:
         Of the resident memory, what a simulated device keeps for its managed memory.
     """
     gc.collect()
-    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    rss_bytes = _status("VmRSS") << 10
+    ctypes.CDLL(None).malloc_trim(0)
     return ProcessLevels(
-        rss_bytes=(int(status["VmRSS"].split()[0]) << 10) - besides_bytes,
+        rss_bytes=rss_bytes - besides_bytes,
+        trimmed_rss_bytes=(_status("VmRSS") << 10) - besides_bytes,
         heap_bytes=_heap_bytes(),
         descriptors=_held_descriptors(),
-        threads=int(status["Threads"]),
+        threads=_status("Threads"),
     )
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(dict(line.split(":", 1) for line in lines)[name].split()[0])
 
 
 def _held_descriptors() -> int:

@@ -218,6 +218,16 @@ def test_levels_of_this_process_follow_what_it_takes() -> None:
     assert levels.process_levels(besides_bytes=MIB).rss_bytes < after.rss_bytes
 
 
+def test_what_malloc_keeps_free_is_in_the_resident_memory_until_it_is_trimmed() -> None:
+    levels.process_levels()
+    blocks = [bytearray(100_000) for _ in range(80)]  # too small for a mapping of their own
+    last = bytearray(100_000)  # above them, so that the heap cannot shrink from its end
+    del blocks
+    found = levels.process_levels()
+    assert found.rss_bytes - found.trimmed_rss_bytes >= 4 * MIB
+    assert len(last) == 100_000
+
+
 def test_file_that_another_thread_has_open_for_a_moment_is_not_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
