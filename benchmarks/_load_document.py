@@ -15,11 +15,11 @@ RESULT = Path(__file__).parent / "results" / "endurance_gpu.json"
 BEGIN = "<!-- begin: written by benchmarks/endurance_gpu.py --write -->"
 END = "<!-- end: endurance_gpu -->"
 LINES = 5
-LEVELS = ("rss_bytes", "trimmed_rss_bytes", "heap_bytes")
+LEVELS = ("rss_bytes", "held_bytes", "heap_bytes")
 _MIB, _GIB, _TIB = 1 << 20, 1 << 30, 1 << 40
 _HEADINGS = (
     *("pools", "operations", "contents looked at", "frames", "to the device, GiB"),
-    *("to the host, GiB", "dropped, GiB", "resident, MiB", "trimmed, MiB", "heap, MiB"),
+    *("to the host, GiB", "dropped, GiB", "resident, MiB", "held, MiB", "heap, MiB"),
     *("files", "threads"),
 )
 

@@ -4,23 +4,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from _malloc_arenas import arenas_rss_bytes, mallinfo2
+
 _READINGS, _PAUSE_SECONDS = 5, 0.004
-_FIELDS = (
-    *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-    *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-)
-
-
-class _Mallinfo2(ctypes.Structure):
-    """glibc's ``struct mallinfo2``."""
-
-    _fields_ = [(name, ctypes.c_size_t) for name in _FIELDS]
 
 
 @dataclass(frozen=True)
@@ -31,9 +22,9 @@ class ProcessLevels:
     ----------
     rss_bytes : int
         Resident memory, without `besides_bytes`.
-    trimmed_rss_bytes : int
-        The same once malloc has given back the pages that it keeps free. It has an arena for some
-        threads each, and each keeps as much as the most that any thread ever needed there.
+    held_bytes : int
+        The same without what malloc keeps free: what is resident outside its arenas, and what is
+        allocated in them.
     heap_bytes : int
         Allocated by malloc and not freed. Python's small objects come in arenas of their own.
     descriptors, threads : int
@@ -42,14 +33,14 @@ class ProcessLevels:
     """
 
     rss_bytes: int
-    trimmed_rss_bytes: int
+    held_bytes: int
     heap_bytes: int
     descriptors: int
     threads: int
 
 
 def process_levels(besides_bytes: int = 0) -> ProcessLevels:
-    """Return what this process holds, once its garbage is collected and free memory given back.
+    """Return what this process holds, once its garbage is collected.
 
     Parameters
     ----------
@@ -57,20 +48,16 @@ def process_levels(besides_bytes: int = 0) -> ProcessLevels:
         Of the resident memory, what a simulated device keeps for its managed memory.
     """
     gc.collect()
-    rss_bytes = _status("VmRSS") << 10
-    ctypes.CDLL(None).malloc_trim(0)
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    rss_bytes = (int(status["VmRSS"].split()[0]) << 10) - besides_bytes
+    allocated = mallinfo2()
     return ProcessLevels(
-        rss_bytes=rss_bytes - besides_bytes,
-        trimmed_rss_bytes=(_status("VmRSS") << 10) - besides_bytes,
-        heap_bytes=_heap_bytes(),
+        rss_bytes=rss_bytes,
+        held_bytes=rss_bytes - arenas_rss_bytes() + allocated.uordblks,
+        heap_bytes=allocated.uordblks + allocated.hblkhd,
         descriptors=_held_descriptors(),
-        threads=_status("Threads"),
+        threads=int(status["Threads"]),
     )
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(dict(line.split(":", 1) for line in lines)[name].split()[0])
 
 
 def _held_descriptors() -> int:
@@ -83,10 +70,3 @@ def _held_descriptors() -> int:
 
 def _open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir())) - 1  # without that of the listing
-
-
-def _heap_bytes() -> int:
-    mallinfo2 = ctypes.CDLL(None).mallinfo2
-    mallinfo2.restype = _Mallinfo2
-    found = mallinfo2()
-    return int(found.uordblks + found.hblkhd)

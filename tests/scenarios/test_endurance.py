@@ -9,6 +9,7 @@ import mmap
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from .residency_scripts import BENCHMARKS, committed, missed, run_alone, script
 benchmark = script("endurance")
 extents = script("_free_extents")
 levels = script("_process_levels")
+arenas = script("_malloc_arenas")
 stamped = script("_stamped")
 judge = script("_endurance_verdicts")
 KEPT = committed("endurance")
@@ -218,14 +220,34 @@ def test_levels_of_this_process_follow_what_it_takes() -> None:
     assert levels.process_levels(besides_bytes=MIB).rss_bytes < after.rss_bytes
 
 
-def test_what_malloc_keeps_free_is_in_the_resident_memory_until_it_is_trimmed() -> None:
-    levels.process_levels()
-    blocks = [bytearray(100_000) for _ in range(80)]  # too small for a mapping of their own
-    last = bytearray(100_000)  # above them, so that the heap cannot shrink from its end
-    del blocks
-    found = levels.process_levels()
-    assert found.rss_bytes - found.trimmed_rss_bytes >= 4 * MIB
-    assert len(last) == 100_000
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_what_malloc_keeps_free_is_resident_and_not_held(in_thread: bool) -> None:
+    taken: list[bytearray] = []
+
+    def take(number: int) -> None:  # blocks that are too small for a mapping of their own
+        taken.extend(bytearray(100_000) for _ in range(number))
+
+    with ThreadPoolExecutor(1) as executor:
+
+        def run(number: int) -> None:
+            executor.submit(take, number).result() if in_thread else take(number)
+
+        run(1)
+        before = levels.process_levels()
+        run(120)
+        run(1)  # it lies above them, so that they stay where they are
+        full = levels.process_levels()
+        del taken[1:-1]
+        after = levels.process_levels()
+    assert full.held_bytes - before.held_bytes >= 11 * MIB
+    assert full.rss_bytes - after.rss_bytes <= MIB
+    assert abs(after.held_bytes - before.held_bytes) <= MIB
+
+
+def test_arenas_are_found_among_the_mappings() -> None:
+    with Path("/proc/self/smaps").open() as lines:
+        found = arenas.parts_of_arenas(arenas.mappings(lines))
+    assert sum(one.end - one.begin for one in found) == arenas.mallinfo2().arena
 
 
 def test_file_that_another_thread_has_open_for_a_moment_is_not_held(
