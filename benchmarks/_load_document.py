@@ -15,12 +15,10 @@ RESULT = Path(__file__).parent / "results" / "endurance_gpu.json"
 BEGIN = "<!-- begin: written by benchmarks/endurance_gpu.py --write -->"
 END = "<!-- end: endurance_gpu -->"
 LINES = 5
-LEVELS = ("rss_bytes", "held_bytes", "heap_bytes")
 _MIB, _GIB, _TIB = 1 << 20, 1 << 30, 1 << 40
 _HEADINGS = (
     *("pools", "operations", "contents looked at", "frames", "to the device, GiB"),
-    *("to the host, GiB", "dropped, GiB", "resident, MiB", "held, MiB", "heap, MiB"),
-    *("files", "threads"),
+    *("to the host, GiB", "dropped, GiB", "resident, MiB", "heap, MiB", "files", "threads"),
 )
 
 
@@ -59,7 +57,7 @@ def _line(row: Mapping[str, Any]) -> str:
             f"{row[name] / _GIB:.0f}"
             for name in ("to_device_bytes", "to_host_bytes", "dropped_bytes")
         ),
-        *(f"{row[name] / _MIB:.0f}" for name in LEVELS),
+        *(f"{row[name] / _MIB:.0f}" for name in ("rss_bytes", "heap_bytes")),
         *(f"{row[name]}" for name in ("descriptors", "threads")),
     )
     return f"| {' | '.join(cells)} |"

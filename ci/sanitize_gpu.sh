@@ -5,7 +5,7 @@
 # Compute Sanitizer's memcheck over tests that need a GPU: kernels that use memory which is not
 # theirs, at allocations of the driver. What a pool hands out lies in one of these.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/sanitize_gpu.sh [PYTEST ARGUMENT...]
-# By default all of them, a process for each file, which takes 17 minutes on one GPU; with arguments,
+# By default all of them, a process for each file, which takes 18 minutes on one GPU; with arguments,
 # what they select, in one. What is left out below runs where it is named by itself, a file or a
 # test. Fails if a test fails or an access is wrong.
 #
@@ -48,7 +48,8 @@ files_left_out=(
   causes
   # It traces processes, which the tool does already.
   process_counters
-  # Clusters of Dask, whose workers have to start in a given time: not tried.
+  # Clusters of Dask, whose workers have to start in a given time, and one of which is killed. Tried
+  # once: of dask_cluster three tests passed, and the fourth was still at it after 150 s in all.
   dask_cluster local_cluster mortgage_cluster
 )
 tests_left_out=(
@@ -58,12 +59,8 @@ tests_left_out=(
   test_torch_copies.py::test_copies_by_way_of_device_memory_do_not_hold_up_kernels
   # Its bound is of microseconds, of a program that the tool makes longer.
   test_cluster_watching.py::test_heartbeat_costs_little
-  # Longer programs of torch than those that took a minute each under the tool; and ranks, which wait
-  # for each other for a minute at most: not tried.
+  # Its ranks wait for each other for a minute at most: not tried.
   test_torch_programs.py::test_ranks_past_their_budgets_on_two_gpus_have_the_losses_of_ranks_without
-  test_torch_programs.py::test_model_of_which_activations_leave_alone_has_its_losses_and_pins_its_state
-  test_torch_programs.py::test_trainer_of_hugging_face_past_the_budget_has_the_losses_of_one_without
-  test_torch_programs.py::test_generate_past_the_budget_gives_the_tokens_that_it_gives_without
 )
 named() { # whether a word of the command line ends with this
   local word

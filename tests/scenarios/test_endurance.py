@@ -244,6 +244,40 @@ def test_what_malloc_keeps_free_is_resident_and_not_held(in_thread: bool) -> Non
     assert abs(after.held_bytes - before.held_bytes) <= MIB
 
 
+TAKEN_AGAIN = """
+from concurrent.futures import ThreadPoolExecutor
+from _process_levels import process_levels
+
+def take():
+    return [bytearray(100_000) for _ in range(160)]
+
+bytearray(30 << 20)  # as any large array that is freed, it raises malloc's thresholds
+with ThreadPoolExecutor(1) as executor:
+    executor.submit(take).result().clear()
+    before = process_levels()
+    taken = executor.submit(take).result()
+    print(process_levels().rss_bytes - before.rss_bytes)
+"""
+
+
+def taken_again_bytes(**settings: str) -> int:
+    """Return by how much a process grows where it takes what a thread freed."""
+    done = subprocess.run(
+        [sys.executable, "-c", TAKEN_AGAIN],
+        env={**os.environ, **settings},
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+def test_what_a_thread_freed_stays_resident_unless_malloc_is_told_to_trim() -> None:
+    assert taken_again_bytes() < MIB
+    assert taken_again_bytes(MALLOC_TRIM_THRESHOLD_="131072") > 4 * MIB
+
+
 def test_arenas_are_found_among_the_mappings() -> None:
     with Path("/proc/self/smaps").open() as lines:
         found = arenas.parts_of_arenas(arenas.mappings(lines))
