@@ -25,6 +25,7 @@ from _torch_caching_verdicts import (
     not_measured,
     not_seen,
     ratios_of,
+    step_seconds,
 )
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "training.md"
@@ -99,8 +100,8 @@ def _summary(at: Rows) -> str:
             mean(factor, _faults, OFF, ON),
             # What fits does not move.
             mean(factor, _moved_bytes, ON, OFF) if factor else "",
-            mean(factor, lambda row: row["seconds"], OFF, ON),
-            mean(factor, lambda row: row["seconds"], ON, OURS),
+            mean(factor, step_seconds, OFF, ON),
+            mean(factor, step_seconds, ON, OURS),
         ]
         lines.append(f"| {_factor(factor)} | {' | '.join(columns)} |")
     return "\n".join(lines)
@@ -295,7 +296,7 @@ _BYTES = "MiB that a step moves, to the device and to the host together"
 _EVICTIONS = "Evictions in a step"
 _TIME = "Milliseconds a step"
 _FIGURES: dict[str, Callable[[Row], str]] = {
-    _TIME: lambda row: f"{row['seconds'] * 1e3:.0f}",
+    _TIME: lambda row: f"{step_seconds(row) * 1e3:.0f}",
     "Page faults of a step": lambda row: (
         "not known" if row["gpu_faults"] is None else f"{row['gpu_faults']:,}"
     ),

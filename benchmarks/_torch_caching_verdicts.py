@@ -29,6 +29,14 @@ def case_of(row: Row) -> Case:
     return row["model"], row["dtype"]
 
 
+def step_seconds(row: Row) -> float:
+    """Return what a step takes: the last of a process.
+
+    Ways differ in how many there are, and in the second one torch's allocator still takes memory.
+    """
+    return float(row["each_seconds"][-1])
+
+
 def not_measured(
     rows: Sequence[Row], cases: Iterable[Case] = CASES, factors: Sequence[float] = FACTORS
 ) -> dict[Case, list[float]]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-__all__ = ["shown"]
+__all__ = ["shown", "shown_name"]
 
 _LONGEST_SHOWN = 80
 
@@ -24,3 +24,16 @@ def shown(value: object) -> str:
     except (RecursionError, ValueError):  # nested too deeply, or an integer of too many digits
         return f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def shown_name(name: str) -> str:
+    r"""Return the name of a variable as a message shows it: itself, or as `shown` what is no name.
+
+    Others choose the names in an environment, too, and a terminal obeys what some of them say.
+
+    Examples
+    --------
+    >>> shown_name("COUNTERS"), shown_name("COUNTERS\x1b[2J")
+    ('COUNTERS', "'COUNTERS\\x1b[2J'")
+    """
+    return name if name.isidentifier() and len(name) <= _LONGEST_SHOWN else shown(name)

@@ -12,6 +12,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from rmm_uvm.messages import shown_name
+
 __all__ = ["KNOWN", "likely_slips", "unknown_variables"]
 
 _PREFIX = "RMM_UVM_"
@@ -73,7 +75,7 @@ def likely_slips(names: Iterable[str]) -> list[str]:
     ['nothing reads the variable RMM_UVM_MANAGED_LIMT: is RMM_UVM_MANAGED_LIMIT meant?']
     """
     return [
-        f"nothing reads the variable {name}: is {meant} meant?"
+        f"nothing reads the variable {shown_name(name)}: is {meant} meant?"
         for name in unknown_variables(names)
         if (meant := _nearest(name, _MUCH_ALIKE))
     ]

@@ -22,6 +22,7 @@ from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.neighbors import render_neighbors
 from rmm_uvm.cli.settings import settings_reason
 from rmm_uvm.doctor import DoctorReport, Feature, examine
+from rmm_uvm.messages import shown_name
 from rmm_uvm.units import format_bytes
 
 __all__ = ["command", "render"]
@@ -238,7 +239,7 @@ def _unknown_variables(report: DoctorReport) -> Iterable[RenderableType]:
     """Return the section about variables that nothing reads; none where there are none."""
     if report.unknown_variables:
         lines = (
-            f"{name}: is {nearest} meant?" if nearest else f"{name}: none has such a name"
+            f"{shown_name(name)}: {f'is {nearest} meant?' if nearest else 'none has such a name'}"
             for name, nearest in report.unknown_variables.items()
         )
         yield _section("Environment variables that nothing reads", Text("\n".join(lines)))

@@ -187,6 +187,7 @@ def _environments() -> dict[str, bytes]:
         "long-ordinal": ("", "1GiB", "", "9" * 4090),
         "drivers": (*[""] * 9, "simulated:64MiB", "off", "0.01", "2", "0.1", "off", "off"),
         "named-drivers": (*[""] * 9, "cuda", "on", "off", "off", "off", "1", "on"),
+        "slips": (*[""] * 16, "MANAGED_LIMT", "EVICTION\x1b[2J", "DEVICE_BUDGE\x7f", "COUNTERS_"),
         "wrong-drivers": (*[""] * 9, "simulated:1MiB", "yes", "0", "-1", "inf", "1e400", "none"),
     }
     return {name: "\n".join(lines).encode()[:4095] for name, lines in texts.items()}

@@ -14,6 +14,7 @@ from rmm_uvm.drivers import counters_are_on
 from rmm_uvm.limits import managed_limit_bytes
 from rmm_uvm.messages import shown
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.variables import likely_slips
 from rmm_uvm.watch.thresholds import Thresholds
 
 from .promises import Finding, attempted
@@ -43,12 +44,16 @@ _BY_NAME = [
     if field.name not in ("monitor", "budget", "repeat_seconds")
 ]
 _TOTAL_BYTES = 1 << 34
+_LONGEST_LINE = 200
 
 
 def environment(data: bytes) -> None:
-    """Read the settings of an environment: one line for each of `VARIABLES`."""
-    lines = data.replace(b"\0", b"").split(b"\n")
-    told = dict(zip(VARIABLES, map(os.fsdecode, lines), strict=False))
+    """Read the settings of an environment: one line for each of `VARIABLES`, then other names."""
+    lines = [os.fsdecode(line) for line in data.replace(b"\0", b"").split(b"\n")]
+    told = dict(zip(VARIABLES, lines, strict=False))
+    for line in likely_slips(f"RMM_UVM_{name}" for name in lines[len(VARIABLES) :]):
+        if not line.isprintable() or len(line) > _LONGEST_LINE:
+            raise Finding(f"a line that cannot be read: {line!r}")
     with mock.patch.dict(os.environ, told):
         limit = attempted(managed_limit_bytes)
         budget = attempted(lambda: budget_for(None, None, _TOTAL_BYTES))

@@ -32,6 +32,7 @@ def a_row(factor: float, way: str, faults: int | None, moved_bytes: int) -> dict
         "factor": factor,
         "way": way,
         "seconds": 0.1,
+        "each_seconds": [0.4, 0.2, 0.1],
         "to_device_bytes": moved_bytes,
         "to_host_bytes": moved_bytes,
         "evictions": 3,
@@ -354,3 +355,9 @@ def test_without_a_cap_on_managed_memory_nothing_is_run(
     with pytest.raises(SystemExit, match="no GPU run without it"):
         caching.main()
     assert not list(tmp_path.iterdir())
+
+
+def test_time_of_a_step_is_that_of_the_last_one() -> None:
+    row = {**a_row(2.0, "on", 0, 0), "seconds": 0.15, "each_seconds": [0.4, 0.2, 0.1]}
+    assert verdicts.step_seconds(row) == 0.1
+    assert "| gpt2 bf16 | 100 / - / - |" in document.computed_part({"kernels": [], "rows": [row]})

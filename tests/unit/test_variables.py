@@ -107,3 +107,10 @@ def test_run_tells_of_a_slip_in_its_summary(tmp_path: Path) -> None:
     line = "rmm_uvm: nothing reads the variable RMM_UVM_EVICTON: is RMM_UVM_EVICTION meant?"
     assert [one for one in done.stderr.splitlines() if "variable" in one] == [line]
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["RMM_UVM_EVICTION\x1b[2J", "RMM_UVM_\udcffEVICTION"])
+def test_name_that_is_no_word_is_shown_as_python_spells_it(name: str) -> None:
+    (told,) = likely_slips([name])
+    assert told == f"nothing reads the variable {name!r}: is RMM_UVM_EVICTION meant?"
+    assert f"{name!r}: is RMM_UVM_EVICTION meant?" in shown(variables=(name,))
