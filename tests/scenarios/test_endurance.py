@@ -22,7 +22,6 @@ from .residency_scripts import BENCHMARKS, committed, missed, run_alone, script
 benchmark = script("endurance")
 extents = script("_free_extents")
 levels = script("_process_levels")
-arenas = script("_malloc_arenas")
 stamped = script("_stamped")
 judge = script("_endurance_verdicts")
 KEPT = committed("endurance")
@@ -244,8 +243,10 @@ def test_what_malloc_keeps_free_is_resident_and_not_held(in_thread: bool) -> Non
     assert abs(after.held_bytes - before.held_bytes) <= MIB
 
 
-TAKEN_AGAIN = """
+IN_A_THREAD = """
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from _malloc_arenas import mallinfo2, mappings, parts_of_arenas
 from _process_levels import process_levels
 
 def take():
@@ -257,31 +258,36 @@ with ThreadPoolExecutor(1) as executor:
     before = process_levels()
     taken = executor.submit(take).result()
     print(process_levels().rss_bytes - before.rss_bytes)
+text, arenas_bytes = Path("/proc/self/smaps").read_text(), mallinfo2().arena
+parts = parts_of_arenas(mappings(text.splitlines()))
+print(sum(one.end - one.begin for one in parts) - arenas_bytes, len(parts))
 """
 
 
-def taken_again_bytes(**settings: str) -> int:
-    """Return by how much a process grows where it takes what a thread freed."""
+def told_by_a_thread(**settings: str) -> list[int]:
+    """Return what a process grows by where it takes what a thread freed, and of its arenas.
+
+    By how much their parts are larger than malloc says, and how many parts there are.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", TAKEN_AGAIN],
+        [sys.executable, "-c", IN_A_THREAD],
         env={**os.environ, **settings},
         cwd=BENCHMARKS,
         capture_output=True,
         text=True,
         check=True,
     )
-    return int(done.stdout)
+    return list(map(int, done.stdout.split()))
 
 
 def test_what_a_thread_freed_stays_resident_unless_malloc_is_told_to_trim() -> None:
-    assert taken_again_bytes() < MIB
-    assert taken_again_bytes(MALLOC_TRIM_THRESHOLD_="131072") > 4 * MIB
+    assert told_by_a_thread()[0] < MIB
+    assert told_by_a_thread(MALLOC_TRIM_THRESHOLD_="131072")[0] > 4 * MIB
 
 
-def test_arenas_are_found_among_the_mappings() -> None:
-    with Path("/proc/self/smaps").open() as lines:
-        found = arenas.parts_of_arenas(arenas.mappings(lines))
-    assert sum(one.end - one.begin for one in found) == arenas.mallinfo2().arena
+@pytest.mark.parametrize(("most", "number"), [("1", 1), ("2", 2)])
+def test_arenas_are_found_among_the_mappings(most: str, number: int) -> None:
+    assert told_by_a_thread(MALLOC_ARENA_MAX=most)[1:] == [0, number]
 
 
 def test_file_that_another_thread_has_open_for_a_moment_is_not_held(
