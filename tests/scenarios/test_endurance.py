@@ -245,7 +245,6 @@ def test_what_malloc_keeps_free_is_resident_and_not_held(in_thread: bool) -> Non
 
 IN_A_THREAD = """
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from _malloc_arenas import mallinfo2, mappings, parts_of_arenas
 from _process_levels import process_levels
 
@@ -258,8 +257,12 @@ with ThreadPoolExecutor(1) as executor:
     before = process_levels()
     taken = executor.submit(take).result()
     print(process_levels().rss_bytes - before.rss_bytes)
-text, arenas_bytes = Path("/proc/self/smaps").read_text(), mallinfo2().arena
-parts = parts_of_arenas(mappings(text.splitlines()))
+read, view = 0, memoryview(bytearray(8 << 20))  # into what is there: reading takes no memory
+with open("/proc/self/smaps", "rb", buffering=0) as file:
+    arenas_bytes = mallinfo2().arena
+    while count := file.readinto(view[read:]):
+        read += count
+parts = parts_of_arenas(mappings(bytes(view[:read]).decode().splitlines()))
 print(sum(one.end - one.begin for one in parts) - arenas_bytes, len(parts))
 """
 
