@@ -12,7 +12,9 @@ from _harness import judged_at_most
 
 MIB = 1 << 20
 SETTLED_FRACTION = 0.25  # of the run: until then libraries load and compile
-# Pages of libraries that are needed later, and what CUDA, CuPy and cuDF keep.
+# With what malloc keeps free in its arenas: each stays as large as a thread once needed it.
+MOST_RSS_GROWTH_BYTES = 16 * MIB
+# Without: pages of libraries that are needed later, and what CUDA, CuPy and cuDF keep.
 MOST_HELD_GROWTH_BYTES = 4 * MIB
 # Free memory of an H200 changes in such steps, and of some of it a kernel driver makes page tables.
 MOST_DEVICE_BYTES_KEPT = 128 * MIB
@@ -48,6 +50,9 @@ def load_verdicts(rows: Sequence[Row], *, with_frames: bool) -> dict[str, Any]:
             map(in_every_part, ("to_device_bytes", "to_host_bytes", "dropped_bytes"))
         ),
         "no call of the driver failed": last["failed_calls"] == 0,
+        "resident memory of the process grew, bytes": judged_at_most(
+            grown("rss_bytes"), MOST_RSS_GROWTH_BYTES
+        ),
         **held,
         "open files that came": judged_at_most(grown("descriptors"), 0),
         "threads that came": judged_at_most(grown("threads"), 0),
