@@ -77,18 +77,18 @@ class ForkingPrograms(Programs):
         assert self.monitor is None or not self.monitor.running
         self.contents_are_as_written()
         self._write_all()
-        if not self.background:  # whose thread is not here, and may have held the budget's lock
-            if rmm_uvm.current_installation() is not None:
-                for nbytes in sizes:
-                    self.allocate(nbytes, stream)
-            if self.live:
-                self.announce(number, stream)
-                self.evict(number, stream)
-                self.prefetch(number + 1, stream)
-                self.write(number)
-                self.free(number + 1, stream)
-            self.managed_bytes_add_up()
-            self.device_and_host_hold_what_is_there()
+        # A budget's thread is not here: requests make room by themselves.
+        if rmm_uvm.current_installation() is not None:
+            for nbytes in sizes:
+                self.allocate(nbytes, stream)
+        if self.live:
+            self.announce(number, stream)
+            self.evict(number, stream)
+            self.prefetch(number + 1, stream)
+            self.write(number)
+            self.free(number + 1, stream)
+        self.managed_bytes_add_up()
+        self.device_and_host_hold_what_is_there()
         self.contents_are_as_written()
         if again:
             wrong = in_child(lambda: self.go_on(sizes, number + 1, stream, again=False))

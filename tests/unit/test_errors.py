@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One ``except`` clause catches every error of the package, and one filter every warning."""
 
+from pathlib import Path
+
 import pytest
 
 from rmm_uvm import errors
+
+TROUBLESHOOTING = Path(__file__).resolve().parents[2] / "docs/troubleshooting.md"
 
 EXCEPTIONS = [
     getattr(errors, name)
@@ -51,3 +55,9 @@ def test_exception_caught_by_builtin(kind: type[Exception], builtin: type[Except
 def test_exception_is_no_memory_error() -> None:
     # Out of memory has its own way: whoever handles it must not catch a wrong argument.
     assert not any(issubclass(kind, MemoryError) for kind in EXCEPTIONS)
+
+
+@pytest.mark.parametrize("kind", WARNINGS)
+def test_troubleshooting_says_what_to_do_about_a_warning(kind: type[Warning]) -> None:
+    is_a_root = kind in (errors.UvmWarning, errors.FindingWarning)
+    assert (f"\n| `{kind.__name__}` | " in TROUBLESHOOTING.read_text()) is not is_a_root
