@@ -28,6 +28,7 @@ from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.graphs import refuse_graphs
+from rmm_uvm.torch.ordinals import ordinal_of
 from rmm_uvm.torch.pinned_state import PinnedState
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.side_streams import CudaSideStreams, staging_bytes_of
@@ -239,13 +240,25 @@ class TorchMemory:
         )
 
 
-def installed_memory(device: int | None = None) -> TorchMemory | None:
-    """Return what serves torch on a device now; None if nothing of ours does."""
-    return _current.get(torch.cuda.current_device() if device is None else device)
+def installed_memory(device: int | str | torch.device | None = None) -> TorchMemory | None:
+    """Return what serves torch on a device now; None if nothing of ours does.
+
+    Parameters
+    ----------
+    device : int, str or torch.device, optional
+        As in `install`.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no CUDA device.
+    """
+    # Without a GPU torch has no current device, and nothing serves it.
+    return _current.get(ordinal_of(device)) if _current or device is not None else None
 
 
 def install(
-    device: int | None = None,
+    device: int | str | torch.device | None = None,
     *,
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,
@@ -259,8 +272,8 @@ def install(
 
     Parameters
     ----------
-    device : int, optional
-        CUDA ordinal; by default torch's current one.
+    device : int, str or torch.device, optional
+        CUDA ordinal, or a device such as ``"cuda:0"``; by default torch's current one.
     device_budget, eviction : optional
         As in `rmm_uvm.managed_pool`. Where `rmm_uvm.reinitialize` installed a pool on this device,
         torch shares its budget, and neither may be given.
@@ -293,7 +306,8 @@ def install(
 
     Notes
     -----
-    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always.
+    Torch's statistics, `torch.cuda.empty_cache` and `torch.cuda.OutOfMemoryError` work as always;
+    but before it raises that, torch does not give back what it keeps free, and try again.
     Tensors that exist already stay where they are. For `torch.cuda.empty_cache`, and after steps of
     optimisers with much memory freed that other streams used (`torch.Tensor.record_stream`), or
     dropped beside copies, the device is waited for and the routing ends for a moment: what another
@@ -308,7 +322,7 @@ def install(
             f"eager={eager!r}: use True, False, or None for the budget's ahead"
         )
     check_torch()
-    ordinal = torch.cuda.current_device() if device is None else device
+    ordinal = ordinal_of(device)
     if ordinal in _current:
         raise AvailabilityError(
             f"torch allocates managed memory on device {ordinal} already: close that first"
@@ -338,7 +352,7 @@ def install(
 
 @contextmanager
 def managed(
-    device: int | None = None,
+    device: int | str | torch.device | None = None,
     *,
     device_budget: int | str | float | Budget | None = None,
     eviction: str | None = None,

@@ -35,7 +35,7 @@ def test_full_batches_are_told() -> None:
     [missed] = [name for name, one in by_hand.items() if not one["reached"]]
     assert missed == f"{' '.join(WHISPER)}: {BY_HAND}"
     told = "all sixteen reach 1.25, and seven of eight are faster than `save_on_cpu`."
-    assert f"twice to four times that of the table, 24 steps a run: {told}" in text
+    assert f"twice to four times that of the tables below, 24 steps a run: {told}" in text
     for case in (" ".join(one) for one in full.cases):
         both = " and ".join(
             f"{bounds[f'{case} at {at}x: time / bound']['ratio']:.2f}" for at in (1.25, 1.5)

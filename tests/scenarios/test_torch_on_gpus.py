@@ -329,6 +329,11 @@ def test_embeddings_past_the_budget_are_as_in_the_document() -> None:
     assert f"takes {share:.2f} times as long" in text
     share = resident["infer_seconds"] / ours["infer_seconds"]
     assert f"Inference is {share:.2f} times as fast, short of the half" in text
+    faster = [result["verdicts"][f"{what}: speed / plain managed"] for what in ("infer", "train")]
+    assert all(one["must_be_at_least"] == 5 and one["reached"] for one in faster)
+    infer, train = (one["value"] for one in faster)
+    told = f"is {infer:,.0f} times as fast as that in inference and {train:.0f} in training;"
+    assert told in " ".join(text.split())
     settings = result["settings"]
     lookups = settings["bags"] * settings["ids_of_bag"]
     missed_bytes = (1 - ours["hit_fraction"]) * lookups * settings["items"] * 4

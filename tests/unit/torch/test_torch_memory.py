@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import weakref
+from typing import Any
 
 import pytest
 import torch
@@ -226,6 +227,27 @@ def test_second_install_on_a_device_is_refused(cuda: FakeTorchCuda) -> None:
     assert rmm_uvm.torch.installed_memory() is None
     with rmm_uvm.torch.managed(mr=mr):
         assert cuda.routed
+
+
+def test_device_is_named_as_torch_names_it(cuda: FakeTorchCuda) -> None:
+    assert rmm_uvm.torch.installed_memory(torch.device("cuda")) is None
+    with rmm_uvm.torch.managed("cuda:0", mr=make_pool()) as memory:
+        assert memory.device == 0
+        for device in (0, "cuda", "cuda:0", torch.device("cuda:0")):
+            assert rmm_uvm.torch.installed_memory(device) is memory
+        assert rmm_uvm.torch.installed_memory("cuda:1") is None
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu", torch.device("cpu"), 0.5, ""])
+def test_device_that_is_none_of_cudas_is_refused(cuda: FakeTorchCuda, device: Any) -> None:
+    with pytest.raises(ConfigurationError, match="use a CUDA ordinal, or one such as 'cuda:0'"):
+        rmm_uvm.torch.install(device, mr=make_pool())
+    with pytest.raises(ConfigurationError, match="use a CUDA ordinal"):
+        rmm_uvm.torch.installed_memory(device)
+
+
+def test_nothing_serves_a_torch_that_has_no_gpu() -> None:
+    assert rmm_uvm.torch.installed_memory() is None
 
 
 def test_exception_within_the_block_ends_the_routing(cuda: FakeTorchCuda) -> None:

@@ -251,10 +251,11 @@ class Rows(torch.utils.data.Dataset[torch.Tensor]):
         return nn.Identity()(torch.full((8,), float(row)))  # a module within a worker
 
 
-def test_workers_of_a_data_loader_work_as_without() -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_workers_of_a_data_loader_work_as_without(number: int) -> None:
     with announcing():
         loader = torch.utils.data.DataLoader(
-            Rows(), batch_size=4, num_workers=1, multiprocessing_context="fork"
+            Rows(), batch_size=4, num_workers=number, multiprocessing_context="fork"
         )
         model = small_model()
         total = sum(float(part.sum()) for part in loader)
