@@ -33,6 +33,7 @@ hypothesis.settings.load_profile("fixed")
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 _DEVICES = (0, 1)  # the ordinals that tests install on
+_LIBRARY_MODULES = 20
 MOST_MANAGED_BYTES = 24 << 30  # more could fill a card and hang it, for everybody
 
 
@@ -60,11 +61,13 @@ def _set_aside_what_stays() -> None:
     gc.freeze()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _imports_of_tests_set_aside() -> Iterator[None]:
-    """Do the same for what a module's tests were the first to import."""
+@pytest.fixture(autouse=True)
+def _imports_set_aside() -> Iterator[None]:
+    """Do the same for what a test was the first to import, if that is a library."""
+    before = len(sys.modules)
     yield
-    _set_aside_what_stays()
+    if len(sys.modules) - before >= _LIBRARY_MODULES:
+        _set_aside_what_stays()
 
 
 @functools.cache

@@ -41,7 +41,7 @@ NAMES = {
     "descriptors": (os.strerror(errno.EMFILE), SIMULATED),
     "room": (os.strerror(errno.EFBIG), SIMULATED),
     "threads": ("thread",),
-    "addresses": (os.strerror(errno.ENOMEM), "bytes"),
+    "addresses": (os.strerror(errno.ENOMEM), "bytes", "out of memory"),
 }
 # For those that begin several threads, or have several slabs.
 MORE = ("1 more threads", "2 more threads", "3 more threads")
@@ -54,6 +54,10 @@ CASES = [
     *(("HarvestBoard", fault) for fault in FAULTS if "descriptors" in fault or "room" in fault),
     *((name, fault) for name in ("restore", "stop") for fault in FAULTS if "room" in fault),
 ]
+# Of hints, and what pools do by themselves: with nothing of each kind.
+NOTHING = ("0 descriptors", "room for 0 bytes", "0 more threads", "addresses for 1 MiB")
+LITTLE = ("topology", *(operation.name for operation in OPERATIONS))
+CASES += [case for name in LITTLE for fault in NOTHING if (case := (name, fault)) not in CASES]
 
 
 @pytest.mark.parametrize(("name", "fault"), CASES)
