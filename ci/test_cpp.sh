@@ -98,7 +98,7 @@ plain() {
 
 asan() {
   build_variant asan address,undefined "$quick" core_tests replay_tests monitor_tests concurrency_tests pool_concurrency_tests cuda_tests mr_tests
-  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan --verbose
+  ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 run_tests asan --verbose
 }
 
 tsan() {

@@ -130,7 +130,7 @@ def test_memcheck_ran_over_every_file_of_the_script(tmp_path: Path) -> None:
     calls = words_of_the_script(tmp_path)
     files = {str(Path(words[-1]).relative_to(REPOSITORY)) for words in calls}
     assert files == {row["file"] for row in committed("memcheck")["rows"]}
-    assert "Every file of the script has run." in document("endurance.md")
+    assert "Every file of the script has run, most" in document("endurance.md")
 
 
 def test_every_program_of_torch_ran_under_memcheck_but_for_those_left_out(tmp_path: Path) -> None:
