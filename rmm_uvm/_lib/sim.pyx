@@ -61,6 +61,17 @@ _TOPOLOGIES = {
 TOPOLOGIES = tuple(_TOPOLOGIES)
 
 
+# What a test may let fail: of drivers, of counters and events, of transfers and their marks.
+_CALLS = dict.fromkeys((
+    "memory", "allocate_managed", "allocate_device", "free_managed",
+    "prefetch", "migrate", "discard", "discard_and_prefetch", "advise", "order",
+    "mark", "own_stream", "synchronize", "touch", "cpu_touch", "compute",
+    "neighbor_memory", "open_neighbor", "read_neighbor_load", "measure_links",
+    "available", "request_faults", "start",
+    "find_memory", "copy", "take_staging", "wait_for", "done", "wait",
+    "ipc_memory_handle", "open_ipc_memory", "close_ipc_memory",
+    "make_ipc_event", "open_ipc_event", "record", "make_wait",
+))
 _injected_names = {}
 
 cdef const char* _injected_name(str call) except NULL:
@@ -306,7 +317,8 @@ cdef class SimulatedDevice(UvmDriver):
         ----------
         call : str
             Name of the seam's method, such as ``"prefetch"``; ``"available"``, ``"request_faults"``
-            and ``"start"`` are of counters and events. What is told of the failure names it.
+            and ``"start"`` are of counters and events. What is told of the failure names it. An
+            error lists all of them.
         code : {"out_of_memory", "invalid_value", "not_supported", "driver_error"}
             What it shall answer.
         skip : int
@@ -315,9 +327,10 @@ cdef class SimulatedDevice(UvmDriver):
         Raises
         ------
         ValueError
-            If `code` is none of these.
+            If there is no such call, or `code` is none of these.
         """
         cdef status failure
+        _chosen(_CALLS, call, "call")
         failure.code = _chosen(_FAILURES, code, "code")
         failure.native_error = 0
         failure.call = _injected_name(call)

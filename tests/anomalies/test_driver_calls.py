@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import rmm_uvm
 from rmm_uvm._lib.monitor import Sampler, Slot
 from rmm_uvm.errors import DriverError, UvmError
 
@@ -46,6 +48,16 @@ CALLS = {
     "request_faults": "monitor of causes and faults",
     "start": "monitor of causes and faults",  # of the events with causes
 }
+# Those of transfers fail in tests/unit/test_transfers.py, and in the lifetimes of IPC handles.
+OF_TRANSFERS = {
+    *("copy", "take_staging", "wait_for", "done", "wait", "make_wait"),
+    *("open_ipc_memory", "close_ipc_memory", "open_ipc_event"),
+}
+OF_PROGRAMS = {
+    "touch",
+    "cpu_touch",
+    "compute",
+}  # what kernels and the host do, no operation of ours
 # What is told of a call that has no message of its own.
 SAID = {"allocate_device": SIMULATED, "neighbor_memory": "measuring links to device"}
 BY_NAME = {operation.name: operation for operation in [*INSTALLING, *OPERATIONS]}
@@ -69,6 +81,13 @@ def failures_of(calls_made: int) -> Iterator[tuple[str, int, int]]:
     yield "not_supported", 0, calls_made
     for number in range(calls_made):
         yield "driver_error", number, 1
+
+
+def test_every_call_that_can_fail_is_met_here_or_where_it_is_told() -> None:
+    with pytest.raises(ValueError, match="call must be") as refused:
+        rmm_uvm.simulated_device("2MiB").fail_call("")
+    known = set(re.findall(r"'(\w+)'", str(refused.value)))
+    assert known == {*CALLS, *OF_TRANSFERS, *OF_PROGRAMS, "free_managed"}
 
 
 @pytest.mark.parametrize(("call", "name"), CALLS.items())

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import rmm
 
@@ -14,6 +17,7 @@ from rmm_uvm.errors import DriverError
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
 
 MIB = 1 << 20
+CPP = Path(__file__).resolve().parents[2] / "cpp"
 
 
 @pytest.fixture
@@ -196,10 +200,23 @@ def test_injected_failure_that_was_not_met_can_be_taken_back(device: SimulatedDe
 def test_unknown_injection_and_place_are_refused(device: SimulatedDevice) -> None:
     with pytest.raises(ValueError, match="code must be"):
         device.fail_call("prefetch", "bad_luck")
+    with pytest.raises(ValueError, match=r"call must be 'memory', .*, not 'prefetches'"):
+        device.fail_call("prefetches")
+    assert device.cancel_failures() == 0
     with pytest.raises(ValueError, match="state must be"):
         device.set_capture_state(0, "maybe")
     with pytest.raises(ValueError, match="where must be"):
         device.prefetch(0, 1, where="peer")
+
+
+def test_calls_that_can_fail_are_those_that_the_model_asks_about(device: SimulatedDevice) -> None:
+    asked = r'(?:injected|planned_answer|planned_refusal|answer)\("(\w+)"|\bcall += "(\w+)"'
+    files = [*CPP.glob("src/sim/*.cpp"), *CPP.glob("include/rmm_uvm/sim/*.hpp")]
+    sources = [path.read_text() for path in files]
+    found = {"".join(one) for text in sources for one in re.findall(asked, text)}
+    with pytest.raises(ValueError, match="call must be") as refused:
+        device.fail_call("")
+    assert set(re.findall(r"'(\w+)'", str(refused.value))) == found
 
 
 def test_driver_call_that_fails_during_allocation_is_counted_not_raised() -> None:
