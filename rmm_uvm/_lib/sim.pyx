@@ -41,6 +41,8 @@ from rmm_uvm._lib.sim cimport (
     simulated_statistics,
 )
 
+from rmm_uvm._lib.sim_calls import INJECTED
+
 _FAILURES = {
     "out_of_memory": status_code.out_of_memory,
     "invalid_value": status_code.invalid_value,
@@ -61,26 +63,8 @@ _TOPOLOGIES = {
 TOPOLOGIES = tuple(_TOPOLOGIES)
 
 
-# What a test may let fail: of drivers, of counters and events, of transfers and their marks.
-_CALLS = dict.fromkeys((
-    "memory", "allocate_managed", "allocate_device", "free_managed",
-    "prefetch", "migrate", "discard", "discard_and_prefetch", "advise", "order",
-    "mark", "own_stream", "synchronize", "touch", "cpu_touch", "compute",
-    "neighbor_memory", "open_neighbor", "read_neighbor_load", "measure_links",
-    "available", "request_faults", "start",
-    "find_memory", "copy", "take_staging", "wait_for", "done", "wait",
-    "ipc_memory_handle", "open_ipc_memory", "close_ipc_memory",
-    "make_ipc_event", "open_ipc_event", "record", "make_wait",
-))
-_injected_names = {}
-
-cdef const char* _injected_name(str call) except NULL:
-    """Return what stands for a call in a failure of it: a status keeps the address for good."""
-    if call not in _injected_names:
-        name = f"injected {call}".encode()
-        Py_INCREF(name)
-        _injected_names[call] = name
-    return <const char*><bytes>_injected_names[call]
+for _name in INJECTED.values():
+    Py_INCREF(_name)  # a status keeps its address for good
 
 
 cdef object _chosen(table, name, what):
@@ -329,11 +313,11 @@ cdef class SimulatedDevice(UvmDriver):
         ValueError
             If there is no such call, or `code` is none of these.
         """
+        cdef bytes name = _chosen(INJECTED, call, "call")
         cdef status failure
-        _chosen(_CALLS, call, "call")
         failure.code = _chosen(_FAILURES, code, "code")
         failure.native_error = 0
-        failure.call = _injected_name(call)
+        failure.call = name
         dereference(self.model).fail_call(<string>call.encode(), failure, skip)
 
     def cancel_failures(self):
