@@ -50,6 +50,8 @@ def local_cluster(
     **keywords
         Settings (see `rmm_uvm.dask.UvmPlugin`), and anything that LocalCUDACluster or LocalCluster
         takes. ``device_memory_limit`` is 0 unless it is given: the pool moves data by itself.
+        ``dashboard_address`` is ``127.0.0.1:8787`` unless it, a ``host`` or an ``interface`` is
+        given: Dask's own would let other machines read the page.
 
     Returns
     -------

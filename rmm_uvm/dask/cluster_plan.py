@@ -39,6 +39,7 @@ _CUDA_ONLY = (
     "pre_import",
 )
 _ALIKE = 0.75  # no keyword of Dask's clusters, and none of dask-cuda's but rmm_*, is so like ours
+_THIS_MACHINE = "127.0.0.1"
 _UCX_SWITCHES = ("enable_tcp_over_ucx", "enable_infiniband", "enable_nvlink", "enable_rdmacm")
 
 
@@ -154,6 +155,7 @@ def plan_cluster(
         simulated=is_simulated,
         keywords={
             "threads_per_worker": 1,
+            **_pages(others),
             **others,
             "n_workers": n_workers,
             "protocol": chosen,
@@ -162,6 +164,20 @@ def plan_cluster(
         },
         lines=tuple(lines),
     )
+
+
+def _pages(others: Mapping[str, Any]) -> dict[str, str]:
+    """Return where pages are served, so that other machines reach none that nobody asked for.
+
+    Dask's own default is every interface, without a password. Who gives a host or an interface has
+    a cluster for a network, and Dask's default with it.
+    """
+    if others.get("host") is not None or others.get("interface") is not None:
+        return {}
+    pages = {"dashboard_address": f"{_THIS_MACHINE}:8787"}
+    if others.get("processes") is False:  # such workers have no address that theirs could follow
+        pages["worker_dashboard_address"] = f"{_THIS_MACHINE}:0"
+    return pages
 
 
 def _driver(

@@ -17,6 +17,8 @@ import pickle
 import re
 import stat
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,6 +211,49 @@ def test_metrics_are_served_to_this_machine_alone() -> None:
     ):
         assert server._server.socket.getsockname()[0] == "127.0.0.1"
         assert server.url.startswith("http://127.0.0.1:")
+
+
+LISTENING = """
+import sys
+
+import psutil
+
+import rmm_uvm.dask
+
+if __name__ == "__main__":
+    options = {"processes": False} if sys.argv[1] == "threads" else {}
+    if sys.argv[2] != "default":
+        options["dashboard_address"] = sys.argv[2]
+    with rmm_uvm.dask.local_cluster(1, simulated="64MiB", **options):
+        this = psutil.Process()
+        for process in (this, *this.children(recursive=True)):
+            for socket in process.net_connections(kind="inet"):
+                if socket.status == psutil.CONN_LISTEN:
+                    print(socket.laddr.ip)
+"""
+
+
+def addresses_of_a_cluster(tmp_path: Path, *arguments: str) -> set[str]:
+    """Return where a local cluster listens, all of its processes."""
+    script = tmp_path / "listening.py"
+    script.write_text(LISTENING)
+    ended = subprocess.run(
+        [sys.executable, "-P", str(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return set(ended.stdout.split())
+
+
+@pytest.mark.parametrize("workers", ["processes", "threads"])
+def test_cluster_listens_to_this_machine_alone(tmp_path: Path, workers: str) -> None:
+    assert addresses_of_a_cluster(tmp_path, workers, "default") == {"127.0.0.1"}
+
+
+def test_cluster_that_is_opened_to_others_is_seen_to_be(tmp_path: Path) -> None:
+    assert addresses_of_a_cluster(tmp_path, "processes", ":0") > {"127.0.0.1"}
 
 
 def test_descriptors_of_a_watched_pool_close_on_exec_and_none_is_a_socket(tmp_path: Path) -> None:

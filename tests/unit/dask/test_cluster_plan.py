@@ -49,6 +49,7 @@ def test_gpus_get_a_cluster_of_dask_cuda_set_up_right_and_nothing_to_say() -> No
     assert found.lines == ()
     assert found.keywords == {
         "threads_per_worker": 1,
+        "dashboard_address": "127.0.0.1:8787",
         "device_memory_limit": 0,
         "n_workers": None,
         "protocol": "ucxuvm",
@@ -74,6 +75,26 @@ def test_protocol_is_the_argument_then_the_configuration(
 ) -> None:
     around = Surroundings(gpus=1, section=section)
     assert plan(around=around, protocol=asked).keywords["protocol"] == expected
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expected"),
+    [
+        ({}, ("127.0.0.1:8787", None)),
+        ({"processes": False}, ("127.0.0.1:8787", "127.0.0.1:0")),
+        ({"dashboard_address": ":8787"}, (":8787", None)),
+        ({"dashboard_address": None}, (None, None)),
+        ({"processes": False, "worker_dashboard_address": ":0"}, ("127.0.0.1:8787", ":0")),
+        ({"host": "10.0.0.1"}, (None, None)),
+        ({"interface": "ib0", "processes": False}, (None, None)),
+    ],
+)
+def test_pages_are_for_this_machine_unless_others_are_meant(
+    keywords: dict[str, Any], expected: tuple[str | None, str | None]
+) -> None:
+    found = plan(**keywords).keywords
+    asked = ("dashboard_address", "worker_dashboard_address")
+    assert tuple(found.get(name) for name in asked) == expected
 
 
 def test_security_leaves_the_protocol_to_dask() -> None:
