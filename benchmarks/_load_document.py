@@ -44,8 +44,8 @@ def computed_part(result: Mapping[str, Any]) -> str:
         f"| {' | '.join(_HEADINGS)} |",
         f"|{'--:|' * len(_HEADINGS)}",
     ]
-    step = max(len(rows) // LINES, 1)
-    lines += [_line(row) for row in rows[step - 1 :: step]]
+    ends = {len(rows) * part // LINES for part in range(1, LINES + 1)} - {0}
+    lines += [_line(rows[end - 1]) for end in sorted(ends)]
     lines += ["", *verdict_lines(result["verdicts"])]
     return "\n".join(lines)
 

@@ -24,7 +24,8 @@ class ProcessLevels:
         Resident memory, without `besides_bytes`.
     held_bytes : int
         The same without what malloc keeps free: what is resident outside its arenas, and what is
-        allocated in them.
+        allocated in them. That counts where it is not resident too, so that this can be over
+        `rss_bytes`: it is for how much came, not for what part of the other it is.
     heap_bytes : int
         Allocated by malloc and not freed. Python's small objects come in arenas of their own.
     descriptors, threads : int

@@ -162,7 +162,13 @@ BENCHMARKS = (
     _gpu("torch_save_on_cpu", "--models", "whisper-small", "--dtypes", "bf16"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu"),
-    _gpu("endurance_gpu_held", "--round-seconds", "8.6", script="endurance_gpu"),
+    Benchmark(
+        "endurance_gpu_trimmed",
+        ("endurance_gpu.py", *JSON),
+        gpus=1,
+        clocked=True,
+        settings=(("MALLOC_TRIM_THRESHOLD_", "131072"),),
+    ),
     # ci/test_gpu.sh cluster
     *(
         _gpu(name, gpus=2)

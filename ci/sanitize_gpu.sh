@@ -5,7 +5,7 @@
 # Compute Sanitizer's memcheck over tests that need a GPU: kernels that use memory which is not
 # theirs, at allocations of the driver. What a pool hands out lies in one of these.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/sanitize_gpu.sh [PYTEST ARGUMENT...]
-# By default all of them, a process for each file, which takes 18 minutes on one GPU; with arguments,
+# By default all of them, a process for each file, which takes 15 minutes on one GPU; with arguments,
 # what they select, in one. What is left out below runs where it is named by itself, a file or a
 # test. Fails if a test fails or an access is wrong.
 #

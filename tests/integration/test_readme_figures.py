@@ -115,7 +115,6 @@ MISSED: dict[str, list[str]] = {
         "hash join, 3x: time against fault-driven, the paper's ratio",
         "hash join, 3x: to the host against fetching, the paper's ratio",
     ],
-    "endurance_gpu": ["resident memory of the process grew, bytes"],
     "neighbors_interference_before": ["slowdown of etl"],
     "residency_launches_libcuda": [
         "launch of 1 ms beside pieces of 2 MiB",

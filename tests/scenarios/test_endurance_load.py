@@ -21,7 +21,7 @@ contents = script("_load_contents")
 judge = script("_load_verdicts")
 MIB = 1 << 20
 RESIDENT = "resident memory of the process grew, bytes"
-HELD = "resident memory that malloc does not keep free grew, bytes"
+HELD = "memory that malloc does not keep free grew, bytes"
 
 
 @pytest.fixture(scope="module")
