@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import pytest
 import rmm
 from rmm.mr import DeviceMemoryResource
+from rmm.pylibrmm.memory_resource import _memory_resource
 
 import rmm_uvm
 from rmm_uvm._lib.cuda import libcuda_available
@@ -122,8 +123,11 @@ SIMULATED = [name for name in CHAINS if name not in GPU_ONLY]
 # the same cycle has called them, and the process crashes.
 CLEARED_EARLY = {"callback(uvm)"}
 
+# RMM's functions that put an adaptor over the resource of now leave these as they are.
+ON_ALREADY = {"statistics(uvm)", "logging(uvm)"}
 
-def on_every_device(names: Iterable[str]) -> list[Any]:
+
+def on_every_device(names: Collection[str]) -> list[Any]:
     """Return parameters (chain, kind of device): simulated, and on a GPU, where it can be."""
     return [
         pytest.param((name, "simulated"), id=name) for name in names if name not in GPU_ONLY
@@ -174,6 +178,20 @@ def device() -> SimulatedDevice:
 def chain(request: pytest.FixtureRequest, gpu_driver: UvmDriver | None) -> Chain:
     """Return each chain in turn."""
     return make_chain(*request.param, gpu_driver)
+
+
+@pytest.fixture(params=on_every_device([name for name in CHAINS if name not in ON_ALREADY]))
+def chain_of_now(
+    request: pytest.FixtureRequest,
+    gpu_driver: UvmDriver | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Chain:
+    """Return each chain in turn as RMM's resource of the current device."""
+    made = make_chain(*request.param, gpu_driver)
+    if request.param[1] == "simulated":  # CUDA knows of no current device: the first is it
+        monkeypatch.setattr(_memory_resource, "getDevice", lambda: 0)
+    rmm.mr.set_current_device_resource(made.mr)
+    return made
 
 
 @pytest.fixture(params=on_a_gpu(CHAINS))

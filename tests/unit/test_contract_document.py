@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
 from pathlib import Path
 
 import pytest
+import rmm
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENT = (REPOSITORY / "docs" / "contract.md").read_text()
@@ -76,3 +78,26 @@ def test_reasons_that_are_above_are_those_of_the_last_row_with_one() -> None:
 
     assert reasons[0] != "as above"
     assert "as above" in reasons
+
+
+def run_against(text: str) -> tuple[str, str]:
+    """Return RMM's version and commit that the cases run against, as the document says."""
+    (found,) = re.findall(
+        r"^- They run against rmm-cu13 ([\d.]+), built from (\w{40})", text, re.MULTILINE
+    )
+    return found
+
+
+def installed() -> tuple[str, str]:
+    commit = (Path(rmm.__file__).parent / "GIT_COMMIT").read_text().strip()
+    return importlib.metadata.version("rmm-cu13"), commit
+
+
+def test_document_names_the_rmm_that_is_installed() -> None:
+    assert run_against(DOCUMENT) == installed()
+
+
+def test_document_that_names_the_rmm_that_the_cases_follow_is_refused() -> None:
+    (followed,) = re.findall(r"^- The cases follow (\w{40}),", DOCUMENT, re.MULTILINE)
+
+    assert run_against(DOCUMENT.replace(installed()[1], followed)) != installed()
