@@ -39,6 +39,14 @@ def _plain_value(value: Any) -> Any:
     return value
 
 
+def rounded(answer: Answer, decimals: Mapping[str, int]) -> Answer:
+    """Return an answer of which some columns are rounded, as another library's query has them."""
+    return {
+        name: [round(value, decimals[name]) for value in values] if name in decimals else values
+        for name, values in answer.items()
+    }
+
+
 def differences(
     expected: Answer, got: Answer, order: Order = (), tolerance: float = TOLERANCE
 ) -> list[str]:

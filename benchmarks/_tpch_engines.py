@@ -2,21 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs the queries: one library, in one memory, in a process of its own.
 
-`pandas` runs `_tpch_pandas.py`, with cudf.pandas in the place of pandas unless it is on the CPU.
-`polars` runs `_tpch_polars.py`, and `pdsh` the 22 queries that cudf-polars brings along, unchanged.
+What others wrote, unchanged: `pandas-pdsh` runs the 22 queries that cudf.pandas brings along, and
+`pdsh` those of cudf-polars. What was written here, and needs no GPU: `pandas` runs
+`_tpch_pandas.py`, with cudf.pandas in the place of pandas unless it is on the CPU, and `polars`
+runs `_tpch_polars.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol
 
+import pyarrow.parquet as parquet
 from _tpch_answers import Answer, Order, plain
 from _tpch_fallbacks import counted_fallbacks
 from _tpch_memory import OUR_WAYS, Sizes, figures_of, stock_resource
-from _tpch_queries import ORDER
+from _tpch_queries import ORDER, PDSH_NUMBERS
+
+Query = Callable[[], Any]
 
 
 class Engine(Protocol):
@@ -38,18 +44,26 @@ class Engine(Protocol):
 
 
 class PandasEngine:
-    """The queries in pandas, or with cudf.pandas in its place."""
+    """The queries in pandas, or with cudf.pandas in its place.
 
-    orders = ORDER
+    Parameters
+    ----------
+    make_queries : callable
+        Returns of a folder the queries by name, which take nothing, and what each is sorted by.
+        It may import pandas, which has to be cudf.pandas' by then.
+    """
 
-    def __init__(self, folder: Path, way: str, sizes: Sizes) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        way: str,
+        sizes: Sizes,
+        make_queries: Callable[[Path], tuple[Mapping[str, Query], Mapping[str, Order]]],
+    ) -> None:
         self._on_gpu = way != "cpu"
         if self._on_gpu:
             self._accelerate(way, sizes)
-        import _tpch_pandas  # not before: it imports pandas
-
-        self._queries = _tpch_pandas.QUERIES
-        self._tables = _tpch_pandas.read_tables(folder)
+        self._queries, self.orders = make_queries(folder)
 
     def _accelerate(self, way: str, sizes: Sizes) -> None:
         """Set the memory up first: cudf.pandas leaves alone what is not RMM's default."""
@@ -66,7 +80,7 @@ class PandasEngine:
         cudf.pandas.install()
 
     def run(self, name: str) -> Any:
-        frame = self._queries[name](self._tables)
+        frame = self._queries[name]()
         if self._on_gpu:
             import cupy
 
@@ -140,6 +154,29 @@ def _polars_resource(way: str, sizes: Sizes) -> Any:
     return config.create_memory_resource()
 
 
+def own_queries(folder: Path) -> tuple[Mapping[str, Query], Mapping[str, Order]]:
+    """Return the queries of `_tpch_pandas.py`, over tables that are read now."""
+    import _tpch_pandas
+
+    tables = _tpch_pandas.read_tables(folder)
+    queries = _tpch_pandas.QUERIES
+    return {name: functools.partial(query, tables) for name, query in queries.items()}, ORDER
+
+
+def cudf_queries(folder: Path) -> tuple[Mapping[str, Query], Mapping[str, Order]]:
+    """Return the queries of cudf.pandas' own benchmark, as they are: each reads its tables.
+
+    What they sort by is not said there; the same queries of cudf-polars say it.
+    """
+    from cudf.pandas._benchmarks.pdsh import PDSHQueries
+
+    config = _configuration(folder)
+    return {
+        f"q{number}": functools.partial(getattr(PDSHQueries, f"q{number}"), config)
+        for number in PDSH_NUMBERS
+    }, {}
+
+
 def own_frames(folder: Path) -> tuple[Mapping[str, Any], Mapping[str, Order]]:
     """Return the queries of `_tpch_polars.py`."""
     import _tpch_polars
@@ -150,25 +187,31 @@ def own_frames(folder: Path) -> tuple[Mapping[str, Any], Mapping[str, Order]]:
 
 def pdsh_frames(folder: Path) -> tuple[Mapping[str, Any], Mapping[str, Order]]:
     """Return the queries of cudf-polars' own benchmark, as they are."""
-    import polars
     from cudf_polars.streaming.benchmarks.pdsh import PDSHQueries
 
-    suppliers = polars.scan_parquet(folder / "supplier.parquet").select(polars.len())
-    config = SimpleNamespace(
-        dataset_path=folder,
-        suffix=".parquet",
-        scale_factor=suppliers.collect().item() / 10_000,
-    )
-    results = {f"q{number}": getattr(PDSHQueries, f"q{number}")(config) for number in range(1, 23)}
+    config = _configuration(folder)
+    results = {f"q{number}": getattr(PDSHQueries, f"q{number}")(config) for number in PDSH_NUMBERS}
     return (
         {name: result.frame for name, result in results.items()},
         {name: tuple(map(tuple, result.sort_by)) for name, result in results.items()},
     )
 
 
+def _configuration(folder: Path) -> SimpleNamespace:
+    """Return what queries of both benchmarks ask their configuration for."""
+    suppliers = parquet.read_metadata(folder / "supplier.parquet").num_rows
+    return SimpleNamespace(dataset_path=folder, suffix=".parquet", scale_factor=suppliers / 10_000)
+
+
 def make_engine(library: str, folder: Path, way: str, sizes: Sizes) -> Engine:
-    """Make the engine of a library: ``pandas``, ``polars`` or ``pdsh``."""
-    if library == "pandas":
-        return PandasEngine(folder, way, sizes)
-    frames = {"polars": own_frames, "pdsh": pdsh_frames}[library]
-    return PolarsEngine(folder, way, sizes, frames)
+    """Make the engine of a library, one of `LIBRARIES`."""
+    kind, make = LIBRARIES[library]
+    return kind(folder, way, sizes, make)
+
+
+LIBRARIES: dict[str, tuple[Any, Callable[[Path], Any]]] = {
+    "pandas": (PandasEngine, own_queries),
+    "pandas-pdsh": (PandasEngine, cudf_queries),
+    "polars": (PolarsEngine, own_frames),
+    "pdsh": (PolarsEngine, pdsh_frames),
+}

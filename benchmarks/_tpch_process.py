@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from _tpch_engines import Engine, make_engine
+from _tpch_engines import LIBRARIES, Engine, make_engine
 from _tpch_memory import Sizes
 
 # The slowest call is the first: a minute for imports, tables and kernels that are compiled. Five
@@ -159,7 +159,7 @@ def serve(make: Callable[[], Engine], asked: TextIO, told: TextIO) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("library", choices=("pandas", "polars", "pdsh"))
+    parser.add_argument("library", choices=LIBRARIES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("way")
     parser.add_argument("pool", type=int)

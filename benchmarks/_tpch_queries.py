@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What both implementations of the queries have in common: the tables, and how answers sort."""
+"""What implementations of the queries have in common: tables, how answers sort, what is rounded."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ ORDER: dict[str, tuple[tuple[str, bool], ...]] = {
     "q18": (("o_totalprice", True), ("o_orderdate", False)),
 }
 """By query, the columns that it sorts by, and whether descending."""
+
+PDSH_NUMBERS = range(1, 23)
+
+ROUNDED: dict[tuple[str, str], dict[str, int]] = {("pandas-pdsh", "q8"): {"mkt_share": 2}}
+"""By library and query, columns of its answer that it rounds, to how many decimals."""

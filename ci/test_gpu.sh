@@ -14,7 +14,7 @@
 # cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
-# `others`, on one GPU: queries in pandas, written here; what others wrote: cudf-polars' queries (polars,
+# `others`, what others wrote, on one GPU: queries of cudf.pandas and cudf-polars (polars,
 # cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
@@ -157,8 +157,8 @@ run_neighbors() {
 
 # Times beside stock, and equal answers: about five minutes.
 run_others() {
-  local failed=0 libraries=(pandas pdsh) why
-  # Its last line names the package that is missing; queries in pandas need none of these.
+  local failed=0 libraries=(pandas-pdsh pdsh) why
+  # Its last line names the package that is missing; queries that were written here need none of it.
   if ! why=$("$python" -P -c 'import cudf_polars.streaming.benchmarks.pdsh' 2>&1); then
     echo "test_gpu: without cudf-polars' queries: ${why##*$'\n'}" >&2
     libraries=(pandas)
