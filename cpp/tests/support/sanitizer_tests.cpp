@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// The twin of every other test under the address sanitizer: a leak is seen, so that none was.
+// The twins of every other test under a sanitizer: what it is there for is seen, so that none was.
 #include <gtest/gtest.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -24,6 +25,41 @@ TEST(Sanitizer, SeesMemoryThatNothingPointsTo)
   EXPECT_NE(__lsan_do_recoverable_leak_check(), 0);
   std::unique_ptr<block> const found{reinterpret_cast<block*>(~hidden)};
   EXPECT_EQ(__lsan_do_recoverable_leak_check(), 0);
+}
+
+TEST(SanitizerDeathTest, EndsAtUndefinedBehaviour)
+{
+  int volatile most{std::numeric_limits<int>::max()};
+  EXPECT_DEATH(most = most + 1, "signed integer overflow");
+}
+
+}  // namespace
+}  // namespace rmm_uvm
+#endif
+
+#ifdef __SANITIZE_THREAD__
+#include <thread>
+
+namespace rmm_uvm {
+namespace {
+
+void write_from_two_threads()
+{
+  int written{};
+  auto const write = [&written] {
+    for (int count = 0; count < 1000; ++count) {
+      written += count;
+    }
+  };
+  std::thread other{write};
+  write();
+  other.join();
+}
+
+TEST(SanitizerDeathTest, SeesTwoThreadsWriteWithoutOrder)
+{
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a forked process may start no thread under it
+  EXPECT_DEATH(write_from_two_threads(), "data race");
 }
 
 }  // namespace
