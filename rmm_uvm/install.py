@@ -3,7 +3,7 @@
 """Installing the managed pool as RMM's resource, and putting back what was there.
 
 Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover building pools; see
-`rmm_uvm.pools`. Holds the package's one piece of module state: what is installed.
+`rmm_uvm.pools`. Holds what is installed, for the whole process.
 """
 
 from __future__ import annotations

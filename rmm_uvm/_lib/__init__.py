@@ -1,6 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled layer: one binding file per folder of `cpp/`. Not public."""
+"""Compiled layer: Cython over `cpp/`, and the plain Python that it needs beside it. Not public.
+
+The docstring of each ``.pyx`` file says which folder or header it binds.
+"""
 
 import importlib.util
 

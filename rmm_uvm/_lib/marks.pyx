@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Points that work waits for: in the copies of a process, and in streams of several.
 
-Made by `rmm_uvm._lib.transfers`, which shares with them what a failed call raises.
+Covers the marks of `cpp/include/rmm_uvm/driver/device_transfers.hpp`. Made by
+`rmm_uvm._lib.transfers`, which shares with them what a failed call raises.
 """
 
 from cython.operator cimport dereference

@@ -3,7 +3,8 @@
 """Calls made by the main thread, between two of its bytecodes.
 
 Warnings belong to the thread that runs the program, and Python's own ways to get there (signals,
-event loops) belong to the program. The interpreter's queue of pending calls belongs to nobody.
+event loops) belong to the program. The interpreter's queue of pending calls (`Python.h`) belongs to
+nobody.
 """
 
 from cpython.ref cimport Py_DECREF, Py_INCREF
