@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the package and runs the mortgage pipeline with several memories, on a simulated device.
-# Needs no GPU. Under 4 minutes, downloads included. Arguments go to `rmm-uvm mortgage`; without
-# any it runs `rmm-uvm mortgage --compare`.
+# Needs no GPU. Arguments go to `rmm-uvm mortgage`; without any it runs `rmm-uvm mortgage --compare`.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the package and runs every test that needs no GPU: style, C++, Python, doctests and
-# notebooks; fuzzes every reader for some seconds. 15 to 40 minutes on 2 cores, downloads included.
+# notebooks; fuzzes every reader for some seconds. How long it takes is in CONTRIBUTING.md.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"
