@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions and warnings that rmm-uvm raises.
 
-Every exception of the project derives from `UvmError`, so that one ``except`` clause (and the
-command line) catches all of them. A message says what was asked, what there was, and what to do,
-in one or two lines.
+Exceptions of the project derive from `UvmError`, so that one ``except`` clause (and the command
+line) catches them. A message says what was asked, what there was, and what to do, in one or two
+lines. Building blocks called directly (`rmm_uvm.mr`, drivers, contexts that are entered twice) also
+raise Python's own `ValueError`, `TypeError` and `RuntimeError` for misuse.
 
 Running out of memory is not in this file: allocations raise `MemoryError`, as RMM's do.
 

@@ -52,7 +52,7 @@ class Hinted:
         That were sent to the host: blocks that lie wholly in the object's memory.
     left_bytes : int
         At the ends of buffers, in blocks that other allocations may share. They were left where
-        they are, so that no neighbour moves.
+        they are, so that nothing of others moves.
     stayed_bytes : int
         The rest: in blocks of its own that are pinned, on the host already, or could not be sent.
     """
@@ -79,7 +79,7 @@ class Advised:
         memory.
     left_bytes : int
         At the ends of buffers, in blocks that other allocations may share. Nothing was said about
-        them, so that no neighbour is advised.
+        them, so that nothing of others is advised.
     reason : str
         Why the driver did not take it about the rest; empty where there is none. About that,
         nothing is advised any more.
@@ -197,7 +197,7 @@ def evict(
     nbytes = moved_bytes = left_bytes = 0
     found = _found(thing, mr)
     for pool in dict.fromkeys(each.pool for each in found):
-        # Neighbours that are both the object's do not keep the block between them from moving.
+        # Adjacent buffers, both the object's, do not keep the block between them from moving.
         for region in joined(each.region for each in found if each.pool is pool):
             moved_bytes += pool.evict(region.address, region.nbytes, handle)
             nbytes += region.nbytes
@@ -265,7 +265,7 @@ def advise(
     reason = ""
     found = _found(thing, mr)
     for pool in dict.fromkeys(each.pool for each in found):
-        # As in `evict`: a block between neighbours that are both the object's is its own.
+        # As in `evict`: a block between adjacent buffers that are both the object's is its own.
         for region in joined(each.region for each in found if each.pool is pool):
             whole, advised, refusal = pool.advise(*region, read_mostly, preferred)
             nbytes += region.nbytes

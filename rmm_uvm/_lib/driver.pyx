@@ -211,7 +211,7 @@ cdef class UvmDriver:
         return totals.cpu_faults, totals.gpu_faults
 
     def request_faults(self):
-        """Ask that faults be counted too, which costs a faulting program twice as much.
+        """Ask that faults be counted too: a program that only faults takes up to 10 % longer.
 
         Each request that was granted is taken back by one `release_faults`; faults are counted
         while any is standing.

@@ -50,7 +50,7 @@ def checked_region(address: object, nbytes: object) -> Region:
 
 
 def joined(regions: Iterable[Region]) -> list[Region]:
-    """Return the same bytes with every byte in one region: ascending, neighbours joined.
+    """Return the same bytes with every byte in one region: ascending, adjacent ones joined.
 
     Examples
     --------

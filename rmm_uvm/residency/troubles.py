@@ -66,8 +66,10 @@ def too_large(counts: ResidencyStatistics, total_bytes: int) -> Trouble:
 def prediction_off(counts: ResidencyStatistics) -> Trouble:
     """Return the words for a predictor that stopped being believed."""
     name = counts.policy or "prediction"
-    right = "" if counts.hit_rate is None else f" ({counts.hit_rate * 100:.0f} % of the last "
-    score = f"{right}{min(counts.predictions, SCORE_WINDOW)} uses were foreseen)" if right else ""
+    score = ""
+    if counts.hit_rate is not None:
+        uses = min(counts.predictions, SCORE_WINDOW)
+        score = f" ({counts.hit_rate * 100:.0f} % of the last {uses} uses were foreseen)"
     return Trouble(
         f'eviction "{name}" foresees too little{score}: it turned itself off, and "lru" decides',
         'announce uses with rmm_uvm.touch, or give eviction="lru" if the program never repeats '

@@ -33,8 +33,8 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 
 __all__ = ["Program", "check", "run_as_main"]
 
-# Frames that stand between the interpreter and the program: nobody wants them in a traceback.
 _NAMES_CACHE = sys.version_info < (3, 15)  # whether a program finds the name `__cached__`
+# Frames that stand between the interpreter and the program: nobody wants them in a traceback.
 _OUR_FILES = frozenset({__file__, importlib.util.__file__, "<frozen importlib.util>"})
 
 

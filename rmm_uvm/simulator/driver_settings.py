@@ -16,7 +16,7 @@ class DriverSettings:
     Parameters
     ----------
     prefetch : bool
-        ``uvm_perf_prefetch_enable``: whether a page fault brings its neighbours.
+        ``uvm_perf_prefetch_enable``: whether a page fault brings pages around it.
     prefetch_threshold : int
         ``uvm_perf_prefetch_threshold``, percent, 0..100.
     min_faults : int

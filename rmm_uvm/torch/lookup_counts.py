@@ -31,7 +31,7 @@ class LookupCounts:
 
     Notes
     -----
-    Nothing here waits for the device, but `totals` and `rows_on_host`. Not thread-safe.
+    Nothing here waits for the device, but `totals`. Not thread-safe.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ void take(std::vector<candidate>& from,
 
 }  // namespace
 
-/** @brief Neighbouring blocks of a slab in pieces of at most `most_bytes`, ascending. */
+/** @brief Adjacent blocks of a slab in pieces of at most `most_bytes`, ascending. */
 std::vector<memory_range> residency_manager::joined(ledger_view const& view,
                                                     victims blocks,
                                                     std::size_t most_bytes)

@@ -41,7 +41,7 @@ class migration_counters {
   [[nodiscard]] virtual migration_totals read() const noexcept = 0;
 
   /**
-   * @brief Asks that faults be counted too, which costs a faulting program twice as much.
+   * @brief Asks that faults be counted too: a program that only faults takes up to 10 % longer.
    * @return whether they are counted from now on. Each request that was granted is taken back by
    *         one `release_faults`; they are counted while any is standing.
    */

@@ -34,7 +34,7 @@ class live_ranges {
     std::uint64_t bytes;
     std::int64_t id;
   };
-  // Ordered by device and address: neighbours can be asked whether they overlap, and a made-up
+  // Ordered by device and address: adjacent ones can be asked whether they overlap, and a made-up
   // file cannot let everything collide as in a hash table.
   using ordered = std::map<std::pair<std::int16_t, std::uint64_t>, range>;
 

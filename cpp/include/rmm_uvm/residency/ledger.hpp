@@ -55,7 +55,7 @@ class residency_ledger {
 
   /**
    * @brief The runs of blocks that `range` touches and that are not on the device as of `epoch`.
-   * @return ascending, each clipped to the slab, neighbours joined; empty outside of all slabs
+   * @return ascending, each clipped to the slab, adjacent ones joined; empty outside of all slabs
    */
   [[nodiscard]] std::vector<memory_range> doubtful_runs(memory_range range,
                                                         epoch_number epoch) const;

@@ -19,7 +19,7 @@ enum class prefetch_mode : std::uint8_t {
 
 /** @brief What to issue for one allocation. The two lists do not overlap. */
 struct prefetch_plan {
-  std::vector<memory_range> prefetch;              ///< move these; they may hold live neighbours
+  std::vector<memory_range> prefetch;              ///< move these: others may live in them
   std::vector<memory_range> discard_and_prefetch;  ///< contents dead: make usable, copy nothing
 };
 
@@ -27,8 +27,8 @@ struct prefetch_plan {
  * @brief Splits the doubtful blocks of a new allocation into what may be discarded and what not.
  *
  * A block that lies wholly inside the allocation holds nothing else, and the contents of a new
- * allocation are dead by definition. The blocks at its edges are shared with live neighbours (pools
- * align to 256 bytes) and must be moved with their contents.
+ * allocation are dead by definition. The blocks at its edges may be shared with other live
+ * allocations (pools align to 256 bytes) and must be moved with their contents.
  *
  * Pure; a block is discarded only when all of its 2 MiB window lies in `allocation`.
  * @param allocation the new allocation

@@ -53,7 +53,8 @@ class prefetcher {
 
   /**
    * @brief Makes a new allocation usable on the device, in the order of `stream`.
-   * @return true when anything was issued to `stream`
+   * @return false when nothing was issued to `stream`; with a budget always true, since the manager
+   *         decides
    */
   bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
 

@@ -179,7 +179,6 @@ class residency_manager {
   // residency_manager.cpp
   void hand_out(ledger_view& view, memory_range range);
   void forget(ledger_view& view, memory_range allocation, bool fenced);
-  void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
   void count_failure(status failure) noexcept;
   void count_failure_of(char const* call) noexcept;
   void count_unread(status answer) noexcept;
@@ -227,6 +226,7 @@ class residency_manager {
   [[nodiscard]] epoch_number epoch() noexcept;
   void count_coming(claims const& blocks) noexcept;
   void count_faulted() const noexcept;
+  void look_at_live_blocks(std::size_t new_bytes) noexcept;
 
   // residency_room.cpp
   /** @brief Which blocks may leave. */
@@ -255,6 +255,7 @@ class residency_manager {
                                                         std::size_t most_bytes);
   void settle(victims const& blocks, status result, block_place place);
   [[nodiscard]] bool under_pressure() const noexcept;
+  [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
 
   // residency_moves.cpp
   using places = std::vector<std::vector<memory_range>>;
@@ -276,7 +277,6 @@ class residency_manager {
 
   // residency_neighbors.cpp
   void begin_with_neighbors();
-  [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
   [[nodiscard]] std::optional<device_memory> ask_neighbor(ledger_view& view, std::size_t number);
   void forget_kept(ledger_view& view, std::size_t number);
   [[nodiscard]] refuge refuge_for(ledger_view& view, victims& blocks);
@@ -336,8 +336,8 @@ class residency_manager {
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] outcome fetch_ahead();
+  void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
   void look_at_marks() noexcept;
-  void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void mark_frees(std::size_t freed_bytes, stream_handle frees) noexcept;
   void mark(use_tick first, std::size_t used_bytes, stream_handle stream) noexcept;
   void wake() noexcept;

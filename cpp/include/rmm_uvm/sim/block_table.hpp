@@ -118,10 +118,6 @@ class block_table {
   {
     return on_gpus_[index(block, gpu)] == page_set_store::full;
   }
-  [[nodiscard]] bool none_on_gpu(std::uint32_t block, unsigned gpu) const noexcept
-  {
-    return on_gpus_[index(block, gpu)] == page_set_store::empty;
-  }
   [[nodiscard]] bool none_on_host(std::uint32_t block) const noexcept
   {
     return blocks_[block].on_host == page_set_store::empty;
