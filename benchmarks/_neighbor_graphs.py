@@ -14,7 +14,6 @@ from typing import Any
 
 MIB = 1 << 20
 PART_VERTICES = 1 << 20
-DEGREE = 32  # on average: 0 to 62, by a hash of the vertex
 _SOURCE = r"""
 typedef unsigned long long u64;
 typedef unsigned int u32;

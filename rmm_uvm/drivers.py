@@ -128,7 +128,7 @@ def simulated_device(
     (67108864, 67108864)
     """
     capacity_bytes = parse_bytes(memory, name="memory")
-    if capacity_bytes == 0 or capacity_bytes % _BLOCK_BYTES:
+    if capacity_bytes % _BLOCK_BYTES:
         raise ConfigurationError(
             f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
         )

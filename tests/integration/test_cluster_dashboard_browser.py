@@ -66,12 +66,8 @@ def look(profile: Path, url: str, change: Callable[[], None]) -> None:
             page.wait(f"innerWidth == {width}")
             page.wait(f"all('canvas')[0].getBoundingClientRect().width <= {width}")
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            cut = (
-                "all('.cards li, td, tbody th').filter((one) => one.scrollWidth > one.clientWidth)"
-            )
-            assert page.evaluate(f"{cut}.map((one) => one.innerText)") == []
-            edges = "all('table, .cards, .legend').map((one) => one.getBoundingClientRect().right)"
-            assert max(page.evaluate(edges)) <= width
+            assert page.evaluate(CUT) == []
+            assert max(page.evaluate(EDGES)) <= width
         assert page.evaluate("document.title") == "Dask: managed memory"
         kinds = [one.get("type") or one.get("entry", {}).get("level") for one in page.complaints()]
         assert not {"error", "warning", None} & set(kinds), page.complaints()

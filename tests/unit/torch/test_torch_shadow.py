@@ -25,7 +25,7 @@ from rmm_uvm.torch.shadow_device import ShadowDevice
 from rmm_uvm.torch.shadow_program import Free, Given, Kernel, Make
 from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 
-from ..support.shadow_rounds import rounds_of
+from ...support.shadow_rounds import rounds_of
 
 MIB = 1 << 20
 

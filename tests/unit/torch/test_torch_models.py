@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rmm_uvm.torch import recorded
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 NAMES = (
     *("alexnet", "resnet50", "resnet101", "resnet152", "densenet121", "unet3d", "lstm"),
     *("gpt2", "gpt2-medium", "bert", "whisper-small"),
