@@ -13,7 +13,8 @@ import torch
 import rmm_uvm
 from rmm_uvm.residency import Budget
 from rmm_uvm.torch import ManagedEmbeddingBag
-from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory, runs_of
+from rmm_uvm.torch.row_memory import RowMemory, runs_of
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 LEARNING_RATE = 0.5
 _REQUEST_BLOCKS = 64  # of one announcement: a request past the budget would be left out of it
@@ -116,7 +117,7 @@ class FaultDrivenTable(ModuleTable):
             ahead=False,
             background=False,
         )
-        whole_bytes = (-(-sizes.table_bytes // BLOCK_BYTES) + 1) * BLOCK_BYTES
+        whole_bytes = (-(-sizes.table_bytes // VA_BLOCK_BYTES) + 1) * VA_BLOCK_BYTES
         mr = rmm_uvm.managed_pool(
             driver=driver,
             initial_pool_size=whole_bytes,
@@ -134,12 +135,14 @@ class FaultDrivenTable(ModuleTable):
 
     def prepare(self, ids: torch.Tensor) -> None:
         """Find the blocks that a batch is in."""
-        blocks = (ids.reshape(-1) * self.memory.row_bytes).div(BLOCK_BYTES, rounding_mode="floor")
+        blocks = (ids.reshape(-1) * self.memory.row_bytes).div(
+            VA_BLOCK_BYTES, rounding_mode="floor"
+        )
         address = self.memory.address
         self._runs = []
         for first, count in runs_of(set(blocks.unique().tolist())):
             for block in range(first, first + count):
-                self._runs.append((address + block * BLOCK_BYTES, BLOCK_BYTES, address))
+                self._runs.append((address + block * VA_BLOCK_BYTES, VA_BLOCK_BYTES, address))
 
     def train(self, ids: torch.Tensor) -> None:
         """Announce, then as above."""
@@ -205,7 +208,7 @@ def resident_table(sizes: Sizes, device: torch.device) -> ModuleTable:
 
 def managed_table(sizes: Sizes, driver: Any) -> ModuleTable:
     """Return ours, within the budget."""
-    whole_bytes = (-(-sizes.table_bytes // BLOCK_BYTES) + 1) * BLOCK_BYTES
+    whole_bytes = (-(-sizes.table_bytes // VA_BLOCK_BYTES) + 1) * VA_BLOCK_BYTES
     mr = rmm_uvm.managed_pool(
         driver=driver,
         initial_pool_size=whole_bytes,

@@ -8,7 +8,7 @@ Pure: no driver is opened, so whoever only reads settings can check a name too.
 from __future__ import annotations
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes
 
 __all__ = ["DRIVERS", "simulated_bytes"]
 
@@ -16,7 +16,6 @@ DRIVERS = "use 'cuda', 'simulated' or 'simulated:SIZE'"
 """What to do, for errors."""
 
 _DEFAULT_BYTES = 16 << 30
-_BLOCK_BYTES = 2 << 20
 
 
 def simulated_bytes(name: str, what: str) -> int | None:
@@ -51,7 +50,7 @@ def simulated_bytes(name: str, what: str) -> int | None:
         found_bytes = parse_bytes(size, "SIZE")
     except ConfigurationError as error:
         raise ConfigurationError(f"{what}: {error}") from None
-    if found_bytes % _BLOCK_BYTES:
+    if found_bytes % VA_BLOCK_BYTES:
         raise ConfigurationError(
             f"{what}: a simulated device has a multiple of 2 MiB, such as simulated:64MiB"
         )

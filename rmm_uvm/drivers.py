@@ -24,7 +24,8 @@ from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes
+from rmm_uvm.variables import setting
 
 __all__ = [
     "CudaDriver",
@@ -36,7 +37,6 @@ __all__ = [
     "simulated_device",
 ]
 
-_BLOCK_BYTES = 2 << 20
 _MOST_NEIGHBORS = 7  # of the model, which has eight devices
 
 
@@ -128,7 +128,7 @@ def simulated_device(
     (67108864, 67108864)
     """
     capacity_bytes = parse_bytes(memory, name="memory")
-    if capacity_bytes % _BLOCK_BYTES:
+    if capacity_bytes % VA_BLOCK_BYTES:
         raise ConfigurationError(
             f"memory is {capacity_bytes} bytes: a simulated device has a multiple of 2 MiB"
         )
@@ -172,7 +172,7 @@ def choose_driver(device: int = 0, driver: UvmDriver | str | None = None) -> Uvm
         raise ConfigurationError(f"device={device!r}: devices are numbered from 0")
     if driver is not None and not isinstance(driver, str):
         raise ConfigurationError(f"driver={shown(driver)}: {DRIVERS}")
-    name = driver if driver is not None else os.environ.get("RMM_UVM_DRIVER", "").strip()
+    name = driver if driver is not None else setting("RMM_UVM_DRIVER")
     source = "RMM_UVM_DRIVER" if driver is None else "driver"
     memory_bytes = simulated_bytes(name or "cuda", f"{source}={shown(name)}")
     if memory_bytes is None:

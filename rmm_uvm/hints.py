@@ -24,10 +24,10 @@ from rmm_uvm.mr import UvmResourceAdaptor
 from rmm_uvm.residency.memory_of import memory_of, things_in
 from rmm_uvm.residency.region import Region, joined
 from rmm_uvm.residency.streams import stream_handle
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["Advised", "Hinted", "advise", "evict", "pin", "prefetch", "touch"]
 
-_BLOCK_BYTES = 2 << 20
 _PLACES = ("device", "host", "none")
 
 
@@ -341,8 +341,8 @@ def _bytes_of(found: list[_Found]) -> int:
 
 def _whole_bytes(pool: Prefetcher, region: Region) -> int:
     """Return the bytes of the blocks that lie wholly in a region: what `evict` may move."""
-    first = -(-region.address // _BLOCK_BYTES) * _BLOCK_BYTES
-    last = region.end // _BLOCK_BYTES * _BLOCK_BYTES
+    first = -(-region.address // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
+    last = region.end // VA_BLOCK_BYTES * VA_BLOCK_BYTES
     if pool.keeps_budget:  # the ledger's blocks end where the slab does
         if not pool.holds(region.address - 1):
             first = region.address

@@ -9,10 +9,9 @@ of the process counts against. Does not cover pool sizes, which are clamped to t
 
 from __future__ import annotations
 
-import os
-
 from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm.units import parse_bytes
+from rmm_uvm.variables import setting
 
 ENVIRONMENT_VARIABLE = "RMM_UVM_MANAGED_LIMIT"
 
@@ -28,7 +27,7 @@ def managed_limit_bytes() -> int | None:
     ConfigurationError
         If the variable is set to something that is not a size.
     """
-    text = os.environ.get(ENVIRONMENT_VARIABLE, "").strip()
+    text = setting(ENVIRONMENT_VARIABLE)
     return parse_bytes(text, name=ENVIRONMENT_VARIABLE) if text else None
 
 

@@ -16,14 +16,13 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 from rmm_uvm.simulator.checks import checked_whole
 from rmm_uvm.simulator.profile import Machine
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes
 
 __all__ = ["HOST", "TOPOLOGIES", "LinkTraffic", "SimulatedNode"]
 
 HOST: Final = "host"
 """The host, as one end of a link."""
 
-_BLOCK_BYTES = 2 << 20
 _MOST_GPUS = 8
 
 
@@ -114,7 +113,7 @@ class SimulatedNode:
     ) -> None:
         gpus = checked_whole(gpus, "gpus", 1, _MOST_GPUS)
         capacity_bytes = parse_bytes(memory, name="memory")
-        if capacity_bytes % _BLOCK_BYTES:
+        if capacity_bytes % VA_BLOCK_BYTES:
             raise ConfigurationError(
                 f"memory is {capacity_bytes} bytes: a simulated GPU has a multiple of 2 MiB"
             )

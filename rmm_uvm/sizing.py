@@ -17,16 +17,15 @@ import dataclasses
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.host_memory import HostMemory
-from rmm_uvm.units import format_bytes, parse_size
+from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes, parse_size
 
 __all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
 
-_BLOCK_BYTES = 2 << 20
 _INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
 _AUTO_IPC_BYTES = 256 << 20  # peers map it as a whole, which is slow for large ones
 _HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
 # Free device memory may be all taken, by a pool that just ran out: begin small and grow.
-_SMALLEST_INITIAL_BYTES = 32 * _BLOCK_BYTES
+_SMALLEST_INITIAL_BYTES = 32 * VA_BLOCK_BYTES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,11 +161,11 @@ def plan_sizes(
         cap can hold; if the budget is more than the IPC pool leaves.
     """
     ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
-    if request.ipc is not None and ipc_bytes > free_bytes - _BLOCK_BYTES:
+    if request.ipc is not None and ipc_bytes > free_bytes - VA_BLOCK_BYTES:
         # Managed memory needs a block to work in.
         raise ConfigurationError(
             f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
-            f"{format_bytes(free_bytes)} of the device are free, {format_bytes(_BLOCK_BYTES)} of "
+            f"{format_bytes(free_bytes)} of the device are free, {format_bytes(VA_BLOCK_BYTES)} of "
             "them for managed memory to work in: ask for less"
         )
     capacity_bytes = total_bytes - ipc_bytes
@@ -245,7 +244,7 @@ def _maximum(
     warning = ""
     if request.maximum is not None:
         written_bytes = parse_size(request.maximum, capacity_bytes, "maximum_pool_size")
-        if written_bytes < _BLOCK_BYTES:
+        if written_bytes < VA_BLOCK_BYTES:
             raise ConfigurationError(
                 f"maximum_pool_size is {format_bytes(written_bytes)}: a managed pool takes 2 MiB "
                 "at least"
@@ -275,7 +274,7 @@ def _maximum(
                 f"leaves {format_bytes(room_bytes)}"
             )
         safe_bytes, reason = room_bytes, f"RMM_UVM_MANAGED_LIMIT{shared}"
-    if safe_bytes < _BLOCK_BYTES:
+    if safe_bytes < VA_BLOCK_BYTES:
         raise ConfigurationError(
             f"{format_bytes(safe_bytes)} are left for a managed pool ({reason}): it takes 2 MiB "
             "at least; free memory in the old pool or raise the limit"
@@ -309,5 +308,5 @@ def _initial(
 
 def _aligned(size_bytes: int) -> int:
     """Round down to whole VA blocks, or to 256 bytes below one."""
-    unit = _BLOCK_BYTES if size_bytes >= _BLOCK_BYTES else 256
+    unit = VA_BLOCK_BYTES if size_bytes >= VA_BLOCK_BYTES else 256
     return size_bytes // unit * unit or unit

@@ -14,18 +14,29 @@ from __future__ import annotations
 import math
 import operator
 import re
-from typing import SupportsIndex, TypeAlias
+from typing import Final, SupportsIndex, TypeAlias
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
 
-__all__ = ["Bytes", "Size", "format_bytes", "parse_bytes", "parse_size", "whole_number"]
+__all__ = [
+    "VA_BLOCK_BYTES",
+    "Bytes",
+    "Size",
+    "format_bytes",
+    "parse_bytes",
+    "parse_size",
+    "whole_number",
+]
 
 Bytes: TypeAlias = SupportsIndex | str
 """A number of bytes: an integer, or a string such as ``"2GiB"``."""
 
 Size: TypeAlias = SupportsIndex | str | float
 """`Bytes`, or a fraction of device memory (float, 0 < fraction <= 1)."""
+
+VA_BLOCK_BYTES: Final = 2 << 20
+"""A block: what the UVM kernel driver evicts, and a multiple of which a simulated device has."""
 
 _MULTIPLIERS = {
     "": 1,
@@ -174,13 +185,9 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
             )
         # An infinite amount is only too large; _checked says so.
         return int(amount) if math.isfinite(amount) else _MAXIMUM_BYTES + 1
-    if not isinstance(value, bool):
-        try:
-            # Takes NumPy's integers as well, and refuses floats.
-            return operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-    raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
+    if (whole := whole_number(value)) is None:  # a float, too
+        raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
+    return whole
 
 
 def _meant(text: str) -> str:

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment variables of this package, and those that were meant to be one.
 
-What each says is in docs/configuration.md; whoever uses one reads it. Here are the names, since one
-that is spelt wrongly is read by nobody, and says nothing.
+What each says is in docs/configuration.md; whoever uses one reads it, by `setting`. Here are the
+names, since one that is spelt wrongly is read by nobody, and says nothing.
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 
 from rmm_uvm.messages import shown_name
 
-__all__ = ["KNOWN", "likely_slips", "unknown_variables"]
+__all__ = ["KNOWN", "likely_slips", "setting", "unknown_variables"]
 
 _PREFIX = "RMM_UVM_"
 _OF_WARNINGS = (
@@ -32,6 +33,17 @@ KNOWN = frozenset(f"{_PREFIX}{name}" for name in _NAMES)
 # What Kubernetes gives every pod beside a service, whose name may begin with rmm-uvm.
 _OF_SERVICES = re.compile(r"\w+_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_[A-Z]+(_\w+)?)?)")
 _ALIKE, _MUCH_ALIKE = 0.6, 0.8
+
+
+def setting(name: str) -> str:
+    """Return what a variable says, without spaces around it; empty where it says nothing.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable.
+    """
+    return os.environ.get(name, "").strip()
 
 
 def unknown_variables(names: Iterable[str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.shadow.stages import MigrationCounters, ResourceFootprint, StageMeter
 from rmm_uvm.mortgage.timeline import Sampler, Timeline, wall_clock
 from rmm_uvm.optional_packages import too_old
+from rmm_uvm.variables import setting
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import UvmDriver
@@ -34,7 +34,7 @@ def gpu_reason() -> str:
     from rmm_uvm.drivers import cuda_driver
     from rmm_uvm.errors import DriverError
 
-    name = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    name = setting("RMM_UVM_DRIVER")
     if name.startswith("simulated"):
         return f"RMM_UVM_DRIVER is {name}"
     try:

@@ -25,12 +25,10 @@ from rmm_uvm.mr import (
 from rmm_uvm.pools import PrefetchMode, managed_pool, plan_for
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.sizing import PoolRequest
-from rmm_uvm.units import format_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import SimulatedDevice, UvmDriver
-
-_BLOCK_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,4 +328,4 @@ def tear_down_pool(chain: Chain) -> None:
 
 def _aligned(size_bytes: int) -> int:
     """Round down to whole blocks of the device, at least one."""
-    return max(size_bytes // _BLOCK_BYTES, 1) * _BLOCK_BYTES
+    return max(size_bytes // VA_BLOCK_BYTES, 1) * VA_BLOCK_BYTES

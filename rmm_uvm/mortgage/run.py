@@ -25,11 +25,11 @@ from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipe
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.timeline import Timeline, simulated_levels
 from rmm_uvm.optional_packages import too_old
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
 
-_BLOCK_BYTES = 2 << 20
 _LEAST_DEVICE_BYTES = 128 << 20
 
 Progress = Callable[[PipelineProgress], None]
@@ -112,7 +112,7 @@ def default_device_bytes(data: Path) -> int:
 
     files = find_files(data)
     largest_bytes = max(p.stat().st_size for q in files.quarters for p in q.performance)
-    return max(-(-5 * largest_bytes // _BLOCK_BYTES) * _BLOCK_BYTES, _LEAST_DEVICE_BYTES)
+    return max(-(-5 * largest_bytes // VA_BLOCK_BYTES) * VA_BLOCK_BYTES, _LEAST_DEVICE_BYTES)
 
 
 def default_device_reason(size_bytes: int) -> str:

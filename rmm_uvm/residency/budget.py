@@ -9,7 +9,6 @@ Covers the settings and their bounds. Does not cover keeping it, which is C++
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
@@ -25,7 +24,8 @@ from rmm_uvm.residency.neighbors import (
     neighbors_for,
 )
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
-from rmm_uvm.units import format_bytes, parse_size, whole_number
+from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes, parse_size, whole_number
+from rmm_uvm.variables import setting
 
 __all__ = [
     "BUDGET_VARIABLE",
@@ -40,8 +40,7 @@ __all__ = [
 BUDGET_VARIABLE: Final = "RMM_UVM_DEVICE_BUDGET"
 POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
 
-_BLOCK_BYTES = 2 << 20
-LEAST_BUDGET_BYTES: Final = 4 * _BLOCK_BYTES
+LEAST_BUDGET_BYTES: Final = 4 * VA_BLOCK_BYTES
 """With less nothing could be moved while something else is used."""
 
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
@@ -198,8 +197,10 @@ class Budget:
             )
         for name in ("piece_bytes", "fetch_bytes"):
             value = getattr(self, name)
-            if value is not None and value < _BLOCK_BYTES:
-                raise ConfigurationError(f"{name}={shown(value)}: at least a block, {_BLOCK_BYTES}")
+            if value is not None and value < VA_BLOCK_BYTES:
+                raise ConfigurationError(
+                    f"{name}={shown(value)}: at least a block, {VA_BLOCK_BYTES}"
+                )
 
     def limit_on(self, device_id: int) -> int | None:
         """Return the most bytes that may lie on a neighbour; None for no limit."""
@@ -243,10 +244,10 @@ def budget_for(
     """
     _check_environment()
     reason = "as asked"
-    if device_budget is None and (text := _setting(BUDGET_VARIABLE)):
+    if device_budget is None and (text := setting(BUDGET_VARIABLE)):
         device_budget, reason = _size_or_fraction(text), BUDGET_VARIABLE
     if policy is None and device_budget is not None and not isinstance(device_budget, Budget):
-        policy, policy_name = _setting(POLICY_VARIABLE) or None, POLICY_VARIABLE
+        policy, policy_name = setting(POLICY_VARIABLE) or None, POLICY_VARIABLE
     if policy is not None and policy not in POLICIES:
         raise ConfigurationError(
             f"{policy_name}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
@@ -297,16 +298,12 @@ def refuse_larger(budget_bytes: int, total_bytes: int) -> None:
 
 def _check_environment() -> None:
     """Refuse variables that cannot be used, also where there is no budget to use them for."""
-    policy = _setting(POLICY_VARIABLE)
+    policy = setting(POLICY_VARIABLE)
     if policy and policy not in POLICIES:
         raise ConfigurationError(
             f"{POLICY_VARIABLE}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
         )
     check_neighbor_variables()
-
-
-def _setting(variable: str) -> str:
-    return os.environ.get(variable, "").strip()
 
 
 def _size_or_fraction(text: str) -> str | float:

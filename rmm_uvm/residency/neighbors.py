@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.messages import shown
-from rmm_uvm.units import parse_bytes, whole_number
+from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes, whole_number
+from rmm_uvm.variables import setting
 
 __all__ = [
     "LIMIT_VARIABLE",
@@ -33,7 +33,6 @@ Neighbors: TypeAlias = "str | int | Iterable[int] | None"
 HarvestLimit: TypeAlias = "int | str | Mapping[int, int | str] | None"
 """A size for each neighbour, or sizes by ordinal."""
 
-_BLOCK_BYTES = 2 << 20
 _MOST_ORDINAL = 2**31 - 1  # CUDA's ordinals are of C's type int
 _MOST_DIGITS = len(str(_MOST_ORDINAL))
 
@@ -122,12 +121,11 @@ def neighbors_for(
     """
     found: object = neighbors
     name = "neighbors"
-    if found is None and (text := os.environ.get(NEIGHBORS_VARIABLE, "").strip()):
-        found, name = neighbors_in(text.strip()), NEIGHBORS_VARIABLE
+    if found is None and (text := setting(NEIGHBORS_VARIABLE)):
+        found, name = neighbors_in(text), NEIGHBORS_VARIABLE
     chosen = checked_neighbors(found, name)
     if limit is None and chosen is not None:
-        text = os.environ.get(LIMIT_VARIABLE, "").strip()
-        return chosen, checked_limit(text or None, LIMIT_VARIABLE)
+        return chosen, checked_limit(setting(LIMIT_VARIABLE) or None, LIMIT_VARIABLE)
     if limit is not None and chosen is None:
         raise ConfigurationError(
             f"harvest_limit={shown(limit)} without neighbours: give neighbors too, 'auto' or "
@@ -144,9 +142,9 @@ def check_neighbor_variables() -> None:
     ConfigurationError
         As of `checked_neighbors` and `checked_limit`.
     """
-    if text := os.environ.get(NEIGHBORS_VARIABLE, "").strip():
+    if text := setting(NEIGHBORS_VARIABLE):
         checked_neighbors(neighbors_in(text), NEIGHBORS_VARIABLE)
-    checked_limit(os.environ.get(LIMIT_VARIABLE, "").strip() or None, LIMIT_VARIABLE)
+    checked_limit(setting(LIMIT_VARIABLE) or None, LIMIT_VARIABLE)
 
 
 def neighbors_in(text: str) -> object:
@@ -179,7 +177,7 @@ def asked_neighbors(text: str | None) -> str | tuple[int, ...] | None:
 
 def _size(value: object, name: str) -> int:
     # It refuses what is no size.
-    return parse_bytes(value, name, minimum_bytes=_BLOCK_BYTES)  # type: ignore[arg-type]
+    return parse_bytes(value, name, minimum_bytes=VA_BLOCK_BYTES)  # type: ignore[arg-type]
 
 
 def _ordinal(value: object) -> int | None:

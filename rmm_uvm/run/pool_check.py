@@ -9,8 +9,6 @@ without, too.
 
 from __future__ import annotations
 
-import os
-
 from rmm_uvm._lib.neighbors import check_named
 from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.drivers import counters_are_on
@@ -21,6 +19,7 @@ from rmm_uvm.residency.budget import budget_for
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import Request
 from rmm_uvm.sizing import PoolRequest, plan_sizes
+from rmm_uvm.variables import setting
 from rmm_uvm.watch.thresholds import Thresholds
 
 __all__ = ["check"]
@@ -50,8 +49,7 @@ def check(request: Request) -> None:
     counters_are_on()
     if not request.pool or request.torch:
         return
-    setting = os.environ.get("RMM_UVM_DRIVER", "").strip()
-    name = request.driver or setting or "cuda"
+    name = request.driver or setting("RMM_UVM_DRIVER") or "cuda"
     total_bytes = simulated_bytes(name, f"RMM_UVM_DRIVER={name}")
     count = _ANY_COUNT if total_bytes is None else 1
     if total_bytes is None and request.device is not None:

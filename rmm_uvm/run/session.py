@@ -36,7 +36,7 @@ from rmm_uvm.run.summary import (
 from rmm_uvm.run.termination import outlasting_hangups, tell_before
 from rmm_uvm.run.watching import Watch, say
 from rmm_uvm.top.seams import Seams
-from rmm_uvm.variables import likely_slips
+from rmm_uvm.variables import likely_slips, setting
 from rmm_uvm.watch.board import tell_command
 
 __all__ = ["prepare", "watch_command"]
@@ -88,7 +88,7 @@ def _terminated(watch: Watch, tell: Callable[[], None], number: int) -> None:
 
 def _say_hint(error: BaseException, *, pool: bool) -> None:
     # What was asked for on the command line stands there too.
-    driver = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    driver = setting("RMM_UVM_DRIVER")
     line = hint(error, simulated=driver.startswith("simulated"), pool=pool)
     if line is not None:
         say(line)

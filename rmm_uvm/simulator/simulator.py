@@ -26,9 +26,8 @@ from rmm_uvm.simulator.counters import Counters
 from rmm_uvm.simulator.driver_settings import DriverSettings
 from rmm_uvm.simulator.patterns import PAGE_BYTES, Pattern, sequential
 from rmm_uvm.simulator.profile import Machine
-from rmm_uvm.units import format_bytes, parse_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
 
-_BLOCK_BYTES = 2 << 20
 _FIRST_ADDRESS, _LAST_ADDRESS = 1 << 40, 1 << 53
 _MOST_GPUS = 8
 _HOST = -1
@@ -116,10 +115,10 @@ class Simulator:
         if not isinstance(machine, Machine):
             named = machine if isinstance(machine, str) else "h200-pcie5"
             raise ConfigurationError(f"machine={shown(machine)}: use load_machine({shown(named)})")
-        size_bytes = machine.device_bytes // _BLOCK_BYTES * _BLOCK_BYTES
+        size_bytes = machine.device_bytes // VA_BLOCK_BYTES * VA_BLOCK_BYTES
         if device_bytes is not None:
             size_bytes = parse_bytes(device_bytes, name="device_bytes")
-        if size_bytes <= 0 or size_bytes % _BLOCK_BYTES:
+        if size_bytes <= 0 or size_bytes % VA_BLOCK_BYTES:
             raise ConfigurationError(
                 f"device_bytes is {size_bytes}: a simulated GPU has a multiple of 2 MiB"
             )
@@ -350,7 +349,7 @@ class Simulator:
             raise ConfigurationError(
                 "the addresses of this simulator are used up: make a new one, or free less often"
             )
-        self._next_address += -(-size_bytes // _BLOCK_BYTES) * _BLOCK_BYTES
+        self._next_address += -(-size_bytes // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
         return address
 
     def _inside(self, address: int, nbytes: int | str) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import torch
 
+from rmm_uvm.units import VA_BLOCK_BYTES
+
 __all__ = ["SMALL_BYTES", "Extent", "bytes_of_blocks", "extents_of"]
 
 Extent = tuple[int, int, int]
@@ -15,7 +17,6 @@ Extent = tuple[int, int, int]
 
 SMALL_BYTES = 1 << 20  # torch's allocator keeps what is smaller in segments of their own
 _DENSE = (torch.strided,)
-_BLOCK_BYTES = 2 << 20
 
 
 def extents_of(
@@ -58,5 +59,5 @@ def bytes_of_blocks(extents: Iterable[Extent]) -> int:
     """
     blocks: set[int] = set()
     for address, nbytes, _ in extents:
-        blocks.update(range(address // _BLOCK_BYTES, -(-(address + nbytes) // _BLOCK_BYTES)))
-    return len(blocks) * _BLOCK_BYTES
+        blocks.update(range(address // VA_BLOCK_BYTES, -(-(address + nbytes) // VA_BLOCK_BYTES)))
+    return len(blocks) * VA_BLOCK_BYTES

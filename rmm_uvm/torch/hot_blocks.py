@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import torch
 
-from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory, runs_of
+from rmm_uvm.torch.row_memory import RowMemory, runs_of
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["allowed_bytes", "become", "chosen", "most_pinned_bytes"]
 
@@ -67,7 +68,7 @@ def become(memory: RowMemory, wanted: set[int]) -> int:
         memory.cool(block, count)
     for block, count in runs_of(coming):
         memory.warm(block, count)
-    return (len(leaving) + len(coming)) * BLOCK_BYTES
+    return (len(leaving) + len(coming)) * VA_BLOCK_BYTES
 
 
 def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
@@ -93,7 +94,7 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
         room = max(min(free_bytes + slab_bytes, total_bytes) - others_bytes, 0) * _FREE_FRACTION
     share = memory.nbytes / (memory.nbytes + neighbour_bytes)
     most_bytes = int(room * share)
-    return min(most_bytes, int(memory.blocks) * BLOCK_BYTES)
+    return min(most_bytes, int(memory.blocks) * VA_BLOCK_BYTES)
 
 
 def most_pinned_bytes(memory: RowMemory, others_bytes: int = 0) -> int:
@@ -108,5 +109,5 @@ def most_pinned_bytes(memory: RowMemory, others_bytes: int = 0) -> int:
     """
     kept = memory.pool.managed_mr.prefetcher.residency()
     if kept is None:
-        return int(memory.blocks) * BLOCK_BYTES
+        return int(memory.blocks) * VA_BLOCK_BYTES
     return max(int(kept["budget_bytes"] * _BUDGET_FRACTION) - others_bytes, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from rmm_uvm.torch.row_memory import BLOCK_BYTES
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["LookupCounts"]
 
@@ -67,7 +67,9 @@ class LookupCounts:
 
     def blocks_of(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the block that each row begins in."""
-        return (rows.reshape(-1).long() * self._row_bytes).div_(BLOCK_BYTES, rounding_mode="floor")
+        return (rows.reshape(-1).long() * self._row_bytes).div_(
+            VA_BLOCK_BYTES, rounding_mode="floor"
+        )
 
     def set_resident(self, blocks: set[int]) -> None:
         """Say which blocks are on the device, for the share of hits."""

@@ -18,10 +18,9 @@ from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.messages import shown
 from rmm_uvm.pools import managed_pool
 from rmm_uvm.torch.hit_statistics import HitStatistics
-from rmm_uvm.torch.row_memory import BLOCK_BYTES
 from rmm_uvm.torch.row_optimizers import check_has, follow, state_by_row
 from rmm_uvm.torch.row_table import RowTable, checked_batches
-from rmm_uvm.units import parse_bytes, whole_number
+from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes, whole_number
 
 __all__ = ["ManagedModule", "table_for"]
 
@@ -90,7 +89,7 @@ def _pool_of_its_own(
     driver: UvmDriver | str | None, table_bytes: int
 ) -> rmm.mr.DeviceMemoryResource:
     """Return a pool that holds one table and nothing else."""
-    whole_bytes = (-(-table_bytes // BLOCK_BYTES) + 1) * BLOCK_BYTES
+    whole_bytes = (-(-table_bytes // VA_BLOCK_BYTES) + 1) * VA_BLOCK_BYTES
     return managed_pool(driver=driver, initial_pool_size=whole_bytes, maximum_pool_size=whole_bytes)
 
 

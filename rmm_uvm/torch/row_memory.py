@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import rmm
 import torch
@@ -22,10 +22,10 @@ from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.installed_pools import managed_pools
 from rmm_uvm.torch.link_mapping import map_through_link, unmap
+from rmm_uvm.units import VA_BLOCK_BYTES
 
-__all__ = ["BLOCK_BYTES", "RowMemory"]
+__all__ = ["RowMemory"]
 
-BLOCK_BYTES: Final = 2 << 20
 _CHUNK_BLOCKS = 32  # most that is written at once
 
 
@@ -75,16 +75,16 @@ class RowMemory:
         self.shape, self.dtype = (num_rows, row_items), dtype
         self.row_bytes = row_items * dtype.itemsize
         self.nbytes = num_rows * self.row_bytes
-        self.blocks = -(-self.nbytes // BLOCK_BYTES)
+        self.blocks = -(-self.nbytes // VA_BLOCK_BYTES)
         prefetcher = self.pool.managed_mr.prefetcher
         too_large = _requests_too_large(prefetcher)
         with current_device(self.driver):
             # A block more: the table begins where a block does, and shares none with others.
-            buffer = rmm.DeviceBuffer(size=(self.blocks + 1) * BLOCK_BYTES, mr=mr)
+            buffer = rmm.DeviceBuffer(size=(self.blocks + 1) * VA_BLOCK_BYTES, mr=mr)
         if too_large == 0 and _requests_too_large(prefetcher):
             # It is larger than the budget on purpose, and not left to page faults.
             prefetcher.too_large_told = True
-        self.address = -(-buffer.ptr // BLOCK_BYTES) * BLOCK_BYTES
+        self.address = -(-buffer.ptr // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
         self.advice_refused = ""
         self.pinned: set[int] = set()
         release = weakref.finalize(self, _release, prefetcher, self.address, self.pinned, buffer)
@@ -123,15 +123,15 @@ class RowMemory:
         """
         num_rows = self.shape[0]
         kept = self.pool.managed_mr.prefetcher.residency()
-        budget_blocks = self.blocks if kept is None else kept["budget_bytes"] // BLOCK_BYTES
+        budget_blocks = self.blocks if kept is None else kept["budget_bytes"] // VA_BLOCK_BYTES
         chunk_blocks = max(min(_CHUNK_BLOCKS, budget_blocks // 4), 1)
         # Multiples of 16 items: torch's random numbers on the host are then those of one call.
-        step = max(chunk_blocks * BLOCK_BYTES // self.row_bytes // 16 * 16, 16)
+        step = max(chunk_blocks * VA_BLOCK_BYTES // self.row_bytes // 16 * 16, 16)
         done = 0  # blocks that are complete
         for first in range(0, num_rows, step):
             last = min(first + step, num_rows)
-            reach = -(-last * self.row_bytes // BLOCK_BYTES)
-            begin = first * self.row_bytes // BLOCK_BYTES
+            reach = -(-last * self.row_bytes // VA_BLOCK_BYTES)
+            begin = first * self.row_bytes // VA_BLOCK_BYTES
             hints.prefetch(self._bytes_of(begin, reach - begin), mr=self.mr, stream=self._stream())
             yield slice(first, last)
             if self.simulated:
@@ -139,7 +139,7 @@ class RowMemory:
                 self.driver.touch(  # type: ignore[attr-defined]
                     self.address + begin_byte, end_byte - begin_byte, write=True
                 )
-            complete = self.blocks if last == num_rows else last * self.row_bytes // BLOCK_BYTES
+            complete = self.blocks if last == num_rows else last * self.row_bytes // VA_BLOCK_BYTES
             for block, count in runs_of(set(range(done, complete)) - self.pinned):
                 hints.evict(self._bytes_of(block, count), mr=self.mr, stream=self._stream())
             done = complete
@@ -148,12 +148,12 @@ class RowMemory:
         """Say that the whole table belongs to the host, and is read through a mapping there."""
         self._advise(0, self.blocks, "host")
         if not self.simulated and not self._mapped:
-            reason = map_through_link(self.driver, self.address, self.blocks * BLOCK_BYTES)
+            reason = map_through_link(self.driver, self.address, self.blocks * VA_BLOCK_BYTES)
             self.advice_refused = self.advice_refused or reason
             self._mapped = not reason
             if self._mapped:
                 unmapping = weakref.finalize(
-                    self, unmap, self.driver, self.address, self.blocks * BLOCK_BYTES
+                    self, unmap, self.driver, self.address, self.blocks * VA_BLOCK_BYTES
                 )
                 unmapping.atexit = False
 
@@ -182,11 +182,11 @@ class RowMemory:
         for page, count in runs_of(set(first.unique().tolist())):
             nbytes = (count + reach - 1) * page_bytes
             begin = self.address + page * page_bytes
-            end = min(begin + nbytes, self.address + self.blocks * BLOCK_BYTES)
+            end = min(begin + nbytes, self.address + self.blocks * VA_BLOCK_BYTES)
             self.driver.touch(begin, end - begin)  # type: ignore[attr-defined]
 
     def _bytes_of(self, block: int, count: int) -> tuple[int, int]:
-        return self.address + block * BLOCK_BYTES, count * BLOCK_BYTES
+        return self.address + block * VA_BLOCK_BYTES, count * VA_BLOCK_BYTES
 
     def _advise(self, block: int, count: int, preferred: Any) -> None:
         came = hints.advise(self._bytes_of(block, count), preferred=preferred, mr=self.mr)
@@ -224,7 +224,7 @@ def _requests_too_large(prefetcher: Prefetcher) -> int:
 def _unpin(prefetcher: Prefetcher, address: int, pinned: set[int], block: int, count: int) -> None:
     """Let go of those of the blocks that are pinned."""
     for first, length in runs_of(pinned & set(range(block, block + count))):
-        prefetcher.unpin(address + first * BLOCK_BYTES, length * BLOCK_BYTES)
+        prefetcher.unpin(address + first * VA_BLOCK_BYTES, length * VA_BLOCK_BYTES)
         pinned.difference_update(range(first, first + length))
 
 

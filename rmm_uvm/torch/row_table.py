@@ -19,9 +19,9 @@ from rmm_uvm.messages import shown
 from rmm_uvm.torch.hit_statistics import HitStatistics
 from rmm_uvm.torch.hot_blocks import allowed_bytes, become, chosen, most_pinned_bytes
 from rmm_uvm.torch.lookup_counts import LookupCounts
-from rmm_uvm.torch.row_memory import BLOCK_BYTES, RowMemory
+from rmm_uvm.torch.row_memory import RowMemory
 from rmm_uvm.torch.row_order import RowOrder, exchange_places, exchanged_rows
-from rmm_uvm.units import whole_number
+from rmm_uvm.units import VA_BLOCK_BYTES, whole_number
 
 __all__ = ["RowTable", "checked_batches"]
 
@@ -95,7 +95,7 @@ class RowTable:
     def settle(self) -> None:
         """Say what belongs where once all rows are written: on the device, if everything fits."""
         self.memory.settle()
-        if self.allowed_bytes() // BLOCK_BYTES >= self.memory.blocks:
+        if self.allowed_bytes() // VA_BLOCK_BYTES >= self.memory.blocks:
             self.place()
 
     def rows(self, ids: torch.Tensor) -> torch.Tensor:
@@ -126,14 +126,14 @@ class RowTable:
         wanted_bytes = self.hot_bytes
         if wanted_bytes is None:
             wanted_bytes = allowed_bytes(self.memory, sum(one.nbytes for one in others))
-        pinned_bytes = sum(len(one.pinned) for one in others) * BLOCK_BYTES
+        pinned_bytes = sum(len(one.pinned) for one in others) * VA_BLOCK_BYTES
         return min(wanted_bytes, most_pinned_bytes(self.memory, pinned_bytes))
 
     def place(self, heat: torch.Tensor | None = None, most_moves: int | None = None) -> int:
         """Choose the hot blocks by what was counted, and move; return the bytes told to move."""
         heat = self.counts.heat.cpu() if heat is None else heat
         with _placing:
-            room_blocks = self.allowed_bytes() // BLOCK_BYTES
+            room_blocks = self.allowed_bytes() // VA_BLOCK_BYTES
             return self._become(chosen(heat, self.memory.pinned, room_blocks, most_moves))
 
     def reorder(self, tensors: list[torch.Tensor]) -> int:
@@ -152,8 +152,8 @@ class RowTable:
         if self.counts.of_ids is None:
             raise ConfigurationError("count_ids=False: there is nothing to learn an order from")
         with self._looking, _placing, torch.no_grad():
-            room_blocks = min(self.allowed_bytes() // BLOCK_BYTES, self.memory.blocks)
-            hot_rows = min(room_blocks * BLOCK_BYTES // self.memory.row_bytes, self.num_rows)
+            room_blocks = min(self.allowed_bytes() // VA_BLOCK_BYTES, self.memory.blocks)
+            hot_rows = min(room_blocks * VA_BLOCK_BYTES // self.memory.row_bytes, self.num_rows)
             self._become(set(range(room_blocks)))
             outside, inside = exchanged_rows(
                 self.order.row_of.cpu(), self.counts.of_ids.cpu(), hot_rows
@@ -176,8 +176,8 @@ class RowTable:
             sampled_lookups=sampled,
             hit_fraction=hits / sampled if sampled else None,
             link_bytes=int(missed * self._lookups * self.memory.row_bytes),
-            hot_bytes=len(self.memory.pinned) * BLOCK_BYTES,
-            table_bytes=self.memory.blocks * BLOCK_BYTES,
+            hot_bytes=len(self.memory.pinned) * VA_BLOCK_BYTES,
+            table_bytes=self.memory.blocks * VA_BLOCK_BYTES,
             moved_bytes=self._moved_bytes,
             exchanged_rows=self._exchanged_rows,
             reason=self.memory.advice_refused,

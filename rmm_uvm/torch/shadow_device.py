@@ -17,12 +17,12 @@ import rmm
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm.planner.capacities import BLOCK_BYTES
 from rmm_uvm.planner.simulated_card import simulated_card
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.torch.shadow_statistics import ShadowStatistics
 from rmm_uvm.torch.shadow_uses import Use
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from rmm_uvm.pools import PrefetchMode
@@ -75,7 +75,7 @@ class ShadowDevice:
         pool_bytes: int | None = None,
         paced: bool = False,
     ) -> None:
-        if device_bytes < BLOCK_BYTES:
+        if device_bytes < VA_BLOCK_BYTES:
             raise ConfigurationError(f"device_bytes is {device_bytes}: a card has at least 2 MiB")
         self.device = simulated_card(
             machine, driver or DriverSettings(), device_bytes, None, kernels_take_time=False
@@ -88,8 +88,10 @@ class ShadowDevice:
                 fetch_bytes=budget.fetch_bytes or _FETCH_BYTES,
             )
         managed = ManagedMemoryResource(self.device, prefetch=prefetch, budget=budget)
-        first_bytes = pool_bytes or max(device_bytes // 2, BLOCK_BYTES)
-        pool = rmm.mr.PoolMemoryResource(managed, -(-first_bytes // BLOCK_BYTES) * BLOCK_BYTES)
+        first_bytes = pool_bytes or max(device_bytes // 2, VA_BLOCK_BYTES)
+        pool = rmm.mr.PoolMemoryResource(
+            managed, -(-first_bytes // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
+        )
         self.mr = UvmResourceAdaptor(pool, prefetch=prefetch)
         self._prefetcher = managed.prefetcher
         # Without a budget an announced use is a prefetch.

@@ -122,7 +122,7 @@ def _gpu_for_mortgage(_version: str | None) -> None:
     from rmm_uvm.mortgage import gpu_run
 
     drivers.cuda_driver = lambda: None
-    gpu_run.os = SimpleNamespace(environ={})
+    gpu_run.setting = lambda _name: ""
 
 
 # What else is to be so where a package is missing or too old.

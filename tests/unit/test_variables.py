@@ -14,7 +14,7 @@ from rich.console import Console
 import rmm_uvm
 from rmm_uvm.cli.doctor import render
 from rmm_uvm.doctor import SystemProbe
-from rmm_uvm.variables import KNOWN, likely_slips, unknown_variables
+from rmm_uvm.variables import KNOWN, likely_slips, setting, unknown_variables
 
 from .programs.started import SIMULATED, run, script
 from .test_doctor import examined
@@ -114,3 +114,15 @@ def test_name_that_is_no_word_is_shown_as_python_spells_it(name: str) -> None:
     (told,) = likely_slips([name])
     assert told == f"nothing reads the variable {name!r}: is RMM_UVM_EVICTION meant?"
     assert f"{name!r}: is RMM_UVM_EVICTION meant?" in shown(variables=(name,))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, ""), ("", ""), ("  ", ""), (" on\n", "on"), ("a b", "a b")]
+)
+def test_setting_has_no_spaces_around_it_and_is_empty_where_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, said: str
+) -> None:
+    monkeypatch.delenv("RMM_UVM_DRIVER", raising=False)
+    if value is not None:
+        monkeypatch.setenv("RMM_UVM_DRIVER", value)
+    assert setting("RMM_UVM_DRIVER") == said

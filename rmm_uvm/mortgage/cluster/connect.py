@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 import signal
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.variables import setting
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -38,7 +38,7 @@ def no_gpu_reason() -> str:
     """
     from rmm_uvm._lib.cuda import Nvml, libcuda_available
 
-    name = os.environ.get("RMM_UVM_DRIVER", "").strip()
+    name = setting("RMM_UVM_DRIVER")
     if name.startswith("simulated"):
         return f"RMM_UVM_DRIVER is {name}"
     if not (loaded := libcuda_available()):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rmm_uvm.simulator.constants import CONSTANTS
-from rmm_uvm.simulator.measuring.figures import BLOCK_BYTES, PAGE_BYTES, Figures, Timing
+from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, Figures, Timing
 from rmm_uvm.simulator.measuring.ramp import (
     RAMP_ONLY_WHEN_QUEUED,
     Call,
@@ -25,10 +25,11 @@ from rmm_uvm.simulator.measuring.ramp import (
     fitted_ramp,
 )
 from rmm_uvm.simulator.profile import Machine
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["Derived", "derive", "prefetches_to_device"]
 
-_PAGES = BLOCK_BYTES // PAGE_BYTES
+_PAGES = VA_BLOCK_BYTES // PAGE_BYTES
 
 # A kernel that streams with 100 pages outstanding faults three times on a block; the driver's own
 # prefetcher brings 128, 128 and 256 pages with it (density above 51 % doubles what comes).
@@ -174,7 +175,7 @@ def _migrations(figures: Figures, known: _Known) -> None:
         "measured: prefetch of fresh memory, less two passes, for each block",
     )
     calls = prefetches_to_device(figures)
-    copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_device_bytes_per_ns"]
+    copy_ns = known["copy_ns"] + VA_BLOCK_BYTES / known["to_device_bytes_per_ns"]
     cost = PrefetchCost(known["call_ns"], known["resident_block_ns"], copy_ns)
     ramp = fitted_ramp(calls, cost)
     how = f"measured: prefetches to the device, {len(calls)} kinds of calls, fitted together"
@@ -196,7 +197,7 @@ def prefetches_to_device(figures: Figures) -> list[Call]:
 
 def _to_host(figures: Figures, known: _Known) -> None:
     """Prefetches to the host show the driver's work only where the copies do not take longer."""
-    copy_ns = known["copy_ns"] + BLOCK_BYTES / known["to_host_bytes_per_ns"]
+    copy_ns = known["copy_ns"] + VA_BLOCK_BYTES / known["to_host_bytes_per_ns"]
     warm, cold = figures.prefetch_to_host, figures.prefetch_to_cold_host
     if warm and warm.block_ns < _HIDDEN * copy_ns and known["block_to_host_ns"] < copy_ns:
         known.take("block_to_host_ns", "hidden behind the copies here")
@@ -260,7 +261,7 @@ def _faults(figures: Figures, known: _Known) -> None:
         known.take("fault_block_ns", "not measured")
     fresh, host = figures.first_touch_stream, figures.fault_stream
     fixed_ns = _STREAM_FAULTS * known["fault_ns"] * (1 + known["duplicate_fraction"])
-    read_ns = BLOCK_BYTES / known["memory_bytes_per_ns"]
+    read_ns = VA_BLOCK_BYTES / known["memory_bytes_per_ns"]
     known.set(
         "batch_ns",
         _when(
@@ -272,7 +273,9 @@ def _faults(figures: Figures, known: _Known) -> None:
         "derived: kernel touching fresh memory in order, three batches a block, less its faults "
         "and fault_block_ns",
     )
-    copies_ns = BLOCK_BYTES / known["to_device_bytes_per_ns"] + _STREAM_SERVICES * known["copy_ns"]
+    copies_ns = (
+        VA_BLOCK_BYTES / known["to_device_bytes_per_ns"] + _STREAM_SERVICES * known["copy_ns"]
+    )
     known.set(
         "unmap_ns",
         _more(host.block_ns, copies_ns + fresh.block_ns) / _STREAM_SERVICES
@@ -285,7 +288,7 @@ def _faults(figures: Figures, known: _Known) -> None:
         _when(
             figures.cpu_touch,
             lambda t: (
-                (t.block_ns - BLOCK_BYTES / known["to_host_bytes_per_ns"]) / _CPU_FAULTS
+                (t.block_ns - VA_BLOCK_BYTES / known["to_host_bytes_per_ns"]) / _CPU_FAULTS
                 - known["copy_ns"]
             ),
         ),

@@ -13,9 +13,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["BLOCK_BYTES", "PAGE_BYTES", "Figures", "Timing"]
+from rmm_uvm.units import VA_BLOCK_BYTES
 
-BLOCK_BYTES = 2 << 20
+__all__ = ["PAGE_BYTES", "Figures", "Timing"]
+
 PAGE_BYTES = 4096
 
 
@@ -28,7 +29,7 @@ class Timing(NamedTuple):
     @property
     def blocks(self) -> float:
         """`nbytes` in blocks of 2 MiB."""
-        return self.nbytes / BLOCK_BYTES
+        return self.nbytes / VA_BLOCK_BYTES
 
     @property
     def bytes_per_ns(self) -> float:

@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rmm_uvm.simulator.measuring.figures import BLOCK_BYTES, PAGE_BYTES, Figures, Timing
+from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, Figures, Timing
 from rmm_uvm.simulator.measuring.workbench import Workbench
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["LEAST_REGION_BYTES", "ROUNDS", "Progress", "take_figures"]
 
@@ -210,8 +211,8 @@ def _single_calls(times: _Round, address: int) -> None:
     """Time calls of one size each; the region is on the device before and after."""
     bench = times.bench
     for _ in range(_CALL_ROUNDS):
-        with times.timed("prefetch_call", BLOCK_BYTES, call_only=True):
-            bench.prefetch(address, BLOCK_BYTES, "device")
+        with times.timed("prefetch_call", VA_BLOCK_BYTES, call_only=True):
+            bench.prefetch(address, VA_BLOCK_BYTES, "device")
     for nbytes in _CALL_BYTES:
         bench.prefetch(address, nbytes, "host")
         with times.timed(f"single_{nbytes}", nbytes):
@@ -248,8 +249,8 @@ def _queued_calls(times: _Round, address: int, nbytes: int) -> None:
 
 def _discards(times: _Round, address: int, nbytes: int) -> None:
     bench = times.bench
-    with times.timed("discard_call", BLOCK_BYTES, call_only=True):
-        bench.discard(address, BLOCK_BYTES)
+    with times.timed("discard_call", VA_BLOCK_BYTES, call_only=True):
+        bench.discard(address, VA_BLOCK_BYTES)
     bench.prefetch(address, nbytes, "device")
     with times.timed("discard", nbytes):
         bench.discard(address, nbytes)
@@ -271,10 +272,10 @@ def _discards(times: _Round, address: int, nbytes: int) -> None:
 def _first_touches(times: _Round, nbytes: int) -> None:
     """Kernels on memory that nobody has touched: it is allocated for each."""
     bench = times.bench
-    sparse_bytes = _SPARSE_BLOCKS * BLOCK_BYTES
-    for name, touched in (("first_touch", BLOCK_BYTES), ("first_touches", sparse_bytes)):
+    sparse_bytes = _SPARSE_BLOCKS * VA_BLOCK_BYTES
+    for name, touched in (("first_touch", VA_BLOCK_BYTES), ("first_touches", sparse_bytes)):
         with _region(bench, sparse_bytes) as address, times.timed(name, touched):
-            bench.touch(address, touched, BLOCK_BYTES)
+            bench.touch(address, touched, VA_BLOCK_BYTES)
     with _region(bench, nbytes) as address, times.timed("first_touch_stream", nbytes):
         bench.touch(address, nbytes, _WORD_BYTES)
 
@@ -285,11 +286,11 @@ def _faults(times: _Round, address: int, nbytes: int) -> None:
     bench.cpu_touch(address, nbytes)
     with times.timed("fault_stream", nbytes):
         bench.touch(address, nbytes, _WORD_BYTES)
-    sparse_bytes = _SPARSE_BLOCKS * BLOCK_BYTES
-    for name, touched in (("fault", BLOCK_BYTES), ("faults", sparse_bytes)):
+    sparse_bytes = _SPARSE_BLOCKS * VA_BLOCK_BYTES
+    for name, touched in (("fault", VA_BLOCK_BYTES), ("faults", sparse_bytes)):
         bench.prefetch(address, sparse_bytes, "host")
         with times.timed(name, touched):
-            bench.touch(address, touched, BLOCK_BYTES)
+            bench.touch(address, touched, VA_BLOCK_BYTES)
     cpu_bytes = min(_CPU_BYTES, nbytes)
     bench.prefetch(address, cpu_bytes, "device")
     with times.timed("cpu_touch", cpu_bytes, call_only=True):

@@ -18,11 +18,12 @@ import rmm_uvm
 from rmm_uvm.torch import ManagedEmbedding, ManagedEmbeddingBag
 from rmm_uvm.torch.hot_blocks import chosen
 from rmm_uvm.torch.lookup_counts import LookupCounts
-from rmm_uvm.torch.row_memory import BLOCK_BYTES, runs_of
+from rmm_uvm.torch.row_memory import runs_of
 from rmm_uvm.torch.row_order import RowOrder, exchange_places, exchanged_rows
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 MIB = 1 << 20
-ROWS_OF_BLOCK = BLOCK_BYTES // 256  # rows of 64 numbers
+ROWS_OF_BLOCK = VA_BLOCK_BYTES // 256  # rows of 64 numbers
 
 
 def made(
@@ -38,11 +39,11 @@ def made(
 def on_device(table: Any, device: Any) -> list[int]:
     """Return which blocks are on the device, as the device itself says."""
     memory = table._table.memory
-    starts = [memory.address + BLOCK_BYTES * block for block in range(memory.blocks)]
+    starts = [memory.address + VA_BLOCK_BYTES * block for block in range(memory.blocks)]
     return [
         block
         for block, start in enumerate(starts)
-        if device.resident_bytes(start, BLOCK_BYTES) == BLOCK_BYTES
+        if device.resident_bytes(start, VA_BLOCK_BYTES) == VA_BLOCK_BYTES
     ]
 
 
@@ -137,7 +138,7 @@ def test_shares_of_a_hashed_zipf_table_are_those_of_the_document() -> None:
 
 
 def test_counts_of_blocks_and_ids_are_exact_and_decay() -> None:
-    counts = LookupCounts(10, BLOCK_BYTES // 2, 5, torch.device("cpu"), by_row=True)
+    counts = LookupCounts(10, VA_BLOCK_BYTES // 2, 5, torch.device("cpu"), by_row=True)
     ids = torch.tensor([[0, 1, 1], [9, 2, 2]])
     counts.set_resident({1})
     counts.add(ids, ids)
@@ -159,7 +160,7 @@ def test_counts_of_blocks_and_ids_are_exact_and_decay() -> None:
 
 
 def test_part_of_a_large_batch_stands_for_its_blocks_and_all_its_ids_are_counted() -> None:
-    counts = LookupCounts(4, BLOCK_BYTES, 4, torch.device("cpu"), by_row=True)
+    counts = LookupCounts(4, VA_BLOCK_BYTES, 4, torch.device("cpu"), by_row=True)
     ids = torch.tensor([1, 3]).repeat(1 << 17)
     for _ in range(4):
         counts.add(ids, ids)
@@ -182,8 +183,8 @@ def test_hot_blocks_come_and_stay_and_cold_ones_are_used_on_the_host() -> None:
     assert after["host_to_device_bytes"] - moved["host_to_device_bytes"] == 4 * MIB
     assert after["gpu_faults"] == moved["gpu_faults"]  # block 7 is used through its mapping
     address = table._table.memory.address
-    assert device.advised(address + 7 * BLOCK_BYTES)[1] == "host"
-    assert device.advised(address + 5 * BLOCK_BYTES)[1] != "host"
+    assert device.advised(address + 7 * VA_BLOCK_BYTES)[1] == "host"
+    assert device.advised(address + 5 * VA_BLOCK_BYTES)[1] != "host"
 
 
 def test_hot_blocks_follow_what_is_looked_up() -> None:
