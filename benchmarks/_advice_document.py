@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "planner.md"
 RESULT = Path(__file__).parent / "results" / "advice_on_gpus.json"
@@ -19,10 +19,9 @@ END = "<!-- end: advice_on_gpus -->"
 def document_with(text: str, result: Mapping[str, Any] | None) -> str:
     """Return the document with the computed part anew; None for a result that is not there.
 
-    Errors as `around_part`.
+    Errors as `with_part`.
     """
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(result)}{tail}"
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(result))
 
 
 def computed_part(result: Mapping[str, Any] | None) -> str:

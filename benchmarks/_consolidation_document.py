@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "neighbours.md"
 BEGIN = "<!-- begin: written by benchmarks/neighbors_consolidation.py --write -->"
@@ -18,9 +18,8 @@ _SHOWN_SPARE = 0.4  # of the table of techniques; the others are in the result f
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(result)}{tail}"
+    """Return the document with the computed part anew; errors as `with_part`."""
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(result))
 
 
 def computed_part(result: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def around_part(text: str, document: Path, begin: str, end: str) -> tuple[str, str]:
-    """Return what stands before and after the part, the marks included.
+def with_part(text: str, document: Path, begin: str, end: str, part: str) -> str:
+    """Return the document with the part between the marks anew; the marks stay.
 
     Parameters
     ----------
@@ -18,6 +18,8 @@ def around_part(text: str, document: Path, begin: str, end: str) -> tuple[str, s
         Which document it is, for the error.
     begin, end : str
         The marks: comments, each on a line of its own.
+    part : str
+        What is to stand between them, without a newline at its ends.
 
     Raises
     ------
@@ -27,4 +29,4 @@ def around_part(text: str, document: Path, begin: str, end: str) -> tuple[str, s
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ValueError(f"{document.name} has no part between {begin} and {end}")
     head, rest = text.split(begin)
-    return f"{head}{begin}\n", f"\n{end}{rest.split(end)[1]}"
+    return f"{head}{begin}\n{part}\n{end}{rest.split(end)[1]}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 
 RESULT = Path(__file__).parent / "results" / "endurance.json"
 DOCUMENT = Path(__file__).parents[1] / "docs" / "endurance.md"
@@ -24,9 +24,8 @@ _HEADINGS = (
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(result)}{tail}"
+    """Return the document with the computed part anew; errors as `with_part`."""
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(result))
 
 
 def computed_part(result: Mapping[str, Any]) -> str:

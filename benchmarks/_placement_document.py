@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "decisions" / "0012-pool-placement.md"
 BEGIN = "<!-- begin: written by benchmarks/pool_placement.py --write -->"
@@ -18,9 +18,8 @@ _MIB = 1 << 20
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(result)}{tail}"
+    """Return the document with the computed part anew; errors as `with_part`."""
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(result))
 
 
 def computed_part(result: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "residency-policies.md"
 BEGIN = "<!-- begin: written by benchmarks/residency_policies.py --write -->"
@@ -21,11 +21,9 @@ _MIB = 1 << 20
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed parts anew; errors as `around_part`."""
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    text = f"{head}{computed_part(result)}{tail}"
-    head, tail = around_part(text, DOCUMENT, SAID, SAID_END)
-    return f"{head}{sentences(result)}{tail}"
+    """Return the document with the computed parts anew; errors as `with_part`."""
+    text = with_part(text, DOCUMENT, BEGIN, END, computed_part(result))
+    return with_part(text, DOCUMENT, SAID, SAID_END, sentences(result))
 
 
 def sentences(result: Mapping[str, Any]) -> str:

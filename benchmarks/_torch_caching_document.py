@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 from _torch_caching_file import LABELS, labels_of
 from _torch_caching_verdicts import (
     CASES,
@@ -41,9 +41,8 @@ Rows = Mapping[tuple[str, str, float, str], Row]  # by model, dtype, factor and 
 
 
 def document_with(text: str, result: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(result)}{tail}"
+    """Return the document with the computed part anew; errors as `with_part`."""
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(result))
 
 
 def computed_part(result: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from _document import around_part
+from _document import with_part
 
 DOCUMENT = Path(__file__).parent / "README.md"
 RESULTS = Path(__file__).parent / "results"
@@ -31,9 +31,8 @@ def load() -> dict[str, Any]:
 
 
 def document_with(text: str, results: Mapping[str, Any]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(results)}{tail}"
+    """Return the document with the computed part anew; errors as `with_part`."""
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(results))
 
 
 def computed_part(results: Mapping[str, Any]) -> str:

@@ -15,11 +15,10 @@ END = "<!-- end -->"
 
 
 def document_with(text: str, tables: Sequence[Mapping[str, Any]]) -> str:
-    """Return the document with the computed part anew; errors as `around_part`."""
-    from _document import around_part  # beside this folder
+    """Return the document with the computed part anew; errors as `with_part`."""
+    from _document import with_part  # beside this folder
 
-    head, tail = around_part(text, DOCUMENT, BEGIN, END)
-    return f"{head}{computed_part(tables)}{tail}"
+    return with_part(text, DOCUMENT, BEGIN, END, computed_part(tables))
 
 
 def computed_part(tables: Sequence[Mapping[str, Any]]) -> str:
