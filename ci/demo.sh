@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the package and runs the mortgage pipeline with several memories, on a simulated device.
-# Needs no GPU. Arguments go to `rmm-uvm mortgage`; without any it runs `rmm-uvm mortgage --compare`.
+# Needs no GPU.
+#   ci/demo.sh [ARGUMENT...]     arguments of `rmm-uvm mortgage`; default: --compare
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
 source "$(dirname "${BASH_SOURCE[0]}")/prerequisites.sh"

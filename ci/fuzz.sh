@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Fuzzes the readers of files and settings with atheris.
-#   ci/fuzz.sh [SECONDS] [TARGET...]     default: 60 seconds, every target of tests/fuzz/targets.py
+#   ci/fuzz.sh [SECONDS [TARGET...]]     default: 60 seconds, every target of tests/fuzz/targets.py
 #   ci/fuzz.sh --short     some seconds each (39 together), from the repository's corpus alone: what CI runs
 # Tests the installed package of PYTHON. Atheris is fetched into build/fuzz if PYTHON has none; where
 # there is none for it, a line says so and the status is 3.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command of ``rmm-uvm`` in the documents is run on a simulated device, or says why not.
 
-That all commands exist with their options is for `test_snippets.py`.
+That all commands exist with their options is for `test_snippet_lines.py`.
 """
 
 from __future__ import annotations

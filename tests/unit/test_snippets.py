@@ -3,9 +3,9 @@
 """Every snippet of the documents is checked as far as it can be without running it.
 
 Examples with ``>>>`` are run by `test_documents.py`, notebooks by `test_notebooks.py`, other Python
-by `test_snippets_run.py`, commands by `test_snippet_commands.py`; YAML and TOML are for
-`test_snippet_settings.py`. Here Python has to name what there is, also where it is not reached when
-it is run, and commands have to exist with their options.
+by `test_snippets_run.py`, commands by `test_snippet_commands.py`, or asked for by
+`test_snippet_lines.py`; YAML and TOML are for `test_snippet_settings.py`. Here Python has to name
+what there is, also where it is not reached when it is run.
 """
 
 from __future__ import annotations
@@ -14,13 +14,9 @@ import ast
 import importlib
 import inspect
 import re
-import shlex
 from typing import Any
 
-import click
 import pytest
-
-from rmm_uvm.cli.main import SUBCOMMANDS
 
 from ..support.snippets import CODE, DOCUMENTS, REPOSITORY, SNIPPETS, Snippet
 
@@ -68,36 +64,9 @@ def check_keywords(function: Any, keywords: list[str | None]) -> None:
     assert [word for word in keywords if word not in parameters] == [], function
 
 
-def check_command(line: str) -> None:
-    """Find the subcommand of ``rmm-uvm`` and its options, or the script, that a line names."""
-    words = [word for word in shlex.split(line, comments=True) if "=" not in word.split("-")[0]]
-    if not words:
-        return
-    if words[0] == "rmm-uvm" and len(words) > 1 and not words[1].startswith("-"):
-        module, _, attribute = SUBCOMMANDS[words[1]].target.partition(":")
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
-        options = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
-        if words[1] != "run":  # what follows the script is the program's
-            assert [each for each in options if len(each) > 2 and each not in known] == [], line
-    for word in words[:2]:
-        if re.fullmatch(r"(ci|benchmarks|docs)/[\w/]+\.(py|sh)", word):
-            assert (REPOSITORY / word).is_file(), line
-
-
 @pytest.mark.parametrize("snippet", CODE, ids=lambda one: one.document)
 def test_python_names_what_there_is(snippet: Snippet) -> None:
     assert check_names(snippet.text) > 0
-
-
-@pytest.mark.parametrize(
-    "snippet", [one for one in SNIPPETS if one.kind in ("", "bash")], ids=lambda one: one.document
-)
-def test_commands_and_their_options_exist(snippet: Snippet) -> None:
-    for line in snippet.text.replace("\\\n", " ").splitlines():
-        if line.startswith(("rmm-uvm ", "ci/", "python benchmarks/")):
-            check_command(line)
 
 
 def test_snippets_are_of_kinds_that_are_checked() -> None:
@@ -111,14 +80,6 @@ def test_snippets_are_of_kinds_that_are_checked() -> None:
 def test_name_or_keyword_that_is_none_is_found(text: str) -> None:
     with pytest.raises((AttributeError, ImportError, AssertionError)):
         check_names(f"import rmm_uvm\n{text}")
-
-
-@pytest.mark.parametrize(
-    "line", ["rmm-uvm doctor --fast", "rmm-uvm watch", "ci/nothing.sh", "python benchmarks/no.py"]
-)
-def test_command_that_is_none_is_found(line: str) -> None:
-    with pytest.raises((AssertionError, KeyError)):
-        check_command(line)
 
 
 def test_every_document_is_looked_at() -> None:
