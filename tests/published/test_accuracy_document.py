@@ -138,4 +138,4 @@ def test_figures_that_the_summary_calls_met_are(script: Script) -> None:
 @pytest.mark.parametrize("text", ["", "<!-- end -->", "# no marks"])
 def test_document_without_marks_is_refused(script: Script, text: str) -> None:
     with pytest.raises(ValueError, match=r"simulator-accuracy\.md has no part"):
-        script("_accuracy").document_with(text, [])
+        script("_accuracy").document_with(text, committed(script))
