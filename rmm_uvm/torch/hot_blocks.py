@@ -71,7 +71,7 @@ def become(memory: RowMemory, wanted: set[int]) -> int:
     return (len(leaving) + len(coming)) * VA_BLOCK_BYTES
 
 
-def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
+def allowed_bytes(memory: RowMemory, other_tables_bytes: int) -> int:
     """Return how much of a table may be on the device, where the user did not say.
 
     What a budget, or free device memory without one, has left for tables, shared by size.
@@ -80,7 +80,7 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
     ----------
     memory : RowMemory
         Of the table.
-    neighbour_bytes : int
+    other_tables_bytes : int
         Size of the other tables of the same pool, with whom it is shared.
     """
     if memory.pool.managed_mr.prefetcher.keeps_budget:
@@ -89,10 +89,10 @@ def allowed_bytes(memory: RowMemory, neighbour_bytes: int) -> int:
         # What the pool holds is taken from what is free, though most of it may leave.
         free_bytes, total_bytes = memory.driver.memory()
         slab_bytes = memory.pool.managed_mr.slab_bytes
-        tables_bytes = memory.nbytes + neighbour_bytes
+        tables_bytes = memory.nbytes + other_tables_bytes
         others_bytes = max(memory.pool.get_allocated_bytes() - tables_bytes, 0)
         room = max(min(free_bytes + slab_bytes, total_bytes) - others_bytes, 0) * _FREE_FRACTION
-    share = memory.nbytes / (memory.nbytes + neighbour_bytes)
+    share = memory.nbytes / (memory.nbytes + other_tables_bytes)
     most_bytes = int(room * share)
     return min(most_bytes, int(memory.blocks) * VA_BLOCK_BYTES)
 
