@@ -58,7 +58,7 @@ check ruff-format "$python" -m ruff format --check .
 check mypy "$python" -m mypy
 check clang-format "$bin/clang-format" --dry-run --Werror "${cpp[@]}"
 check shellcheck "$bin/shellcheck" "${shell[@]}"
-check codespell "$bin/codespell" --skip 'build,dist,.git,*.json,*.ipynb,*.svg,.venv,.*_cache' \
+check codespell "$bin/codespell" --skip 'build,dist,.git,*.json,*.ipynb,*.svg,.venv,.*_cache,*/fuzz/grown' \
   --ignore-words ci/spelling.txt
 [ "${1:-}" = --tidy ] && check clang-tidy tidy
 

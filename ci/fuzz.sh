@@ -5,6 +5,7 @@
 # Fuzzes the readers of files and settings with atheris.
 #   ci/fuzz.sh [SECONDS [TARGET...]]     default: 60 seconds, every target of tests/fuzz/targets.py
 #   ci/fuzz.sh --short     some seconds each (39 together), from the repository's corpus alone: what CI runs
+#   ci/fuzz.sh --keep      what runs grew below build/fuzz/work goes into tests/fuzz/grown, where it reaches more
 # Tests the installed package of PYTHON. Atheris is fetched into build/fuzz if PYTHON has none; where
 # there is none for it, a line says so and the status is 3.
 # Inputs that were found stay below build/fuzz/work, by target: FOUND and the file's name are told,
@@ -15,7 +16,11 @@ cd "$(dirname "$0")/.."
 
 readonly python=${PYTHON:-python3}
 options=()
-if [ "${1:-}" = --short ]; then
+keeping=
+if [ "${1:-}" = --keep ]; then
+  keeping=yes
+  shift
+elif [ "${1:-}" = --short ]; then
   options=(--fresh)
   set -- 30
 else
@@ -43,5 +48,6 @@ if [ "$seconds" -ge 3600 ] && [ $# -eq 0 ]; then
 fi
 # Elsewhere, since the sources here have no compiled part.
 cd "$folder"
+[ -z "$keeping" ] || exec "$python" -P -m fuzz.keep "$folder/work"
 exec "$python" -P -m fuzz.run ${options[@]+"${options[@]}"} --seconds "$seconds" \
   --result "$result" --work "$folder/work" "$@"

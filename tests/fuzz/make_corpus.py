@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from importlib import resources
 from pathlib import Path
@@ -24,6 +25,9 @@ from .make_shared import shared_seeds
 from .payload import END, EVENTS, SAMPLES, Payload, raw_trace, unframed
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
+GROWN = CORPUS.with_name("grown")  # what `fuzz.keep` kept of what fuzzing found beyond the seeds
+# Of the machine on which it grew: comparisons put texts of the program into inputs.
+FOREIGN = re.compile(rb"/(home|root|tmp|work|mnt|Users|var|usr)/|site-packages")
 _BASE = 0x7F00_0000_0000
 _MIB = 1 << 20
 _MOST_BYTES = 4096

@@ -7,6 +7,7 @@
 The result is written after every target, so that a run which is ended early says how far it came.
 The folder keeps the inputs that were found, what libFuzzer printed, and the corpus as it grew,
 which the next run goes on with; `--fresh` begins with the repository's alone, and keeps none.
+What of it is worth keeping goes into the repository with `fuzz.keep`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .make_corpus import CORPUS
+from .make_corpus import CORPUS, GROWN
 from .one_target import TARGETS, fuzz
 
 _WEIGHTS = {
@@ -51,7 +52,7 @@ _WEIGHTS = {
 # is read: a process runs for so long at most, and the next goes on with the corpus that it left.
 _SLICE_SECONDS = 60
 _MOST_FINDINGS = 10  # of one target
-_LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1")
+LIMITS = ("-timeout=20", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1")
 
 
 def main() -> int:
@@ -90,12 +91,12 @@ def _fuzzed(name: str, seconds: int, work: Path, grown: Path) -> dict[str, Any]:
     executions, left, begin = 0, float(seconds), time.monotonic()
     findings: set[str] = set()
     while left >= 1 and len(findings) < _MOST_FINDINGS:
-        arguments = [*_LIMITS, f"-max_total_time={int(min(left, _SLICE_SECONDS))}"]
-        arguments += [f"-artifact_prefix={found_folder}/", str(grown), str(CORPUS / name)]
+        arguments = [*LIMITS, f"-max_total_time={int(min(left, _SLICE_SECONDS))}"]
+        arguments += [f"-artifact_prefix={found_folder}/", str(grown), *map(str, _kept(name))]
         # A fork has what was imported, and followed for its coverage: that takes six seconds.
         child = os.fork()
         if child == 0:
-            _fuzz_into(log, name, arguments)
+            fuzz_into(log, name, arguments)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         told = log.read_text(errors="replace")
         counts = re.findall(r"number_of_executed_units:\s*(\d+)", told)
@@ -110,12 +111,17 @@ def _fuzzed(name: str, seconds: int, work: Path, grown: Path) -> dict[str, Any]:
     return {
         "executions": executions,
         "seconds": round(time.monotonic() - begin, 1),
-        "corpus_inputs": sum(1 for _ in (CORPUS / name).iterdir()),
+        "corpus_inputs": sum(1 for folder in _kept(name) for _ in folder.iterdir()),
         "findings": sorted(findings),
     }
 
 
-def _fuzz_into(log: Path, name: str, arguments: list[str]) -> NoReturn:
+def _kept(name: str) -> list[Path]:
+    """Return the folders that the repository has of a target: seeds, and perhaps what grew."""
+    return [folder / name for folder in (CORPUS, GROWN) if (folder / name).is_dir()]
+
+
+def fuzz_into(log: Path, name: str, arguments: list[str]) -> NoReturn:
     """Fuzz in a process that ends with it."""
     status = 1
     try:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Every input of the corpus, and a few hundred changes of each: the same ones on every run.
+"""Every seed of the corpus and 40 changes of each, the same ones on every run; what grew, as it is.
 
 `ci/fuzz.sh` goes on from here for as long as it is told.
 """
@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ from rmm_uvm.errors import DataError
 from rmm_uvm.planner.sifting import Sieve
 
 from . import json_changes, targets
-from .make_corpus import CORPUS, seeds
+from .make_corpus import CORPUS, FOREIGN, GROWN, seeds
 from .targets import TARGETS, Finding
 
 _CHANGES = 40
+_MOST_GROWN, _MOST_GROWN_BYTES = 600, 600 << 10  # every checkout has them
 _INPUTS = sorted(path for path in CORPUS.rglob("*") if path.is_file())
 
 
@@ -47,6 +49,50 @@ def test_reader_of_any_input_of_the_corpus_holds_its_promises(path: Path) -> Non
         target(changed(data, chance))
         if name in json_changes.SKIPPED:
             target(json_changes.changed(name, data, chance))
+
+
+def try_each(name: str, paths: Iterable[Path]) -> None:
+    """Give inputs to a target; what breaks names its file."""
+    for path in paths:
+        try:
+            TARGETS[name](path.read_bytes())
+        except BaseException as error:
+            error.add_note(f"of {path.relative_to(GROWN)}")
+            raise
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GROWN.iterdir()))
+def test_reader_of_what_grew_holds_its_promises(name: str) -> None:
+    try_each(name, sorted((GROWN / name).iterdir()))
+
+
+def test_input_that_grew_and_breaks_a_promise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object, **__: object) -> object:
+        return {}["no such key"]
+
+    monkeypatch.setattr(targets, "read", crash)
+    paths = sorted((GROWN / "trace").iterdir())
+    with pytest.raises(KeyError) as caught:
+        try_each("trace", paths)
+    assert caught.value.__notes__ == [f"of trace/{paths[0].name}"]
+
+
+def test_what_grew_is_little_and_of_no_machine() -> None:
+    files = [path.read_bytes() for path in GROWN.rglob("*") if path.is_file()]
+    assert len(set(files)) == len(files) <= _MOST_GROWN
+    assert sum(map(len, files)) <= _MOST_GROWN_BYTES
+    assert [data for data in files if len(data) > 4096 or FOREIGN.search(data)] == []
+    assert FOREIGN.search(b'{"path": "/home/someone/trace"}')
+
+
+def test_document_says_how_much_grew_and_of_what_nothing() -> None:
+    text = (GROWN.parents[2] / "docs/fuzzing.md").read_text()
+    files = [path for path in GROWN.rglob("*") if path.is_file()]
+    kib = sum(path.stat().st_size for path in files) / 1024
+    none = sorted(set(TARGETS) - {path.parent.name for path in files})
+    *most, last = (f"`{name}`" for name in none)
+    assert f"`tests/fuzz/grown`: {len(files)} inputs, {kib:.0f} KiB together." in text
+    assert f"Of {', '.join(most)} and {last} nothing grew" in text
 
 
 def test_corpus_has_every_seed_as_it_is_made() -> None:
