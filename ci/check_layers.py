@@ -48,6 +48,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 PYTHON_LAYERS = (
     ("_submodules",),
     ("errors", "messages", "units", "requirements", "optional_packages", "output", "saving"),
+    ("package_files",),
     ("_with_only",),
     ("device_info", "driver_names", "host_memory", "cupti_library", "process_facts", "variables"),
     ("watch.sample", "watch.finding", "watch.recording", "watch.exact_peak"),

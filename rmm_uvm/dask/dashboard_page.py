@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import time
-from importlib import resources
 from typing import Any
 
 from bokeh.layouts import column
@@ -33,6 +32,7 @@ from markupsafe import Markup
 from rmm_uvm.dask.dashboard_history import HISTORY_SECONDS, History
 from rmm_uvm.dask.dashboard_rows import WorkerSeen, cards, rate, rows
 from rmm_uvm.dask.figures import WorkerFigures, name_order
+from rmm_uvm.package_files import package_text
 from rmm_uvm.report import axes, style, words
 
 __all__ = ["documents", "workers_seen"]
@@ -268,4 +268,4 @@ def _href(address: str) -> Markup:
 
 
 def _resource(name: str) -> str:
-    return resources.files("rmm_uvm.dask").joinpath(name).read_text(encoding="utf-8")
+    return package_text("rmm_uvm.dask", name)

@@ -9,8 +9,9 @@ come before them, as with every library of Dask; docs/configuration.md has the n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
+
+from rmm_uvm.package_files import package_text
 
 __all__ = ["SECTION", "register_defaults", "section"]
 
@@ -24,7 +25,7 @@ def register_defaults() -> None:
         import yaml  # comes with Dask
     except ImportError:
         return
-    text = Path(__file__).with_name("rmm-uvm.yaml").read_text()
+    text = package_text("rmm_uvm.dask", "rmm-uvm.yaml")
     # Dask puts a section of defaults, or of a file, in the place of what is no section, without a
     # word. A worker is to say that it cannot be used.
     places = (dask.config.config, dask.config.collect_env())

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 
 __all__ = ["MetricsServer"]
@@ -52,7 +53,7 @@ class MetricsServer:
     Raises
     ------
     AvailabilityError
-        If the port cannot be had.
+        If the port cannot be had, or the process can have no more threads.
     ConfigurationError
         If the port is no number from 0 to 65535, or the host no text.
     """
@@ -72,7 +73,12 @@ class MetricsServer:
             name="rmm_uvm metrics",
             daemon=True,
         )
-        self._thread.start()
+        try:
+            with starting_thread("a server of metrics", "go without it"):
+                self._thread.start()
+        except BaseException:
+            self._server.server_close()
+            raise
 
     @property
     def url(self) -> str:

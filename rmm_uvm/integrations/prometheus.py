@@ -250,7 +250,8 @@ def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = Non
     Raises
     ------
     AvailabilityError
-        If ``prometheus_client`` is not installed, or the port cannot be had.
+        If ``prometheus_client`` is not installed, the port cannot be had, or the process can have
+        no more threads.
     ConfigurationError
         If the port is no number from 0 to 65535.
 

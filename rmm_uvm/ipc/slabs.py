@@ -23,6 +23,7 @@ from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.ipc.machine import current_device_id, machine_id, visible
 from rmm_uvm.ipc.owned_lock import OwnedLock
 from rmm_uvm.ipc.table import RemoteTable, is_own
+from rmm_uvm.package_files import no_more_files
 from rmm_uvm.units import format_bytes
 
 __all__ = ["OpenSlab", "SlabCache", "slabs"]
@@ -232,6 +233,11 @@ def _map(table: RemoteTable, transfers: Transfers, handle: Handle) -> OpenSlab:
                 f"the exporter of this handle, process {table.process}, has ended: its memory is "
                 "gone"
             ) from None
+        if reason := no_more_files():  # a driver says no more than that it did not work
+            raise AvailabilityError(
+                f"the exporter's slab of {format_bytes(handle.slab_bytes)} cannot be mapped: "
+                f"that takes a file, and {reason}"
+            ) from error
         error.add_note(f"of a slab of {format_bytes(handle.slab_bytes)} in process {table.process}")
         raise
 

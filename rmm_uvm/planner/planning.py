@@ -26,6 +26,7 @@ from rmm_uvm.planner.cards import (
     tried_card,
 )
 from rmm_uvm.planner.events import Workload
+from rmm_uvm.planner.no_room import replaying_here
 from rmm_uvm.planner.notes import notes
 from rmm_uvm.planner.outcome import MachineFacts, Plan
 from rmm_uvm.planner.request import Request, checked_request
@@ -98,6 +99,8 @@ def plan(
         If an argument cannot be used, or there is no such machine profile.
     DataError
         If the file is missing or broken, or holds no allocation.
+    MemoryError
+        If this process has no addresses, or no memory, to replay it.
 
     Notes
     -----
@@ -133,16 +136,17 @@ def plan(
         return DriverSettings(prefetch_threshold=threshold)
 
     trial = PoolTrial(workload, machine, driver_settings, progress)
-    return plan_workload(
-        workload,
-        machine,
-        request,
-        replay=replay,
-        driver_settings=driver_settings,
-        trial=trial,
-        announced_trial=trial if announced else None,
-        progress=progress,
-    )
+    with replaying_here(workload):
+        return plan_workload(
+            workload,
+            machine,
+            request,
+            replay=replay,
+            driver_settings=driver_settings,
+            trial=trial,
+            announced_trial=trial if announced else None,
+            progress=progress,
+        )
 
 
 def plan_workload(

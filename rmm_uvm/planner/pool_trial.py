@@ -22,6 +22,7 @@ from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.announced import Moved
 from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
 from rmm_uvm.planner.live_ranges import LiveRanges
+from rmm_uvm.planner.no_room import NoRoomError, replaying_here
 from rmm_uvm.planner.outcome import AnnouncedWay
 from rmm_uvm.planner.request import DEFAULTS, Options, Prefetch
 from rmm_uvm.planner.runs import PlanProgress, ShowProgress
@@ -34,6 +35,7 @@ __all__ = ["MOST_EVENTS", "PoolSettings", "PoolTrial", "pool_seconds"]
 MOST_EVENTS = 200_000
 """Events of a recording that is tried; about half a second each time."""
 
+_ALIGNED = 256  # to which a pool rounds sizes
 _CHUNK_EVENTS = 8192  # between two looks at the progress bar
 
 
@@ -70,16 +72,22 @@ def pool_seconds(
     -----
     Counts neither against ``RMM_UVM_MANAGED_LIMIT`` nor against this machine's memory: behind
     simulated addresses there is none.
+
+    Raises
+    ------
+    NoRoomError
+        If this process has no addresses for the pool: that is no answer of the card.
     """
     # RMM logs every refusal on the error stream; here they are an answer.
     level = rmm.get_logging_level()
     rmm.set_logging_level(rmm.level_enum.off)
     try:
-        with current_device(device):
+        account = ManagedAccount()
+        with current_device(device), replaying_here(workload):  # the card refuses no slab
             upstream = ManagedMemoryResource(
                 device,
                 prefetch=settings.prefetch,
-                account=ManagedAccount(),
+                account=account,
                 budget=settings.budget,
             )
             pool = rmm.mr.PoolMemoryResource(
@@ -87,7 +95,20 @@ def pool_seconds(
             )
         mr = UvmResourceAdaptor(pool, prefetch=settings.prefetch)
         announcing = mr.managed_mr.prefetcher if settings.announced else None
-        _run(workload, device, mr, progress, announcing)
+
+        def allocate(nbytes: int) -> int:
+            try:
+                return int(mr.allocate(nbytes))
+            except MemoryError:
+                # The simulated card refuses no slab: this process has no addresses for one.
+                if account.used_bytes + -(-nbytes // _ALIGNED) * _ALIGNED > settings.maximum_bytes:
+                    raise
+                with replaying_here(workload):
+                    raise
+
+        _run(workload, device, mr, allocate, progress, announcing)
+    except NoRoomError:  # of this process, and not of the card
+        raise
     except MemoryError:
         return None
     finally:
@@ -99,6 +120,7 @@ def _run(
     workload: Workload,
     device: SimulatedDevice,
     mr: Any,
+    allocate: Callable[[int], int],
     progress: Progress | None,
     announcing: Prefetcher | None,
 ) -> None:
@@ -117,7 +139,7 @@ def _run(
             if progress is not None and number % _CHUNK_EVENTS == 0:
                 progress(number, len(events))
             if kind == ALLOCATE:
-                live[address] = (mr.allocate(nbytes), nbytes)
+                live[address] = (allocate(nbytes), nbytes)
                 ranges.add(address, nbytes)
                 fresh = address
                 continue

@@ -20,6 +20,7 @@ from rmm_uvm._lib.replay import Replayer
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.planner.capacities import BLOCK_BYTES
 from rmm_uvm.planner.events import REPLAY_DTYPE, Progress, Workload
+from rmm_uvm.planner.no_room import replaying_here
 from rmm_uvm.planner.result import OutOfMemory, ReplayResult, StageResult, Timeline
 from rmm_uvm.planner.simulated_card import simulated_card
 from rmm_uvm.simulator import DriverSettings, Machine
@@ -92,7 +93,7 @@ def replay(
         If an event is unusable: outside all slabs, of an unknown kind or stage, an allocation over
         live bytes, a free of bytes that are not live. The message names its number.
     MemoryError
-        If this process has no addresses left for the workload's slabs.
+        If this process has no addresses or memory left for the workload's slabs.
 
     Notes
     -----
@@ -117,15 +118,16 @@ def replay(
         kernels_take_time=False,
     )
     try:
-        replayer = Replayer(
-            device,
-            workload.slabs,
-            prefetch=prefetch,
-            discard_dead=policy == "discard-dead",
-            stage_count=len(workload.stages),
-            last_time_ns=int(events["time_ns"].max()) if len(events) else 0,
-        )
-        _feed(replayer, workload, progress)
+        with replaying_here(workload):
+            replayer = Replayer(
+                device,
+                workload.slabs,
+                prefetch=prefetch,
+                discard_dead=policy == "discard-dead",
+                stage_count=len(workload.stages),
+                last_time_ns=int(events["time_ns"].max()) if len(events) else 0,
+            )
+            _feed(replayer, workload, progress)
     except ValueError as error:
         raise DataError(f"{workload.source}: {error}") from error
     return _result(replayer, workload, device.info.total_bytes)

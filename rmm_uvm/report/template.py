@@ -13,10 +13,10 @@ import base64
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.package_files import package_names, package_text
 from rmm_uvm.report import words
 
 __all__ = ["INSTALL_HINT", "components", "css", "library", "render"]
@@ -72,7 +72,7 @@ def library() -> list[str]:
 
 def css() -> str:
     """Return the style sheet of pages."""
-    return _read("rmm_uvm.report", "page.css")
+    return package_text("rmm_uvm.report", "page.css")
 
 
 def render(
@@ -94,7 +94,7 @@ def render(
     Raises
     ------
     AvailabilityError
-        Bokeh, and with it Jinja, is not installed.
+        Bokeh, and with it Jinja, is not installed; or a file of this package cannot be read.
     """
     try:
         from jinja2 import ChoiceLoader, Environment, FunctionLoader
@@ -122,14 +122,7 @@ def _with_commands(text: object) -> str:
 
 
 def _found(package: str, name: str) -> str | None:
-    try:
-        return _read(package, name)
-    except FileNotFoundError:
-        return None
-
-
-def _read(package: str, name: str) -> str:
-    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+    return package_text(package, name) if name in package_names(package) else None
 
 
 def _hash(script: str) -> str:

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import difflib
 import os
-from importlib import resources
 from pathlib import Path
 
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.package_files import package_names, package_text
 from rmm_uvm.simulator.machine_text import format_machine, parse_machine
 from rmm_uvm.simulator.profile import NAME_PATTERN, Machine
 
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _SUFFIX = ".toml"
+_SHIPPED = ("rmm_uvm", "simulator", "machines")
 # A machine file has some 8 KiB. What is much larger is something else, perhaps without an end.
 _MAXIMUM_FILE_BYTES = 1 << 20
 
@@ -62,12 +63,14 @@ def load_machine(name_or_path: str | os.PathLike[str]) -> Machine:
         If there is no machine of this name; the message lists those that there are.
     DataError
         If the file cannot be read, or does not describe a machine.
+    AvailabilityError
+        If the files of this package cannot be read.
     """
     if not isinstance(name_or_path, str) or _is_path(name_or_path):
         return _load_file(Path(name_or_path))
     if name_or_path in shipped_names():
-        file = resources.files("rmm_uvm") / "simulator" / "machines" / f"{name_or_path}{_SUFFIX}"
-        return parse_machine(file.read_text(encoding="utf-8"), f"machine {name_or_path}")
+        text = package_text(*_SHIPPED, f"{name_or_path}{_SUFFIX}")
+        return parse_machine(text, f"machine {name_or_path}")
     folder = user_machines()
     if folder and NAME_PATTERN.fullmatch(name_or_path):
         own = folder / f"{name_or_path}{_SUFFIX}"
@@ -140,9 +143,14 @@ def _is_path(text: str) -> bool:
 
 
 def shipped_names() -> tuple[str, ...]:
-    """Return the names of the machines that ship with the package."""
-    folder = resources.files("rmm_uvm") / "simulator" / "machines"
-    names = (file.name for file in folder.iterdir())
+    """Return the names of the machines that ship with the package.
+
+    Raises
+    ------
+    AvailabilityError
+        If its folder cannot be read.
+    """
+    names = package_names(*_SHIPPED)
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
 
 

@@ -87,7 +87,7 @@ class Board:
     Raises
     ------
     AvailabilityError
-        If none of the directories can be used.
+        If none of the directories can be used, or this process can open no more files.
 
     Notes
     -----
@@ -100,10 +100,17 @@ class Board:
         name = f"{self._pid}-{id(self):x}"
         self._path = self._directory / f"{name}.json"
         self._new = self._directory / f"{name}-{_digits(_namespace())}.new"
+        try:
+            started = _start_of(self._pid)
+        except OSError as error:  # without it others would take this process for one that ended
+            raise AvailabilityError(
+                f"figures cannot be published: /proc/{self._pid}/stat cannot be read: "
+                f"{error.strerror}"
+            ) from error
         self._fixed = {
             "version": _VERSION,
             "pid": self._pid,
-            "started": _start_of(self._pid),
+            "started": started,
             "namespace": _namespace(),
             "command": _command(),
         }
@@ -158,16 +165,24 @@ def read_board(directories: Sequence[Path] | None = None) -> list[Published]:
     ----------
     directories : sequence of Path or None
         Where to look; None: `board_directories`.
+
+    Raises
+    ------
+    AvailabilityError
+        If a directory cannot be listed, such as where this process can open no more files.
     """
     found = []
     for directory in board_directories() if directories is None else directories:
         if _refusal(directory):
             continue
-        for path in sorted(directory.glob("*.json")):
-            published = _read(path)
-            if published is not None:
-                found.append(published)
-        for path in directory.glob("*.new"):
+        try:
+            publications, unfinished = (list(directory.glob(f"*.{end}")) for end in ("json", "new"))
+        except OSError as error:
+            raise AvailabilityError(
+                f"{directory}, where figures are published, cannot be read: {error.strerror}"
+            ) from error
+        found += [published for path in sorted(publications) if (published := _read(path))]
+        for path in unfinished:
             _remove_unfinished(path)
     return sorted(found, key=lambda published: published.pid)
 
@@ -206,8 +221,8 @@ def _remove_unfinished(path: Path) -> None:
     ours = _digits(_namespace())
     if not ours or namespace.rpartition("-")[2] != ours or not pid.isdecimal():
         return  # of a container whose processes we cannot see, or none of ours
-    if not _start_of(int(pid[:20])):
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        if not _start_of(int(pid[:20])):
             path.unlink()
 
 
@@ -265,10 +280,13 @@ def _is_private(status: os.stat_result) -> bool:
 
 
 def _start_of(pid: int) -> str:
-    """Return when a process started, in the kernel's ticks; empty if there is no such process."""
+    """Return when a process started, in the kernel's ticks; empty if there is no such process.
+
+    Raises OSError where it cannot be told: what a process publishes is not removed for that.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError):
         return ""
     fields = text.rpartition(")")[2].split()  # a command may contain spaces and parentheses
     return "" if fields[0] in "ZX" else fields[19]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a machine can run out of: threads, descriptors, room on a disk and addresses.
 
-All of this process, for as long as an operation takes, and taken back at once.
+All of this process, for as long as an operation takes, and taken back at once. The kernel does not
+tell whether any of it was missed: what comes of the operation does.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .harness import Fault
 from .world import World
 from .world import threads as threads_of_process
 
@@ -45,11 +47,11 @@ def _limited(which: int, limit: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(which, before)
 
 
-def threads(spare: int) -> Callable[[World], object]:
+def threads(spare: int) -> Fault:
     """Let so many more threads run at a time, of Python or of C++: the next gets no stack."""
 
     @contextmanager
-    def few(_world: World) -> Iterator[Callable[[], bool]]:
+    def few(_world: World) -> Iterator[Callable[[], None]]:
         library = ctypes.CDLL(None)
         limit_bytes = _address_bytes() + spare * _STACK_BYTES + _OTHER_BYTES
         before, large = (ctypes.create_string_buffer(_ATTRIBUTES_BYTES) for _ in range(2))
@@ -59,7 +61,7 @@ def threads(spare: int) -> Callable[[World], object]:
         assert library.pthread_setattr_default_np(large) == 0
         undo = _limited(resource.RLIMIT_AS, limit_bytes)
         try:
-            yield lambda: True
+            yield lambda: None
         finally:
             undo()
             assert library.pthread_setattr_default_np(before) == 0
@@ -67,25 +69,25 @@ def threads(spare: int) -> Callable[[World], object]:
     return few
 
 
-def addresses(spare_bytes: int) -> Callable[[World], object]:
+def addresses(spare_bytes: int) -> Fault:
     """Leave addresses for so many bytes, and none for a slab that is larger."""
 
     @contextmanager
-    def few(_world: World) -> Iterator[Callable[[], bool]]:
+    def few(_world: World) -> Iterator[Callable[[], None]]:
         undo = _limited(resource.RLIMIT_AS, _address_bytes() + spare_bytes)
         try:
-            yield lambda: True
+            yield lambda: None
         finally:
             undo()
 
     return few
 
 
-def descriptors(spare: int) -> Callable[[World], object]:
+def descriptors(spare: int) -> Fault:
     """Leave so many descriptors for new files."""
 
     @contextmanager
-    def few(_world: World) -> Iterator[Callable[[], bool]]:
+    def few(_world: World) -> Iterator[Callable[[], None]]:
         taken = set()
         for link in list(Path("/proc/self/fd").iterdir()):
             with suppress(OSError):  # the listing's own, which is free again
@@ -97,21 +99,21 @@ def descriptors(spare: int) -> Callable[[World], object]:
             limit += 1
         undo = _limited(resource.RLIMIT_NOFILE, limit - 1)
         try:
-            yield lambda: True
+            yield lambda: None
         finally:
             undo()
 
     return few
 
 
-def room(nbytes: int) -> Callable[[World], object]:
+def room(nbytes: int) -> Fault:
     """Let no file grow past so many bytes, as on a full disk."""
 
     @contextmanager
-    def little(_world: World) -> Iterator[Callable[[], bool]]:
+    def little(_world: World) -> Iterator[Callable[[], None]]:
         undo = _limited(resource.RLIMIT_FSIZE, nbytes)
         try:
-            yield lambda: True
+            yield lambda: None
         finally:
             undo()
 

@@ -46,7 +46,7 @@ def begin(running: list[threading.Thread], most: int, until: threading.Event) ->
 def test_threads_lets_as_many_run_as_it_says(world: World, spare: int) -> None:
     done = threading.Event()
     running: list[threading.Thread] = []
-    with threads(spare)(world):  # type: ignore[attr-defined]
+    with threads(spare)(world):
         try:
             with pytest.raises(RuntimeError, match="can't start new thread"):
                 begin(running, spare + 1, done)
@@ -61,7 +61,7 @@ def test_threads_lets_as_many_run_as_it_says(world: World, spare: int) -> None:
 @pytest.mark.parametrize("spare_mib", [1, 9, 17])
 def test_addresses_leaves_none_for_a_larger_slab(world: World, spare_mib: int) -> None:
     with (
-        addresses(spare_mib * MIB)(world),  # type: ignore[attr-defined]
+        addresses(spare_mib * MIB)(world),
         pytest.raises(OSError, match=os.strerror(errno.ENOMEM)),
     ):
         mmap.mmap(-1, (spare_mib + 7) * MIB)
@@ -81,7 +81,7 @@ def opened(most: int) -> int:
 
 @pytest.mark.parametrize("spare", range(5))
 def test_descriptors_leaves_as_many_as_it_says(world: World, spare: int) -> None:
-    with descriptors(spare)(world):  # type: ignore[attr-defined]
+    with descriptors(spare)(world):
         assert opened(spare + 1) == spare
     assert opened(spare + 1) == spare + 1
 
@@ -89,7 +89,7 @@ def test_descriptors_leaves_as_many_as_it_says(world: World, spare: int) -> None
 @pytest.mark.parametrize("nbytes", [0, 1, 100, 4096, 20_000])
 def test_room_lets_a_file_grow_so_far_and_no_farther(world: World, nbytes: int) -> None:
     path = world.folder / "file"
-    with room(nbytes)(world), path.open("wb", buffering=0) as file:  # type: ignore[attr-defined]
+    with room(nbytes)(world), path.open("wb", buffering=0) as file:
         if nbytes:
             assert file.write(b"x" * (nbytes + 1)) == nbytes
         with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -20,6 +21,9 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.watch import board
 from rmm_uvm.watch.board import Board, Published, board_directories, read_board
 from rmm_uvm.watch.publishing import Publisher
+
+from ..anomalies.faults import descriptors
+from ..anomalies.world import World
 
 FIGURES: Mapping[str, Any] = {
     "interval_seconds": 0.1,
@@ -311,3 +315,33 @@ def test_publisher_that_fails_says_why_and_recovers(directory: Path) -> None:
     publish(publisher)
     assert publisher.available
     publisher.close()
+
+
+def test_process_that_cannot_be_looked_up_keeps_its_publication(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Board([directory])
+    place.publish(FIGURES)
+    place._new.touch()
+
+    def no_descriptor(*_arguments: object, **_settings: object) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", no_descriptor)
+        assert read_board([directory]) == []
+    assert place._new.exists()
+    assert len(read_board([directory])) == 1
+
+
+@pytest.mark.parametrize("spare", range(2))
+def test_board_without_a_descriptor_says_so(directory: Path, tmp_path: Path, spare: int) -> None:
+    Board([directory]).publish(FIGURES)
+    with descriptors(spare)(World(tmp_path)):
+        if spare:
+            assert len(read_board([directory])) == 1
+            return
+        with pytest.raises(AvailabilityError, match="Too many open files"):
+            read_board([directory])
+        with pytest.raises(AvailabilityError, match="Too many open files"):
+            Board([directory])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import time
 from contextlib import ExitStack
-from importlib import import_module, resources
+from importlib import import_module
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from rmm_uvm._lib.mr import ManagedMemoryResource
 from rmm_uvm.drivers import UvmDriver
 from rmm_uvm.errors import DriverError
 from rmm_uvm.limits import process_account
+from rmm_uvm.package_files import package_text
 from rmm_uvm.simulator.measuring.figures import PAGE_BYTES
 
 __all__ = ["GpuWorkbench"]
@@ -236,7 +237,7 @@ class GpuWorkbench:
         self._call("cuLaunchKernel", function, *shape, 0, self._stream, packed, 0)
 
     def _load_kernels(self, stack: ExitStack) -> None:
-        text = resources.files(__package__).joinpath("kernels.ptx").read_bytes()
+        text = package_text(__package__, "kernels.ptx").encode()
         # The library reads up to a zero byte.
         module = self._call("cuModuleLoadData", text + b"\0")
         stack.callback(self._cuda.cuModuleUnload, module)

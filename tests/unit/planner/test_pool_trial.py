@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import rmm
@@ -12,12 +13,15 @@ import rmm
 from rmm_uvm import simulated_device
 from rmm_uvm.planner.advice import Facts, default_sizes, pool_sizes
 from rmm_uvm.planner.events import BY_THE_CPU, WRITES
+from rmm_uvm.planner.no_room import NoRoomError
 from rmm_uvm.planner.pool_trial import MOST_EVENTS, PoolSettings, PoolTrial, pool_seconds
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.runs import PlanProgress
 from rmm_uvm.planner.settling import tried
 from rmm_uvm.simulator import DriverSettings, load_machine
 
+from ...anomalies.faults import addresses
+from ...anomalies.world import World
 from .test_advice import variant
 from .workloads import MIB, Machine, etl, event, workload
 
@@ -198,3 +202,15 @@ def test_progress_of_a_trial_counts_its_events_and_trials() -> None:
     silent = PoolTrial(recorded, machine, lambda threshold: DriverSettings())
     assert silent(64 * MIB, None, (16 * MIB, 64 * MIB), DEFAULTS) is not None
     assert len(shown) == 4
+
+
+@pytest.mark.parametrize("spare_mib", [1, 40])  # none for the first slab; none for growth
+def test_process_without_addresses_is_an_error_and_no_answer(
+    spare_mib: int, tmp_path: Path
+) -> None:
+    recorded, device = etl(96 * MIB), simulated_device("256MiB")
+    with (
+        addresses(spare_mib * MIB)(World(tmp_path)),
+        pytest.raises(NoRoomError, match=r"cannot be replayed here: .*96.00 MiB; .*ulimit -v"),
+    ):
+        pool_seconds(recorded, device, SMALL)
