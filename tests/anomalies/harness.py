@@ -41,6 +41,10 @@ class Operation:
         Whether what `arrange` made may be gone where `act` raises, as its documentation says.
     otherwise : collection of str
         Fields of a state that depend on how it is done, where a call failed.
+    shows : callable
+        Returns of what it gave that which is the same each time.
+    threaded : bool
+        Whether it begins threads of Python.
     features : mapping
         What its device has that not every device has.
     undo : callable
@@ -58,6 +62,8 @@ class Operation:
     quiet: Collection[str] = ()
     clears: bool = False
     otherwise: Collection[str] = ()
+    shows: Callable[[World, Any, Any], object] = lambda _world, _subject, _result: None
+    threaded: bool = False
     features: Mapping[str, Any] = field(default_factory=dict)
 
     def world(self, folder: Path) -> World:
@@ -72,7 +78,19 @@ class Operation:
 
 @dataclass
 class Outcome:
-    """What came of an operation while something failed."""
+    """What came of an operation while something failed.
+
+    Parameters
+    ----------
+    met : bool
+        Whether it was: a call of the driver that failed, or else that anything came otherwise.
+    error : BaseException or None
+        What was raised.
+    told : str
+        What was said, where it was done all the same.
+    wrong : list of str
+        What should not have come.
+    """
 
     met: bool
     error: BaseException | None
@@ -84,8 +102,8 @@ class Outcome:
 _MAY_LACK = ("claimed", "threads", "files", "places")
 # A table of leases is made for the first export, and kept.
 _MAY_COME = ("files",)
-Fault = Callable[[World], AbstractContextManager[Callable[[], bool]]]
-"""Lets something fail meanwhile; gives what tells, afterwards, whether it was met."""
+Fault = Callable[[World], AbstractContextManager[Callable[[], bool | None]]]
+"""Lets something fail meanwhile; gives what tells, afterwards, whether it was met, if that does."""
 
 
 def driver_call(call: str, code: str, skip: int = 0, times: int = 1) -> Fault:
@@ -112,6 +130,7 @@ class Course:
     empty: State
     before: State
     after: State
+    shown: object
 
 
 _done_once: set[str] = set()
@@ -134,11 +153,12 @@ def _course(operation: Operation, folder: Path) -> Course:
         before = world.state()
         result = operation.act(world, subject)
         after = world.state()
+        shown = operation.shows(world, subject, result)
         assert world.changed() == []
         operation.undo(world, subject, result)
         del result
         operation.end(world, subject)
-    return Course(empty, before, after)
+    return Course(empty, before, after, shown)
 
 
 def tried(
@@ -179,15 +199,24 @@ def tried(
             except Exception as raised:
                 error = raised
                 traceback.clear_frames(raised.__traceback__)
-        met = was_met()
+        known = was_met()
+        met = error is not None if known is None else known
         if error is None:
             told = f"{operation.reasons(world, subject, result) or ''}"
             told += "".join(str(warning.message) for warning in warned)
+            found = world.state(after.threads)
+            otherwise = _differences(after, found, after, ())
+            if (shown := operation.shows(world, subject, result)) != course.shown:
+                otherwise += f" it gives {shown!r}, not {course.shown!r}"
+            if known is None:
+                met = bool(told or otherwise)
             if met and not told and not quiet:
-                wrong.append("done, and nobody is told what failed")
+                wrong.append(f"done, and nobody is told what failed{_as_for(otherwise)}")
             elif met and told and not any(name in told for name in names):
                 wrong.append(f"told is not what failed: {told!r}")
-            if differ := operation.missed(after, world.state(after.threads), empty):
+            elif not met and (told or otherwise):
+                wrong.append(f"nothing failed, and yet: {told!r} {otherwise}")
+            if differ := operation.missed(after, found, empty):
                 wrong.append(f"done, but {differ}")
             operation.undo(world, subject, result)
         else:
@@ -206,6 +235,8 @@ def tried(
         except Exception as raised:
             wrong.append(f"tried again, it raises {raised!r}")
         else:
+            if (shown := operation.shows(world, subject, again)) != course.shown:
+                wrong.append(f"done again, it gives {shown!r}, not {course.shown!r}")
             if differ := operation.missed(after, world.state(after.threads), empty):
                 wrong.append(f"done again, but {differ}")
             operation.undo(world, subject, again)
@@ -216,6 +247,10 @@ def tried(
         if differ := _differences(empty, world.state(empty.threads), empty, ()):
             wrong.append(f"left: {differ}")
     return Outcome(met, error, told, wrong)
+
+
+def _as_for(otherwise: str) -> str:
+    return f": {otherwise}" if otherwise else ""
 
 
 def _mistakes_of(error: BaseException, names: Collection[str], *, met: bool) -> list[str]:

@@ -153,6 +153,7 @@ INSTALLING = [
         of_installation,
         restored,
         quiet=OF_SAMPLES,
+        threaded=True,
     ),
     Operation(
         "reinitialize over another",
@@ -170,6 +171,7 @@ INSTALLING = [
         end=restored,
         quiet=OF_SAMPLES,
         clears=True,
+        threaded=True,
     ),
     Operation("restore", with_all, restored, end=restored, quiet=OF_SAMPLES),
     Operation(
@@ -178,7 +180,7 @@ INSTALLING = [
         lambda world, _none: rmm_uvm.ipc_pool(4 * MIB, driver=world.device),
     ),
     Operation("export", ipc, export, undo=lambda _w, subject, handle: subject[0].revoke(handle)),
-    Operation("monitor", nothing, watch, reasons, stop, quiet=OF_SAMPLES),
+    Operation("monitor", nothing, watch, reasons, stop, quiet=OF_SAMPLES, threaded=True),
     Operation(
         "monitor of causes and faults",
         nothing,
@@ -186,6 +188,7 @@ INSTALLING = [
         reasons,
         stop,
         quiet=OF_SAMPLES,
+        threaded=True,
     ),
     Operation("snapshot and report", watch_all, look, end=stop, quiet=OF_SAMPLES),
     Operation(
