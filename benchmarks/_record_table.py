@@ -183,8 +183,8 @@ BENCHMARKS = (
         for name in ("neighbors_paths", "neighbors_interference", "neighbors_loops")
     ),
     # ci/test_gpu.sh others
-    _gpu("tpch", "--libraries", "pandas", "pdsh"),
-    _gpu("dask_scripts", "--workers", "1", "--runs", "3"),
+    _gpu("tpch", "--libraries", "pandas-pdsh", "pdsh"),
+    _gpu("dask_scripts", "--runs", "3", "--rounds", "1", "--time-limit", "130", gpus=2),
 )
 
 _PAST = "of a version or a setting that is no more: nothing measured now can be compared with it"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others and queries in pandas, in our pool: the tables of benchmarks/README.md.
+"""Programs of others in our pool: the tables of benchmarks/README.md.
 
 python benchmarks/others_figures.py            # prints them
 python benchmarks/others_figures.py --write    # and puts them into the document
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 BEGIN = "<!-- begin: written by benchmarks/others_figures.py --write -->"
 END = "<!-- end: others_figures -->"
 NAMES = ("tpch", "dask_scripts")
-LIBRARIES = {"pandas": "cudf.pandas (queries written here)", "pdsh": "cudf-polars (PDS-H)"}
+LIBRARIES = {"pandas-pdsh": "cudf.pandas (PDS-H)", "pdsh": "cudf-polars (PDS-H)"}
 _GIB = 1 << 30
 
 
@@ -65,8 +65,8 @@ def computed_part(results: Mapping[str, Any]) -> str:
                 ),
             ),
             "",
-            f"Scripts of dask-cuda, with the same answers; medians. Workers of each cluster: "
-            f"{scripts['workers']} (with one, nothing travels between workers):",
+            f"Scripts of dask-cuda, with the same answers; medians. Workers of each cluster, each on a "
+            f"GPU of its own: {scripts['workers']}.",
             "",
             *_table(
                 "script | data, GiB | stock on cudaMalloc, s | ours, s | ours / stock",

@@ -14,7 +14,7 @@
 # cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
 # minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
-# `others`, what others wrote, on one GPU: queries of cudf.pandas and cudf-polars (polars,
+# `others`, what others wrote, on two GPUs: queries of cudf.pandas and cudf-polars (polars,
 # cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
 #
 # More managed memory than the card has free can hang the GPU, for everybody: without a cap that is
@@ -165,7 +165,7 @@ run_others() {
     failed=1
   fi
   benchmark tpch.py --libraries "${libraries[@]}" --json "$results/tpch.json" || failed=1
-  benchmark dask_scripts.py --workers 1 --runs 3 --json "$results/dask_scripts.json" || failed=1
+  benchmark dask_scripts.py --runs 3 --rounds 1 --time-limit 130 --json "$results/dask_scripts.json" || failed=1
   return "$failed"
 }
 
