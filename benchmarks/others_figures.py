@@ -65,8 +65,8 @@ def computed_part(results: Mapping[str, Any]) -> str:
                 ),
             ),
             "",
-            "Scripts of dask-cuda, with the same answers; medians. Workers of each cluster, each on "
-            f"a GPU of its own: {scripts['workers']}.",
+            "Scripts of dask-cuda, with the same answers; medians. Each cluster has "
+            f"{scripts['workers']} workers, each on a GPU of its own:",
             "",
             *_table(
                 "script | data, GiB | stock on cudaMalloc, s | ours, s | ours / stock",
