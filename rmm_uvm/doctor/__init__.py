@@ -71,6 +71,11 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
     Returns
     -------
     DoctorReport
+
+    Raises
+    ------
+    AvailabilityError
+        If this process can open no more files.
     """
     probe = probe or SystemProbe()
     packages, cuda, kernel_driver = probe.packages(), probe.cuda(), probe.kernel_driver()

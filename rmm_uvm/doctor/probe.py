@@ -26,8 +26,10 @@ from rmm_uvm.doctor.facts import (
     KernelDriverFacts,
 )
 from rmm_uvm.doctor.report import Feature
+from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.host_memory import HostMemory, host_memory
 from rmm_uvm.optional_packages import requirements
+from rmm_uvm.package_files import no_more_files
 from rmm_uvm.requirements import installed_packages, installed_version, parse_version
 
 __all__ = ["SystemProbe"]
@@ -75,7 +77,15 @@ class SystemProbe:
         )
 
     def packages(self) -> Mapping[str, str]:
-        """Return version by name of the installed packages that matter."""
+        """Return version by name of the installed packages that matter.
+
+        Raises
+        ------
+        AvailabilityError
+            If this process can open no more files: nothing would seem to be installed.
+        """
+        if reason := no_more_files():
+            raise AvailabilityError(f"what is installed here cannot be read: {reason}")
         return installed_packages()
 
     def extras(self) -> tuple[Feature, ...]:

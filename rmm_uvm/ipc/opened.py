@@ -155,12 +155,14 @@ def open(handle: bytes, *, stream: int = 0, transfers: Transfers | None = None) 
         If `handle` is no handle, is damaged, of another version, or names bytes outside its slab.
     AvailabilityError
         If the exporter has ended or has dropped its pool; the lease has ended, expired, or was
-        opened as often as it may; the handle is of another machine; or its device is not visible
-        here.
+        opened as often as it may; the handle is of another machine; its device is not visible here;
+        or this process can open no more files.
     ConfigurationError
         If the handle is of this very process.
     DriverError
         If CUDA cannot map the memory, such as without peer access between the devices.
+    MemoryError
+        If there are no addresses for it.
 
     Notes
     -----

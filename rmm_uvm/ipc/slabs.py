@@ -41,7 +41,11 @@ class OpenSlab:
         self.openings = 0
         self._events: dict[bytes, IpcEvent] = {}
         self.address = transfers.open_ipc_memory(handle.slab_handle)
-        kind = transfers.memory_kind(self.address)
+        try:
+            kind = transfers.memory_kind(self.address)
+        except BaseException:
+            self.close()
+            raise
         # What was mapped counts, and not what the handle says of it, unless CUDA does not tell.
         self.nbytes = kind.nbytes if kind is not None and kind.nbytes else handle.slab_bytes
 
@@ -227,6 +231,11 @@ class SlabCache:
 def _map(table: RemoteTable, transfers: Transfers, handle: Handle) -> OpenSlab:
     try:
         return OpenSlab(table, transfers, handle)
+    except MemoryError as error:
+        raise MemoryError(
+            f"the exporter's slab of {format_bytes(handle.slab_bytes)} cannot be mapped: {error}; "
+            "close other slabs, or raise the limit of this process's addresses (ulimit -v)"
+        ) from error
     except DriverError as error:
         if not table.exporter_alive:
             raise AvailabilityError(

@@ -100,7 +100,7 @@ class Outcome:
 
 # What a monitor or a board that could not be had leaves out, and a neighbour that is left alone.
 _MAY_LACK = ("claimed", "threads", "files", "places")
-# A table of leases is made for the first export, and kept.
+# A table of leases is made for the first export or opening, and kept.
 _MAY_COME = ("files",)
 Fault = Callable[[World], AbstractContextManager[Callable[[], bool | None]]]
 """Lets something fail meanwhile; gives what tells, afterwards, whether it was met, if that does."""
@@ -198,7 +198,7 @@ def tried(
                 result = operation.act(world, subject)
             except Exception as raised:
                 error = raised
-                traceback.clear_frames(raised.__traceback__)
+                _clear(raised)
         known = was_met()
         met = error is not None if known is None else known
         if error is None:
@@ -247,6 +247,13 @@ def tried(
         if differ := _differences(empty, world.state(empty.threads), empty, ()):
             wrong.append(f"left: {differ}")
     return Outcome(met, error, told, wrong)
+
+
+def _clear(error: BaseException | None) -> None:
+    """Let go of what the functions had that an error, and those before it, came through."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _as_for(otherwise: str) -> str:

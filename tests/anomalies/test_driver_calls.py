@@ -18,6 +18,7 @@ from . import world as worlds
 from .harness import Operation, driver_call, tried, without_failure
 from .installing import INSTALLING
 from .operations import OPERATIONS, pool
+from .tools import ASKING
 from .world import SIMULATED, World
 
 # Each with an operation that meets it: a call that none of them meets would never fail.
@@ -60,7 +61,7 @@ OF_PROGRAMS = {
 }  # what kernels and the host do, no operation of ours
 # What is told of a call that has no message of its own.
 SAID = {"allocate_device": SIMULATED, "neighbor_memory": "measuring links to device"}
-BY_NAME = {operation.name: operation for operation in [*INSTALLING, *OPERATIONS]}
+BY_NAME = {operation.name: operation for operation in [*INSTALLING, *ASKING, *OPERATIONS]}
 # What a driver that has no figures of loads answers, as the simulated one does without a fault.
 _NO_FAILURES = [("read_neighbor_load", "not_supported")]
 # Without counters a pool goes by free memory: why, the driver's `counters_available` tells.
@@ -99,27 +100,29 @@ def test_call_that_an_operation_does_not_make_is_not_met(tmp_path: Path) -> None
     assert not meets(BY_NAME["touch (budget)"], "migrate", tmp_path)
 
 
+def mistakes(operation: Operation, call: str, folder: Path) -> list[str]:
+    """Do an operation while a call of the driver fails, in each way; return what was wrong."""
+    course = without_failure(operation, folder)
+    wrong = []
+    for code, skip, times in failures_of(_ALL):
+        outcome = tried(
+            operation,
+            driver_call(call, code, skip, times),
+            folder,
+            course,
+            names=[call, SAID.get(call, call)],
+            quiet=call in operation.quiet or (call, code) in _NO_FAILURES,
+        )
+        wrong += [f"{call} {skip}, {code}: {each}" for each in outcome.wrong]
+        if not outcome.met:
+            return wrong
+    return [*wrong, f"{call}: {_ALL} of them, and there are more"]
+
+
 @pytest.mark.parametrize("name", BY_NAME)
 def test_operation_whose_driver_call_fails_is_done_or_undone(name: str, tmp_path: Path) -> None:
-    operation = BY_NAME[name]
-    course = without_failure(operation, tmp_path)
     for call in CALLS:
-        wrong = []
-        for code, skip, times in failures_of(_ALL):
-            outcome = tried(
-                operation,
-                driver_call(call, code, skip, times),
-                tmp_path,
-                course,
-                names=[call, SAID.get(call, call)],
-                quiet=call in operation.quiet or (call, code) in _NO_FAILURES,
-            )
-            wrong += [f"{call} {skip}, {code}: {each}" for each in outcome.wrong]
-            if not outcome.met:
-                break
-        else:
-            wrong.append(f"{call}: {_ALL} of them, and there are more")
-        assert wrong == []
+        assert mistakes(BY_NAME[name], call, tmp_path) == []
 
 
 def test_operation_that_is_silent_and_keeps_memory_is_found(tmp_path: Path) -> None:
