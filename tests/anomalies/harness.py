@@ -8,16 +8,19 @@ and everything is as before. No contents change, and tried again it works.
 
 from __future__ import annotations
 
+import gc
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import UvmError
 
+from .use import Used
 from .world import State, World, device_with
 
 
@@ -133,25 +136,38 @@ class Course:
     shown: object
 
 
-_done_once: set[str] = set()
+_used: dict[str, Used] = {}
+
+
+def used_by(operation: Operation, folder: Path) -> Used:
+    """Return what an operation uses, seen when it is done for the first time."""
+    if operation.name not in _used:  # what it imports may begin threads, which stay
+        _used[operation.name] = used = Used()
+        modules = len(sys.modules)
+        _course(operation, folder, used)
+        if len(sys.modules) > modules:  # they stay: not to be looked through at every collection
+            gc.collect()
+            gc.freeze()
+    return _used[operation.name]
 
 
 def without_failure(operation: Operation, folder: Path) -> Course:
     """Return the course of an operation where nothing fails."""
-    if operation.name not in _done_once:  # what it imports may begin threads, which stay
-        _course(operation, folder)
-        _done_once.add(operation.name)
+    used_by(operation, folder)
     return _course(operation, folder)
 
 
-def _course(operation: Operation, folder: Path) -> Course:
+def _course(operation: Operation, folder: Path, used: Used | None = None) -> Course:
     world = operation.world(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         empty = world.state()
         subject = operation.arrange(world)
         before = world.state()
-        result = operation.act(world, subject)
+        with used or nullcontext():
+            result = operation.act(world, subject)
+        if used is not None:
+            used.add(result)
         after = world.state()
         shown = operation.shows(world, subject, result)
         assert world.changed() == []
@@ -230,17 +246,18 @@ def tried(
                 wrong.append(f"raised, and {differ}")
         wrong += [f"buffer {address:#x} changed" for address in world.changed()]
         del result
-        try:
-            again = operation.act(world, subject)
-        except Exception as raised:
-            wrong.append(f"tried again, it raises {raised!r}")
-        else:
-            if (shown := operation.shows(world, subject, again)) != course.shown:
-                wrong.append(f"done again, it gives {shown!r}, not {course.shown!r}")
-            if differ := operation.missed(after, world.state(after.threads), empty):
-                wrong.append(f"done again, but {differ}")
-            operation.undo(world, subject, again)
-            del again
+        if known is not False or wrong:  # else it was done as it is again
+            try:
+                again = operation.act(world, subject)
+            except Exception as raised:
+                wrong.append(f"tried again, it raises {raised!r}")
+            else:
+                if (shown := operation.shows(world, subject, again)) != course.shown:
+                    wrong.append(f"done again, it gives {shown!r}, not {course.shown!r}")
+                if differ := operation.missed(after, world.state(after.threads), empty):
+                    wrong.append(f"done again, but {differ}")
+                operation.undo(world, subject, again)
+                del again
         wrong += [f"buffer {address:#x} changed at last" for address in world.changed()]
         operation.end(world, subject)
         del subject

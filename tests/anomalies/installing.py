@@ -48,6 +48,10 @@ def of_installation(_world: World, _subject: object, installed: Any) -> str:
     return failures(current.managed_mr) + ("" if reason == "as asked" else reason)
 
 
+def of_libraries(_world: World, _subject: object, installed: Any) -> list[tuple[str, bool]]:
+    return [(each.library, each.active) for each in installed.wirings]
+
+
 def restored(*_: object) -> None:
     rmm_uvm.restore()
 
@@ -91,7 +95,7 @@ def reasons(_world: World, _subject: object, monitor: Any) -> str:
 
 
 def look(_world: World, monitor: Any) -> Any:
-    return monitor.snapshot(), monitor.report()
+    return monitor.snapshot(), monitor.window(), monitor.report()
 
 
 def topology(world: World, other: Any) -> Any:
@@ -146,6 +150,14 @@ WITHOUT_DRIVER = [
 ]
 INSTALLING = [
     Operation("reinitialize", nothing, lambda w, _: install(w), of_installation, restored),
+    Operation(
+        "reinitialize with libraries",
+        nothing,
+        lambda world, _: install(world, libraries=("cupy", "torch")),
+        of_installation,
+        restored,
+        shows=of_libraries,
+    ),
     Operation(
         "reinitialize with all",
         nothing,

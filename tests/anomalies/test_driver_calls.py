@@ -15,7 +15,7 @@ from rmm_uvm._lib.monitor import Sampler, Slot
 from rmm_uvm.errors import DriverError, UvmError
 
 from . import world as worlds
-from .harness import Operation, driver_call, tried, without_failure
+from .harness import Course, Operation, driver_call, tried, without_failure
 from .installing import INSTALLING
 from .operations import OPERATIONS, pool
 from .tools import ASKING
@@ -100,9 +100,8 @@ def test_call_that_an_operation_does_not_make_is_not_met(tmp_path: Path) -> None
     assert not meets(BY_NAME["touch (budget)"], "migrate", tmp_path)
 
 
-def mistakes(operation: Operation, call: str, folder: Path) -> list[str]:
+def mistakes(operation: Operation, call: str, folder: Path, course: Course) -> list[str]:
     """Do an operation while a call of the driver fails, in each way; return what was wrong."""
-    course = without_failure(operation, folder)
     wrong = []
     for code, skip, times in failures_of(_ALL):
         outcome = tried(
@@ -121,8 +120,9 @@ def mistakes(operation: Operation, call: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_operation_whose_driver_call_fails_is_done_or_undone(name: str, tmp_path: Path) -> None:
+    course = without_failure(BY_NAME[name], tmp_path)
     for call in CALLS:
-        assert mistakes(BY_NAME[name], call, tmp_path) == []
+        assert mistakes(BY_NAME[name], call, tmp_path, course) == []
 
 
 def test_operation_that_is_silent_and_keeps_memory_is_found(tmp_path: Path) -> None:

@@ -12,17 +12,18 @@ import rmm
 import torch
 
 import rmm_uvm
-from rmm_uvm import doctor, harvest, simulator, trace
+from rmm_uvm import doctor, drivers, harvest, simulator, trace
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.residency import memory_of
 from rmm_uvm.torch import ManagedEmbedding, ManagedEmbeddingBag, announced, recorded, simulated
 
 from .harness import Operation
 from .installing import OF_SAMPLES, install, ipc, nothing, restored, stop, watch
-from .operations import KINDS, PART_BYTES, Filled, failures, filled, of_filled, pool
+from .operations import KINDS, PART_BYTES, Filled, failures, filled, of_filled, of_pool, pool
 from .operations import empty as emptied
 from .world import DEVICE_BYTES, MIB, World
 
+_BOARDS = "XDG_RUNTIME_DIR"
 _HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
 _ROW = "1,00:00:{second:02}.000000,{action},{address:#x},{nbytes},0\n"
 
@@ -86,17 +87,18 @@ def revoke(_world: World, subject: tuple[Any, bytes]) -> tuple[bool, int, int]:
     return made.revoke(handle), len(made.leases()), made.collect()
 
 
-def watched_installation(world: World) -> Any:
+def watched_installation(world: World) -> str:
+    """Install, and let monitors publish in the world's folder; return where they did before."""
     install(world)
-    return os.environ.pop("XDG_RUNTIME_DIR", None), os.environ.update(
-        XDG_RUNTIME_DIR=str(world.folder)
-    )
+    before = os.environ.get(_BOARDS, "")
+    os.environ[_BOARDS] = str(world.folder)
+    return before
 
 
-def end_watched(_world: World, before: tuple[str | None, None]) -> None:
-    os.environ.pop("XDG_RUNTIME_DIR")
-    if before[0] is not None:
-        os.environ["XDG_RUNTIME_DIR"] = before[0]
+def end_watched(_world: World, before: str) -> None:
+    del os.environ[_BOARDS]
+    if before:
+        os.environ[_BOARDS] = before
     rmm_uvm.restore()
 
 
@@ -183,16 +185,30 @@ def staged(_world: World, monitor: Any) -> bool:
 
 
 def device(_world: World, _none: object) -> Any:
-    return rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=1)
+    made = rmm_uvm.simulated_device(DEVICE_BYTES, backing=True, neighbors=1)
+    return made, drivers.counters_are_on()
 
 
 def resources(world: World, _none: object) -> Any:
-    upstream = rmm_uvm.mr.ManagedMemoryResource(world.device)
+    """Make a chain of resources, each by itself, and memory as cudaMalloc's."""
+    account = rmm_uvm.mr.ManagedAccount()
+    upstream = rmm_uvm.mr.ManagedMemoryResource(world.device, account=account)
     pool = rmm.mr.PoolMemoryResource(upstream, 4 * MIB, 4 * MIB)
     made = rmm_uvm.mr.UvmResourceAdaptor(pool)
-    address = made.allocate(PART_BYTES)
-    made.deallocate(address, PART_BYTES)
-    return made, upstream, failures(made)
+    made.deallocate(made.allocate(PART_BYTES), PART_BYTES)
+    plain = rmm_uvm.mr.SimulatedCudaMemoryResource(world.device)
+    plain.deallocate(plain.allocate(MIB), MIB)
+    return made, upstream, plain, account
+
+
+def of_resources(_world: World, _none: object, made: Any) -> str:
+    return failures(made[0])
+
+
+def by_name(world: World, _none: object) -> Any:
+    return rmm_uvm.mr.ManagedPool(
+        initial_pool_size=8 * MIB, maximum_pool_size=8 * MIB, driver=world.device
+    )
 
 
 def of_examined(_world: World, _none: object, report: doctor.DoctorReport) -> object:
@@ -200,6 +216,7 @@ def of_examined(_world: World, _none: object, report: doctor.DoctorReport) -> ob
     return report.versions, found, report.host_memory is None
 
 
+# What makes no call of the driver that others do not make as well.
 OF_FILES = [
     Operation("plan", log, plan, shows=lambda _w, _path, made: made.to_dict()),
     Operation(
@@ -251,6 +268,23 @@ OF_FILES = [
     Operation("simulated", tensors, shadowed, shows=lambda _w, _tensors, kernels: kernels),
     Operation("recorded", tensors, recording, shows=lambda _w, _tensors, peak: peak),
     Operation("simulated_device", nothing, device),
+    Operation(
+        "start_http",
+        watched_installation,
+        serve,
+        lambda world, none, server: of_published(world, none, server._owned),
+        close,
+        end=end_watched,
+        quiet=OF_SAMPLES,
+        threaded=True,
+    ),
+    Operation(
+        "examine",
+        nothing,
+        lambda _w, _none: doctor.examine(),
+        lambda _w, _none, report: report.host_memory_reason,
+        shows=of_examined,
+    ),
 ]
 ASKING = [
     Operation(
@@ -265,16 +299,6 @@ ASKING = [
         published,
         of_published,
         stop,
-        end=end_watched,
-        quiet=OF_SAMPLES,
-        threaded=True,
-    ),
-    Operation(
-        "start_http",
-        watched_installation,
-        serve,
-        lambda world, none, server: of_published(world, none, server._owned),
-        close,
         end=end_watched,
         quiet=OF_SAMPLES,
         threaded=True,
@@ -301,19 +325,13 @@ ASKING = [
         shows=lambda _w, _made, told: told,
     ),
     Operation("ManagedEmbedding", pool, tables, lambda _w, made, _tables: failures(made)),
-    Operation("resources", nothing, resources, lambda _w, _none, made: made[2]),
+    Operation("resources", nothing, resources, of_resources),
+    Operation("ManagedPool", nothing, by_name, of_pool),
     Operation(
         "current_installation",
         install,
         lambda _w, _made: rmm_uvm.current_installation() is not None,
         end=restored,
         shows=lambda _w, _made, there: there,
-    ),
-    Operation(
-        "examine",
-        nothing,
-        lambda _w, _none: doctor.examine(),
-        lambda _w, _none, report: report.host_memory_reason,
-        shows=of_examined,
     ),
 ]
