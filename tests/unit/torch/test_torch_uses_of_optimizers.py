@@ -15,7 +15,7 @@ from ...support.announced_uses import address_of, announcing, batch, small_model
 def test_optimizer_that_uses_more_than_fits_is_announced_as_far_as_half_of_it_fits(
     fit: int, announced_total: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rmm_uvm.torch.extents._BLOCK_BYTES", 64)
+    monkeypatch.setattr("rmm_uvm.torch.extents.VA_BLOCK_BYTES", 64)
     model = nn.Sequential(*(nn.Linear(16, 16, bias=False) for _ in range(4)))
     optimizer = torch.optim.SGD(model.parameters())
     with announcing(budget_bytes=fit * 16 * 16 * 4) as announced:
