@@ -13,7 +13,7 @@ rmm_uvm.cli.doctor : ``rmm-uvm doctor`` prints the report.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from rmm_uvm.doctor.facts import (
@@ -71,18 +71,14 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
     Returns
     -------
     DoctorReport
-
-    Raises
-    ------
-    AvailabilityError
-        If this process can open no more files.
     """
     probe = probe or SystemProbe()
-    packages, cuda, kernel_driver = probe.packages(), probe.cuda(), probe.kernel_driver()
+    packages, problem = _packages(probe)
+    cuda, kernel_driver = probe.cuda(), probe.kernel_driver()
     facts = Facts(
         cuda=cuda,
         kernel_driver=kernel_driver,
-        rmm_problem=rmm_problem(packages),
+        rmm_problem=problem,
         extension=probe.extension(),
         counters=probe.counters(),
         attach=probe.attach(),
@@ -110,6 +106,15 @@ def examine(probe: Probe | None = None, planner: Planner = plan_pools) -> Doctor
     if report.simulated_bytes is None or report.software_reason:
         return report
     return replace(report, simulated_features=SIMULATED_FEATURES)
+
+
+def _packages(probe: Probe) -> tuple[Mapping[str, str], str]:
+    """Return the versions of packages, and what is wrong with RMM, or why neither can be told."""
+    try:
+        packages = probe.packages()
+    except AvailabilityError as error:
+        return {}, str(error)
+    return packages, rmm_problem(packages)
 
 
 def _host_memory(probe: Probe) -> tuple[HostMemory | None, str]:

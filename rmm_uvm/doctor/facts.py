@@ -219,10 +219,16 @@ class Probe(Protocol):
         """Return the version and parameters of the kernel modules."""
 
     def packages(self) -> Mapping[str, str]:
-        """Return version by name of the installed packages that matter."""
+        """Return version by name of the installed packages that matter.
+
+        Raises
+        ------
+        AvailabilityError
+            If they cannot be told.
+        """
 
     def extras(self) -> tuple[Feature, ...]:
-        """Return which optional packages are there, by extra of rmm-uvm."""
+        """Return which optional packages are there, by extra; none where `packages` cannot tell."""
 
     def extension(self) -> Capability:
         """Return whether the compiled part of rmm-uvm can be loaded."""

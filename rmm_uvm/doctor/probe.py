@@ -89,8 +89,8 @@ class SystemProbe:
         return installed_packages()
 
     def extras(self) -> tuple[Feature, ...]:
-        """Return which optional packages are there, by extra of rmm-uvm."""
-        return extras(requirements(), installed_version)
+        """Return which optional packages are there, by extra; none where `packages` cannot tell."""
+        return () if no_more_files() else extras(requirements(), installed_version)
 
     def extension(self) -> Capability:
         """Return whether the compiled part of rmm-uvm can be loaded."""

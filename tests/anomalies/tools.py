@@ -282,7 +282,7 @@ OF_FILES = [
         "examine",
         nothing,
         lambda _w, _none: doctor.examine(),
-        lambda _w, _none, report: report.host_memory_reason,
+        lambda _w, _none, report: report.software_reason + report.host_memory_reason,
         shows=of_examined,
     ),
 ]

@@ -84,6 +84,8 @@ class FakeProbe:
         return self.facts["kernel_driver"]
 
     def packages(self) -> Any:
+        if isinstance(self.facts["packages"], Exception):
+            raise self.facts["packages"]
         return self.facts["packages"]
 
     def extras(self) -> Any:
@@ -331,6 +333,13 @@ def test_examine_pageable_access_tells_its_kind_or_reason(
     feature = report.feature("pageable_memory_access")
     assert expected in feature.reason + feature.detail
     assert feature.available is bool(changes)
+
+
+def test_packages_that_cannot_be_read_are_told_and_none_is_said_to_be_missing() -> None:
+    report = examined(packages=AvailabilityError("what is installed here cannot be read: no files"))
+    assert report.software_reason == "what is installed here cannot be read: no files"
+    assert "rmm-cu13" not in report.versions
+    assert "not installed" not in str(report)
 
 
 def test_examine_unknown_host_memory_is_a_value_with_reason() -> None:
