@@ -20,6 +20,7 @@ from rmm_uvm.dask.cluster_plan import Surroundings, plan_cluster
 from rmm_uvm.dask.refused_starts import RefusedStarts
 from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.variables import setting
 
 __all__ = ["local_cluster"]
 
@@ -149,7 +150,7 @@ def _look_around() -> Surroundings:
     gpus = _memory_of_gpus()
     return Surroundings(
         section=defaults.section(),
-        driver=os.environ.get("RMM_UVM_DRIVER", "").strip() or None,
+        driver=setting("RMM_UVM_DRIVER") or None,
         gpus=len(gpus),
         largest_gpu_bytes=max((known for known in gpus if known is not None), default=None),
         variables={

@@ -16,6 +16,7 @@ from typing import Any
 from rmm_uvm.dask.settings import Settings
 from rmm_uvm.dask.visible_devices import mig_remark, visible_devices_problem
 from rmm_uvm.units import format_bytes
+from rmm_uvm.variables import setting
 
 __all__ = ["WorkerFacts", "facts_of", "is_simulated", "refusals", "remarks"]
 
@@ -98,7 +99,7 @@ def facts_of(worker: Any, settings: Settings) -> WorkerFacts:
 
 def is_simulated(settings: Settings) -> bool:
     """Return whether settings and environment ask for a simulated device."""
-    driver = settings.driver or os.environ.get("RMM_UVM_DRIVER", "").strip()
+    driver = settings.driver or setting("RMM_UVM_DRIVER")
     return driver.startswith("simulated")
 
 

@@ -13,9 +13,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
+from rmm_uvm.planner.capacities import whole_blocks
 from rmm_uvm.planner.outcome import Helps, Variant
 from rmm_uvm.planner.request import DEFAULTS
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = [
     "ENOUGH",
@@ -187,4 +188,4 @@ def helps_most(cards: Sequence[tuple[int, float | None]]) -> Helps | None:
 
 
 def _rounded_up(nbytes: float) -> int:
-    return max(-(-int(nbytes) // BLOCK_BYTES), 1) * BLOCK_BYTES
+    return max(-(-int(nbytes) // VA_BLOCK_BYTES), 1) * VA_BLOCK_BYTES

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["BLOCK_BYTES", "card_sizes", "fitting_bytes", "whole_blocks"]
+from rmm_uvm.units import VA_BLOCK_BYTES
 
-BLOCK_BYTES = 2 << 20
+__all__ = ["card_sizes", "fitting_bytes", "whole_blocks"]
+
 _GIB = 1 << 30
 # What cards are sold with, to programs; below, steps of a half, for small recordings.
 _SOLD_GIB = (8, 11, 16, 24, 32, 40, 48, 80, 96, 141, 180, 288)
@@ -26,7 +27,7 @@ def whole_blocks(nbytes: float) -> int:
     >>> whole_blocks(5 << 20) >> 20, whole_blocks(1) >> 20
     (4, 2)
     """
-    return max(int(nbytes) // BLOCK_BYTES, 1) * BLOCK_BYTES
+    return max(int(nbytes) // VA_BLOCK_BYTES, 1) * VA_BLOCK_BYTES
 
 
 def fitting_bytes(slab_bytes: int) -> int:

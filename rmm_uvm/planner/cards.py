@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rmm_uvm.planner.advice import ENOUGH, Facts, best
 from rmm_uvm.planner.announced import AnnouncedTrial, tried_ways, with_way
 from rmm_uvm.planner.answers import TOLERABLE, Asked, more_data, splitting
-from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
+from rmm_uvm.planner.capacities import whole_blocks
 from rmm_uvm.planner.curve import smallest_capacity
 from rmm_uvm.planner.outcome import AnnouncedWay, Card, MachineFacts, Variant
 from rmm_uvm.planner.reasons import settings
@@ -21,6 +21,7 @@ from rmm_uvm.planner.runs import Runs
 from rmm_uvm.planner.settling import Settled, Trial, tried
 from rmm_uvm.planner.working_set import WorkingSet
 from rmm_uvm.sizing import ipc_pool_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = [
     "Around",
@@ -215,7 +216,7 @@ def _least_here(
         found = least_capacity(runs, most_slowdown)
     if advised.slowdown is not None and advised.slowdown <= most_slowdown:
         return capacity_bytes if found is None else min(found, capacity_bytes)
-    return None if found is None else max(found, capacity_bytes + BLOCK_BYTES)
+    return None if found is None else max(found, capacity_bytes + VA_BLOCK_BYTES)
 
 
 def _tolerable(

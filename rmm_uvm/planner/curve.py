@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rmm_uvm.planner.capacities import BLOCK_BYTES, whole_blocks
+from rmm_uvm.planner.capacities import whole_blocks
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["smallest_capacity"]
 
@@ -60,7 +61,7 @@ def smallest_capacity(
     told = {size: is_enough(size) for size in known if size < top}
     bad = max((size for size, enough in told.items() if not enough), default=0)
     good = min((size for size, enough in told.items() if enough and size > bad), default=top)
-    exact = max(top >> steps, BLOCK_BYTES)
+    exact = max(top >> steps, VA_BLOCK_BYTES)
     while good - bad > exact:
         middle = whole_blocks((good + bad) / 2)
         if middle in (good, bad):

@@ -18,13 +18,12 @@ import numpy as np
 
 from rmm_uvm._lib.replay import Replayer
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.planner.capacities import BLOCK_BYTES
 from rmm_uvm.planner.events import REPLAY_DTYPE, Progress, Workload
 from rmm_uvm.planner.no_room import replaying_here
 from rmm_uvm.planner.result import OutOfMemory, ReplayResult, StageResult, Timeline
 from rmm_uvm.planner.simulated_card import simulated_card
 from rmm_uvm.simulator import DriverSettings, Machine
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes
 
 __all__ = ["Policy", "PrefetchMode", "replay"]
 
@@ -108,7 +107,7 @@ def replay(
     if events.dtype != REPLAY_DTYPE:
         raise DataError(f"{workload.source}: events are of {events.dtype}, not of REPLAY_DTYPE")
     capacity_bytes = parse_bytes(device_bytes, name="device_bytes")
-    if capacity_bytes < BLOCK_BYTES:
+    if capacity_bytes < VA_BLOCK_BYTES:
         raise ConfigurationError(f"device_bytes is {device_bytes!r}: a card has at least 2 MiB")
     device = simulated_card(
         machine,

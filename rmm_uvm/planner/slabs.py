@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.planner.events import Slab
+from rmm_uvm.units import VA_BLOCK_BYTES
 
 __all__ = ["LARGEST_SLABS_BYTES", "MOST_SLABS", "CoverageError", "CoveredBlocks"]
 
-_BLOCK_BYTES = 2 << 20
 LARGEST_SLABS_BYTES = 16 << 40
 """More than any machine's memory; a replay needs 200 bytes for each 2 MiB of it."""
 MOST_SLABS = 1 << 20
@@ -68,8 +68,8 @@ class CoveredBlocks:
         CoverageError
             If all together are larger, or more regions, than a replay can hold.
         """
-        begins = (addresses // _BLOCK_BYTES).astype(np.int64)
-        ends = ((addresses + nbytes - np.uint64(1)) // _BLOCK_BYTES).astype(np.int64) + 1
+        begins = (addresses // VA_BLOCK_BYTES).astype(np.int64)
+        ends = ((addresses + nbytes - np.uint64(1)) // VA_BLOCK_BYTES).astype(np.int64) + 1
         if self._inside(begins, ends):
             return
         merged = self._with(begins, ends)
@@ -86,8 +86,8 @@ class CoveredBlocks:
 
     def slabs(self) -> tuple[Slab, ...]:
         """Return the regions in ascending order."""
-        addresses = (self._begins * _BLOCK_BYTES).tolist()
-        sizes = ((self._ends - self._begins) * _BLOCK_BYTES).tolist()
+        addresses = (self._begins * VA_BLOCK_BYTES).tolist()
+        sizes = ((self._ends - self._begins) * VA_BLOCK_BYTES).tolist()
         return tuple(map(Slab, addresses, sizes))
 
     def _with(self, begins: _Blocks, ends: _Blocks) -> tuple[_Blocks, _Blocks]:
@@ -102,7 +102,7 @@ class CoveredBlocks:
 
 
 def _covered_bytes(regions: tuple[_Blocks, _Blocks]) -> int:
-    return int((regions[1] - regions[0]).sum()) * _BLOCK_BYTES
+    return int((regions[1] - regions[0]).sum()) * VA_BLOCK_BYTES
 
 
 def _too_large(regions: tuple[_Blocks, _Blocks]) -> bool:
