@@ -21,12 +21,18 @@ namespace rmm_uvm::tests {
 
 using byte_string = std::vector<std::uint8_t>;
 
-/** @brief Seeds of a fuzzer's target, in the order of their names; tests/fuzz/ made them. */
+/**
+ * @brief What is kept of a fuzzer's target, in the order of names: its seeds, and what grew from
+ * them where that reaches more; tests/fuzz/ made both.
+ */
 [[nodiscard]] inline std::vector<byte_string> kept_inputs(std::string const& target)
 {
   std::vector<std::filesystem::path> paths;
-  for (auto const& each : std::filesystem::directory_iterator{RMM_UVM_CORPUS "/" + target}) {
-    paths.push_back(each.path());
+  for (std::filesystem::path const folder : {RMM_UVM_FUZZ "/corpus/", RMM_UVM_FUZZ "/grown/"}) {
+    if (!std::filesystem::is_directory(folder / target)) { continue; }
+    for (auto const& each : std::filesystem::directory_iterator{folder / target}) {
+      paths.push_back(each.path());
+    }
   }
   std::sort(paths.begin(), paths.end());
   std::vector<byte_string> found;
