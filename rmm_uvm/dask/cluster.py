@@ -17,6 +17,7 @@ from typing import Any
 
 from rmm_uvm.dask import defaults
 from rmm_uvm.dask.cluster_plan import Surroundings, plan_cluster
+from rmm_uvm.dask.nanny import LocalNanny
 from rmm_uvm.dask.refused_starts import RefusedStarts
 from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
@@ -87,6 +88,8 @@ def local_cluster(
     options = dict(plan.keywords)
     scheduler = dict(options.pop("scheduler_kwargs", None) or {})
     scheduler["plugins"] = [*scheduler.get("plugins", ()), refused, UvmSchedulerPlugin()]
+    if not options.get("log_spilling"):  # for which dask-cuda has a nanny of its own
+        options.setdefault("worker_class", LocalNanny)
     try:
         return _closing(kind)(scheduler_kwargs=scheduler, **options)
     except Exception:

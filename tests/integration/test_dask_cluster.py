@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -19,7 +21,7 @@ import cloudpickle
 import distributed
 import pytest
 import rmm
-from distributed import Client, LocalCluster, SpecCluster
+from distributed import Client, LocalCluster, Nanny, SpecCluster
 
 import rmm_uvm
 import rmm_uvm.dask
@@ -147,6 +149,32 @@ def test_worker_that_cannot_have_its_pool_ends_the_cluster_with_its_line() -> No
     assert str(caught.value).endswith("(one more worker did not start either)")
     left = {each for each in SpecCluster._instances if each not in before}
     assert all(each.status.name == "closed" for each in left)
+
+
+def kill_late(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill the worker of a cluster by its nanny, where nothing is left of the nanny's time then."""
+    (nanny,) = cluster.workers.values()
+    nanny.auto_restart = False
+    os.kill(nanny.pid, signal.SIGSTOP)  # it cannot end by itself
+    late = itertools.count(time.time(), 60)
+    monkeypatch.setattr("distributed.nanny.time", lambda: next(late))
+    stopped = nanny.process.stopped
+    try:
+        cluster.sync(nanny.kill, timeout=0.5)
+        assert stopped.is_set()
+    finally:
+        cluster.sync(stopped.wait)
+
+
+def test_worker_that_is_killed_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with local_cluster(1) as cluster:
+        kill_late(cluster, monkeypatch)
+
+
+def test_dasks_own_nanny_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Once it does, rmm_uvm.dask.nanny can go.
+    with local_cluster(1, worker_class=Nanny) as cluster, pytest.raises(TimeoutError):
+        kill_late(cluster, monkeypatch)
 
 
 def test_cluster_that_cannot_even_be_begun_raises_its_own_error() -> None:
