@@ -14,14 +14,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly python=${PYTHON:-python3}
+# shellcheck source=ci/prerequisites.sh
+source ci/prerequisites.sh
+readonly python
 options=()
 keeping=
 if [ "${1:-}" = --keep ]; then
   keeping=yes
   shift
 elif [ "${1:-}" = --short ]; then
-  options=(--fresh)
+  options=(--fresh --seed "$(tree_seed)")
   set -- 30
 else
   renice -n 19 $$ >/dev/null # an hour of it is nobody's hurry

@@ -8,6 +8,7 @@
 #   require_browser           Chromium for the tests of reports; as root on Debian it is installed
 #   make_builder              what compiles the package and the C++ tests, in build/venv-build: sets $builder
 #   make_environment NAME EXTRAS   installs this package into build/venv-NAME, sets $environment
+#   tree_seed                 prints a number for what is drawn by chance
 #
 # PYTHON and CXX choose another python3 and g++.
 
@@ -36,6 +37,14 @@ sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())'
   local version
   version=$("$compiler" -dumpversion)
   [ "${version%%.*}" -ge 12 ] || missing "g++ 12 or newer; $compiler is $version. Another one: CXX=g++-12"
+}
+
+# Of what is committed: for other code others are tried, and for the same code always the same, so
+# that what passed once does not fail elsewhere.
+tree_seed() {
+  local tree
+  tree=$(git -C "$repository" rev-parse --verify --quiet 'HEAD^{tree}') || tree=1
+  echo $((16#1${tree:0:7})) # never 0, which is no seed to libFuzzer
 }
 
 require_browser() {

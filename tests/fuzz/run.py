@@ -69,7 +69,9 @@ def main() -> int:
         seconds = math.ceil(arguments.seconds * _WEIGHTS[name] / weights)
         with tempfile.TemporaryDirectory() as fresh:
             grown = Path(fresh) if arguments.fresh else arguments.work / name / "grown"
-            one = result["targets"][name] = _fuzzed(name, seconds, arguments.work, grown)
+            one = result["targets"][name] = _fuzzed(
+                name, seconds, arguments.work, grown, arguments.seed
+            )
         done = result["targets"].values()
         result["seconds"] = round(sum(one["seconds"] for one in done), 1)
         result["executions"] = sum(one["executions"] for one in done)
@@ -82,7 +84,7 @@ def main() -> int:
     return 1 if result["findings"] else 0
 
 
-def _fuzzed(name: str, seconds: int, work: Path, grown: Path) -> dict[str, Any]:
+def _fuzzed(name: str, seconds: int, work: Path, grown: Path, seed: int | None) -> dict[str, Any]:
     """Fuzz one target, in slices; after a finding go on with what is left of its time."""
     found_folder, log = work / name / "found", work / f"{name}.log"
     for folder in (found_folder, grown):
@@ -93,6 +95,8 @@ def _fuzzed(name: str, seconds: int, work: Path, grown: Path) -> dict[str, Any]:
     while left >= 1 and len(findings) < _MOST_FINDINGS:
         arguments = [*LIMITS, f"-max_total_time={int(min(left, _SLICE_SECONDS))}"]
         arguments += [f"-artifact_prefix={found_folder}/", str(grown), *map(str, _kept(name))]
+        if seed is not None:
+            arguments.append(f"-seed={seed}")
         # A fork has what was imported, and followed for its coverage: that takes six seconds.
         child = os.fork()
         if child == 0:
@@ -171,6 +175,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--result", type=Path, required=True, help="file for the figures")
     parser.add_argument("--work", type=Path, required=True, help="folder for what is found")
     parser.add_argument("--fresh", action="store_true", help="begin anew, and keep no corpus")
+    parser.add_argument("--seed", type=int, help="of what is tried; otherwise others each time")
     parser.add_argument("targets", nargs="*", choices=[[], *_WEIGHTS], metavar="TARGET")
     return parser.parse_args()
 

@@ -14,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 FUZZER = """
 import contextlib, sys
@@ -22,6 +24,7 @@ def instrument_imports(include):
     return contextlib.nullcontext()
 
 def Setup(arguments, target):
+    print([one for one in arguments if one.startswith("-seed=")], flush=True)
     folder = [one for one in arguments if one.startswith("-artifact_prefix=")][0].split("=")[1]
     if {finds}:
         open(folder + "crash-1", "w").close()
@@ -35,14 +38,14 @@ def Fuzz():
 
 
 def fuzzed(
-    folder: Path, finds: bool = False, works: bool = True
+    folder: Path, finds: bool = False, works: bool = True, options: tuple[str, ...] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run two targets with a fuzzer that finds something, or nothing."""
     (folder / "atheris.py").write_text(FUZZER.format(finds=finds, works=works))
     (folder / "atheris-0.dist-info").mkdir(exist_ok=True)
     (folder / "atheris-0.dist-info/METADATA").write_text("Name: atheris\nVersion: 0\n")
     command = [sys.executable, "-P", "-m", "fuzz.run", "--seconds", "2", "--fresh"]
-    command += ["--result", str(folder / "result.json"), "--work", str(folder / "work")]
+    command += [*options, "--result", str(folder / "result.json"), "--work", str(folder / "work")]
     return subprocess.run(
         [*command, "handle", "machine"],
         cwd=folder,
@@ -77,6 +80,14 @@ def test_run_that_finds_nothing_passes_and_keeps_nothing_that_grew(tmp_path: Pat
     assert not list(tmp_path.glob("work/*/grown"))
 
 
+@pytest.mark.parametrize(("options", "given"), [((), []), (("--seed", "7"), ["-seed=7"])])
+def test_seed_that_is_given_is_the_fuzzers(
+    tmp_path: Path, options: tuple[str, ...], given: list[str]
+) -> None:
+    assert fuzzed(tmp_path, options=options).returncode == 0
+    assert (tmp_path / "work/handle.log").read_text().splitlines()[0] == str(given)
+
+
 def test_run_that_executes_nothing_fails(tmp_path: Path) -> None:
     done = fuzzed(tmp_path, works=False)
 
@@ -87,6 +98,7 @@ def test_run_that_executes_nothing_fails(tmp_path: Path) -> None:
 def test_script_without_an_atheris_to_install_says_so(tmp_path: Path) -> None:
     (tmp_path / "ci").mkdir()
     script = shutil.copy(TESTS.parent / "ci/fuzz.sh", tmp_path / "ci")
+    shutil.copy(TESTS.parent / "ci/prerequisites.sh", tmp_path / "ci")
     # In place of the interpreter: one that has none, and whose pip finds none.
     python = tmp_path / "python"
     python.write_text(

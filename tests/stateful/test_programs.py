@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any program of the Python API keeps its contents, and all accounts add up.
 
-Most are the same on every run. Some are others each time: `PROGRAMS_SEED`, which is printed, makes
-them again, and `PROGRAMS_MOST` says how many there are of each kind.
+Most are the same on every run. Some are others each time, in CI for each commit: `PROGRAMS_SEED`,
+which is printed, makes them again, and `PROGRAMS_MOST` says how many there are of each kind.
 """
 
 from __future__ import annotations
