@@ -51,7 +51,7 @@ class SampleSource(Protocol):
 
 
 class Advisor:
-    """Evaluates new samples twice a second, in a thread of its own.
+    """Evaluates new samples twice a second in a thread of its own, and where a cell ends.
 
     Parameters
     ----------
@@ -127,6 +127,7 @@ class Advisor:
         self._looks_last = False
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        delivery.look_after_cells(self.look)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -81,9 +81,18 @@ class Delivery:
         self._delays = 0
         self._closed = False
         self._pid = os.getpid()
+        self._look: Callable[[], object] | None = None
         self._shell = _ipython() if self._in_main_thread else None
         if self._shell is not None:
             self._shell.events.register("post_run_cell", self._after_cell)
+
+    def look_after_cells(self, look: Callable[[], object]) -> None:
+        """Call `look` where a cell of a notebook ends, before what waits is shown.
+
+        What is found of a cell that took less time than lies between two looks is shown under that
+        cell, not under the next one.
+        """
+        self._look = look
 
     def deliver(self, findings: Iterable[Finding]) -> None:
         """Hand findings on."""
@@ -152,6 +161,8 @@ class Delivery:
     def _after_cell(self, result: object = None) -> None:
         """Show what waits, under the cell that just ran: no line of it is to blame."""
         del result
+        if self._look is not None:
+            self._look()
         self._warn_of_all(Place(None, steady=False, in_cell=False))
 
     def _warn_of_all(self, place: Place) -> None:

@@ -107,6 +107,23 @@ print("closed", shell.events.callbacks["post_run_cell"] == before)
     assert output.index("waiting") < output.index("noticed") < output.index("closed True")
 
 
+def test_cell_that_ends_before_the_next_look_has_its_warning_under_it() -> None:
+    output = shell_output("""
+import time
+import rmm_uvm
+from rmm_uvm.watch import advisor
+advisor._PAUSE_SECONDS = 3600.0  # no look but those where cells end
+device = rmm_uvm.simulated_device("16MiB")
+uvm = rmm_uvm.reinitialize("8MiB", "64MiB", driver=device, monitor={"interval_seconds": 0.002})
+shell.user_ns.update(mr=uvm.managed_mr, monitor=uvm.monitor, time=time)
+cell("before = len(monitor.samples()); held = mr.allocate(32 << 20)")
+cell("while len(monitor.samples()) < before + 2: time.sleep(0.001)")
+print("after")
+rmm_uvm.restore()
+""")
+    assert output.index("OversubscriptionWarning") < output.index("after")
+
+
 @pytest.mark.parametrize("on_finding", [None, "log"])
 def test_other_deliveries_leave_the_shell_alone(on_finding: Any) -> None:
     output = shell_output(f"""
