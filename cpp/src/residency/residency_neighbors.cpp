@@ -12,7 +12,6 @@
 namespace rmm_uvm {
 namespace {
 
-constexpr std::chrono::milliseconds full_period{100};
 constexpr std::size_t sure_to_be_kept = 4;  // with a quarter of its reserve free, a neighbour's
                                             // driver has not yet had to hand out what it keeps
 
@@ -174,7 +173,7 @@ void residency_manager::takes_nothing(std::size_t number, status why) noexcept
   auto& state = neighbors_[number];
   // A device that fails is not asked again; one that is full may have room another time.
   if (why.code != status_code::out_of_memory) { state.given_up = true; }
-  state.full_until = std::chrono::steady_clock::now() + full_period;
+  state.full_until = std::chrono::steady_clock::now() + settings_.full_period;
 }
 
 /** @brief Blocks that were on their way to a neighbour are there, or did not come. */

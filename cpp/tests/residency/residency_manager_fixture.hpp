@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,7 @@ class ResidencyManager : public testing::Test {
     settings.rates        = rates;
     settings.multipath    = multipath;
     settings.clock_end    = clock_end;
+    settings.full_period  = full_period;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -104,6 +106,7 @@ class ResidencyManager : public testing::Test {
   bool copy_beside{false};
   bool multipath{false};
   use_tick clock_end{residency_settings{}.clock_end};
+  std::chrono::milliseconds full_period{residency_settings{}.full_period};
   std::size_t budget{blocks(budget_blocks)};
   link_rates rates{};
   bool fetches_ahead{true};

@@ -9,6 +9,7 @@
 #include <rmm_uvm/residency/neighbor_places.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -52,6 +53,7 @@ struct residency_settings {
   bool multipath{false};  ///< let some of a burst from the host come over a neighbour's link to it
   link_rates rates{};     ///< to the neighbours, measured; for `in_place` and `multipath`
   static constexpr double reserve_fraction{1.0 / 16};  ///< of a neighbour's memory, left to it
+  std::chrono::milliseconds full_period{100};  ///< a neighbour without room is not asked so long
   bool discard_dead{true};  ///< drop dead blocks before live ones are copied; false: copy them too.
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
