@@ -99,16 +99,17 @@ def test_slot_that_no_table_has_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 70, b"rmmuvmLT" + bytes(8184), bytes(8192)])
-def test_file_that_is_no_table_is_refused(content: bytes) -> None:
+def test_file_that_is_no_table_is_refused(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In /dev/shm any other process with a pool would remove it, as abandoned.
+    monkeypatch.setattr(tables, "_FOLDER", tmp_path)
     name = os.urandom(16)
-    path = Path("/dev/shm") / f"rmm-uvm-ipc-{name.hex()}"
+    path = tmp_path / f"rmm-uvm-ipc-{name.hex()}"
     path.write_bytes(content)
     path.chmod(0o600)
-    try:
-        with pytest.raises(DataError, match="no lease table of this version"):
-            RemoteTable(name)
-    finally:
-        path.unlink()
+    with pytest.raises(DataError, match="no lease table of this version"):
+        RemoteTable(name)
 
 
 def test_link_in_place_of_a_table_is_not_followed(tmp_path: Path) -> None:
@@ -126,8 +127,10 @@ def test_link_in_place_of_a_table_is_not_followed(tmp_path: Path) -> None:
 def test_abandoned_table_is_removed_and_a_live_one_is_not() -> None:
     live = LeaseTable()
     abandoned = Path("/dev/shm") / f"rmm-uvm-ipc-{os.urandom(16).hex()}"
-    abandoned.write_bytes(file_of(live).read_bytes())
-    abandoned.chmod(0o600)
+    # Its mode is right from the beginning: another process may remove it before this one does.
+    descriptor = os.open(abandoned, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    os.write(descriptor, file_of(live).read_bytes())
+    os.close(descriptor)
     LeaseTable()
     assert not abandoned.exists()
     assert file_of(live).exists()
