@@ -52,7 +52,7 @@ def run_alone(name: str, *words: str) -> int:
         env={**os.environ, "RMM_UVM_DRIVER": "simulated"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
     print(done.stdout, done.stderr)

@@ -5,12 +5,9 @@
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,12 +39,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return kept
 
 
+@pytest.mark.timeout(400)
 def test_run_in_little_loses_nothing_and_gives_everything_back(small: dict[str, Any]) -> None:
     assert missed(small["verdicts"]) <= NEEDS_LONGER
     assert small["rows"][-1]["allocations"] >= benchmark.SMALL_ALLOCATIONS
     assert len(small["rows"]) == 12
 
 
+@pytest.mark.timeout(400)
 def test_heap_of_the_run_in_little_stays_once_it_is_learnt(small: dict[str, Any]) -> None:
     last = [row["heap_bytes"] for row in small["rows"][-4:]]
     assert max(last) - last[0] < MIB
@@ -72,18 +71,24 @@ print(json.dumps([found["rows"][-3:], found["end"]]))
 """
 
 
-@pytest.mark.parametrize("leaks", [False, True])
-def test_what_is_left_behind_before_each_sample_is_seen(leaks: bool) -> None:
+def told_by(program: str, *words: str) -> Any:
+    """Return what a program told in its last line, which may import scripts of benchmarks/."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", LEAVE, str(leaks)],
+        [sys.executable, "-P", "-c", program, *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(BENCHMARKS), *sys.path])},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    rows, end = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("leaks", [False, True])
+def test_what_is_left_behind_before_each_sample_is_seen(leaks: bool) -> None:
+    rows, end = told_by(LEAVE, str(leaks))
     assert (rows[-1]["heap_bytes"] - rows[0]["heap_bytes"] >= 4 * MIB) is leaks
     assert rows[-1]["descriptors"] - rows[0]["descriptors"] == (2 if leaks else 0)
     assert (end["allocated_bytes"] > 0) is leaks
@@ -206,41 +211,69 @@ def test_stamps_that_are_lost_are_seen(nbytes: int) -> None:
     assert not one.whole
 
 
-def test_levels_of_this_process_follow_what_it_takes() -> None:
-    before = levels.process_levels()
-    on_heap = bytearray(4 * MIB)
-    with mmap.mmap(-1, 8 * MIB) as beside, Path("/dev/null").open():
-        beside[:] = b"x" * len(beside)
-        after = levels.process_levels()
-    assert after.heap_bytes - before.heap_bytes >= len(on_heap)
-    assert after.rss_bytes - before.rss_bytes >= 7 * MIB  # what is freed may go back meanwhile
-    assert after.descriptors == before.descriptors + 1
-    assert after.threads == before.threads
-    assert levels.process_levels(besides_bytes=MIB).rss_bytes < after.rss_bytes
+# What others of a process take or let go of would count: each in one of its own.
+TAKE = """
+import json, mmap, threading
+from dataclasses import asdict
+from pathlib import Path
+from _process_levels import process_levels
+
+MIB, told, ending = 1 << 20, [], threading.Event()
+told.append(process_levels())
+on_heap = bytearray(4 * MIB)
+with mmap.mmap(-1, 8 * MIB) as beside, Path("/dev/null").open():
+    beside[:] = b"x" * len(beside)
+    told.append(process_levels())
+    told.append(process_levels(besides_bytes=MIB))
+threading.Thread(target=ending.wait).start()
+told.append(process_levels())
+ending.set()
+print(json.dumps([asdict(each) for each in told]))
+"""
+
+
+def test_levels_of_a_process_follow_what_it_takes() -> None:
+    before, after, besides, beside_a_thread = told_by(TAKE)
+    assert after["heap_bytes"] - before["heap_bytes"] >= 4 * MIB
+    assert after["rss_bytes"] - before["rss_bytes"] >= 7 * MIB  # freed memory may go back meanwhile
+    assert after["descriptors"] == before["descriptors"] + 1
+    assert after["threads"] == before["threads"] == beside_a_thread["threads"] - 1
+    assert besides["rss_bytes"] < after["rss_bytes"]
+
+
+TAKE_AND_FREE = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from _process_levels import process_levels
+
+in_thread, taken, told = sys.argv[1] == "True", [], []
+
+def take(number):  # blocks that are too small for a mapping of their own
+    taken.extend(bytearray(100_000) for _ in range(number))
+
+with ThreadPoolExecutor(1) as executor:
+
+    def run(number):
+        executor.submit(take, number).result() if in_thread else take(number)
+
+    run(1)
+    told.append(process_levels())
+    run(120)
+    run(1)  # it lies above them, so that they stay where they are
+    told.append(process_levels())
+    del taken[1:-1]
+    told.append(process_levels())
+print(json.dumps([asdict(each) for each in told]))
+"""
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
 def test_what_malloc_keeps_free_is_resident_and_not_held(in_thread: bool) -> None:
-    taken: list[bytearray] = []
-
-    def take(number: int) -> None:  # blocks that are too small for a mapping of their own
-        taken.extend(bytearray(100_000) for _ in range(number))
-
-    with ThreadPoolExecutor(1) as executor:
-
-        def run(number: int) -> None:
-            executor.submit(take, number).result() if in_thread else take(number)
-
-        run(1)
-        before = levels.process_levels()
-        run(120)
-        run(1)  # it lies above them, so that they stay where they are
-        full = levels.process_levels()
-        del taken[1:-1]
-        after = levels.process_levels()
-    assert full.held_bytes - before.held_bytes >= 11 * MIB
-    assert full.rss_bytes - after.rss_bytes <= MIB
-    assert abs(after.held_bytes - before.held_bytes) <= MIB
+    before, full, after = told_by(TAKE_AND_FREE, str(in_thread))
+    assert full["held_bytes"] - before["held_bytes"] >= 11 * MIB
+    assert full["rss_bytes"] - after["rss_bytes"] <= MIB
+    assert abs(after["held_bytes"] - before["held_bytes"]) <= MIB
 
 
 IN_A_THREAD = """

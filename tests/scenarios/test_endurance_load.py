@@ -31,6 +31,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
     return status, json.loads(where.read_text())
 
 
+@pytest.mark.timeout(400)
 def test_load_on_a_simulated_device_keeps_contents_and_gives_everything_back(
     ran: tuple[int, dict[str, Any]],
 ) -> None:
