@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of this process that have a name in the kernel."""
+"""Threads of this process, of Python and of C++, as the kernel lists them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 SAMPLER = "rmm_uvm sample"
@@ -23,12 +24,24 @@ def threads_named(name: str) -> int:
 
 
 def threads_ended(name: str) -> bool:
-    """Return whether no thread has this name any more.
+    """Return whether no thread has this name any more, with patience."""
+    return _becomes_true(lambda: not threads_named(name))
 
-    The kernel says that a thread has ended before it takes it from its list: one that was joined
-    may be there for a moment.
-    """
+
+def thread_ids() -> set[str]:
+    """Return the numbers of the threads that there are now."""
+    return {task.name for task in Path("/proc/self/task").iterdir()}
+
+
+def others_ended(ids: set[str]) -> bool:
+    """Return whether no thread is there but some of these, with patience."""
+    return _becomes_true(lambda: thread_ids() <= ids)
+
+
+def _becomes_true(ended: Callable[[], bool]) -> bool:
+    # The kernel says that a thread has ended before it takes it from its list: one that was joined
+    # may be there for a moment.
     until = time.monotonic() + PATIENCE_SECONDS
-    while threads_named(name) and time.monotonic() < until:
+    while not ended() and time.monotonic() < until:
         time.sleep(0.001)
-    return not threads_named(name)
+    return ended()

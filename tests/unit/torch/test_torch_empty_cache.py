@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from rmm_uvm.residency import Budget
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.routing import Routing, _in_one
 
+from ...named_threads import others_ended, thread_ids
 from ...support.fake_torch_cuda import FakeTorchCuda
 
 MIB = 1 << 20
@@ -303,25 +303,22 @@ def test_wrapper_of_somebody_else_stays_and_both_are_called(
     assert len(calls) == cuda.emptied == 3
 
 
-def threads_of_the_process() -> set[str]:
-    return {path.name for path in Path("/proc/self/task").iterdir()}
-
-
 @pytest.mark.parametrize("tensor_outlives", [False, True])
 def test_what_moved_its_pages_ends_with_the_block_or_with_its_last_tensor(
     cuda: FakeTorchCuda, tensor_outlives: bool
 ) -> None:
-    before = threads_of_the_process()
+    before = thread_ids()
     with rmm_uvm.torch.managed(mr=make_pool(64, background=True)):
         addresses = [cuda.allocate(30 * MIB) for _ in range(3)]
-        assert threads_of_the_process() > before
+        begun = thread_ids() - before  # of those before, one that was joined may still be listed
+        assert begun
         if not tensor_outlives:
             for address in addresses:
                 cuda.free(address)
     gc.collect()
-    assert (threads_of_the_process() > before) == tensor_outlives
     if tensor_outlives:
+        assert begun <= thread_ids()
         for address in addresses:
             cuda.free(address)
         torch.cuda.empty_cache()
-        assert threads_of_the_process() == before
+    assert others_ended(before)
