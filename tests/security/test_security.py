@@ -214,6 +214,7 @@ def test_metrics_are_served_to_this_machine_alone() -> None:
 
 
 LISTENING = """
+import contextlib
 import sys
 
 import psutil
@@ -227,9 +228,10 @@ if __name__ == "__main__":
     with rmm_uvm.dask.local_cluster(1, simulated="64MiB", **options):
         this = psutil.Process()
         for process in (this, *this.children(recursive=True)):
-            for socket in process.net_connections(kind="inet"):
-                if socket.status == psutil.CONN_LISTEN:
-                    print(socket.laddr.ip)
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ended meanwhile
+                for socket in process.net_connections(kind="inet"):
+                    if socket.status == psutil.CONN_LISTEN:
+                        print(socket.laddr.ip)
 """
 
 
