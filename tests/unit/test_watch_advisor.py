@@ -230,7 +230,10 @@ def test_thread_looks_by_itself_and_ends_with_stop(
     assert "rmm-uvm-advisor" not in [thread.name for thread in threading.enumerate()]
 
 
-def test_stop_looks_once_more_and_shows_what_it_finds(sampler: FakeSampler) -> None:
+def test_stop_looks_once_more_and_shows_what_it_finds(
+    sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advisor_module, "_PAUSE_SECONDS", 3600)  # only stop looks
     advisor = make(sampler, "warn")
     advisor.start()
     sampler.add(20 * GIB)
