@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import http.client
 import re
 import socket
 import sys
@@ -221,8 +220,8 @@ def test_server_serves_a_given_monitor_and_ends() -> None:
     idle.close()
     server.close()
     assert "closed" in repr(server)
-    with pytest.raises(OSError, match="refused"):
-        http.client.HTTPConnection("127.0.0.1", server.port, timeout=5).connect()
+    # Not by connecting: another process may have been given the port.
+    assert server._server.socket.fileno() == -1
 
 
 def test_server_without_a_monitor_starts_one_and_stops_it(
