@@ -131,11 +131,12 @@ def test_telling_costs_a_heartbeat_little() -> None:
         read = Telemetry()
         seconds = []
         for _ in range(200):
-            begin = time.perf_counter()
+            begin = time.thread_time()
             read()
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.thread_time() - begin)
 
-    # 50 us where nothing else runs; the machine of a test may be busy.
+    # 50 us where nothing else runs. Of the processor: how long a heartbeat waits for one says
+    # nothing of what it costs.
     assert statistics.median(seconds) < 1e-3
 
 
