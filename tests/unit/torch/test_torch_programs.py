@@ -263,6 +263,7 @@ def test_memory_that_the_host_cannot_hold_is_torchs_own_error_and_the_next_step_
         assert cuda.allocate(60 * MIB)
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("activations", ["migrate", "copy"])
 def test_install_and_close_a_hundred_times_leaves_nothing(
     cuda: FakeTorchCuda, activations: Literal["migrate", "copy"], monkeypatch: pytest.MonkeyPatch
