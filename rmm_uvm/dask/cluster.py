@@ -88,7 +88,8 @@ def local_cluster(
     options = dict(plan.keywords)
     scheduler = dict(options.pop("scheduler_kwargs", None) or {})
     scheduler["plugins"] = [*scheduler.get("plugins", ()), refused, UvmSchedulerPlugin()]
-    if not options.get("log_spilling"):  # for which dask-cuda has a nanny of its own
+    # Threads of this process have no nanny, and for log_spilling dask-cuda has one of its own.
+    if options.get("processes") in (None, True) and not options.get("log_spilling"):
         options.setdefault("worker_class", LocalNanny)
     try:
         return _closing(kind)(scheduler_kwargs=scheduler, **options)
