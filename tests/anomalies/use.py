@@ -7,6 +7,7 @@ Seen, and not said by a list: whoever changes an operation cannot forget it.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import sys
 from types import CodeType, FrameType, TracebackType
@@ -49,5 +50,9 @@ class Used:
         if not inspect.isclass(name):
             return getattr(inspect.unwrap(name), "__code__", None) in self._codes
         functions = (getattr(each, "fget", each) for each in vars(name).values())
-        codes = {getattr(inspect.unwrap(each), "__code__", None) for each in functions if each}
+        # From Python 3.13 on all dataclasses have a function of that module in common.
+        own = [
+            each for each in functions if getattr(each, "__module__", "") != dataclasses.__name__
+        ]
+        codes = {getattr(inspect.unwrap(each), "__code__", None) for each in own if each}
         return name in self._classes or not self._codes.isdisjoint(codes)
