@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,11 +80,19 @@ def test_report_of_a_day_opens_in_time_and_is_small(page: Page, tmp_path: Path) 
 
     before_seconds = page.processor_seconds()
     page.open(path)
-    page.wait(READY)
+    elapsed_seconds = page.wait(READY)
     busy_seconds = page.processor_seconds() - before_seconds
 
-    # What the page itself takes: by the clock it is longer where tests run beside each other.
+    # The clock counts only where no other programs hold the processors: tests run beside each
+    # other. One that has just begun is not in the load yet: hence the fastest of three. What the
+    # page itself takes counts everywhere.
     assert busy_seconds < MOST_SECONDS
+    if os.getloadavg()[0] < (os.cpu_count() or 1):
+        for _ in range(2):
+            if elapsed_seconds >= MOST_SECONDS:
+                page.open(path)
+                elapsed_seconds = min(elapsed_seconds, page.wait(READY))
+        assert elapsed_seconds < MOST_SECONDS
     assert min(drawn_pixels(page)) > 500
 
 

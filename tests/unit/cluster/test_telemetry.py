@@ -131,12 +131,11 @@ def test_telling_costs_a_heartbeat_little() -> None:
         read = Telemetry()
         seconds = []
         for _ in range(200):
-            begin = time.thread_time()
+            begin = time.perf_counter()
             read()
-            seconds.append(time.thread_time() - begin)
+            seconds.append(time.perf_counter() - begin)
 
-    # 50 us where nothing else runs. Of the processor: how long a heartbeat waits for one says
-    # nothing of what it costs.
+    # 50 us where nothing else runs; the machine of a test may be busy.
     assert statistics.median(seconds) < 1e-3
 
 
