@@ -49,7 +49,7 @@ export PATH=$environment/bin:$PATH PYTHON=$environment/bin/python
 cd "$work"
 run_pytest() { python -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" "$@"; }
 
-PROGRAMS_SEED=$(tree_seed)
+PROGRAMS_SEED=${PROGRAMS_SEED:-$(tree_seed)}
 export PROGRAMS_SEED # of tests/stateful
 
 # waited COMMAND...: so that a signal need not wait for the command.

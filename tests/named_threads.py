@@ -28,12 +28,12 @@ def threads_ended(name: str) -> bool:
     return _becomes_true(lambda: not threads_named(name))
 
 
-def thread_ids() -> set[str]:
-    """Return the numbers of the threads that there are now."""
-    return {task.name for task in Path("/proc/self/task").iterdir()}
+def thread_ids() -> set[int]:
+    """Return the kernel's numbers of the threads that there are now."""
+    return {int(task.name) for task in Path("/proc/self/task").iterdir()}
 
 
-def others_ended(ids: set[str]) -> bool:
+def others_ended(ids: set[int]) -> bool:
     """Return whether no thread is there but some of these, with patience."""
     return _becomes_true(lambda: thread_ids() <= ids)
 

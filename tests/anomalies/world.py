@@ -18,7 +18,7 @@ from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.harvest import read_board
 
 from ..leftovers import _open_files
-from ..named_threads import PATIENCE_SECONDS
+from ..named_threads import PATIENCE_SECONDS, thread_ids
 from ..support.known_contents import Buffer
 
 MIB = 1 << 20
@@ -45,10 +45,6 @@ def _noted(thread: threading.Thread) -> None:
 threading.Thread._set_native_id = _noted  # type: ignore[attr-defined]
 
 
-def _tasks() -> set[int]:
-    return {int(task.name) for task in Path("/proc/self/task").iterdir()}
-
-
 def threads(at_most: int | None = None) -> int:
     """Return how many threads the kernel has of this process, of Python and of C++.
 
@@ -61,7 +57,7 @@ def threads(at_most: int | None = None) -> int:
         How many there may be: more get time to end. By default it is waited until none ends.
     """
     until = time.monotonic() + PATIENCE_SECONDS
-    found = _tasks()
+    found = thread_ids()
     same_since = time.monotonic()
     while time.monotonic() < until:
         if at_most is not None:
@@ -72,7 +68,7 @@ def threads(at_most: int | None = None) -> int:
             if not found & _pythons - running:
                 break
         time.sleep(0.001)
-        before, found = found, _tasks()
+        before, found = found, thread_ids()
         if found != before:
             same_since = time.monotonic()
     return len(found)
