@@ -5,13 +5,15 @@
     RMM_UVM_MANAGED_LIMIT=1GiB python benchmarks/deferred_discards.py --json FILE [--rounds 25]
 
 Each case writes 64 MiB after a discard that came before in the order of streams, moves them to the
-host and reads them: what is not there was discarded after it had been written. Cases without a
-discard of its own (discard-and-prefetch, evictions at the same time) are there for comparison.
+host and reads them: what is not there was discarded after it had been written. Where the CPU
+writes first, a kernel still runs in the stream that was handed the memory. Cases without a discard
+of its own (discard-and-prefetch, evictions at the same time) are there for comparison.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import random
 import time
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import _harness
+import numpy
 
 BYTES = 64 << 20
 BUSY_NS = 10_000_000
@@ -74,6 +77,11 @@ class Bench:
         u64 = self.cupy.uint64
         self._fill((512,), (256,), (u64(self.address), u64(BYTES // 8), u64(value)))
 
+    def fill_by_cpu(self, value: int) -> None:
+        """Write every word, on the CPU."""
+        words = (ctypes.c_uint64 * (BYTES // 8)).from_address(self.address)
+        numpy.frombuffer(words, numpy.uint64)[:] = value + numpy.arange(BYTES // 8)
+
     def wrong(self, value: int) -> int:
         """Return how many words are not what `fill` wrote."""
         u64 = self.cupy.uint64
@@ -100,6 +108,12 @@ class Bench:
     def renew(self) -> None:
         """Discard and prefetch, in the main stream."""
         self.driver.discard_and_prefetch(self.address, BYTES, "device", 0)
+
+    def renew_at_once(self) -> None:
+        """Discard and prefetch, in the stream of discards, which is idle before and after it."""
+        self.discards.synchronize()
+        self.driver.discard_and_prefetch(self.address, BYTES, "device", self.discards.ptr)
+        self.discards.synchronize()
 
     def evict(self) -> None:
         """Move to the host, in the stream of evictions."""
@@ -157,6 +171,20 @@ def renewed_behind_a_busy_stream(bench: Bench, value: int) -> None:
         bench.evict()
 
 
+def renewed_behind_a_busy_stream_and_written_by_the_cpu(bench: Bench, value: int) -> None:
+    """Discard-and-prefetch behind a busy stream; the CPU writes before it gets there."""
+    bench.busy()
+    bench.renew()
+    bench.fill_by_cpu(value)
+
+
+def renewed_at_once_and_written_by_the_cpu(bench: Bench, value: int) -> None:
+    """Discard and prefetch on an idle stream, as the package does; the CPU writes at once."""
+    bench.busy()
+    bench.renew_at_once()
+    bench.fill_by_cpu(value)
+
+
 def evicted_while_written(bench: Bench, value: int) -> None:
     """Evictions while a kernel writes."""
     bench.renew()
@@ -173,6 +201,14 @@ CASES: dict[str, tuple[Callable[[Bench, int], None], bool]] = {
     "discard once its stream is idle": (busy_and_waited_for, True),
     "discard-and-prefetch behind a busy stream, evicted meanwhile": (
         renewed_behind_a_busy_stream,
+        False,
+    ),
+    "discard-and-prefetch behind a busy stream, written by the CPU meanwhile": (
+        renewed_behind_a_busy_stream_and_written_by_the_cpu,
+        False,
+    ),
+    "discard-and-prefetch on an idle stream, written by the CPU at once": (
+        renewed_at_once_and_written_by_the_cpu,
         True,
     ),
     "evicted while written": (evicted_while_written, True),

@@ -95,7 +95,7 @@ run_residency() {
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
   for script in residency_mortgage residency_fits residency_launches residency_discards_gpu \
-    migration_threads advice_on_gpus; do
+    deferred_discards undiscarded migration_threads advice_on_gpus; do
     benchmark "$script.py" --json "$results/$script.json" || failed=1
   done
   benchmark residency.py --scale 12 --json "$results/residency.json" || failed=1

@@ -58,6 +58,7 @@ class no_op_driver final : public uvm_driver {
   status mark(std::size_t, stream) noexcept override { return {}; }
   [[nodiscard]] bool passed(std::size_t) noexcept override { return true; }
   [[nodiscard]] capture_state capturing(stream) noexcept override { return {}; }
+  [[nodiscard]] bool idle(stream) noexcept override { return true; }
   status synchronize(stream) noexcept override { return {}; }
 
  private:

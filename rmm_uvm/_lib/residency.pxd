@@ -46,6 +46,7 @@ cdef extern from "rmm_uvm/residency/prefetch_statistics.hpp" namespace "rmm_uvm"
         uint64_t prefetched_bytes
         uint64_t discard_calls
         uint64_t discarded_bytes
+        uint64_t undiscarded_bytes
         uint64_t failed_calls
         status last_failure
         skip_counts skipped
@@ -123,6 +124,8 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t dropped_bytes
         uint64_t fetched_bytes
         uint64_t renewed_bytes
+        uint64_t undiscarded_bytes
+        uint64_t undiscarded_copied_bytes
         uint64_t fetched_ahead_bytes
         uint64_t ahead_used_bytes
         size_t ahead_bytes

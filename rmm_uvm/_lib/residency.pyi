@@ -16,6 +16,7 @@ class PrefetchStatistics(TypedDict):
     prefetched_bytes: int
     discard_calls: int
     discarded_bytes: int
+    undiscarded_bytes: int
     failed_calls: int
     last_failure: str
     skipped: dict[str, int]
@@ -35,6 +36,8 @@ class ResidencyStatistics(TypedDict):
     dropped_bytes: int
     fetched_bytes: int
     renewed_bytes: int
+    undiscarded_bytes: int
+    undiscarded_copied_bytes: int
     fetched_ahead_bytes: int
     ahead_used_bytes: int
     ahead_bytes: int

@@ -337,6 +337,8 @@ cdef class Prefetcher:
             "dropped_bytes": s.dropped_bytes,
             "fetched_bytes": s.fetched_bytes,
             "renewed_bytes": s.renewed_bytes,
+            "undiscarded_bytes": s.undiscarded_bytes,
+            "undiscarded_copied_bytes": s.undiscarded_copied_bytes,
             "fetched_ahead_bytes": s.fetched_ahead_bytes,
             "ahead_used_bytes": s.ahead_used_bytes,
             "ahead_bytes": s.ahead_bytes,
@@ -375,8 +377,8 @@ cdef class Prefetcher:
         -------
         dict
             ``slab_prefetched_bytes``, ``prefetch_calls``, ``prefetched_bytes``, ``discard_calls``,
-            ``discarded_bytes``, ``failed_calls`` (int), ``last_failure`` (str, "" when none) and
-            ``skipped`` (dict of reason to count).
+            ``discarded_bytes``, ``undiscarded_bytes``, ``failed_calls`` (int), ``last_failure``
+            (str, "" when none) and ``skipped`` (dict of reason to count).
         """
         cdef prefetch_statistics s
         cdef size_t index
@@ -391,6 +393,7 @@ cdef class Prefetcher:
             "prefetched_bytes": s.prefetched_bytes,
             "discard_calls": s.discard_calls,
             "discarded_bytes": s.discarded_bytes,
+            "undiscarded_bytes": s.undiscarded_bytes,
             "failed_calls": s.failed_calls,
             "last_failure": failure,
             "skipped": {

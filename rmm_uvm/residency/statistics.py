@@ -69,6 +69,9 @@ class ResidencyStatistics:
         for again since something else moved pages.
     renewed_bytes : int
         Made usable for a new allocation without a copy.
+    undiscarded_bytes, undiscarded_copied_bytes : int
+        Dead blocks that were handed out while work before their free was under way, so that their
+        contents could not be discarded; and of these, not on the device, so that they were copied.
     fetched_ahead_bytes, ahead_used_bytes : int
         Brought in before their use, and of these used before they left again.
     ahead_bytes : int
@@ -156,6 +159,8 @@ class ResidencyStatistics:
     held_back: int = 0
     reclaims: int = 0
     reclaim_wait_seconds: float = 0.0
+    undiscarded_bytes: int = 0
+    undiscarded_copied_bytes: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -178,6 +183,12 @@ class ResidencyStatistics:
         return "\n".join(f"{name:<15}{text}" for name, text in _rows(self))
 
 
+def _copied(s: ResidencyStatistics) -> str:
+    if not s.undiscarded_copied_bytes:
+        return ""
+    return f", {format_bytes(s.undiscarded_copied_bytes)} new with a copy: their stream was busy"
+
+
 def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
     size = format_bytes
     pinned = f", {size(s.pinned_bytes)} pinned" if s.pinned_bytes else ""
@@ -195,7 +206,7 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
         (
             "came",
             f"{size(s.fetched_bytes)} for uses that waited, {size(s.fetched_ahead_bytes)} ahead of "
-            f"their use{_used_ahead(s)}, {size(s.renewed_bytes)} new without a copy",
+            f"their use{_used_ahead(s)}, {size(s.renewed_bytes)} new without a copy{_copied(s)}",
         ),
         *_beside(s),
         ("faulted in", _faulted(s)),

@@ -106,7 +106,7 @@ void show(use_predictor& predictor, std::size_t rounds)
   std::array const doubtful{memory_range{allocation.address - 256, allocation.bytes + 512}};
   for (std::size_t round = 0; round < rounds; ++round) {
     auto const plan = plan_allocation(allocation, doubtful, true);
-    require(plan.discard_and_prefetch.size() == 1);
+    require(plan.dead.size() == 1);
   }
 }
 

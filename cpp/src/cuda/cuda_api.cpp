@@ -80,6 +80,7 @@ loaded_cuda_api load_cuda_api()
   resolve.required(api.stream_is_capturing, "cuStreamIsCapturing", 10000);
   resolve.required(api.stream_create, "cuStreamCreate", 2000);
   resolve.required(api.stream_destroy, "cuStreamDestroy", 4000);
+  resolve.required(api.stream_query, "cuStreamQuery", 2000);
   resolve.required(api.stream_synchronize, "cuStreamSynchronize", 2000);
   resolve.required(api.stream_wait_event, "cuStreamWaitEvent", 3020);
   resolve.required(api.event_create, "cuEventCreate", 2000);

@@ -343,6 +343,12 @@ capture_state cuda_driver::capturing(stream_handle stream) noexcept
   return state == CU_STREAM_CAPTURE_STATUS_NONE ? capture_state::none : capture_state::capturing;
 }
 
+bool cuda_driver::idle(stream_handle stream) noexcept
+{
+  context_guard const guard{api_, context_};
+  return guard.pushed() == CUDA_SUCCESS && api_.stream_query(as_cuda(stream)) == CUDA_SUCCESS;
+}
+
 status cuda_driver::synchronize(stream_handle stream) noexcept
 {
   context_guard const guard{api_, context_};

@@ -114,7 +114,7 @@ void replayer::free(located_range const& /*where*/)
 {
   if (!settings_.discard_dead || !nearly_full()) { return; }
   auto const dead = runs_of(live_.take_dead());
-  static_cast<void>(prefetcher_.on_dead(dead, stream));
+  static_cast<void>(prefetcher_.on_dead(dead));
 }
 
 void replayer::touch(replay_event const& event, located_range const& where)

@@ -8,7 +8,7 @@ namespace rmm_uvm {
 
 prefetch_plan plan_allocation(memory_range allocation,
                               std::span<memory_range const> doubtful_runs,
-                              bool discard_available)
+                              bool discards)
 {
   prefetch_plan plan;
   auto const inner_begin = va_block_ceil(allocation.address);
@@ -16,13 +16,13 @@ prefetch_plan plan_allocation(memory_range allocation,
   for (auto const& run : doubtful_runs) {
     auto const begin = std::max(run.address, inner_begin);
     auto const end   = std::min(run.end(), inner_end);
-    if (!discard_available || begin >= end) {
-      plan.prefetch.push_back(run);
+    if (!discards || begin >= end) {
+      plan.kept.push_back(run);
       continue;
     }
-    if (run.address < begin) { plan.prefetch.push_back({run.address, begin - run.address}); }
-    plan.discard_and_prefetch.push_back({begin, end - begin});
-    if (end < run.end()) { plan.prefetch.push_back({end, run.end() - end}); }
+    if (run.address < begin) { plan.kept.push_back({run.address, begin - run.address}); }
+    plan.dead.push_back({begin, end - begin});
+    if (end < run.end()) { plan.kept.push_back({end, run.end() - end}); }
   }
   return plan;
 }

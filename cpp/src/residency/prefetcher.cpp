@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/discards.hpp>
 #include <rmm_uvm/residency/prefetcher.hpp>
 
 #include <algorithm>
@@ -31,16 +32,22 @@ void prefetcher::keep_budget(residency_settings const& settings)
   manager_.reset(new residency_manager{driver_, ledger_, settings, &adviser_});
 }
 
-bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
+bool prefetcher::can_issue(std::size_t bytes) noexcept
 {
   if (!driver_->info().concurrent_managed_access.available) {
     counts_.add_skip(skip_reason::no_concurrent_managed_access);
     return false;
   }
-  if (range.bytes > driver_->info().total_bytes) {
+  if (bytes > driver_->info().total_bytes) {
     counts_.add_skip(skip_reason::larger_than_device);
     return false;
   }
+  return true;
+}
+
+bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
+{
+  if (!can_issue(range.bytes)) { return false; }
   // Asked only when there is something to issue: a call into a capture would spoil the user's
   // graph.
   switch (driver_->capturing(stream)) {
@@ -135,24 +142,20 @@ try {
   return false;
 }
 
-bool prefetcher::on_dead(std::span<memory_range const> blocks, stream_handle stream) noexcept
+bool prefetcher::on_dead(std::span<memory_range const> blocks) noexcept
 {
   if (blocks.empty() || !driver_->info().discard.available) { return false; }
   // Nothing comes to the device, so that no length is too large for it.
-  if (!may_issue({blocks.front().address, 0}, stream)) { return false; }
+  if (!can_issue(0)) { return false; }
   // Also where the call fails: some of the blocks may have been discarded by then.
   for (auto const& range : blocks) {
     ledger_.doubt(range);
   }
-  if (auto const result = driver_->discard(blocks, stream); !result.ok()) {
+  if (auto const result = discard_at_once(*driver_, blocks); !result.ok()) {
     counts_.add_failure(result);
     return false;
   }
-  std::size_t discarded_bytes = 0;
-  for (auto const& range : blocks) {
-    discarded_bytes += range.bytes;
-  }
-  counts_.add_discard(discarded_bytes);
+  counts_.add_discard(bytes_of(blocks));
   return true;
 }
 
@@ -232,12 +235,16 @@ bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epo
     return false;
   }
   if (!may_issue(allocation, stream)) { return false; }
-  auto const& info = driver_->info();
-  auto const plan  = plan_allocation(allocation, runs, info.discard.available);
-  // Discards first: on an idle stream a call does its work at once, behind other work it is put off
-  // to another thread (measured for 2 GiB and two edge blocks: 10.8 ms, the other way round 12.3).
-  bool issued = issue_discard(plan.discard_and_prefetch, stream, epoch);
-  for (auto const& range : plan.prefetch) {
+  auto plan = plan_allocation(allocation, runs, driver_->info().discard.available);
+  // The pool has the stream wait for every free of what it hands out. While work is under way
+  // there, the work before a free may be, too: then dead contents are copied like others.
+  if (!plan.dead.empty() && !driver_->idle(stream)) {
+    counts_.add_undiscarded(bytes_of(plan.dead));
+    plan = plan_allocation(allocation, runs, false);
+  }
+  bool issued = !plan.dead.empty();
+  renew(plan.dead, stream, epoch);
+  for (auto const& range : plan.kept) {
     if (issue_prefetch(range, stream)) {
       ledger_.mark_on_device(range, epoch);
       issued = true;
@@ -246,23 +253,22 @@ bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epo
   return issued;
 }
 
-bool prefetcher::issue_discard(std::span<memory_range const> ranges,
-                               stream_handle stream,
-                               epoch_number epoch)
+void prefetcher::renew(std::span<memory_range const> ranges,
+                       stream_handle stream,
+                       epoch_number epoch)
 {
-  if (ranges.empty()) { return false; }
-  auto const result =
-    driver_->discard_and_prefetch(ranges, location::device(driver_->info().device_id), stream);
-  if (!result.ok()) { counts_.add_failure(result); }
-  std::size_t discarded_bytes = 0;
+  if (ranges.empty()) { return; }
+  auto const result = renew_at_once(*driver_, ranges);
+  if (result.ok()) {
+    counts_.add_discard(bytes_of(ranges));
+  } else {
+    counts_.add_failure(result);
+  }
   for (auto const& range : ranges) {
     // After a failure pages may be discarded and not prefetched, and would fault one by one: a
     // plain prefetch brings them in, whatever they hold.
     if (result.ok() || issue_prefetch(range, stream)) { ledger_.mark_on_device(range, epoch); }
-    discarded_bytes += range.bytes;
   }
-  if (result.ok()) { counts_.add_discard(discarded_bytes); }
-  return true;
 }
 
 }  // namespace rmm_uvm

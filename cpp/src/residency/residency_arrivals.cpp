@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // How blocks come: what is missing of a request is claimed, given room, and asked to the device.
+#include <rmm_uvm/residency/discards.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
-#include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -119,18 +120,12 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
       // Contents of a new allocation are dead by definition; beside it others may live.
       bool const keeps = !allocation.covers(whole);
       bool const away  = block.place == block_place::host;
+      bool const never = !keeps && block.place == block_place::nowhere;
+      bool const empty = block.discarded || (never && driver_->info().discard.available);
       bool const first = view.slab_begins(whole.address);
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
-      missing.push_back({&block,
-                         whole,
-                         keeps,
-                         block.discarded,
-                         there,
-                         away,
-                         first,
-                         from,
-                         block.in_place,
-                         block.copied});
+      missing.push_back(
+        {&block, whole, keeps, empty, there, away, first, from, block.in_place, block.copied});
     });
   }
   if (wanted.size() > 1) {  // neighbours share blocks
@@ -176,6 +171,7 @@ void residency_manager::bring(range_list wanted,
     }
     missing = claim(view, wanted, allocation, why);
   }
+  if (settings_.fetch) { choose_renewed(missing, stream); }
   admit(view, missing, wanted, stream, why);
   if (why != reason::ahead && uncounted_bytes(missing) > 0) { await_others(view); }
   bool came = true;
@@ -279,21 +275,27 @@ void residency_manager::hold(ledger_view& view, range_list wanted, int by)
   }
 }
 
-/** @brief Has a stream wait for the discards of blocks that come in it. */
-status residency_manager::after_discards(claims const& blocks, stream_handle stream) noexcept
+/**
+ * @brief Chooses the blocks that come without their contents: dead ones that no work uses any more.
+ *
+ * A request's stream waits for every free of what it is handed, so that all of them are done where
+ * it is idle. The others come as they are: a discard must not wait in a stream.
+ */
+void residency_manager::choose_renewed(claims& blocks, stream_handle stream) noexcept
 {
-  if (std::none_of(blocks.begin(), blocks.end(), [](auto const& each) { return each.ordered; })) {
-    return {};
+  if (!driver_->info().discard.available) { return; }
+  std::optional<bool> idle;
+  for (auto& each : blocks) {
+    if (each.keeps || each.empty) { continue; }
+    if (!idle) {
+      look_at_marks();
+      idle = driver_->idle(stream);
+    }
+    each.renewed = *idle || (!each.record->unfenced && free_is_done(*each.record));
+    if (each.renewed) { continue; }
+    counts_.undiscarded_bytes += each.range.bytes;
+    if (!each.counted) { counts_.undiscarded_copied_bytes += each.range.bytes; }
   }
-  stream_handle discards = nullptr;
-  auto result            = driver_->own_stream(own_stream_use::discards, discards);
-  if (result.ok()) {
-    std::lock_guard const lock{driver_->discarding()};
-    result = driver_->order(stream, discards);
-  }
-  // Late is right, early is not: without an order between streams, the thread waits itself.
-  if (!result.ok()) { static_cast<void>(driver_->synchronize(discards)); }
-  return result;
 }
 
 /**
@@ -312,45 +314,39 @@ std::size_t residency_manager::place_of(claimed_block const& block) const noexce
 bool residency_manager::issue(claims const& blocks, stream_handle stream, reason why) noexcept
 try {
   end_advice(blocks);  // first: it takes no memory, and what comes by fault must not be a copy
-  auto const device     = location::device(driver_->info().device_id);
-  bool const drops      = driver_->info().discard.available;
-  auto const most       = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
-  auto const is_renewed = [drops](auto const& each) { return drops && !each.keeps; };
+  auto const device      = location::device(driver_->info().device_id);
+  auto const most        = why == reason::ahead ? settings_.piece_bytes : settings_.fetch_bytes;
+  auto const comes_empty = [](auto const& each) { return each.empty || each.renewed; };
   std::size_t from_neighbor_bytes = 0;
-  std::vector<memory_range> fresh;      // nothing in them is anybody's
-  places kept{2 + neighbors_.size()};   // to come with their contents, by where they come from
-  std::vector<memory_range> discarded;  // likewise, but not before their discard
+  std::vector<memory_range> fresh;     // nothing in them is anybody's
+  places kept{2 + neighbors_.size()};  // to come with their contents, by where they come from
   for (auto const& each : blocks) {
-    if (is_renewed(each)) {
+    if (comes_empty(each)) {
       add_block(fresh, each.range, each.first, ~std::size_t{0});
     } else {
-      add_block(each.ordered ? discarded : kept[place_of(each)], each.range, each.first, most);
+      add_block(kept[place_of(each)], each.range, each.first, most);
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
-  std::size_t fetched_bytes = 0;
-  std::size_t renewed_bytes = 0;
   status failure;
   auto const noted = [&failure](status result) {
     if (!result.ok()) { failure = result; }
     return result.ok();
   };
-  static_cast<void>(noted(after_discards(blocks, stream)));
-  if (!fresh.empty()) {
-    if (noted(driver_->discard_and_prefetch(fresh, device, stream))) {
-      renewed_bytes = bytes_of(fresh) - counted_bytes(blocks, is_renewed);
-    } else {
-      // Pages may be discarded and not prefetched, and would fault one by one.
-      discarded.insert(discarded.end(), fresh.begin(), fresh.end());
-    }
+  std::size_t renewed_bytes = 0;
+  std::size_t fetched_bytes = 0;
+  if (!fresh.empty() && noted(renew_at_once(*driver_, fresh))) {
+    renewed_bytes = bytes_of(fresh) - counted_bytes(blocks, comes_empty);
+    fresh.clear();
   }
   std::atomic<std::size_t> moved_bytes{0};
   static_cast<void>(noted(fetch_all(kept, stream, moved_bytes)));
-  fetched_bytes += moved_bytes;
-  for (auto const& range : discarded) {
+  for (auto const& range : fresh) {  // after a failure: pages would fault one by one
     if (noted(driver_->prefetch(range, device, stream))) { fetched_bytes += range.bytes; }
   }
-  fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, std::not_fn(is_renewed)));
+  fetched_bytes += moved_bytes;
+  auto const is_there = [&](auto const& each) { return !fresh.empty() || !comes_empty(each); };
+  fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, is_there));
   ledger_view view{ledger_};
   counts_.renewed_bytes += renewed_bytes;
   (why == reason::ahead ? counts_.fetched_ahead_bytes : counts_.fetched_bytes) += fetched_bytes;

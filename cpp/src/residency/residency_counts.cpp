@@ -44,10 +44,8 @@ epoch_number residency_manager::epoch() noexcept
 /** @brief Tells the estimate of faults what is asked to the device, before it is. */
 void residency_manager::count_coming(claims const& blocks) noexcept
 {
-  // Where pages come by faults, what a new allocation finds on the host comes as well.
-  bool const drops = settings_.fetch && driver_->info().discard.available;
   for (auto const& each : blocks) {
-    bool const copied = each.keeps || !drops;
+    bool const copied = !each.renewed && !each.empty;
     if (each.away && copied) {
       faulted_in_.to_device(each.range.bytes, settings_.fetch);
     } else if (each.away) {

@@ -132,7 +132,7 @@ try {
     learn(view, {use_kind::allocate, used, used.address});
     present = confirmed_present() && is_present(view, used);
   }
-  await_discards(rest);  // the allocation may be longer than its likes were
+  leave_discarded(rest);  // the allocation may be longer than its likes were
   if (present) {
     look_at_live_blocks(used.bytes);
     return;
@@ -169,7 +169,9 @@ try {
   bool fenced         = false;
   stream_handle frees = nullptr;
   status ordered;
-  if (by_stream && settings_.drops() && under_pressure() &&
+  // Also where nothing is dropped: what is handed out anew need not be copied then.
+  bool const discards = settings_.fetch && driver_->info().discard.available;
+  if (by_stream && discards && under_pressure() &&
       driver_->capturing(stream) == capture_state::none) {
     ordered = driver_->own_stream(own_stream_use::frees, frees);
     if (ordered.ok()) { ordered = driver_->order(frees, stream); }

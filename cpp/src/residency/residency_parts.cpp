@@ -25,33 +25,18 @@ void residency_manager::bring_in_parts(range_list wanted,
       together.push_back(range);
       together_bytes += bytes;
     } else {
-      await_discards(range);
+      leave_discarded(range);
     }
   }
   if (together.size() < wanted.size()) { bring(together, allocation, stream, why); }
 }
 
-void residency_manager::await_discards(memory_range range) noexcept
+/** @brief What was discarded of a range is its user's from now on, and comes by page faults. */
+void residency_manager::leave_discarded(memory_range range) noexcept
 {
-  bool pending = false;
   ledger_view view{ledger_};
   wait_until_free(view, {&range, 1});
-  view.each(range,
-            [&](block_record const& block, memory_range) { pending = pending || block.discarded; });
-  if (!pending) { return; }
-  // Others who want a part of these blocks wait too: what is discarded is not theirs yet.
-  view.each(range, [](block_record& block, memory_range) { block.busy = true; });
-  view.lock().unlock();
-  stream_handle discards = nullptr;
-  if (driver_->own_stream(own_stream_use::discards, discards).ok()) {
-    static_cast<void>(driver_->synchronize(discards));
-  }
-  view.lock().lock();
-  view.each(range, [](block_record& block, memory_range) {
-    block.busy      = false;
-    block.discarded = false;
-  });
-  changed_.notify_all();
+  view.each(range, [](block_record& block, memory_range) { block.discarded = false; });
 }
 
 }  // namespace rmm_uvm

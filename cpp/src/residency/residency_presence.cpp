@@ -110,7 +110,7 @@ void residency_manager::leave_to_faults(memory_range range) noexcept
     ledger_view view{ledger_};
     end_confirmed(view);
   }
-  await_discards(range);
+  leave_discarded(range);
 }
 
 /** @brief Whether all of a range is on the device for sure. */

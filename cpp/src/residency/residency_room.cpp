@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // How room is made: dead blocks are dropped, then live ones leave in the order of the policy.
+#include <rmm_uvm/residency/discards.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
@@ -264,18 +265,13 @@ bool residency_manager::drop(ledger_view& view, victims const& blocks)
  */
 status residency_manager::discard_now(range_list ranges, bool frees_are_done) noexcept
 {
-  stream_handle frees    = nullptr;
-  stream_handle discards = nullptr;
-  auto result            = driver_->own_stream(own_stream_use::frees, frees);
-  if (result.ok()) { result = driver_->own_stream(own_stream_use::discards, discards); }
-  if (result.ok() && !frees_are_done) { result = driver_->synchronize(frees); }
-  // A discard that waits in a stream was seen to take effect after what came behind it. So its
-  // stream is idle when it is called: those who free have another one wait, and who has a stream
-  // wait for the discards does so before or after this.
-  std::lock_guard const lock{driver_->discarding()};
-  if (result.ok()) { result = driver_->synchronize(discards); }
-  if (result.ok()) { result = driver_->discard(ranges, discards); }
-  return result;
+  if (!frees_are_done) {
+    stream_handle frees = nullptr;
+    auto result         = driver_->own_stream(own_stream_use::frees, frees);
+    if (result.ok()) { result = driver_->synchronize(frees); }
+    if (!result.ok()) { return result; }
+  }
+  return discard_at_once(*driver_, ranges);
 }
 
 /**

@@ -152,6 +152,8 @@ status simulated_device::mark(std::size_t, stream_handle) noexcept
 
 bool simulated_device::passed(std::size_t) noexcept { return true; }
 
+bool simulated_device::idle(stream_handle) noexcept { return true; }
+
 status simulated_device::own_stream(own_stream_use which, stream_handle& stream) noexcept
 {
   auto const model = enter();

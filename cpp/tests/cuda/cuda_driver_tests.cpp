@@ -76,6 +76,15 @@ class CudaDriver : public testing::Test {
   std::vector<CUcontext> const callers_contexts{tests::context_of(1)};  // on another device
 };
 
+TEST_F(CudaDriver, StreamIsIdleOnlyWhereTheDriverSaysSo)
+{
+  EXPECT_TRUE(driver->idle(user_stream));
+  for (auto const answer : {CUDA_ERROR_NOT_READY, CUDA_ERROR_ILLEGAL_ADDRESS}) {
+    fake.answers["cuStreamQuery"] = answer;
+    EXPECT_FALSE(driver->idle(user_stream));
+  }
+}
+
 TEST_F(CudaDriver, EveryCallRunsInOurContextAndPutsBackTheCallers)
 {
   fake.contexts = callers_contexts;

@@ -22,41 +22,40 @@ using ranges = std::vector<memory_range>;
 TEST(PlanAllocation, WithoutDoubtDoesNothing)
 {
   auto const plan = plan_allocation(block_range(slab_address, 0, 4), {}, true);
-  EXPECT_TRUE(plan.prefetch.empty());
-  EXPECT_TRUE(plan.discard_and_prefetch.empty());
+  EXPECT_TRUE(plan.kept.empty());
+  EXPECT_TRUE(plan.dead.empty());
 }
 
 TEST(PlanAllocation, AlignedAllocationIsDiscardedWhole)
 {
   auto const range = block_range(slab_address, 0, 4);
   auto const plan  = plan_allocation(range, ranges{range}, true);
-  EXPECT_TRUE(plan.prefetch.empty());
-  EXPECT_EQ(plan.discard_and_prefetch, (ranges{range}));
+  EXPECT_TRUE(plan.kept.empty());
+  EXPECT_EQ(plan.dead, (ranges{range}));
 }
 
 TEST(PlanAllocation, EdgesArePrefetchedAndTheInsideDiscarded)
 {
   memory_range const allocation{slab_address + 256, blocks(3)};
   auto const plan = plan_allocation(allocation, ranges{block_range(slab_address, 0, 4)}, true);
-  EXPECT_EQ(plan.prefetch,
-            (ranges{block_range(slab_address, 0, 1), block_range(slab_address, 3, 1)}));
-  EXPECT_EQ(plan.discard_and_prefetch, (ranges{block_range(slab_address, 1, 2)}));
+  EXPECT_EQ(plan.kept, (ranges{block_range(slab_address, 0, 1), block_range(slab_address, 3, 1)}));
+  EXPECT_EQ(plan.dead, (ranges{block_range(slab_address, 1, 2)}));
 }
 
 TEST(PlanAllocation, OneByteShortOfABlockIsPrefetched)
 {
   auto const block = block_range(slab_address, 0, 1);
   auto const plan  = plan_allocation({slab_address, va_block_bytes - 1}, ranges{block}, true);
-  EXPECT_EQ(plan.prefetch, (ranges{block}));
-  EXPECT_TRUE(plan.discard_and_prefetch.empty());
+  EXPECT_EQ(plan.kept, (ranges{block}));
+  EXPECT_TRUE(plan.dead.empty());
 }
 
 TEST(PlanAllocation, WithoutDiscardEverythingIsPrefetched)
 {
   auto const range = block_range(slab_address, 0, 4);
   auto const plan  = plan_allocation(range, ranges{range}, false);
-  EXPECT_EQ(plan.prefetch, (ranges{range}));
-  EXPECT_TRUE(plan.discard_and_prefetch.empty());
+  EXPECT_EQ(plan.kept, (ranges{range}));
+  EXPECT_TRUE(plan.dead.empty());
 }
 
 TEST(PlanAllocation, BlockCutOffByTheSlabsEndIsPrefetched)
@@ -64,8 +63,8 @@ TEST(PlanAllocation, BlockCutOffByTheSlabsEndIsPrefetched)
   // The slab, and the allocation with it, ends in the middle of block 1.
   memory_range const slab{slab_address, blocks(1) + 4096};
   auto const plan = plan_allocation(slab, ranges{slab}, true);
-  EXPECT_EQ(plan.discard_and_prefetch, (ranges{block_range(slab_address, 0, 1)}));
-  EXPECT_EQ(plan.prefetch, (ranges{{slab_address + blocks(1), 4096}}));
+  EXPECT_EQ(plan.dead, (ranges{block_range(slab_address, 0, 1)}));
+  EXPECT_EQ(plan.kept, (ranges{{slab_address + blocks(1), 4096}}));
 }
 
 /** @brief A random slab, ledger and allocation, and what the policy makes of them. */
@@ -96,8 +95,8 @@ struct random_case {
 /** @brief All ranges of a plan, ascending, neighbours joined. */
 ranges joined(prefetch_plan const& plan)
 {
-  ranges all = plan.prefetch;
-  all.insert(all.end(), plan.discard_and_prefetch.begin(), plan.discard_and_prefetch.end());
+  ranges all = plan.kept;
+  all.insert(all.end(), plan.dead.begin(), plan.dead.end());
   std::ranges::sort(all, {}, &memory_range::address);
   ranges result;
   for (auto const& range : all) {
@@ -116,7 +115,7 @@ TEST(PlanAllocationProperties, DiscardsOnlyWholeBlocksInsideTheAllocation)
   std::size_t discards = 0;
   for (int i = 0; i < 20'000; ++i) {
     random_case const given{random};
-    for (auto const& range : given.plan.discard_and_prefetch) {
+    for (auto const& range : given.plan.dead) {
       ++discards;
       ASSERT_EQ(range.address % va_block_bytes, 0U);
       ASSERT_EQ(range.bytes % va_block_bytes, 0U);
@@ -133,7 +132,7 @@ TEST(PlanAllocationProperties, ListsAreDisjointAndCoverTheDoubtExactly)
   for (int i = 0; i < 20'000; ++i) {
     random_case const given{random};
     std::size_t bytes = 0;
-    for (auto const& list : {given.plan.prefetch, given.plan.discard_and_prefetch}) {
+    for (auto const& list : {given.plan.kept, given.plan.dead}) {
       for (auto const& range : list) {
         ASSERT_GT(range.bytes, 0U);
         bytes += range.bytes;

@@ -16,7 +16,7 @@ namespace {
 
 using tests::live_contents;
 using policy = std::function<prefetch_plan(
-  memory_range allocation, std::span<memory_range const> doubtful, bool discard_available)>;
+  memory_range allocation, std::span<memory_range const> doubtful, bool discards)>;
 
 constexpr int steps = 600;
 
@@ -34,14 +34,13 @@ class policy_enactor {
     auto const epoch = epochs_->current();
     auto const runs  = ledger_.doubtful_runs(allocation, epoch);
     auto const plan  = plan_(allocation, runs, true);
-    for (auto const& range : plan.prefetch) {
+    for (auto const& range : plan.kept) {
       static_cast<void>(driver_.prefetch(range, location::device(0), stream));
       ledger_.mark_on_device(range, epoch);
     }
-    if (plan.discard_and_prefetch.empty()) { return; }
-    static_cast<void>(
-      driver_.discard_and_prefetch(plan.discard_and_prefetch, location::device(0), stream));
-    for (auto const& range : plan.discard_and_prefetch) {
+    if (plan.dead.empty()) { return; }
+    static_cast<void>(driver_.discard_and_prefetch(plan.dead, location::device(0), stream));
+    for (auto const& range : plan.dead) {
       ledger_.mark_on_device(range, epoch);
     }
   }
@@ -71,10 +70,10 @@ class policy_enactor {
 /** @brief Mutant: takes the block that holds the allocation's end for one inside it. */
 [[nodiscard]] prefetch_plan discard_last_edge(memory_range allocation,
                                               std::span<memory_range const> doubtful,
-                                              bool discard_available)
+                                              bool discards)
 {
   allocation.bytes = va_block_ceil(allocation.end()) - allocation.address;
-  return plan_allocation(allocation, doubtful, discard_available);
+  return plan_allocation(allocation, doubtful, discards);
 }
 
 TEST(PrefetcherContents, HoldOverRandomAllocationsAndEvictions)

@@ -47,6 +47,7 @@ class Prefetcher : public testing::Test {
 
   memory_range const slab{slab_address, blocks(8)};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
+  stream_handle const discards{recording_driver::own(own_stream_use::discards)};
   std::shared_ptr<recording_driver> driver{std::make_shared<recording_driver>()};
   rmm_uvm::prefetcher prefetcher{driver, make_epoch_source(*driver)};
 };
@@ -155,7 +156,10 @@ TEST_F(Prefetcher, DoubtfulAllocationPrefetchesEdgesAndDiscardsTheInside)
   EXPECT_TRUE(prefetcher.on_allocate({slab_address + 256, blocks(3)}, stream, automatic));
   auto const expected = calls{
     {"capturing", {}, stream},
-    {"discard_and_prefetch", {block_range(slab_address, 1, 2)}, stream, 0},
+    {"own_stream", {}},
+    {"synchronize", {}, discards},
+    {"discard_and_prefetch", {block_range(slab_address, 1, 2)}, discards, 0},
+    {"synchronize", {}, discards},
     {"prefetch", {block_range(slab_address, 0, 1)}, stream, 0},
     {"prefetch", {block_range(slab_address, 3, 1)}, stream, 0},
   };
@@ -165,6 +169,31 @@ TEST_F(Prefetcher, DoubtfulAllocationPrefetchesEdgesAndDiscardsTheInside)
   EXPECT_EQ(statistics.prefetched_bytes, blocks(2));
   EXPECT_EQ(statistics.discard_calls, 1U);
   EXPECT_EQ(statistics.discarded_bytes, blocks(2));
+  EXPECT_EQ(statistics.undiscarded_bytes, 0U);
+}
+
+TEST_F(Prefetcher, DoubtfulAllocationOnABusyStreamIsPrefetchedAsItIs)
+{
+  take_slab();
+  evict_something();
+  driver->streams_idle = false;
+  EXPECT_TRUE(prefetcher.on_allocate({slab_address + 256, blocks(3)}, stream, automatic));
+  EXPECT_EQ(
+    driver->take_calls(),
+    (calls{{"capturing", {}, stream}, {"prefetch", {block_range(slab_address, 0, 4)}, stream, 0}}));
+  auto const statistics = prefetcher.statistics();
+  EXPECT_EQ(statistics.discard_calls, 0U);
+  EXPECT_EQ(statistics.undiscarded_bytes, blocks(2));
+  EXPECT_FALSE(in_doubt(block_range(slab_address, 0, 4)));
+}
+
+TEST_F(Prefetcher, DiscardWaitsForItsOwnStreamBeforeAndAfter)
+{
+  take_slab();
+  driver->answers["synchronize"] = {status_code::driver_error, 1, "cuStreamSynchronize"};
+  std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
+  EXPECT_FALSE(prefetcher.on_dead(dead));
+  EXPECT_TRUE(driver->take_calls("discard").empty());
 }
 
 TEST_F(Prefetcher, SettledBlocksAreNotIssuedTwice)
@@ -335,9 +364,8 @@ TEST_F(Prefetcher, DeadBlocksAreDiscardedInOneCallAndPutInDoubt)
   take_slab();
   std::vector<memory_range> const dead{block_range(slab_address, 1, 2),
                                        block_range(slab_address, 5, 1)};
-  EXPECT_TRUE(prefetcher.on_dead(dead, stream));
-  EXPECT_EQ(driver->take_calls("discard"),
-            (calls{{"discard", {dead[0], dead[1]}, stream, location::host_id}}));
+  EXPECT_TRUE(prefetcher.on_dead(dead));
+  EXPECT_EQ(driver->take_calls("discard"), (calls{{"discard", {dead[0], dead[1]}, discards}}));
   EXPECT_TRUE(in_doubt(dead[0]));
   EXPECT_TRUE(in_doubt(dead[1]));
   EXPECT_FALSE(in_doubt(block_range(slab_address, 3, 2)));
@@ -348,11 +376,11 @@ TEST_F(Prefetcher, AllocationOverDeadBlocksMakesThemUsable)
 {
   take_slab();
   std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
-  EXPECT_TRUE(prefetcher.on_dead(dead, stream));
+  EXPECT_TRUE(prefetcher.on_dead(dead));
   static_cast<void>(driver->take_calls());
   EXPECT_TRUE(prefetcher.on_allocate(block_range(slab_address, 0, 4), stream, automatic));
   EXPECT_EQ(driver->take_calls("discard_and_prefetch"),
-            (calls{{"discard_and_prefetch", {dead[0]}, stream, 0}}));
+            (calls{{"discard_and_prefetch", {dead[0]}, discards, 0}}));
 }
 
 TEST_F(Prefetcher, DeadBlocksStayWhereTheDeviceCannotDiscard)
@@ -360,19 +388,9 @@ TEST_F(Prefetcher, DeadBlocksStayWhereTheDeviceCannotDiscard)
   driver->facts.discard = availability::no("too old");
   take_slab();
   std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
-  EXPECT_FALSE(prefetcher.on_dead(dead, stream));
+  EXPECT_FALSE(prefetcher.on_dead(dead));
   EXPECT_TRUE(driver->take_calls("discard").empty());
   EXPECT_FALSE(in_doubt(dead[0]));
-}
-
-TEST_F(Prefetcher, DeadBlocksStayWhileAGraphIsCaptured)
-{
-  take_slab();
-  driver->capture = capture_state::capturing;
-  std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
-  EXPECT_FALSE(prefetcher.on_dead(dead, stream));
-  EXPECT_TRUE(driver->take_calls("discard").empty());
-  EXPECT_EQ(skipped(skip_reason::capturing), 1U);
 }
 
 TEST_F(Prefetcher, DiscardThatFailedLeavesTheBlocksInDoubt)
@@ -380,7 +398,7 @@ TEST_F(Prefetcher, DiscardThatFailedLeavesTheBlocksInDoubt)
   take_slab();
   driver->answers["discard"] = {status_code::driver_error, 1, "discard"};
   std::vector<memory_range> const dead{block_range(slab_address, 1, 2)};
-  EXPECT_FALSE(prefetcher.on_dead(dead, stream));
+  EXPECT_FALSE(prefetcher.on_dead(dead));
   EXPECT_TRUE(in_doubt(dead[0]));
   EXPECT_EQ(prefetcher.statistics().failed_calls, 1U);
   EXPECT_EQ(prefetcher.statistics().discarded_bytes, 0U);
@@ -389,7 +407,7 @@ TEST_F(Prefetcher, DiscardThatFailedLeavesTheBlocksInDoubt)
 TEST_F(Prefetcher, NoDeadBlocksIssueNothing)
 {
   take_slab();
-  EXPECT_FALSE(prefetcher.on_dead({}, stream));
+  EXPECT_FALSE(prefetcher.on_dead({}));
   EXPECT_TRUE(driver->take_calls().empty());
 }
 

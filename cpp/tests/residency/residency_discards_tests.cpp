@@ -3,6 +3,9 @@
 // Discards, and waits for kernels: the rules without which data would be lost.
 #include "residency_manager_fixture.hpp"
 
+#include <rmm_uvm/residency/discards.hpp>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <set>
@@ -22,7 +25,8 @@ class FreedBlocks : public ResidencyManager {
  protected:
   using in_streams = std::vector<std::pair<std::string, stream_handle>>;
 
-  /** @brief Allocates; `driver_calls` are the moves, of all streams. */
+  /** @brief Allocates; `driver_calls` are the moves, of all streams. @return those before it came
+   */
   [[nodiscard]] in_streams calls_of_room_for(std::size_t first, std::size_t count)
   {
     static_cast<void>(driver->take_calls());
@@ -37,13 +41,21 @@ class FreedBlocks : public ResidencyManager {
         driver_calls.push_back(call);
       }
     }
+    // What was allocated is renewed in the same stream, between two waits.
+    auto const came = std::find(
+      in_own.begin(), in_own.end(), std::pair{std::string{"discard_and_prefetch"}, discards});
+    EXPECT_EQ(in_own.end() - came, 2);
+    in_own.erase(came - 1, in_own.end());
     return in_own;
   }
 
   calls driver_calls;
-  in_streams const awaited{
-    {"synchronize", frees}, {"synchronize", discards}, {"discard", discards}};
-  in_streams const not_awaited{{"synchronize", discards}, {"discard", discards}};
+  in_streams const awaited{{"synchronize", frees},
+                           {"synchronize", discards},
+                           {"discard", discards},
+                           {"synchronize", discards}};
+  in_streams const not_awaited{
+    {"synchronize", discards}, {"discard", discards}, {"synchronize", discards}};
 };
 
 TEST_F(ResidencyManager, FreeUnderPressureIsFencedByAStreamOfItsOwn)
@@ -69,6 +81,7 @@ TEST_F(ResidencyManager, StreamOfDiscardsWaitsForNoOtherSoThatItIsIdleAtEachDisc
   EXPECT_GT(manager->statistics().dropped_bytes, 0U);
   for (auto const& [later, earlier] : driver->orders) {
     EXPECT_NE(later, discards);
+    EXPECT_NE(earlier, discards);
   }
 }
 
@@ -80,7 +93,7 @@ TEST_F(ResidencyManager, NothingIsDiscardedWhereTheFreesCannotBeAwaited)
   driver->answers["synchronize"] = {status_code::driver_error, 1, "cuStreamSynchronize"};
   static_cast<void>(moves());
   allocate(8, 1);
-  EXPECT_EQ(moves(), (calls{renewed(8, 1)}));
+  EXPECT_EQ(moves(), (calls{fetched(8, 1)}));
   EXPECT_EQ(manager->statistics().dropped_bytes, 0U);
   EXPECT_GT(manager->statistics().failed_calls, 0U);
 }
@@ -126,7 +139,7 @@ TEST_F(ResidencyManager, FenceOfAWholeBlockMakesUpForOneThatWasMissing)
   EXPECT_EQ(moves(), (calls{dropped(0, 2), renewed(8, 2)}));
 }
 
-TEST_F(ResidencyManager, AllocationInADiscardedBlockWaitsForTheDiscard)
+TEST_F(ResidencyManager, AllocationInADiscardedBlockHasItsStreamWaitForNothing)
 {
   make();
   allocate(0, 8);
@@ -135,8 +148,7 @@ TEST_F(ResidencyManager, AllocationInADiscardedBlockWaitsForTheDiscard)
   driver->orders.clear();
   static_cast<void>(moves());
   allocate(0, 2);
-  EXPECT_EQ(driver->orders,
-            (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
+  EXPECT_TRUE(driver->orders.empty());  // the discard has happened
   EXPECT_EQ(moves(), (calls{to_host(8, 2), renewed(0, 2)}));
 }
 
@@ -243,18 +255,84 @@ TEST_F(FreedBlocks, NumberOfAFreeNeverWrapsAround)
   }
 }
 
-TEST_F(ResidencyManager, RequestThatIsLeftToFaultsWaitsForDiscardsOfItsBlocks)
+TEST_F(ResidencyManager, DeadBlocksAreHandedOutAsTheyAreWhileTheirStreamIsBusy)
+{
+  make();
+  allocate(0, 4);
+  free(0, 4);  // too little for a mark
+  EXPECT_EQ(manager->evict(at(0, 4)), blocks(4));
+  driver->streams_idle = false;
+  static_cast<void>(moves());
+  allocate(0, 2);
+  EXPECT_EQ(moves(), (calls{fetched(0, 2)}));
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.undiscarded_bytes, blocks(2));
+  EXPECT_EQ(counts.undiscarded_copied_bytes, blocks(2));
+  EXPECT_EQ(counts.fetched_bytes, blocks(2));
+}
+
+TEST_F(ResidencyManager, DeadBlocksAreDiscardedBeforeTheyAreHandedOutOnAnIdleStream)
+{
+  make();
+  allocate(0, 4);
+  free(0, 4);
+  EXPECT_EQ(manager->evict(at(0, 4)), blocks(4));
+  static_cast<void>(moves());
+  allocate(0, 2);
+  EXPECT_EQ(moves(), (calls{renewed(0, 2)}));
+  EXPECT_EQ(manager->statistics().undiscarded_bytes, 0U);
+}
+
+TEST_F(ResidencyManager, DeadBlocksWhoseFreesAreMarkedAreDiscardedOnABusyStream)
 {
   make();
   allocate(0, 8);
-  free(0, 8);
-  allocate(8, 8);  // 0 to 7 are discarded
-  for (auto const large : {true, false}) {
-    static_cast<void>(driver->take_calls());
-    driver->capture = large ? capture_state::none : capture_state::capturing;
-    allocate(0, large ? 9 : 8);
-    EXPECT_EQ(driver->take_calls("synchronize").size(), large ? 1U : 0U);
-  }
+  free(0, 8);  // marked
+  EXPECT_EQ(manager->evict(at(0, 8)), blocks(8));
+  driver->streams_idle = false;
+  static_cast<void>(moves());
+  allocate(0, 2);
+  EXPECT_EQ(moves(), (calls{renewed(0, 2)}));
+  driver->marks_passed = false;
+  allocate(2, 2);  // of the same free, which is known to be done
+  EXPECT_EQ(manager->statistics().undiscarded_bytes, 0U);
+}
+
+TEST_F(ResidencyManager, DeadBlocksThatAreNotToBeDroppedAreRenewedAllTheSame)
+{
+  discard_dead = false;
+  make();
+  allocate(0, 8);
+  free(0, 8);  // marked
+  allocate(8, 8);
+  driver->streams_idle = false;
+  static_cast<void>(moves());
+  allocate(0, 2);
+  EXPECT_EQ(moves(), (calls{to_host(8, 2), renewed(0, 2)}));
+  EXPECT_EQ(manager->statistics().dropped_bytes, 0U);
+}
+
+TEST_F(ResidencyManager, DeadBlocksThatAreOnTheDeviceAreNotCopiedWhereTheyAreNotDiscarded)
+{
+  make();
+  allocate(0, 4);
+  free(0, 4);
+  driver->streams_idle                 = false;
+  driver->counted.device_to_host_bytes = 4096;  // somebody moved something: all is in doubt
+  allocate(0, 2);
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.undiscarded_bytes, blocks(2));
+  EXPECT_EQ(counts.undiscarded_copied_bytes, 0U);
+}
+
+TEST_F(ResidencyManager, NewBlocksAreRenewedThoughTheirStreamIsBusy)
+{
+  make();
+  driver->streams_idle = false;
+  driver->marks_passed = false;
+  allocate(0, 4);
+  EXPECT_EQ(moves(), (calls{renewed(0, 4)}));
+  EXPECT_EQ(manager->statistics().undiscarded_bytes, 0U);
 }
 
 TEST_F(ResidencyManager, WithoutFetchesBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
@@ -264,7 +342,7 @@ TEST_F(ResidencyManager, WithoutFetchesBlocksWhoseKernelsAreThroughLeaveWithoutA
   allocate(0, 8);
   static_cast<void>(driver->take_calls());
   allocate(8, 1);
-  EXPECT_EQ(driver->take_calls("synchronize").size(), 0U);
+  EXPECT_EQ(waits_for(stream), 0);
   EXPECT_EQ(manager->statistics().evicted_bytes, blocks(1));
 }
 
@@ -285,7 +363,7 @@ TEST_F(ResidencyManager, LiveBlocksWhoseKernelsAreThroughLeaveWithoutAWait)
   allocate(0, 8);
   static_cast<void>(driver->take_calls());
   allocate(8, 1);
-  EXPECT_EQ(driver->take_calls("synchronize").size(), 0U);
+  EXPECT_EQ(waits_for(stream), 0);
   EXPECT_EQ(manager->statistics().evicted_bytes, blocks(1));
 }
 
@@ -296,52 +374,37 @@ TEST_F(ResidencyManager, LiveBlocksLeaveOnceTheProgramsLastKernelsAreThrough)
   allocate(0, 8);
   static_cast<void>(driver->take_calls());
   allocate(8, 1);
-  auto const found = driver->take_calls("synchronize");
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].stream, stream);
+  EXPECT_EQ(waits_for(stream), 1);
 }
 
-/** @brief What a driver was called for about the stream of discards, in order. */
-[[nodiscard]] std::vector<std::string> about_discards(std::vector<tests::driver_call> const& calls,
-                                                      stream_handle discards,
-                                                      stream_handle other)
+TEST_F(ResidencyManager, DiscardsOfTwoThreadsDoNotComeBetweenEachOthersWaits)
 {
-  std::vector<std::string> names;
-  for (auto const& call : calls) {
-    bool const waits = call.name == "order" && call.stream == other;
-    if (waits ||
-        ((call.name == "synchronize" || call.name == "discard") && call.stream == discards)) {
-      names.push_back(call.name);
-    }
-  }
-  return names;
-}
-
-TEST_F(ResidencyManager, NothingIsPutIntoTheStreamOfDiscardsBetweenItsWaitAndTheDiscard)
-{
-  budget = blocks(96);  // the watermark is two blocks below it
-  slab   = {tests::slab_address, blocks(128)};
   make();
-  allocate(0, 96);
-  free(0, 96);
-  allocate(96, 4);  // in the place of four dead ones
-  EXPECT_TRUE(manager->run_pending_piece());
-  allocate(100, 1);  // which leaves room for one, and one to drop
+  allocate(0, 8);
+  free(0, 8);
   static_cast<void>(driver->take_calls());
-  auto* const second = reinterpret_cast<stream_handle>(std::uintptr_t{0x5678});
   std::thread other;
   driver->on_call = [&](tests::driver_call const& call) {
     if (call.name == "synchronize" && call.stream == discards && !other.joinable()) {
-      other = std::thread{[&] { manager->on_allocate(at(0), second); }};
+      other = std::thread{[&] {
+        auto const range = at(30);
+        EXPECT_TRUE(discard_at_once(*driver, {&range, 1}).ok());
+      }};
       std::this_thread::sleep_for(std::chrono::milliseconds{50});  // it would be there by then
     }
   };
-  EXPECT_TRUE(manager->run_pending_piece());
+  allocate(8, 2);  // in the place of two that are dropped
   ASSERT_TRUE(other.joinable());
   other.join();
   driver->on_call = [](tests::driver_call const&) {};
-  auto const made = about_discards(driver->take_calls(), discards, second);
-  EXPECT_EQ(made, (std::vector<std::string>{"synchronize", "discard", "order"}));
+  std::vector<std::string> in_their_stream;
+  for (auto const& call : driver->take_calls()) {
+    if (call.stream == discards) { in_their_stream.push_back(call.name); }
+  }
+  ASSERT_EQ(in_their_stream.size(), 9U);  // dropped, renewed, and the other thread's
+  for (std::size_t call = 0; call < in_their_stream.size(); ++call) {
+    EXPECT_EQ(in_their_stream[call] == "synchronize", call % 3 != 1);
+  }
 }
 
 TEST_F(ResidencyManager, AllocationElsewhereDoesNotWaitForDiscards)

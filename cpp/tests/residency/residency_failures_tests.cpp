@@ -76,7 +76,7 @@ TEST_F(ResidencyManager, EvictionThatFailsHalfwayPutsWhatIsThereInDoubt)
   EXPECT_EQ(moves(), (calls{fetched(0, 4)}));
 }
 
-TEST_F(ResidencyManager, DiscardThatFailsIsNotTakenForRoomAndTheBlockIsOrdered)
+TEST_F(ResidencyManager, DiscardThatFailsIsNotTakenForRoom)
 {
   make();
   allocate(0, 8);
@@ -84,11 +84,24 @@ TEST_F(ResidencyManager, DiscardThatFailsIsNotTakenForRoomAndTheBlockIsOrdered)
   driver->answers["discard"] = {status_code::driver_error, 1, "cuMemDiscardBatchAsync"};
   allocate(8, 2);
   driver->answers.clear();
-  driver->orders.clear();
   EXPECT_EQ(manager->statistics().resident_bytes, blocks(10));
-  allocate(0, 1);
-  EXPECT_EQ(driver->orders,
-            (std::vector<std::pair<stream_handle, stream_handle>>{{stream, discards}}));
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+}
+
+TEST_F(ResidencyManager, DiscardOfARequestThatFailsIsCountedAndItsBlocksCome)
+{
+  make();
+  allocate(0, 4);
+  free(0, 4);
+  EXPECT_EQ(manager->evict(at(0, 4)), blocks(4));
+  driver->answers["discard_and_prefetch"] = {status_code::driver_error, 1, "cuMemDiscard"};
+  static_cast<void>(moves());
+  allocate(0, 2);
+  EXPECT_EQ(moves(), (calls{renewed(0, 2), fetched(0, 2)}));
+  auto const counts = manager->statistics();
+  EXPECT_EQ(counts.failed_calls, 1U);
+  EXPECT_EQ(counts.fetched_bytes, blocks(2));  // perhaps copied
+  EXPECT_EQ(counts.renewed_bytes, blocks(4));
 }
 
 TEST_F(ResidencyManager, AdviceAboutOneBlockDoesNotMakeOthersLeaveByLibcuda)

@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -71,9 +73,10 @@ class ResidencyManager : public testing::Test {
   {
     return {"discard", {at(first, count)}, discards};
   }
+  /** @brief Nothing is in the blocks any more, or nothing ever was: they come without a copy. */
   [[nodiscard]] driver_call renewed(std::size_t first, std::size_t count) const
   {
-    return {"discard_and_prefetch", {at(first, count)}, stream, 0};
+    return {"discard_and_prefetch", {at(first, count)}, discards, 0};
   }
   [[nodiscard]] driver_call fetched(std::size_t first, std::size_t count) const
   {
@@ -82,6 +85,13 @@ class ResidencyManager : public testing::Test {
   [[nodiscard]] driver_call migrated_to_host(std::size_t first, std::size_t count) const
   {
     return {"migrate", {at(first, count)}, nullptr, location::host_id};
+  }
+  /** @brief How often a stream was waited for, of all calls since the last time. */
+  [[nodiscard]] std::ptrdiff_t waits_for(stream_handle one)
+  {
+    auto const waits = driver->take_calls("synchronize");
+    return std::count_if(
+      waits.begin(), waits.end(), [one](driver_call const& call) { return call.stream == one; });
   }
   [[nodiscard]] calls moves()
   {

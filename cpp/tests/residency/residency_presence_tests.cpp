@@ -145,21 +145,6 @@ TEST_F(ResidencyPresence, AllocationsOfWhatIsThereMakeNoCallOnceThatIsConfirmed)
   EXPECT_EQ(moves().back(), renewed(24, 1));
 }
 
-TEST_F(ResidencyPresence, DiscardsOfTheRestOfAnAllocationAreAwaitedAllTheSame)
-{
-  make_with_four();
-  EXPECT_TRUE(manager->confirm_present(stream));
-  {
-    ledger_view view{ledger};
-    view.each(at(19), [](block_record& block, memory_range) { block.discarded = true; });
-  }
-  static_cast<void>(driver->take_calls());
-  reuse(at(16, 4), blocks(2));
-  auto const waits = driver->take_calls("synchronize");
-  ASSERT_EQ(waits.size(), 1U);
-  EXPECT_EQ(waits.front().stream, discards);
-}
-
 TEST_F(ResidencyPresence, PredictorIsToldOfAllocationsOnceSomethingLeft)
 {
   make(eviction_policy::repeat);

@@ -74,6 +74,7 @@ class moving_driver final : public uvm_driver {
   status mark(std::size_t, stream_handle) noexcept override { return {}; }
   [[nodiscard]] bool passed(std::size_t) noexcept override { return true; }
   [[nodiscard]] capture_state capturing(stream_handle) noexcept override { return {}; }
+  [[nodiscard]] bool idle(stream_handle) noexcept override { return true; }
   status synchronize(stream_handle) noexcept override { return {}; }
 
  private:

@@ -217,6 +217,9 @@ inline cuda::cuda_api fake_cuda::api()
   api.stream_destroy = [](CUstream stream) {
     return active->answer_in_context("cuStreamDestroy", name_of(stream));
   };
+  api.stream_query = [](CUstream stream) {
+    return active->answer_in_context("cuStreamQuery", name_of(stream));
+  };
   api.stream_synchronize = [](CUstream stream) {
     return active->answer_in_context("cuStreamSynchronize", name_of(stream));
   };

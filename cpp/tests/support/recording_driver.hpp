@@ -85,6 +85,7 @@ class recording_driver final : public uvm_driver {
   std::vector<std::size_t> shared_out;         ///< among how many threads, each time
   int sharing_out{0};                          ///< begun, and not ended
   bool marks_passed{true};                     ///< what `passed` answers
+  bool streams_idle{true};                     ///< what `idle` answers
   std::vector<std::pair<std::size_t, stream_handle>> marks;     ///< every `mark`: number, stream
   std::vector<std::pair<stream_handle, stream_handle>> orders;  ///< every `order`: later, earlier
   std::map<std::string, status> answers;  ///< by call; success where there is none
@@ -209,6 +210,7 @@ class recording_driver final : public uvm_driver {
     static_cast<void>(record({"capturing", {}, stream}));
     return capture;
   }
+  [[nodiscard]] bool idle(stream_handle) noexcept override { return streams_idle; }
   status synchronize(stream_handle stream) noexcept override
   {
     return record({"synchronize", {}, stream});

@@ -60,6 +60,7 @@ class silent_driver final : public uvm_driver {
   {
     return capture_state::none;
   }
+  [[nodiscard]] bool idle(stream_handle) noexcept override { return true; }
   status synchronize(stream_handle) noexcept override { return {}; }
 };
 

@@ -40,6 +40,7 @@ struct cuda_api {
   PFN_cuStreamIsCapturing_v10000 stream_is_capturing{};
   PFN_cuStreamCreate_v2000 stream_create{};
   PFN_cuStreamDestroy_v4000 stream_destroy{};
+  PFN_cuStreamQuery_v2000 stream_query{};
   PFN_cuStreamSynchronize_v2000 stream_synchronize{};
   PFN_cuStreamWaitEvent_v3020 stream_wait_event{};
   PFN_cuEventCreate_v2000 event_create{};

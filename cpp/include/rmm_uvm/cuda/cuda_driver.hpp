@@ -74,6 +74,7 @@ class cuda_driver final : public uvm_driver {
   status mark(std::size_t number, stream_handle stream) noexcept override;
   [[nodiscard]] bool passed(std::size_t number) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
+  [[nodiscard]] bool idle(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
   /** @brief Where loads of neighbours are read that are asked for from now on; NVML by default. */

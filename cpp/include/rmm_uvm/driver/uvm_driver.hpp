@@ -200,10 +200,9 @@ class uvm_driver {
    */
   virtual status own_stream(own_stream_use which, stream_handle& stream) noexcept = 0;
   /**
-   * @brief Held while something is put into the stream of discards: it has to be idle for a
-   * discard.
+   * @brief Held while the stream of discards is used: it has to be idle for a discard.
    *
-   * One for all who have this driver. Nothing else is locked under it.
+   * One for all who have this driver. Nothing else is locked under it. See `discard_at_once`.
    */
   [[nodiscard]] std::mutex& discarding() noexcept { return discarding_; }
 
@@ -218,6 +217,12 @@ class uvm_driver {
 
   /** @brief Whether `stream` is being captured; `unknown` when the driver cannot say. */
   [[nodiscard]] virtual capture_state capturing(stream_handle stream) noexcept = 0;
+
+  /**
+   * @brief Whether all work in `stream` is done; never blocks. False where it cannot be told.
+   * @pre the stream is not being captured
+   */
+  [[nodiscard]] virtual bool idle(stream_handle stream) noexcept = 0;
 
   /** @brief Waits until all work in `stream` is done. */
   virtual status synchronize(stream_handle stream) noexcept = 0;

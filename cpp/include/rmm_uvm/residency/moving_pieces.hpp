@@ -19,13 +19,14 @@ struct claimed_block {
   block_record* record{nullptr};
   memory_range range{};
   bool keeps{false};      // live contents: they must come with it
-  bool ordered{false};    // was discarded: the stream must wait for that
+  bool empty{false};      // was discarded or never used: there is nothing to keep or to copy
   bool counted{false};    // was on the device, as of an epoch that has ended
   bool away{false};       // was evicted to the host
   bool first{false};      // of its slab
   int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
   bool mapped{false};     // and was used there
   bool copied{false};     // and had a copy on the host
+  bool renewed{false};    // its contents are dead, and nobody uses them: they are discarded first
 
   /** @brief Whether it was mapped or copied for us, which ends when it moves. */
   [[nodiscard]] bool ours_to_end() const noexcept

@@ -19,8 +19,8 @@ enum class prefetch_mode : std::uint8_t {
 
 /** @brief What to issue for one allocation. The two lists do not overlap. */
 struct prefetch_plan {
-  std::vector<memory_range> prefetch;              ///< move these: others may live in them
-  std::vector<memory_range> discard_and_prefetch;  ///< contents dead: make usable, copy nothing
+  std::vector<memory_range> kept;  ///< prefetch these as they are: others may live in them
+  std::vector<memory_range> dead;  ///< discard the contents, then prefetch: nothing is copied
 };
 
 /**
@@ -33,10 +33,10 @@ struct prefetch_plan {
  * Pure; a block is discarded only when all of its 2 MiB window lies in `allocation`.
  * @param allocation the new allocation
  * @param doubtful_runs whole blocks (or cut off at the slab's end), ascending
- * @param discard_available false: everything is prefetched
+ * @param discards false: everything is prefetched as it is
  */
 [[nodiscard]] prefetch_plan plan_allocation(memory_range allocation,
                                             std::span<memory_range const> doubtful_runs,
-                                            bool discard_available);
+                                            bool discards);
 
 }  // namespace rmm_uvm

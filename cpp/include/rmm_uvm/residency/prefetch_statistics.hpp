@@ -44,8 +44,10 @@ struct prefetch_statistics {
   std::uint64_t slab_prefetched_bytes{0};  ///< bytes of slabs prefetched as the pool took them
   std::uint64_t prefetch_calls{0};         ///< prefetches issued for allocations
   std::uint64_t prefetched_bytes{0};       ///< bytes of those ranges, resident ones included
-  std::uint64_t discard_calls{0};          ///< batch calls of discard-and-prefetch
+  std::uint64_t discard_calls{0};          ///< batch calls of discards
   std::uint64_t discarded_bytes{0};        ///< bytes of those ranges: dead, never copied
+  std::uint64_t undiscarded_bytes{0};      ///< dead, but handed out while their stream was busy:
+                                           ///< prefetched with their contents
   std::uint64_t failed_calls{0};           ///< driver calls that failed; pages come by fault
   status last_failure;                     ///< the latest of those
   std::array<std::uint64_t, skip_reason_count> skipped{};  ///< by `skip_reason`
@@ -64,6 +66,10 @@ class prefetch_counts {
   {
     discard_calls_.fetch_add(1, relaxed);
     discard_bytes_.fetch_add(bytes, relaxed);
+  }
+  void add_undiscarded(std::size_t bytes) noexcept  ///< bytes
+  {
+    undiscarded_bytes_.fetch_add(bytes, relaxed);
   }
   void add_skip(skip_reason reason) noexcept  ///< one request skipped
   {
@@ -94,6 +100,7 @@ class prefetch_counts {
     s.prefetched_bytes      = prefetch_bytes_.load(relaxed);
     s.discard_calls         = discard_calls_.load(relaxed);
     s.discarded_bytes       = discard_bytes_.load(relaxed);
+    s.undiscarded_bytes     = undiscarded_bytes_.load(relaxed);
     s.failed_calls          = failed_.load(relaxed);
     {
       std::lock_guard const lock{failure_mutex_};
@@ -112,6 +119,7 @@ class prefetch_counts {
   std::atomic<std::uint64_t> prefetch_bytes_{0};
   std::atomic<std::uint64_t> discard_calls_{0};
   std::atomic<std::uint64_t> discard_bytes_{0};
+  std::atomic<std::uint64_t> undiscarded_bytes_{0};
   std::atomic<std::uint64_t> failed_{0};
   mutable std::mutex failure_mutex_;
   status last_failure_;

@@ -53,8 +53,10 @@ class prefetcher {
 
   /**
    * @brief Makes a new allocation usable on the device, in the order of `stream`.
-   * @return false when nothing was issued to `stream`; with a budget always true, since the manager
-   *         decides
+   *
+   * Dead contents are discarded before this returns, or not at all: any stream, or the CPU, may
+   * write the allocation first.
+   * @return false when nothing was issued; with a budget always true, since the manager decides
    */
   bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode mode) noexcept;
 
@@ -123,10 +125,10 @@ class prefetcher {
    * The blocks are in doubt from then on: the next allocation there makes them usable again, unless
    * its mode is `never`.
    * @param blocks whole blocks, each run of them in one slab
-   * @return true when it was issued to `stream`
+   * @return true when they were discarded
    * @pre no work in flight reads or writes the blocks
    */
-  bool on_dead(std::span<memory_range const> blocks, stream_handle stream) noexcept;
+  bool on_dead(std::span<memory_range const> blocks) noexcept;
 
   /** @brief Everything counted so far. */
   [[nodiscard]] prefetch_statistics statistics() const noexcept { return counts_.snapshot(); }
@@ -164,10 +166,9 @@ class prefetcher {
   };
 
   bool settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch);
+  bool can_issue(std::size_t bytes) noexcept;
   bool may_issue(memory_range range, stream_handle stream) noexcept;
-  bool issue_discard(std::span<memory_range const> ranges,
-                     stream_handle stream,
-                     epoch_number epoch);
+  void renew(std::span<memory_range const> ranges, stream_handle stream, epoch_number epoch);
   bool issue_prefetch(memory_range range, stream_handle stream) noexcept;
 
   std::shared_ptr<uvm_driver> driver_;

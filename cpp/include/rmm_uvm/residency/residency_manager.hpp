@@ -46,10 +46,12 @@ namespace rmm_uvm {
  * fetches ahead; a request that finds no room evicts by itself.
  *
  * **Migrating is always coherent, discarding never is.** A block is discarded only if no live byte
- * is in it, and every free in it was fenced: a stream of its own, which discards wait for on the
- * host, waits for the freeing stream. The stream of discards itself waits for no other.
- * An allocation in a discarded block makes its stream wait for the discards. While a call about a
- * block is under way, the block is `busy`, and whoever wants it waits. No user's stream is kept.
+ * is in it, and the work before every free in it is done: a stream of the manager's own waits for
+ * the freeing streams, and marks tell how far it has got. A discard has happened when its call is
+ * over (`discard_at_once`), and no user's stream is told of it: what is handed out may be written
+ * from anywhere. A dead block that is handed out while its work is under way keeps its contents,
+ * and they are copied. While a call about a block is under way, the block is `busy`, and whoever
+ * wants it waits. No user's stream is kept.
  *
  * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
  * told, and pages that fault in come on top; how many is estimated.
@@ -214,13 +216,13 @@ class residency_manager {
                      stream_handle stream,
                      reason why);
   static void hold(ledger_view& view, range_list wanted, int by);
-  status after_discards(claims const& blocks, stream_handle stream) noexcept;
+  void choose_renewed(claims& blocks, stream_handle stream) noexcept;
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
   bool issue(claims const& blocks, stream_handle stream, reason why) noexcept;
 
   // residency_parts.cpp
   void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
-  void await_discards(memory_range range) noexcept;
+  void leave_discarded(memory_range range) noexcept;
 
   // residency_counts.cpp
   [[nodiscard]] epoch_number epoch() noexcept;

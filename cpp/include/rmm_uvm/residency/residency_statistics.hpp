@@ -23,12 +23,15 @@ struct residency_statistics {
   std::uint64_t dropped_bytes{0};  ///< dead, discarded in place of being copied
   std::uint64_t fetched_bytes{0};  ///< brought in for a use that waits; not what was there already
   std::uint64_t renewed_bytes{0};  ///< made usable for a new allocation without a copy
-  std::uint64_t fetched_ahead_bytes{0};  ///< brought in before the use
-  std::uint64_t ahead_used_bytes{0};     ///< of these, used before they left again
-  std::size_t ahead_bytes{0};            ///< how far ahead it is fetched now
-  std::uint64_t wanted_bytes{0};         ///< of blocks that a use was announced of
-  std::uint64_t present_bytes{0};        ///< of these, on the device already
-  std::uint64_t neighbor_bytes{0};       ///< of `evicted_bytes`, to another device
+  std::uint64_t undiscarded_bytes{0};  ///< dead, but handed out while work before their free was
+                                       ///< under way: they came with their contents
+  std::uint64_t undiscarded_copied_bytes{0};  ///< of these, not on the device: they were copied
+  std::uint64_t fetched_ahead_bytes{0};       ///< brought in before the use
+  std::uint64_t ahead_used_bytes{0};          ///< of these, used before they left again
+  std::size_t ahead_bytes{0};                 ///< how far ahead it is fetched now
+  std::uint64_t wanted_bytes{0};              ///< of blocks that a use was announced of
+  std::uint64_t present_bytes{0};             ///< of these, on the device already
+  std::uint64_t neighbor_bytes{0};            ///< of `evicted_bytes`, to another device
   std::size_t harvested_bytes{0};        ///< lie on other devices now, as far as the ledger knows
   std::size_t peak_harvested_bytes{0};   ///< the most of it
   std::uint64_t from_neighbor_bytes{0};  ///< fetched from other devices

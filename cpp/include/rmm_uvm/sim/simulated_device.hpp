@@ -120,6 +120,7 @@ class simulated_device final : public uvm_driver, public migration_counters {
   status mark(std::size_t number, stream_handle stream) noexcept override;
   [[nodiscard]] bool passed(std::size_t number) noexcept override;
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
+  [[nodiscard]] bool idle(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
 
   // The seam: observations.
