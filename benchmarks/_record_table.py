@@ -146,6 +146,7 @@ BENCHMARKS = (
     _gpu("residency_fits"),
     _gpu("residency_launches"),
     _gpu("residency_discards_gpu"),
+    _gpu("undiscarded"),
     _gpu("migration_threads"),
     _gpu("advice_on_gpus"),
     # ci/test_gpu.sh training

@@ -25,6 +25,7 @@ import numpy
 
 BYTES = 64 << 20
 BUSY_NS = 10_000_000
+BUSY_FOR_THE_CPU_NS = 200_000_000  # it writes the memory meanwhile
 _SOURCE = r"""
 typedef unsigned long long u64;
 extern "C" __global__ void fill(u64* words, u64 count, u64 value)
@@ -91,9 +92,9 @@ class Bench:
         self.synchronize()
         return int(self._wrong[0])
 
-    def busy(self) -> None:
+    def busy(self, ns: int = BUSY_NS) -> None:
         """Keep the main stream busy."""
-        self._spin((1,), (1,), (self.cupy.int64(BUSY_NS),))
+        self._spin((1,), (1,), (self.cupy.int64(ns),))
 
     def order(self, later: Any, earlier: Any) -> None:
         """Let one stream wait for another."""
@@ -173,14 +174,14 @@ def renewed_behind_a_busy_stream(bench: Bench, value: int) -> None:
 
 def renewed_behind_a_busy_stream_and_written_by_the_cpu(bench: Bench, value: int) -> None:
     """Discard-and-prefetch behind a busy stream; the CPU writes before it gets there."""
-    bench.busy()
+    bench.busy(BUSY_FOR_THE_CPU_NS)
     bench.renew()
     bench.fill_by_cpu(value)
 
 
 def renewed_at_once_and_written_by_the_cpu(bench: Bench, value: int) -> None:
     """Discard and prefetch on an idle stream, as the package does; the CPU writes at once."""
-    bench.busy()
+    bench.busy(BUSY_FOR_THE_CPU_NS)
     bench.renew_at_once()
     bench.fill_by_cpu(value)
 
