@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from _gpu_arrays import GpuArrays
 
 import rmm_uvm
-from rmm_uvm.planner.simulated_card import simulated_card
 from rmm_uvm.simulator import DriverSettings
+from rmm_uvm.simulator.card import simulated_card
 
 Program = Callable[[Any], None]
 ROOM_BYTES = 24 << 30

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rmm_uvm.planner.announced import advised_way
-from rmm_uvm.planner.events import Workload
+from rmm_uvm.planner.advice.announced import advised_way
 from rmm_uvm.planner.outcome import AnnouncedWay, Card
-from rmm_uvm.planner.pool_trial import PoolSettings, pool_seconds
-from rmm_uvm.planner.simulated_card import simulated_card
+from rmm_uvm.planner.trials.pool_trial import PoolSettings, pool_seconds
+from rmm_uvm.planner.workload.events import Workload
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import DriverSettings
+from rmm_uvm.simulator.card import simulated_card
 
 ROOM_BYTES = 24 << 30
 DEFAULT, FAULTS = "default", "faults"

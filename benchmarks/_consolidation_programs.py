@@ -18,7 +18,7 @@ import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import SimulatedCudaMemoryResource
 from rmm_uvm.residency import Budget
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 MIB = 1 << 20
 PIECE_BYTES = 8 * MIB  # of data; a kernel uses one, or several

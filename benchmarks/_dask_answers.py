@@ -98,7 +98,7 @@ def memory_of_worker() -> dict[str, Any]:
     """Return which resource this worker allocates from, and our pool's peak if it is ours."""
     import rmm
 
-    from rmm_uvm.install import current_installation
+    from rmm_uvm.pool.install import current_installation
 
     chain, resource = [], rmm.mr.get_per_device_resource(0)
     while resource is not None:

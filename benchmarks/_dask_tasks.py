@@ -72,14 +72,14 @@ def describe(dask_worker: Any) -> dict[str, Any]:
 
 def communication_totals() -> dict[str, float]:
     """Return what this worker's transfers have done so far, by way of ours."""
-    from rmm_uvm.comm.statistics import totals
+    from rmm_uvm.dask.comm.statistics import totals
 
     return totals().to_dict()
 
 
 def peak_managed_bytes() -> int | None:
     """Return the most that was allocated at once from our pool, None where there is none."""
-    from rmm_uvm.install import current_installation
+    from rmm_uvm.pool.install import current_installation
 
     installation = current_installation()
     return None if installation is None else int(installation.devices[0].managed_mr.peak_bytes)
@@ -90,7 +90,7 @@ _heard: list[str] = []
 
 def keep_pool_warnings() -> None:
     """Keep what is said of the IPC pool from now on; also a warning and a log record there."""
-    from rmm_uvm.comm.notices import subscribe
+    from rmm_uvm.dask.comm.notices import subscribe
 
     subscribe(lambda _reason, text: _heard.append(text))
 

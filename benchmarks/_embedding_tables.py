@@ -12,9 +12,9 @@ import torch
 
 import rmm_uvm
 from rmm_uvm.residency import Budget
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 from rmm_uvm.torch import ManagedEmbeddingBag
-from rmm_uvm.torch.row_memory import RowMemory, runs_of
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.torch.embeddings.row_memory import RowMemory, runs_of
 
 LEARNING_RATE = 0.5
 _REQUEST_BLOCKS = 64  # of one announcement: a request past the budget would be left out of it

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.output import written_whole
+from rmm_uvm.support.output import written_whole
 
 MOST_MANAGED_BYTES = 24 << 30
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
@@ -34,7 +34,7 @@ _PACKAGES = (
 
 def require_managed_limit(free_bytes: int) -> int:
     """Return the cap on managed memory; end the program where there is none that is safe."""
-    from rmm_uvm.limits import managed_limit_bytes
+    from rmm_uvm._lib.limits import managed_limit_bytes
 
     limit_bytes = managed_limit_bytes()
     if limit_bytes is None:

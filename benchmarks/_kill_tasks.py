@@ -16,7 +16,7 @@ def kill_in_transfer(direction: str) -> None:
 
     A large result has many, so that the transfer is under way then.
     """
-    from rmm_uvm.comm.statistics import totals
+    from rmm_uvm.dask.comm.statistics import totals
 
     counted = totals()
     name = f"{direction}_staged_bytes"
@@ -34,9 +34,9 @@ def memory_state() -> dict[str, Any]:
     """Return what of this worker's memory is in use, and which of its chunks are there."""
     import gc
 
-    from rmm_uvm.comm.staging import current_staging
-    from rmm_uvm.comm.statistics import totals
-    from rmm_uvm.install import current_installation
+    from rmm_uvm.dask.comm.staging import current_staging
+    from rmm_uvm.dask.comm.statistics import totals
+    from rmm_uvm.pool.install import current_installation
 
     gc.collect()
     installation: Any = current_installation()

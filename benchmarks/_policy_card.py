@@ -16,10 +16,10 @@ from typing import Any
 import rmm
 
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm.planner.simulated_card import simulated_card
 from rmm_uvm.residency import Budget
 from rmm_uvm.residency.budget import DEFAULT_POLICY
 from rmm_uvm.simulator import DriverSettings, load_machine
+from rmm_uvm.simulator.card import simulated_card
 
 MIB = 1 << 20
 BLOCK_BYTES = 2 * MIB

@@ -12,8 +12,8 @@ from _join_and_filter import fir, hash_join
 from _policy_card import MIB, WAYS, Card
 from _residency_programs import etl_loop, training_loop
 
-from rmm_uvm.planner.events import ALLOCATE, FREE, WRITES, Workload
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload.events import ALLOCATE, FREE, WRITES, Workload
+from rmm_uvm.planner.workload.loading import load_workload
 
 TRACE = Path(__file__).parents[1] / "tests" / "data" / "mortgage-h200.trace.gz"
 ITERATIONS = 4

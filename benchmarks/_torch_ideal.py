@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rmm_uvm.simulator import Machine
-from rmm_uvm.torch.shadow_program import Free, Given, Kernel, Make, Program
+from rmm_uvm.torch.shadow.program import Free, Given, Kernel, Make, Program
 
 
 @dataclass(frozen=True)

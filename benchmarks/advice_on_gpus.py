@@ -40,9 +40,9 @@ from _advice_workloads import PROGRAMS
 
 import rmm_uvm
 from rmm_uvm.errors import UvmError
-from rmm_uvm.planner.capacities import whole_blocks
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload.loading import load_workload
 from rmm_uvm.simulator import load_machine
+from rmm_uvm.support.units import whole_blocks
 
 FACTOR = 1.5  # peak over the small card
 ROOM_FACTOR = 3  # large card over the peak

@@ -32,7 +32,7 @@ from torch_policies import counted_step
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
 from rmm_uvm.torch import Program
-from rmm_uvm.torch.shadow_device import ShadowDevice
+from rmm_uvm.torch.shadow.device import ShadowDevice
 
 FACTORS = (1.25, 1.5, 2.0, 3.0)
 COUNTED = 3  # the fourth: what is learnt is learnt in the second and third

@@ -23,7 +23,7 @@ import rmm
 from _chains import make_chain
 
 from rmm_uvm.drivers import cuda_driver
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 CHAINS = ("cuda-pool", "rmm-managed", "rmm-prefetch", "managed")
 

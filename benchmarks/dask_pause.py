@@ -6,8 +6,8 @@
 
 One allocation of a managed pool lies on the device, is prefetched to the host, is then touched by
 the CPU, and goes back to the device. At each point: what the kernel says of this process, of its
-cgroup and of the machine, and what `rmm_uvm.dask.host_pause` would add. ``--simulated`` tries the
-script itself without a GPU; its figures mean nothing.
+cgroup and of the machine, and what `rmm_uvm.dask.worker.host_pause` would add. ``--simulated``
+tries the script itself without a GPU; its figures mean nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import _harness
 import psutil
 
 import rmm_uvm
-from rmm_uvm.dask import host_pause
+from rmm_uvm.dask.worker import host_pause
 from rmm_uvm.drivers import SimulatedDevice
 
 GIB = 1 << 30

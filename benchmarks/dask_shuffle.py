@@ -25,7 +25,7 @@ import _harness
 from _dask_chains import Chain, ClusterProcess, make_chain
 from _dask_exchange import describe_workers, run_on_workers, wait_until_released
 
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 ROW_BYTES = 32
 CUDA_BYTES = 30 << 30

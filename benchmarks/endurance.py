@@ -36,7 +36,7 @@ from _free_extents import Slabs
 from _process_levels import process_levels
 
 import rmm_uvm
-from rmm_uvm.limits import process_account
+from rmm_uvm._lib.limits import process_account
 
 ALLOCATIONS = 100_000_000
 SMALL_ALLOCATIONS, SMALL_CHURN_STEPS = 120_000, 9_800

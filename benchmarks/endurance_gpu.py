@@ -42,7 +42,7 @@ from _load_verdicts import load_verdicts
 from _process_levels import process_levels
 
 import rmm_uvm
-from rmm_uvm.limits import process_account
+from rmm_uvm._lib.limits import process_account
 from rmm_uvm.residency import POLICIES, Budget
 
 GIB = 1 << 30

@@ -19,7 +19,7 @@ import _harness
 from _dask_chains import ClusterProcess, make_chain
 from _dask_exchange import describe_workers, exchange, gb_per_second, run_on_workers
 
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 MANAGED_BYTES = 10 << 30
 """Of one worker: a result that it has made and one that it has fetched."""

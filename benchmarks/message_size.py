@@ -6,8 +6,8 @@
 
 Two processes, a GPU each, 1 GiB of cudaMalloc memory (no managed memory), sent in messages of one
 size: one after the other, four under way, and four under way with a small "ready" message before
-each, as `rmm_uvm.comm` does. Beside it, what the receiver reaches when it copies straight out of
-the sender's exported memory: the bound of the link.
+each, as `rmm_uvm.dask.comm` does. Beside it, what the receiver reaches when it copies straight out
+of the sender's exported memory: the bound of the link.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--train-parts", type=int, default=None)
     parser.add_argument("--features", type=Path)
     arguments = parser.parse_args()
-    from rmm_uvm.units import parse_bytes
+    from rmm_uvm.support.units import parse_bytes
 
     with tempfile.TemporaryDirectory() as folder:
         name = str(Path(folder) / "log.csv")

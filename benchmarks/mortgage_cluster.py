@@ -27,7 +27,7 @@ from rmm_uvm.mortgage.cluster.run import ClusterRun
 from rmm_uvm.mortgage.data_cache import generated_data
 from rmm_uvm.mortgage.generate import GeneratorConfig
 from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 CHAINS = ("stock-cuda", "ours")
 END_TO_END_BOUND = 1.05

@@ -27,7 +27,7 @@ from rmm_uvm.mortgage.gpu_run import measure
 from rmm_uvm.mortgage.memory import find_memory, gpu_chain
 from rmm_uvm.mortgage.pipeline import PipelineConfig
 from rmm_uvm.mortgage.run_report import RunReport
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 VARIANTS = {
     "cuda-pool": ("cuda-pool", False),

@@ -40,7 +40,7 @@ from _residency_programs import PEAK_MIB, PROGRAMS
 from neighbors_paths import ours
 
 import rmm_uvm
-from rmm_uvm.limits import managed_limit_bytes
+from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm.residency import Budget
 
 JOBS = ("matrix", "etl")

@@ -24,8 +24,16 @@ import _harness
 import numpy as np
 
 import rmm_uvm
-from rmm_uvm.planner.events import ALLOCATE, FREE, REPLAY_DTYPE, TOUCH, WRITES, Slab, Workload
-from rmm_uvm.planner.replaying import replay
+from rmm_uvm.planner.trials.replaying import replay
+from rmm_uvm.planner.workload.events import (
+    ALLOCATE,
+    FREE,
+    REPLAY_DTYPE,
+    TOUCH,
+    WRITES,
+    Slab,
+    Workload,
+)
 from rmm_uvm.simulator import load_machine
 
 RECORDED = Path(__file__).parent / "results" / "mortgage_allocations_parts4.json"

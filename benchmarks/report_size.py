@@ -26,10 +26,10 @@ os.environ.setdefault("RMM_UVM_DRIVER", "simulated")
 import numpy as np
 from _harness import write_json
 
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.report import Report
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 
 SAMPLES = 86_400
 ROUNDS = 7

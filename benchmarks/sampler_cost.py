@@ -22,7 +22,7 @@ import rmm_uvm
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import Sampler, Slot, levels_of
 from rmm_uvm.drivers import choose_driver
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 
 INTERVAL_NS = 100_000_000
 DAY_SAMPLES = 86_400

@@ -30,7 +30,7 @@ from rmm_uvm.mortgage.memory import Chain, find_memory
 from rmm_uvm.mortgage.pipeline import PipelineConfig
 from rmm_uvm.mortgage.run import RunConfig, quiet_rmm, run
 from rmm_uvm.mortgage.run_report import RunReport
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 ROOM_BYTES = 16 << 30
 LARGEST_DEVIATION = 0.15

@@ -20,7 +20,7 @@ import _harness
 import torch
 
 import rmm_uvm.torch
-from rmm_uvm.torch.side_streams import CudaSideStreams
+from rmm_uvm.torch.activations.side_streams import CudaSideStreams
 
 MIB = 1 << 20
 TENSOR_BYTES = 64 * MIB

@@ -38,8 +38,8 @@ from _torch_recordings import ITERATIONS, record, used_bytes
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.torch import Program, Roofline
-from rmm_uvm.torch.shadow_device import ShadowDevice
-from rmm_uvm.torch.shadow_statistics import ShadowStatistics
+from rmm_uvm.torch.shadow.device import ShadowDevice
+from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 
 FACTORS = (1.25, 1.5, 2.0, 3.0, 4.0)
 COUNTED = 2  # the third: its order is known from the second, and what follows it is recorded

@@ -26,7 +26,7 @@ from _training_runs import Trainer, budgets, clean, saving_on_cpu, to_keep
 from _training_verdicts import TRANSFORMERS, case_of
 
 import rmm_uvm
-from rmm_uvm.torch.side_streams import staging_bytes_of
+from rmm_uvm.torch.activations.side_streams import staging_bytes_of
 
 ROUNDS = 3
 STEPS = 24

@@ -31,7 +31,7 @@ from _tpch_process import EngineProcess, QueryError
 from _tpch_queries import ROUNDED
 from _tpch_tables import provide_tables
 
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 REFERENCES = {"pandas-pdsh": "pdsh", "pdsh": "pdsh", "pandas": "polars", "polars": "polars"}
 """By what runs queries, which frames say on the CPU what the answers are."""

@@ -25,7 +25,7 @@ from _dask_exchange import wait_until_released
 from _dask_nannies import nanny_cluster
 from distributed import wait
 
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 WORKERS = 3
 MANAGED_BYTES = 7 << 30

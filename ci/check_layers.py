@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check that no file uses what lies above it.
 
-Covers the include rule of the C++ folders (cpp/README.md) and the order of the Python modules.
+Covers the include rule of the C++ folders (cpp/README.md), the order of the Python folders, and
+circles of imports.
 Imports inside functions count as well, relative ones, names of the front page, and
 `import_module("...")` of a name that is written there. It does not look into tests and benchmarks:
 they may use everything, and the build keeps CUDA and RMM away from the tests of the core.
 """
 
 import ast
+import graphlib
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -43,44 +45,36 @@ FOREIGN = re.compile(r"(cuda|cupti|nvml|nvtx|crt/|thrust/|cub/|nv/|rmm/|rapids_l
 NEVER = re.compile(r"rmm/mr/.*(pool|arena|fixed_size)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
-# Bottom to top; a module may import those of its own line and of the lines above it here. A dotted
-# name takes one module out of its package.
+# Bottom to top: a folder, or a module of the front page, may import those above it in this list.
 PYTHON_LAYERS = (
-    ("_submodules",),
-    ("errors", "messages", "units", "requirements", "optional_packages", "output", "saving"),
-    ("package_files",),
-    ("_with_only",),
-    ("device_info", "driver_names", "host_memory", "cupti_library", "process_facts", "variables"),
-    ("watch.sample", "watch.finding", "watch.recording", "watch.exact_peak"),
-    ("_rmm_check",),
-    ("_lib", "limits"),
-    ("sizing", "residency", "harvest"),
-    ("doctor",),
-    ("_current_device", "drivers"),
-    ("neighbors",),
-    ("simulator",),
-    ("node",),
-    ("trace",),
-    ("report",),
-    ("watch",),
-    ("ipc",),
-    ("pools",),
-    ("mr",),
-    ("planner",),
-    ("integrations",),
-    ("install", "installation", "_install_arguments", "_install_device", "_install_warnings"),
-    ("installed_pools",),
-    ("hints",),
-    ("torch",),
-    ("__init__",),
-    ("comm",),
-    ("dask",),
-    ("top",),
-    ("run",),
-    ("mortgage",),
-    ("__main__", "cli"),
+    "errors",
+    "support",
+    "machine",
+    "residency",
+    "recording",
+    "_lib",
+    "drivers",
+    "harvest",
+    "trace",
+    "report",
+    "ipc",
+    "watch",
+    "top",
+    "integrations",
+    "pool",
+    "mr",
+    "doctor",
+    "simulator",
+    "planner",
+    "torch",
+    "__init__",
+    "dask",
+    "run",
+    "mortgage",
+    "cli",
+    "__main__",
 )
-RANKS = {name: rank for rank, names in enumerate(PYTHON_LAYERS) for name in names}
+RANKS = {name: rank for rank, name in enumerate(PYTHON_LAYERS)}
 # Files that may import one module above them, since they do it when that is asked for.
 DOORS = {
     # rmm_uvm.monitor.start_http() is found where monitors are, and not where Prometheus is.
@@ -150,54 +144,97 @@ def by_name(call: ast.Call, package: str) -> Iterator[str]:
         yield absolute(module, len(first.value) - len(module), package)
 
 
-def python_imports(source: str, package: str = "rmm_uvm") -> Iterator[str]:
-    """Yield the full name of all that Python source in `package` imports, at any depth."""
+def python_imports(source: str, package: str = "rmm_uvm") -> Iterator[tuple[str, list[str]]]:
+    """Yield what Python source in `package` imports, at any depth: a module, and names of it."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = absolute(node.module or "", node.level, package)
-            yield from imported(module, [alias.name for alias in node.names])
+            yield module, [alias.name for alias in node.names]
         elif isinstance(node, ast.Call):
-            yield from by_name(node, package)
+            yield from ((name, []) for name in by_name(node, package))
         elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "rmm_uvm":
-            yield f"rmm_uvm.{node.attr}"  # `import rmm_uvm.units` gives the front page, too
+            yield f"rmm_uvm.{node.attr}", []  # `import rmm_uvm.errors` gives the front page, too
 
 
-def cython_imports(source: str, package: str) -> Iterator[str]:
-    """Yield the full name of all that Cython source in `package` imports."""
-    yield from CYTHON_IMPORT.findall(source)
+def cython_imports(source: str, package: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the same of Cython source."""
+    yield from ((name, []) for name in CYTHON_IMPORT.findall(source))
     for dots, module, inside, line in CYTHON_FROM.findall(source):
         names = [word.split()[0] for word in (inside or line).split(",") if word.split()]
-        yield from imported(absolute(module, len(dots), package), names)
+        yield absolute(module, len(dots), package), names
 
 
 def layer_of(module: str) -> str:
-    """Return the name by which `PYTHON_LAYERS` knows a module; "" for one that it does not."""
-    parts = module.split(".")[1:]
-    if not parts:
-        return "__init__"
-    full = ".".join(parts[:2])
-    return full if full in RANKS else parts[0] if parts[0] in RANKS else ""
+    """Return the folder of a module, as `PYTHON_LAYERS` names it; "" for one that it does not."""
+    _, _, inside = module.partition(".")
+    folder = inside.partition(".")[0] or "__init__"
+    return folder if folder in RANKS else ""
+
+
+def named_imports(path: Path, root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield what one file imports from this package: a module, and names of it."""
+    package = ".".join(path.relative_to(root).parent.parts)
+    imports = cython_imports if path.suffix in {".pyx", ".pxd"} else python_imports
+    for module, names in imports(path.read_text(), package):
+        if module.split(".")[0] == "rmm_uvm":
+            yield module, names
 
 
 def package_imports(path: Path, root: Path) -> Iterator[str]:
     """Yield the full name of all that one file imports from this package."""
-    package = ".".join(path.relative_to(root).parent.parts)
-    imports = cython_imports if path.suffix in {".pyx", ".pxd"} else python_imports
-    for name in imports(path.read_text(), package):
-        if name.split(".")[0] == "rmm_uvm":
-            yield name
+    for module, names in named_imports(path, root):
+        yield from imported(module, names) if names else (module,)
+
+
+def module_of(path: Path, root: Path) -> str:
+    """Return the full name of the module that a file is, or describes."""
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+def python_files(root: Path) -> Iterator[Path]:
+    """Yield every Python and Cython file of the package."""
+    for path in sorted((root / "rmm_uvm").rglob("*")):
+        if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}:
+            yield path
+
+
+def check_circles(root: Path) -> Iterator[str]:
+    """Yield one circle of imports between modules, also of one folder; nothing if there is none."""
+    files = list(python_files(root))
+    modules = {module_of(path, root) for path in files}
+    graph: dict[str, set[str]] = {}
+    for path in files:
+        module = module_of(path, root)
+        used = graph.setdefault(module, set())
+        for name, names in named_imports(path, root):
+            if (str(path.relative_to(root)), name) in DOORS:
+                continue
+            # `from package import module` is an import of that module.
+            inside = {f"{name}.{one}" for one in names}
+            used |= inside & modules
+            if not names or inside - modules:
+                used |= {known for known in [nearest(name, modules)] if known}
+        used.discard(module)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        yield "a circle of imports: " + " -> ".join(error.args[1])
+
+
+def nearest(name: str, modules: set[str]) -> str:
+    """Return the module that a dotted name begins with, the longest one; "" if there is none."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name
 
 
 def check_python(root: Path) -> Iterator[str]:
-    """Yield every import of a module that lies higher, and modules that no layer names."""
-    for path in sorted((root / "rmm_uvm").rglob("*")):
-        if path.suffix not in {".py", ".pyi", ".pyx", ".pxd"}:
-            continue
+    """Yield every import of a folder that lies higher, and modules that no layer names."""
+    for path in python_files(root):
         where = path.relative_to(root)
-        module = ".".join(where.with_suffix("").parts).removesuffix(".__init__")
-        own = layer_of(module)
+        own = layer_of(module_of(path, root))
         if not own:
             yield f"{where}: in no layer: add it to PYTHON_LAYERS in ci/check_layers.py"
             continue
@@ -210,7 +247,7 @@ def check_python(root: Path) -> Iterator[str]:
 
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
-    problems = [*check_cpp(ROOT), *check_python(ROOT)]
+    problems = [*check_cpp(ROOT), *check_python(ROOT), *check_circles(ROOT)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

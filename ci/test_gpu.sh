@@ -44,7 +44,7 @@ import sys
 
 import rmm_uvm
 from rmm_uvm.errors import UvmError
-from rmm_uvm.limits import managed_limit_bytes
+from rmm_uvm._lib.limits import managed_limit_bytes
 
 try:
     count = rmm_uvm.cuda_driver(0).device_count

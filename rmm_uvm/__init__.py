@@ -15,18 +15,22 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from rmm_uvm.support.former_names import install_finder
+
 if TYPE_CHECKING:
     from rmm_uvm import harvest, ipc, mr
+    from rmm_uvm.doctor.links import topology
     from rmm_uvm.drivers import cuda_driver, simulated_device
-    from rmm_uvm.hints import advise, evict, pin, prefetch, touch
-    from rmm_uvm.install import current_installation, reinitialize, restore
-    from rmm_uvm.installed_pools import residency_statistics
-    from rmm_uvm.neighbors import topology
-    from rmm_uvm.node import SimulatedNode as simulated_node  # noqa: N813 - as monitor
     from rmm_uvm.planner import plan
-    from rmm_uvm.pools import ipc_pool, managed_pool
+    from rmm_uvm.pool.build import ipc_pool, managed_pool
+    from rmm_uvm.pool.hints import advise, evict, pin, prefetch, touch
+    from rmm_uvm.pool.install import current_installation, reinitialize, restore
+    from rmm_uvm.pool.installed import residency_statistics
+    from rmm_uvm.simulator.node import SimulatedNode as simulated_node  # noqa: N813 - as monitor
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
     from rmm_uvm.watch.stages import stage
+
+install_finder()
 
 __version__ = "0.1.0"
 
@@ -56,24 +60,24 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "advise": "hints",
+    "advise": "pool.hints",
     "cuda_driver": "drivers",
-    "current_installation": "install",
-    "evict": "hints",
-    "ipc_pool": "pools",
-    "managed_pool": "pools",
+    "current_installation": "pool.install",
+    "evict": "pool.hints",
+    "ipc_pool": "pool.build",
+    "managed_pool": "pool.build",
     "monitor": "watch.monitor",
-    "pin": "hints",
+    "pin": "pool.hints",
     "plan": "planner",
-    "prefetch": "hints",
-    "reinitialize": "install",
-    "residency_statistics": "installed_pools",
-    "restore": "install",
+    "prefetch": "pool.hints",
+    "reinitialize": "pool.install",
+    "residency_statistics": "pool.installed",
+    "restore": "pool.install",
     "simulated_device": "drivers",
-    "simulated_node": "node",
+    "simulated_node": "simulator.node",
     "stage": "watch.stages",
-    "topology": "neighbors",
-    "touch": "hints",
+    "topology": "doctor.links",
+    "touch": "pool.hints",
 }
 _MODULES = ("harvest", "ipc", "mr")
 _EXTRAS = ("dask", "torch")  # likewise, where what they need is installed
@@ -87,7 +91,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXTRAS:
         return importlib.import_module(f"rmm_uvm.{name}")
     if name not in _MODULES and name not in _MODULE_OF:
-        return importlib.import_module("rmm_uvm._submodules").submodule(__name__, name)
+        return importlib.import_module("rmm_uvm.support.submodules").submodule(__name__, name)
     importlib.import_module("rmm_uvm._lib")  # first: says in one line what is wrong with RMM
     if name in _MODULES:
         return importlib.import_module(f"rmm_uvm.{name}")

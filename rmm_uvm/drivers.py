@@ -21,11 +21,11 @@ import os
 from rmm_uvm._lib.cuda import CudaDriver
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.sim import SimulatedDevice
-from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
-from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes
-from rmm_uvm.variables import setting
+from rmm_uvm.machine.driver_names import DRIVERS, simulated_bytes
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
+from rmm_uvm.support.variables import setting
 
 __all__ = [
     "CudaDriver",

@@ -18,7 +18,7 @@ from rmm_uvm._lib.mr import (
     UvmResourceAdaptor,
 )
 from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm.pools import build_pool
+from rmm_uvm.pool.build import build_pool
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 
 __all__ = [

@@ -20,8 +20,8 @@ import rmm
 import rmm.rmm
 
 import rmm_uvm
-import rmm_uvm.install
-from rmm_uvm.limits import managed_limit_bytes
+import rmm_uvm.pool.install
+from rmm_uvm._lib.limits import managed_limit_bytes
 
 from .leftovers import Before
 
@@ -112,9 +112,9 @@ def _resources_restored() -> Iterator[None]:
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        installed = rmm_uvm.install.current_installation()
+        installed = rmm_uvm.pool.install.current_installation()
         if installed is not None and installed.permanent:
-            rmm_uvm.install._installed = None
+            rmm_uvm.pool.install._installed = None
             installed.release()
         rmm_uvm.restore()
     for number, resource in resources.items():

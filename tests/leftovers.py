@@ -9,7 +9,7 @@ import re
 import threading
 from pathlib import Path
 
-from rmm_uvm import limits
+from rmm_uvm._lib import limits
 
 # What CUDA, NVML and CUPTI open at their first use and keep; nothing of ours opens these.
 _NVIDIAS_OWN = re.compile(

@@ -12,4 +12,4 @@ if importlib.util.find_spec("rmm_uvm._lib.driver") is None:
         "these are the sources of rmm_uvm, which are not compiled: run from another directory"
     )
 
-from rmm_uvm import _rmm_check as _rmm_check  # first: says in one line what is wrong with RMM
+from rmm_uvm._lib import rmm_check as rmm_check  # first: says in one line what is wrong with RMM

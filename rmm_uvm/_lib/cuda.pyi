@@ -6,7 +6,7 @@ from typing import Any, Self
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import MemoryReader, UvmDriver
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
 
 class CudaDriver(UvmDriver):
     def __init__(self, device_id: int = 0, *, counters: bool = True) -> None: ...

@@ -48,12 +48,12 @@ cdef class CudaDriver(UvmDriver):
 
 
 def libcuda_available():
-    """Whether libcuda can be loaded here, a `rmm_uvm.device_info.Availability`."""
+    """Whether libcuda can be loaded here, a `rmm_uvm.machine.device_info.Availability`."""
     return as_availability(load_cuda_api().loaded)
 
 
 def attachable(int pid):
-    """Whether the counters of a process can be read, a `rmm_uvm.device_info.Availability`.
+    """Whether the counters of a process can be read, a `rmm_uvm.machine.device_info.Availability`.
 
     Looks at its descriptors and lets go of them again; opens no counters. `pid` may be any number.
     """
@@ -120,7 +120,7 @@ cdef class ProcessCounters:
 
     @property
     def available(self):
-        """Whether counting goes on, a `rmm_uvm.device_info.Availability`."""
+        """Whether counting goes on, a `rmm_uvm.machine.device_info.Availability`."""
         return as_availability(self._counters().available())
 
     @property
@@ -182,7 +182,7 @@ cdef class ProcessCounters:
 cdef class Nvml:
     """NVIDIA's management library, by dlopen: device memory without a CUDA context.
 
-    Making one never fails: `available`, a `rmm_uvm.device_info.Availability`, says whether there
+    Making one never fails: `available`, a `rmm_uvm.machine.device_info.Availability`, says whether there
     is such a library here, and every question raises `AvailabilityError` when there is not.
 
     Notes

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from typing_extensions import disjoint_base
 
-from rmm_uvm.device_info import Availability, DeviceInfo
+from rmm_uvm.machine.device_info import Availability, DeviceInfo
 
 class status_code(IntEnum):  # noqa: N801 - the name in C++
     success = ...

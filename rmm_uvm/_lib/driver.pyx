@@ -9,7 +9,7 @@ from libcpp.optional cimport optional
 
 import uuid
 
-from rmm_uvm.device_info import Availability, DeviceInfo
+from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.errors import DriverError
 
 
@@ -58,7 +58,7 @@ cdef class UvmDriver:
 
     @property
     def info(self):
-        """Fixed facts about the device, a `rmm_uvm.device_info.DeviceInfo`."""
+        """Fixed facts about the device, a `rmm_uvm.machine.device_info.DeviceInfo`."""
         cdef const device_info* info = &dereference(self.handle).info()
         cdef uuid_bytes raw = info.uuid
         return DeviceInfo(
@@ -126,7 +126,7 @@ cdef class UvmDriver:
 
         Returns
         -------
-        rmm_uvm.device_info.Availability
+        rmm_uvm.machine.device_info.Availability
             Whether they can, and if not, why.
 
         Examples
@@ -182,7 +182,7 @@ cdef class UvmDriver:
         return reader
 
     def counters_available(self):
-        """Whether migrated bytes are counted here, a `rmm_uvm.device_info.Availability`."""
+        """Whether migrated bytes are counted here, a `rmm_uvm.machine.device_info.Availability`."""
         return as_availability(dereference(self.handle).counters().available())
 
     def migrated_bytes(self):
@@ -218,7 +218,7 @@ cdef class UvmDriver:
 
         Returns
         -------
-        rmm_uvm.device_info.Availability
+        rmm_uvm.machine.device_info.Availability
             Whether they are counted from now on, and if not, why.
         """
         cdef availability granted

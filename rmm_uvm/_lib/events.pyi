@@ -6,7 +6,7 @@ from typing import Any, TypedDict, type_check_only
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.sim import SimulatedDevice
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
 
 @type_check_only
 class CauseTotals(TypedDict):

@@ -3,7 +3,7 @@
 """Why pages move, and which: CUPTI and the simulated device behind one class.
 
 Covers `cpp/include/rmm_uvm/driver/migration_events.hpp` and what implements it. Does not cover
-finding libcupti; see `rmm_uvm.watch.causes`.
+finding libcupti; see `rmm_uvm.watch.sampling.causes`.
 """
 
 from cython.operator cimport dereference
@@ -74,7 +74,7 @@ cdef class MigrationEvents:
     """Sums of what moved, by direction and cause, and by 2 MiB block. Off until started.
 
     Made by `cupti_events` and `simulated_events`. With CUPTI, code that faults takes much
-    longer while it is on: `rmm_uvm.watch.causes.COST_NOTE`.
+    longer while it is on: `rmm_uvm.watch.sampling.causes.COST_NOTE`.
 
     Notes
     -----
@@ -132,7 +132,7 @@ cdef class MigrationEvents:
         -------
         dict
             ``host_to_device_bytes`` and ``device_to_host_bytes``: bytes by cause, each of
-            `rmm_uvm.watch.recording.CAUSES`. Single numbers: ``device_to_device_bytes`` (to this
+            `rmm_uvm.recording.recorded.CAUSES`. Single numbers: ``device_to_device_bytes`` (to this
             GPU from others), ``cpu_faults`` (of the process, whatever the device),
             ``gpu_fault_groups``, ``thrashing_bytes``, ``throttling_ns``, ``remote_map_bytes``,
             ``dropped_records`` (the sums are too low by these) and ``forgotten_bytes`` (missing

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from typing_extensions import disjoint_base
 
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
 
 USUAL_DIRECTORY: str
 

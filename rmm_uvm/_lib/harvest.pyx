@@ -181,7 +181,7 @@ cdef class HarvestBoard:
 
     @property
     def usable(self):
-        """Whether others still see this process here, a `rmm_uvm.device_info.Availability`."""
+        """Whether others still see this process here, a `rmm_uvm.machine.device_info.Availability`."""
         return as_availability(dereference(self.handle).usable())
 
     def offer(self, device, size_t nbytes):

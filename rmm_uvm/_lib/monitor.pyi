@@ -7,7 +7,7 @@ import numpy as np
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.driver import LevelSource, MemoryReader, UvmDriver
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
 
 def levels_of(mr: Any) -> LevelSource: ...
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sampler (`cpp/include/rmm_uvm/monitor`): one thread, without the GIL, for all devices.
 
-Does not cover what samples mean: `rmm_uvm.watch.sample` has their layout.
+Does not cover what samples mean: `rmm_uvm.recording.sample` has their layout.
 """
 
 from cpython.bytearray cimport PyByteArray_AsString
@@ -275,7 +275,7 @@ cdef class Sampler:
 
         Returns
         -------
-        samples : ndarray, shape (n_samples,), dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
+        samples : ndarray, shape (n_samples,), dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
             In order of time, devices interleaved; a copy.
         next_sequence : int
             Number of the sample that will come next.
@@ -284,7 +284,7 @@ cdef class Sampler:
         """
         import numpy as np
 
-        from rmm_uvm.watch.sample import SAMPLE_DTYPE
+        from rmm_uvm.recording.sample import SAMPLE_DTYPE
 
         cdef size_t count
         cdef ring_read found
@@ -383,7 +383,7 @@ cdef class Sampler:
             raise self._not_watched(device_id)
 
     def faults(self, int device_id):
-        """Whether faults are counted on a device, a `rmm_uvm.device_info.Availability`."""
+        """Whether faults are counted on a device, a `rmm_uvm.machine.device_info.Availability`."""
         cdef availability found
         with nogil:
             found = dereference(self.handle).faults(device_id)

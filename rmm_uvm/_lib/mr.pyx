@@ -86,7 +86,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
     ):
         cdef prefetch_mode mode = as_mode(prefetch)
         if account is None:
-            from rmm_uvm.limits import process_account
+            from rmm_uvm._lib.limits import process_account
 
             account = process_account()
         self.driver = driver

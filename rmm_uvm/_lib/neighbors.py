@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.harvest import HarvestBoard
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 MOST_NEIGHBORS: Final = 8
 """As in C++: a block's record has three bits for which of them it lies on."""
@@ -115,8 +115,8 @@ def slowest_rates(driver: UvmDriver, neighbors: Iterable[int]) -> tuple[dict[str
 
     Measures with memory that counts under the process' cap: tens of milliseconds a neighbour.
     """
+    from rmm_uvm._lib.limits import process_account
     from rmm_uvm._lib.links import measure_links
-    from rmm_uvm.limits import process_account
 
     found: list[dict[str, int]] = []
     for device_id in neighbors:

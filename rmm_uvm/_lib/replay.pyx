@@ -30,7 +30,7 @@ POINT_BYTES = sizeof(timeline_point)
 
 
 cdef class Replayer:
-    """Does on a simulated device what a recorded program did; see `rmm_uvm.planner.replaying`.
+    """Does on a simulated device what a recorded program did; see `rmm_uvm.planner.trials.replaying`.
 
     Parameters
     ----------

@@ -331,7 +331,7 @@ cdef class SimulatedDevice(UvmDriver):
 
 
 cdef class NodeModel:
-    """Several simulated GPUs; `rmm_uvm.node.SimulatedNode` is its public face."""
+    """Several simulated GPUs; `rmm_uvm.simulator.node.SimulatedNode` is its public face."""
 
     def __init__(
         self,

@@ -165,7 +165,7 @@ cdef class TraceWriter(MemoryObserver):
 
         Parameters
         ----------
-        rows : ndarray, dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
+        rows : ndarray, dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
             In order of time.
 
         Raises

@@ -22,8 +22,8 @@ from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.neighbors import render_neighbors
 from rmm_uvm.cli.settings import settings_reason
 from rmm_uvm.doctor import DoctorReport, Feature, examine
-from rmm_uvm.messages import shown_name
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.messages import shown_name
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["command", "render"]
 
@@ -88,8 +88,8 @@ def command(
     with_links = with_links and report.feature("managed_pool").available
     if with_links:
         # Needs the compiled part, without which the report must still be able to come.
+        from rmm_uvm.doctor.links import measured
         from rmm_uvm.drivers import cuda_driver
-        from rmm_uvm.neighbors import measured
 
         report = replace(report, topology=measured(report.topology, cuda_driver))
     if json_to is not None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import click
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 __all__ = [
     "Request",
@@ -207,7 +207,7 @@ def write_json(path: Path | None, plain: dict[str, Any]) -> None:
     """Write a report to a file that the user named, if any."""
     if path is None:
         return
-    from rmm_uvm.output import written_whole
+    from rmm_uvm.support.output import written_whole
 
     with written_whole(path, "the report") as target:
         target.write_text(json.dumps(plain, indent=1) + "\n")

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rmm_uvm.cli.grid import grid
 from rmm_uvm.doctor.topology import DevicePair, Topology
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["render_neighbors"]
 

@@ -20,8 +20,8 @@ from rmm_uvm.cli.option_words import in_options
 from rmm_uvm.cli.progress import replay_bar
 from rmm_uvm.cli.standard_input import NAME, piped
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
-from rmm_uvm.optional_packages import too_old
-from rmm_uvm.output import columns_of
+from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.output import columns_of
 
 if TYPE_CHECKING:
     from rmm_uvm.planner import Plan
@@ -168,7 +168,7 @@ def command(
         sys.exit(2)
     if _PIPE in (html, json_file):
         return
-    from rmm_uvm.planner.text import text
+    from rmm_uvm.planner.views.text import text
     from rmm_uvm.report.text import WIDTH
 
     # Names and paths are printed as they are, brackets and colons too.

@@ -17,15 +17,15 @@ import click
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.numbers import finite
 from rmm_uvm.cli.once import OnceCommand
-from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
+from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, pool_check, program, torch_memory
 from rmm_uvm.run.program import Program
 from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import Request
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 __all__ = ["Split", "command", "split"]
 

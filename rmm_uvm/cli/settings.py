@@ -25,10 +25,10 @@ def settings_reason(report: DoctorReport) -> str:
     """
     if report.software_reason or report.driver_reason:
         return ""  # which says that nothing can be installed anyway, and perhaps not imported
+    from rmm_uvm._lib.limits import managed_limit_bytes
     from rmm_uvm.drivers import counters_are_on
-    from rmm_uvm.limits import managed_limit_bytes
-    from rmm_uvm.pools import managed_pool
-    from rmm_uvm.watch.thresholds import Thresholds
+    from rmm_uvm.pool.build import managed_pool
+    from rmm_uvm.watch.judging.thresholds import Thresholds
 
     try:
         counters_are_on()

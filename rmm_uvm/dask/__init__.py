@@ -11,17 +11,17 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from rmm_uvm._submodules import submodule
 from rmm_uvm.dask.defaults import register_defaults
 from rmm_uvm.dask.preload import dask_setup, dask_teardown
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.support.submodules import submodule
 
 if TYPE_CHECKING:
-    from rmm_uvm.dask.client_warnings import warn_here
-    from rmm_uvm.dask.cluster import local_cluster
-    from rmm_uvm.dask.cluster_report import report
-    from rmm_uvm.dask.plugin import UvmPlugin
-    from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
+    from rmm_uvm.dask.cluster.client_warnings import warn_here
+    from rmm_uvm.dask.cluster.local import local_cluster
+    from rmm_uvm.dask.cluster.scheduler_plugin import UvmSchedulerPlugin
+    from rmm_uvm.dask.reports.gathered import report
+    from rmm_uvm.dask.worker.plugin import UvmPlugin
 
 __all__ = [
     "UvmPlugin",
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "UvmPlugin": "plugin",
-    "UvmSchedulerPlugin": "scheduler_plugin",
-    "local_cluster": "cluster",
-    "report": "cluster_report",
-    "warn_here": "client_warnings",
+    "UvmPlugin": "worker.plugin",
+    "UvmSchedulerPlugin": "cluster.scheduler_plugin",
+    "local_cluster": "cluster.local",
+    "report": "reports.gathered",
+    "warn_here": "cluster.client_warnings",
 }
 
 register_defaults()

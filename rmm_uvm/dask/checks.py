@@ -14,14 +14,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
+from rmm_uvm.machine.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.neighbors import checked_limit, checked_neighbors, neighbors_in
 from rmm_uvm.residency.policies import POLICIES
-from rmm_uvm.units import format_bytes, parse_bytes, parse_size
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import format_bytes, parse_bytes, parse_size
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 __all__ = ["CHECKS"]
 
@@ -100,7 +100,9 @@ def _monitor(value: Any) -> bool | dict[str, Any]:
 def _thresholds(value: Any) -> dict[str, Any] | None:
     if value is None:
         return None
-    found = _mapping("thresholds", value, "a mapping of rmm_uvm.watch.thresholds.Thresholds")
+    found = _mapping(
+        "thresholds", value, "a mapping of rmm_uvm.watch.judging.thresholds.Thresholds"
+    )
     Thresholds().changed(**found)
     return found
 

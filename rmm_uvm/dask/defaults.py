@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rmm_uvm.package_files import package_text
+from rmm_uvm.support.package_files import package_text
 
 __all__ = ["SECTION", "register_defaults", "section"]
 

@@ -106,7 +106,7 @@ async def dask_setup(
 
 
 def _install(worker: Any, keywords: dict[str, Any], usage_error: str) -> None:
-    from rmm_uvm.dask.worker_pool import WorkerPool
+    from rmm_uvm.dask.worker.pool import WorkerPool
 
     if usage_error:
         raise ConfigurationError(usage_error)
@@ -118,7 +118,7 @@ def dask_teardown(dask_object: Any) -> None:
     """Put back what was there; Dask calls this when a worker or scheduler ends."""
     kind = _kind(dask_object)
     if kind == "worker":
-        from rmm_uvm.dask.worker_pool import WorkerPool
+        from rmm_uvm.dask.worker.pool import WorkerPool
 
         WorkerPool.of(dask_object).let_go("the preload")
     elif kind == "scheduler":
@@ -177,7 +177,7 @@ def _ask_for_no_context(worker: Any) -> None:
 
     It is on the right device, and dask-cuda would warn of it as of somebody's mistake.
     """
-    from rmm_uvm.install import current_installation
+    from rmm_uvm.pool.install import current_installation
 
     installation = current_installation()
     if installation is None or installation.devices[0].info.simulated:
@@ -194,7 +194,7 @@ async def _refuse_start(worker: Any, error: Exception) -> None:
     plugin raises that a worker is given at its start does end it, and its nanny with it, which then
     does not start it again. `_pending_plugins` are these; the others need not be set up any more.
     """
-    from rmm_uvm.dask.plugin import RefusedStart
+    from rmm_uvm.dask.worker.plugin import RefusedStart
 
     line = " ".join(str(error).split()) or type(error).__name__
     _logger.error("rmm_uvm: this worker does not start: %s", line)

@@ -14,8 +14,8 @@ from typing import Any
 
 from rmm_uvm.dask.checks import CHECKS
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.support.messages import shown
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 __all__ = ["NAMES", "Settings", "checked", "settings_of"]
 
@@ -43,13 +43,13 @@ class Settings:
     prefetch, cudf_prefetch, libraries, monitor, driver
         As in `rmm_uvm.reinitialize`.
     thresholds : mapping of str to object, or None
-        Fields of `rmm_uvm.watch.thresholds.Thresholds` that differ from the environment's.
+        Fields of `rmm_uvm.watch.judging.thresholds.Thresholds` that differ from the environment's.
     workers_per_host : int or None
         Workers that share the host's memory, >= 1; None to find out.
     protocol : str or None
         Of `rmm_uvm.dask.local_cluster`.
     comm : mapping of str to object
-        ``chunk_size`` (bytes or None) and ``wait_seconds``; see `rmm_uvm.comm`.
+        ``chunk_size`` (bytes or None) and ``wait_seconds``; see `rmm_uvm.dask.comm`.
     """
 
     initial_pool_size: Size = None

@@ -21,6 +21,7 @@ from rmm_uvm.doctor.facts import (
     Capability,
     CudaFacts,
     DeviceFacts,
+    Feature,
     HarvestFacts,
     KernelDriverFacts,
     PairFacts,
@@ -29,13 +30,13 @@ from rmm_uvm.doctor.facts import (
 from rmm_uvm.doctor.features import Facts, features, format_version, software_reason
 from rmm_uvm.doctor.plan import plan_pools
 from rmm_uvm.doctor.probe import SystemProbe
-from rmm_uvm.doctor.report import DoctorReport, Feature, PoolPlan
+from rmm_uvm.doctor.report import DoctorReport, PoolPlan
 from rmm_uvm.doctor.simulated import SIMULATED_FEATURES
 from rmm_uvm.doctor.topology import describe
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import HostMemory
-from rmm_uvm.requirements import rmm_problem
-from rmm_uvm.variables import unknown_variables
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.support.requirements import rmm_problem
+from rmm_uvm.support.variables import unknown_variables
 
 __all__ = [
     "BoardFacts",

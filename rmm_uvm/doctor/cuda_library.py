@@ -25,7 +25,7 @@ from uuid import UUID
 
 from rmm_uvm.doctor.facts import CudaFacts, DeviceFacts, PairFacts
 from rmm_uvm.doctor.nvml_library import NvmlFacts, NvmlPart, read_nvml
-from rmm_uvm.requirements import Version
+from rmm_uvm.support.requirements import Version
 
 __all__ = ["read_cuda"]
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rmm_uvm.doctor.report import Feature
-from rmm_uvm.optional_packages import Requirement
+from rmm_uvm.doctor.facts import Feature
+from rmm_uvm.support.optional_packages import Requirement
 
 __all__ = ["PURPOSES", "extras"]
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rmm_uvm.device_info import Availability
-from rmm_uvm.host_memory import HostMemory
-from rmm_uvm.requirements import Version
-
-if TYPE_CHECKING:
-    from rmm_uvm.doctor.report import Feature
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.support.requirements import Version
 
 __all__ = [
     "Capability",
     "CudaFacts",
     "DeviceFacts",
+    "Feature",
     "KernelDriverFacts",
     "PairFacts",
     "Probe",
@@ -53,6 +51,33 @@ class Capability(Availability):
     def no(cls, reason: str) -> Capability:
         """Return that something cannot be used, and why."""
         return cls(available=False, reason=reason)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that rmm-uvm uses, and whether it can be used here.
+
+    Attributes
+    ----------
+    name : str
+        Identifier, such as ``"legacy_ipc"``.
+    title : str
+        The same for a reader.
+    purpose : str
+        What it is good for, in a few words.
+    available : bool
+    reason : str
+        Why not, and what to do; empty if available.
+    detail : str
+        More about what there is; may be empty.
+    """
+
+    name: str
+    title: str
+    purpose: str
+    available: bool
+    reason: str = ""
+    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, KernelDriverFacts
-from rmm_uvm.doctor.report import Feature
+from rmm_uvm.doctor.facts import Capability, CudaFacts, DeviceFacts, Feature, KernelDriverFacts
 from rmm_uvm.doctor.topology import describe
-from rmm_uvm.requirements import (
+from rmm_uvm.support.requirements import (
     CUDA_MAJOR,
     MINIMUM_DISCARD_DRIVER,
     MINIMUM_DRIVER,

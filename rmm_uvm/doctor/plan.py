@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pools that `rmm_uvm.reinitialize` would install, asked for nothing special.
 
-The sizes come from `rmm_uvm.sizing`, which the installation itself uses; only the facts come from
-the doctor, since opening a device for real would create a CUDA context.
+The sizes come from `rmm_uvm.pool.sizing`, which the installation itself uses; only the facts come
+from the doctor, since opening a device for real would create a CUDA context.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from rmm_uvm.doctor.facts import DeviceFacts
 from rmm_uvm.doctor.report import PoolPlan
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.host_memory import HostMemory
-from rmm_uvm.sizing import PoolRequest, plan_sizes
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 
 __all__ = ["plan_pools"]
 
@@ -37,7 +37,7 @@ def plan_pools(devices: Sequence[DeviceFacts], memory: HostMemory) -> tuple[Pool
 
 def _plan(device: DeviceFacts, memory: HostMemory) -> PoolPlan:
     # Needs the compiled part, without which the doctor must still be able to start.
-    from rmm_uvm.limits import managed_limit_bytes
+    from rmm_uvm._lib.limits import managed_limit_bytes
 
     # Unknown where NVML is missing; then the figures hold for a device that nobody else uses.
     free_bytes = device.total_bytes if device.free_bytes is None else device.free_bytes

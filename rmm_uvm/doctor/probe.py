@@ -15,22 +15,22 @@ from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
-from rmm_uvm.cupti_library import find_cupti
 from rmm_uvm.doctor.cuda_library import read_cuda
 from rmm_uvm.doctor.extras import extras
 from rmm_uvm.doctor.facts import (
     BoardFacts,
     Capability,
     CudaFacts,
+    Feature,
     HarvestFacts,
     KernelDriverFacts,
 )
-from rmm_uvm.doctor.report import Feature
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import HostMemory, host_memory
-from rmm_uvm.optional_packages import requirements
-from rmm_uvm.package_files import no_more_files
-from rmm_uvm.requirements import installed_packages, installed_version, parse_version
+from rmm_uvm.machine.cupti_library import find_cupti
+from rmm_uvm.machine.host_memory import HostMemory, host_memory
+from rmm_uvm.support.optional_packages import requirements
+from rmm_uvm.support.package_files import no_more_files
+from rmm_uvm.support.requirements import installed_packages, installed_version, parse_version
 
 __all__ = ["SystemProbe"]
 

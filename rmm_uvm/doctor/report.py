@@ -8,40 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rmm_uvm.doctor.facts import BoardFacts, DeviceFacts
+from rmm_uvm.doctor.facts import BoardFacts, DeviceFacts, Feature
 from rmm_uvm.doctor.topology import Topology
-from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.driver_names import simulated_bytes
+from rmm_uvm.machine.host_memory import HostMemory
 
 __all__ = ["DoctorReport", "Feature", "PoolPlan"]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """Something that rmm-uvm uses, and whether it can be used here.
-
-    Attributes
-    ----------
-    name : str
-        Identifier, such as ``"legacy_ipc"``.
-    title : str
-        The same for a reader.
-    purpose : str
-        What it is good for, in a few words.
-    available : bool
-    reason : str
-        Why not, and what to do; empty if available.
-    detail : str
-        More about what there is; may be empty.
-    """
-
-    name: str
-    title: str
-    purpose: str
-    available: bool
-    reason: str = ""
-    detail: str = ""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ less and with more; a test holds this to the one that is made by name.
 
 from __future__ import annotations
 
-from rmm_uvm.doctor.report import Feature
+from rmm_uvm.doctor.facts import Feature
 
 __all__ = ["SIMULATED_FEATURES"]
 

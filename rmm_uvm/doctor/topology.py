@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.doctor.facts import CudaFacts, DeviceFacts, PairFacts
+from rmm_uvm.machine.device_info import Availability
 
 __all__ = ["DevicePair", "HostRates", "PairRates", "Topology", "TopologyDevice", "describe"]
 

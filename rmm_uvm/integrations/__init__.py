@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmm_uvm._submodules import submodules_of
 from rmm_uvm.integrations.wiring import LIBRARIES, Wiring, wire
+from rmm_uvm.support.submodules import submodules_of
 
 __all__ = ["LIBRARIES", "Wiring", "wire"]
 

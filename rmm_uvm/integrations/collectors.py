@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from rmm_uvm.device_info import Availability
-from rmm_uvm.optional_packages import too_old
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.support.optional_packages import too_old
 
 __all__ = ["register", "unregister"]
 

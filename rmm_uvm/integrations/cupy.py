@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from rmm_uvm.integrations.wiring import Wiring
-from rmm_uvm.optional_packages import too_old
+from rmm_uvm.support.optional_packages import too_old
 
 
 def wire() -> Wiring:

@@ -17,11 +17,11 @@ from types import CodeType
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, UvmError
-from rmm_uvm.optional_packages import too_old
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report, cell
 from rmm_uvm.report.words import clock_text
+from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.recording import Recording
 from rmm_uvm.watch.running import running
 
 __all__ = ["load", "unload"]

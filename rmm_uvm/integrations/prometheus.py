@@ -16,13 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.collectors import MISSING
-from rmm_uvm.optional_packages import too_old
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.recording import DeviceFacts
 from rmm_uvm.watch.running import running
 from rmm_uvm.watch.snapshot import Snapshot
 

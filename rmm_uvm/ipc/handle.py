@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.ipc.array import item_bytes
-from rmm_uvm.messages import shown
+from rmm_uvm.support.messages import shown
 
 __all__ = ["MAGIC", "VERSION", "Handle"]
 

@@ -8,8 +8,8 @@ import functools
 import uuid
 from pathlib import Path
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.machine.device_info import Availability
 
 __all__ = ["current_device_id", "machine_id", "visible"]
 

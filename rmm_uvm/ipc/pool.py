@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import rmm
 
-from rmm_uvm._current_device import current_device
+from rmm_uvm._lib.current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.marks import IpcEvent
 from rmm_uvm._lib.mr import SimulatedCudaMemoryResource, ask_for_room
@@ -30,7 +30,7 @@ from rmm_uvm.ipc.lease import Lease, checked_readers, expiry_ns
 from rmm_uvm.ipc.machine import machine_id
 from rmm_uvm.ipc.owned_lock import OwnedLock
 from rmm_uvm.ipc.table import SLOTS, LeaseTable
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["IpcPool", "Lease", "collect_dropped"]
 

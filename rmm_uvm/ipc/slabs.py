@@ -23,8 +23,8 @@ from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.ipc.machine import current_device_id, machine_id, visible
 from rmm_uvm.ipc.owned_lock import OwnedLock
 from rmm_uvm.ipc.table import RemoteTable, is_own
-from rmm_uvm.package_files import no_more_files
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.package_files import no_more_files
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["OpenSlab", "SlabCache", "slabs"]
 

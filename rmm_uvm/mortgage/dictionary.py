@@ -18,7 +18,7 @@ from rmm_uvm.mortgage.files import DataFiles, find_files
 from rmm_uvm.mortgage.ranges import body_of
 from rmm_uvm.mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 from rmm_uvm.mortgage.text import scan_batches
-from rmm_uvm.watch.plain_values import value_of
+from rmm_uvm.recording.values import value_of
 
 FILE_NAME = "categories.json"
 Domains = dict[str, tuple[str, ...]]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.mortgage.dictionary import FILE_NAME, write_domains
 from rmm_uvm.mortgage.schema import ACQUISITION, NAMES, PERFORMANCE, QUARTER_LOANS_LIMIT
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.synthetic.blocks import BlockMaker

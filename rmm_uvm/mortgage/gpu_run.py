@@ -21,8 +21,8 @@ from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipe
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.shadow.stages import MigrationCounters, ResourceFootprint, StageMeter
 from rmm_uvm.mortgage.timeline import Sampler, Timeline, wall_clock
-from rmm_uvm.optional_packages import too_old
-from rmm_uvm.variables import setting
+from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.variables import setting
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import UvmDriver
@@ -79,7 +79,7 @@ def run_on_gpu(
     ConfigurationError, DataError, AvailabilityError, DriverError
         The run cannot be done as asked.
     """
-    from rmm_uvm._current_device import current_device
+    from rmm_uvm._lib.current_device import current_device
     from rmm_uvm.drivers import cuda_driver
     from rmm_uvm.mortgage.engines import make_engine
 

@@ -22,10 +22,10 @@ from rmm_uvm.mr import (
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm.pools import PrefetchMode, managed_pool, plan_for
+from rmm_uvm.pool.build import PrefetchMode, managed_pool, plan_for
+from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, budget_for
-from rmm_uvm.sizing import PoolRequest
-from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import SimulatedDevice, UvmDriver

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.mortgage.run_report import RunReport
-from rmm_uvm.optional_packages import too_old
-from rmm_uvm.output import written_whole
+from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.output import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

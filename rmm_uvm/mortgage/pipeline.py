@@ -25,7 +25,7 @@ from rmm_uvm.mortgage.result import OutOfMemory, PipelineResult, StageResult
 from rmm_uvm.mortgage.stage_clock import PipelineProgress, StageClock
 from rmm_uvm.mortgage.steps.final import LABEL
 from rmm_uvm.mortgage.train import ROUNDS, check_xgboost
-from rmm_uvm.output import written_whole
+from rmm_uvm.support.output import written_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from rmm_uvm.mortgage.fragmentation import FragmentationResult
 from rmm_uvm.mortgage.memory import MEMORIES
 from rmm_uvm.mortgage.run import default_device_reason
 from rmm_uvm.mortgage.run_report import RunReport
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 SIMULATED_LINES = (
     "real: features and model (pandas and XGBoost on the CPU), RMM's pool, our code",

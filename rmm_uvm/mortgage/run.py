@@ -24,8 +24,8 @@ from rmm_uvm.mortgage.memory import (
 from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm.mortgage.run_report import RunReport, merge_stages
 from rmm_uvm.mortgage.timeline import Timeline, simulated_levels
-from rmm_uvm.optional_packages import too_old
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from rmm_uvm.mortgage.simulated_engine import SimulatedEngine

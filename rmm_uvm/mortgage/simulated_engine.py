@@ -20,7 +20,7 @@ from rmm_uvm.mortgage.timeline import WatchedDevice, WatchedResource
 from rmm_uvm.mortgage.train import PARAMETERS
 from rmm_uvm.mortgage.xgboost_memory import SKETCH_FREE_FRACTION, TrainingShape, training_shape
 from rmm_uvm.mr import SimulatedCudaMemoryResource
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 if TYPE_CHECKING:
     import xgboost as xgb

@@ -11,11 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmm_uvm._submodules import submodules_of
-from rmm_uvm.planner.outcome import Answer, Card, Helps, MachineFacts, Plan, Settings, Variant
+from rmm_uvm.planner.outcome import (
+    Answer,
+    Card,
+    Helps,
+    MachineFacts,
+    PlanFigures,
+    Settings,
+    Variant,
+)
+from rmm_uvm.planner.planned import Plan
 from rmm_uvm.planner.planning import plan
 from rmm_uvm.planner.request import Options
-from rmm_uvm.planner.runs import PlanProgress
+from rmm_uvm.planner.trials.runs import PlanProgress
+from rmm_uvm.support.submodules import submodules_of
 
 __all__ = [
     "Answer",
@@ -24,6 +33,7 @@ __all__ = [
     "MachineFacts",
     "Options",
     "Plan",
+    "PlanFigures",
     "PlanProgress",
     "Settings",
     "Variant",

@@ -8,13 +8,12 @@ Does not cover finding it out (`rmm_uvm.planner.planning`) and showing it (`text
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from rmm_uvm.planner.events import Workload
 from rmm_uvm.planner.request import Options, Prefetch
-from rmm_uvm.planner.result import ReplayResult
-from rmm_uvm.planner.working_set import WorkingSet
-from rmm_uvm.saving import Saving
+from rmm_uvm.planner.workload.events import Workload
+from rmm_uvm.planner.workload.result import ReplayResult
+from rmm_uvm.planner.workload.working_set import WorkingSet
 
 __all__ = [
     "AnnouncedWay",
@@ -22,7 +21,7 @@ __all__ = [
     "Card",
     "Helps",
     "MachineFacts",
-    "Plan",
+    "PlanFigures",
     "Settings",
     "Variant",
 ]
@@ -264,8 +263,8 @@ class Helps:
 
 
 @dataclass(frozen=True)
-class Plan(Saving):
-    """What a recorded workload would do on other cards. All of it is simulated.
+class PlanFigures:
+    """What a recorded workload would do on other cards, without a word or a picture.
 
     Attributes
     ----------
@@ -295,13 +294,7 @@ class Plan(Saving):
         The workload had no stages: results have classes of sizes in their place.
     notes : tuple of str
         What to know when reading it.
-
-    Notes
-    -----
-    ``str(plan)`` is the text that the command prints. Immutable, and so thread-safe.
     """
-
-    _called: ClassVar[str] = "the plan"
 
     workload: Workload
     machine: MachineFacts
@@ -316,30 +309,3 @@ class Plan(Saving):
     helps: Helps | None
     by_size_class: bool
     notes: tuple[str, ...]
-
-    def __str__(self) -> str:
-        from rmm_uvm.planner.text import text
-
-        return text(self)
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(str(card.device_bytes) for card in self.cards)
-        return f"Plan({str(self.workload.source)!r}, {str(self.machine)!r}, cards: {sizes})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain values, ready for JSON; sizes in bytes."""
-        from rmm_uvm.planner.as_dict import as_dict
-
-        return as_dict(self)
-
-    def html(self) -> str:
-        """Return the plan as one HTML page that needs no other file and no network.
-
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        """
-        from rmm_uvm.planner.page import page
-
-        return page(self)

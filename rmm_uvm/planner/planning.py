@@ -3,7 +3,7 @@
 """Plans: read a workload, replay it on cards of several sizes, and draw the conclusions.
 
 Covers `plan`, which `rmm_uvm` exports. Does not cover reading workloads, replaying them, and
-showing plans; see `rmm_uvm.planner.workload`, `replaying` and `text`.
+showing plans; see `rmm_uvm.planner.workload.loading`, `replaying` and `text`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.messages import shown
-from rmm_uvm.planner.advice import ENOUGH, helps_most
-from rmm_uvm.planner.announced import AnnouncedTrial
-from rmm_uvm.planner.answers import TOLERABLE
-from rmm_uvm.planner.capacities import card_sizes
-from rmm_uvm.planner.cards import (
+from rmm_uvm.planner.advice.advising import ENOUGH, helps_most
+from rmm_uvm.planner.advice.announced import AnnouncedTrial
+from rmm_uvm.planner.advice.answers import TOLERABLE
+from rmm_uvm.planner.advice.cards import (
     Around,
     least_capacity,
     planned_card,
     settable_ways,
     tried_card,
 )
-from rmm_uvm.planner.events import Workload
-from rmm_uvm.planner.no_room import replaying_here
-from rmm_uvm.planner.notes import notes
-from rmm_uvm.planner.outcome import MachineFacts, Plan
+from rmm_uvm.planner.advice.notes import notes
+from rmm_uvm.planner.advice.settling import Trial
+from rmm_uvm.planner.outcome import MachineFacts
+from rmm_uvm.planner.planned import Plan
 from rmm_uvm.planner.request import Request, checked_request
-from rmm_uvm.planner.runs import PlanProgress, Replay, Runs, ShowProgress
-from rmm_uvm.planner.settling import Trial
-from rmm_uvm.planner.size_classes import by_size_class, has_stages
-from rmm_uvm.planner.working_set import working_set
+from rmm_uvm.planner.trials.capacities import card_sizes
+from rmm_uvm.planner.trials.no_room import replaying_here
+from rmm_uvm.planner.trials.runs import PlanProgress, Replay, Runs, ShowProgress
+from rmm_uvm.planner.workload.events import Workload
+from rmm_uvm.planner.workload.size_classes import by_size_class, has_stages
+from rmm_uvm.planner.workload.working_set import working_set
+from rmm_uvm.support.messages import shown
 
 __all__ = ["plan", "plan_workload"]
 
@@ -116,9 +117,9 @@ def plan(
         fitting_seconds,
         announced=announced,
     )
-    from rmm_uvm.planner.pool_trial import PoolTrial
-    from rmm_uvm.planner.replaying import replay
-    from rmm_uvm.planner.workload import load_workload
+    from rmm_uvm.planner.trials.pool_trial import PoolTrial
+    from rmm_uvm.planner.trials.replaying import replay
+    from rmm_uvm.planner.workload.loading import load_workload
     from rmm_uvm.simulator import DriverSettings, Machine, load_machine
 
     if isinstance(machine, str | os.PathLike):

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
-from rmm_uvm.planner.capacities import whole_blocks
-from rmm_uvm.units import format_bytes, parse_bytes
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import format_bytes, parse_bytes, whole_blocks
 
 __all__ = [
     "DEFAULTS",

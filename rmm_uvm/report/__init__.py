@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of a recording: text, JSON and one self-contained HTML file.
 
-All are pure functions of a `rmm_uvm.watch.recording.Recording`. Text and JSON need nothing more
+All are pure functions of a `rmm_uvm.recording.recorded.Recording`. Text and JSON need nothing more
 than the package itself; HTML needs Bokeh (``pip install 'rmm-uvm[report]'``).
 """
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from rmm_uvm.recording.exact_peak import exact_peak_bytes
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
 from rmm_uvm.report.figures import Figures, of_device
-from rmm_uvm.watch.exact_peak import exact_peak_bytes
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import Recording
 
 __all__ = ["Advice", "about", "collect", "message", "verdict"]
 

@@ -8,10 +8,10 @@ import dataclasses
 import math
 from typing import Any
 
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import advice, budgets, causes
 from rmm_uvm.report.figures import by_stage, of_device
 from rmm_uvm.report.series import DeviceSeries
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 __all__ = ["FORMAT_VERSION", "as_dict"]
 

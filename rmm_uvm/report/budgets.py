@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import words
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 __all__ = ["DRIVERS_OWN", "KEPT", "as_dict", "cells", "lines", "neighbor_lines", "of_device"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmm_uvm.watch.recording import CAUSES, Recording
+from rmm_uvm.recording.recorded import CAUSES, Recording
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

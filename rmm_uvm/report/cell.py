@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import textwrap
 
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import budgets, words
 from rmm_uvm.report.advice import collect, message
 from rmm_uvm.report.figures import Figures, between
 from rmm_uvm.report.text import missing_sources
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 __all__ = ["summary"]
 

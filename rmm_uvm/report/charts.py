@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import axes, budgets, causes, style, words
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.series import DeviceSeries, rates_of
 from rmm_uvm.report.thinning import averaged, thinned
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.figures import StageFigures, by_stage, of_device
 from rmm_uvm.report.series import DeviceSeries
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 __all__ = ["contents"]
 

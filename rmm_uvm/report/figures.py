@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from rmm_uvm.recording.exact_peak import exact_peak_bytes
+from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
-from rmm_uvm.watch.exact_peak import exact_peak_bytes
-from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
 
 __all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device"]
 

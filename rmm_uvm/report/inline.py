@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import html
 
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report.advice import collect
 from rmm_uvm.report.page import chart_pixels, page
-from rmm_uvm.watch.recording import Recording
 
 __all__ = ["inline"]
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
 from rmm_uvm.report.advice import about
 from rmm_uvm.report.figures import end_of
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 from rmm_uvm.report.thinning import thinned
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def lighter(recording: Recording, n_buckets: int = _BUCKETS) -> Recording:
     Examples
     --------
     >>> import numpy as np
-    >>> from rmm_uvm.watch.sample import SAMPLE_DTYPE
+    >>> from rmm_uvm.recording.sample import SAMPLE_DTYPE
     >>> samples = np.zeros(36_000, SAMPLE_DTYPE)
     >>> samples["time_ns"] = np.arange(36_000) * 10**8
     >>> facts = DeviceFacts(0, "GPU", "", 0, 0)

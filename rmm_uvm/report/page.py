@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import template
 from rmm_uvm.report.contents import contents
 from rmm_uvm.report.template import INSTALL_HINT
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 __all__ = ["chart_pixels", "drawn", "page", "placed"]
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report.as_dict import as_dict
 from rmm_uvm.report.text import summary
-from rmm_uvm.saving import Saving
-from rmm_uvm.watch.recording import Recording
+from rmm_uvm.support.saving import Saving
 
 __all__ = ["Report"]
 
@@ -30,8 +30,8 @@ class Report(Saving):
     Examples
     --------
     >>> import numpy as np
-    >>> from rmm_uvm.watch.recording import Recording
-    >>> from rmm_uvm.watch.sample import SAMPLE_DTYPE
+    >>> from rmm_uvm.recording.recorded import Recording
+    >>> from rmm_uvm.recording.sample import SAMPLE_DTYPE
     >>> print(Report(Recording(np.zeros(0, SAMPLE_DTYPE), ())))
     rmm_uvm: watched memory for 0 s
     <BLANKLINE>

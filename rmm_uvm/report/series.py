@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmm_uvm.watch.sample import Known
+from rmm_uvm.recording.sample import Known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class DeviceSeries:
 
     Parameters
     ----------
-    samples : ndarray, shape (n_samples,), dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
+    samples : ndarray, shape (n_samples,), dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
         Of one device, in order of time.
 
     Attributes

@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import Recording, Stage
 from rmm_uvm.report import axes, style, words
 from rmm_uvm.report.advice import about, collect
 from rmm_uvm.report.charts import Chart
 from rmm_uvm.report.figures import end_of
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import Recording, Stage
 
 __all__ = ["mark_findings", "marks_seconds", "shown_findings", "strip"]
 

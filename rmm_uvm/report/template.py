@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.package_files import package_names, package_text
 from rmm_uvm.report import words
+from rmm_uvm.support.package_files import package_names, package_text
 
 __all__ = ["INSTALL_HINT", "components", "css", "library", "render"]
 

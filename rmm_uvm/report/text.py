@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
-from rmm_uvm.watch.recording import DeviceFacts, Recording
 
 __all__ = ["LINES", "WIDTH", "missing_sources", "summary"]
 

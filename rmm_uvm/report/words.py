@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["at_most", "clock_text", "count", "factor", "plain_name", "size"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.messages import shown
 from rmm_uvm.residency.region import Region, checked_region
+from rmm_uvm.support.messages import shown
 
 __all__ = ["buffer_region", "interface_regions", "is_tensor", "tensor_region"]
 

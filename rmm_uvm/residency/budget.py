@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
 from rmm_uvm.residency.neighbors import (
     HarvestLimit,
     Neighbors,
@@ -24,8 +23,9 @@ from rmm_uvm.residency.neighbors import (
     neighbors_for,
 )
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
-from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes, parse_size, whole_number
-from rmm_uvm.variables import setting
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size, whole_number
+from rmm_uvm.support.variables import setting
 
 __all__ = [
     "BUDGET_VARIABLE",

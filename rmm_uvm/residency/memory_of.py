@@ -14,7 +14,6 @@ from numbers import Integral
 from typing import Any
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.messages import shown
 from rmm_uvm.residency.array_memory import (
     buffer_region,
     interface_regions,
@@ -23,6 +22,7 @@ from rmm_uvm.residency.array_memory import (
 )
 from rmm_uvm.residency.cudf_memory import cudf_regions, is_cudf, unwrapped
 from rmm_uvm.residency.region import Region, checked_region
+from rmm_uvm.support.messages import shown
 
 __all__ = ["memory_of", "things_in"]
 

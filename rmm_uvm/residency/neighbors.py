@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
-from rmm_uvm.units import VA_BLOCK_BYTES, parse_bytes, whole_number
-from rmm_uvm.variables import setting
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes, whole_number
+from rmm_uvm.support.variables import setting
 
 __all__ = [
     "LIMIT_VARIABLE",

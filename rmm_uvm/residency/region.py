@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.messages import shown
+from rmm_uvm.support.messages import shown
 
 __all__ = ["Region", "checked_region", "joined"]
 

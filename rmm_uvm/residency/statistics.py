@@ -11,7 +11,7 @@ import dataclasses
 from typing import Final
 
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["SCORE_WINDOW", "ResidencyStatistics"]
 

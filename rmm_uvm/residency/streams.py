@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.messages import shown
+from rmm_uvm.support.messages import shown
 
 __all__ = ["stream_handle"]
 

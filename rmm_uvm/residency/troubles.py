@@ -2,31 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a budget, in words: what is the case, and the one thing to do about it.
 
-The monitor makes findings of it; without one, the next look at the pool warns. Neighbours that a
-budget asks for and that take nothing are told before its pool is made.
+Pure functions of what a budget counted. `rmm_uvm.watch` makes findings of them, and
+`rmm_uvm.pool.budget_warnings` warns.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.neighbors import open_neighbors
-from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm.errors import BudgetWarning, NeighborWarning
-from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.statistics import SCORE_WINDOW, ResidencyStatistics
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = [
     "Trouble",
     "lacking_neighbors",
-    "open_neighbors_or_warn",
     "prediction_off",
     "too_large",
-    "warn_of_budget",
 ]
 
 
@@ -77,34 +69,6 @@ def prediction_off(counts: ResidencyStatistics) -> Trouble:
     )
 
 
-def warn_of_budget(pool: Prefetcher, *, stacklevel: int) -> None:
-    """Warn of requests that are larger than a pool's budget, unless somebody was told.
-
-    Parameters
-    ----------
-    pool : Prefetcher
-        What keeps the budget; nothing without one.
-    stacklevel : int
-        As in `warnings.warn`, from here.
-
-    Warns
-    -----
-    BudgetWarning
-        Once for each pool.
-    """
-    found = pool.residency()
-    if found is None or not found["too_large"] or pool.too_large_told:
-        return
-    pool.too_large_told = True
-    info = pool.driver.info
-    trouble = too_large(ResidencyStatistics(**found), info.total_bytes)
-    warnings.warn(
-        f"device {info.device_id}: {trouble.message}; {trouble.remedy}",
-        BudgetWarning,
-        stacklevel=stacklevel,
-    )
-
-
 def lacking_neighbors(
     neighbors: str | Iterable[int] | None, opened: Iterable[int], refused: Iterable[str]
 ) -> str:
@@ -139,38 +103,3 @@ def lacking_neighbors(
         return ""
     which = "not all of" if used else "none of"
     return f"{which} neighbors={list(neighbors)} can be used: {reasons}"
-
-
-def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklevel: int) -> None:
-    """Open the devices whose idle memory a budget asks for, and warn of those that take nothing.
-
-    Parameters
-    ----------
-    driver : UvmDriver
-        Of the device that keeps the budget.
-    budget : Budget or None
-        What it asks for; nothing without one.
-    stacklevel : int
-        As in `warnings.warn`, from here.
-
-    Raises
-    ------
-    ConfigurationError
-        If one that was named is the device itself or does not exist, or has less than its limit.
-
-    Warns
-    -----
-    NeighborWarning
-        If one that was named cannot be reached, or "auto" finds none.
-    """
-    if budget is None:
-        return
-    opened, refused = open_neighbors(driver, budget)
-    ordinals = (device_id for device_id, _ in opened)
-    if lacking := lacking_neighbors(budget.neighbors, ordinals, refused):
-        warnings.warn(
-            f"device {driver.info.device_id}: {lacking}; what would lie there goes to the host. "
-            "See `rmm-uvm doctor` for who can be whose neighbour",
-            NeighborWarning,
-            stacklevel=stacklevel,
-        )

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import UvmError
-from rmm_uvm.process_facts import descendants
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.machine.process_facts import descendants
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
+from rmm_uvm.support.units import format_bytes
 from rmm_uvm.top.seams import Counters, DeviceMemory, Seams
-from rmm_uvm.units import format_bytes
-from rmm_uvm.watch.recording import DeviceFacts, Recording
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 
 __all__ = ["Follower"]
 

@@ -12,9 +12,9 @@ import dataclasses
 import re
 import signal
 
-from rmm_uvm.limits import ENVIRONMENT_VARIABLE
+from rmm_uvm._lib.limits import ENVIRONMENT_VARIABLE
 from rmm_uvm.run.error_chain import error_chain
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["PoolLimit", "of_error", "of_status"]
 
@@ -37,7 +37,7 @@ class PoolLimit:
     maximum_bytes : int
         Most that it takes.
     reason : str
-        Where that is from, as `rmm_uvm.sizing.PoolSizes.maximum_reason` has it.
+        Where that is from, as `rmm_uvm.pool.sizing.PoolSizes.maximum_reason` has it.
     """
 
     maximum_bytes: int

@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.watch.plain_recording import plain, restored
-from rmm_uvm.watch.recording import Recording
+from rmm_uvm.recording.as_json import plain, restored
+from rmm_uvm.recording.recorded import Recording
 
 __all__ = ["load", "save"]
 

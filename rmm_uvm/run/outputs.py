@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
-from rmm_uvm.optional_packages import too_old
-from rmm_uvm.output import is_special
 from rmm_uvm.run.program_files import is_among
 from rmm_uvm.run.request import Request
+from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.output import is_special
 
 __all__ = ["check", "drop_empty_trace", "write"]
 

@@ -9,18 +9,18 @@ without, too.
 
 from __future__ import annotations
 
+from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm._lib.neighbors import check_named
-from rmm_uvm.driver_names import simulated_bytes
 from rmm_uvm.drivers import counters_are_on
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import host_memory
-from rmm_uvm.limits import managed_limit_bytes
+from rmm_uvm.machine.driver_names import simulated_bytes
+from rmm_uvm.machine.host_memory import host_memory
+from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency.budget import budget_for
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import Request
-from rmm_uvm.sizing import PoolRequest, plan_sizes
-from rmm_uvm.variables import setting
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.support.variables import setting
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 __all__ = ["check"]
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.errors import DataError, UvmError
-from rmm_uvm.output import columns_of
 from rmm_uvm.run import child, handover, outputs
 from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
@@ -35,9 +34,10 @@ from rmm_uvm.run.summary import (
 )
 from rmm_uvm.run.termination import outlasting_hangups, tell_before
 from rmm_uvm.run.watching import Watch, say
+from rmm_uvm.support.output import columns_of
+from rmm_uvm.support.variables import likely_slips, setting
 from rmm_uvm.top.seams import Seams
-from rmm_uvm.variables import likely_slips, setting
-from rmm_uvm.watch.board import tell_command
+from rmm_uvm.watch.telling.board import tell_command
 
 __all__ = ["prepare", "watch_command"]
 

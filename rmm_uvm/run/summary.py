@@ -8,12 +8,12 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rmm_uvm.units import format_bytes
-from rmm_uvm.watch.exact_peak import exact_peak_bytes
-from rmm_uvm.watch.sample import Known
+from rmm_uvm.recording.exact_peak import exact_peak_bytes
+from rmm_uvm.recording.sample import Known
+from rmm_uvm.support.units import format_bytes
 
 if TYPE_CHECKING:
-    from rmm_uvm.watch.recording import Recording
+    from rmm_uvm.recording.recorded import Recording
 
 __all__ = ["about_watching", "compose", "most_allocated", "unwatched", "without_reason"]
 

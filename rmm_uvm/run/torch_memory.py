@@ -19,7 +19,7 @@ from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import Request
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["TorchRun", "check", "torch_budget"]
 

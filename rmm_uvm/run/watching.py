@@ -23,18 +23,18 @@ from rmm_uvm.errors import (
     FindingWarning,
     UvmError,
 )
+from rmm_uvm.recording.exact_peak import PEAK
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.failure import PoolLimit, of_error
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.summary import NO_POOL
-from rmm_uvm.watch.exact_peak import PEAK
 
 if TYPE_CHECKING:
     from rmm_uvm.mr import UvmResourceAdaptor
+    from rmm_uvm.recording.recorded import Recording
     from rmm_uvm.residency.budget import Budget
     from rmm_uvm.run.torch_memory import TorchRun
     from rmm_uvm.watch.monitor import Monitor
-    from rmm_uvm.watch.recording import Recording
 
 __all__ = ["Watch", "say"]
 
@@ -177,7 +177,7 @@ class Watch:
     def _note_replacement(self) -> None:
         """Note what does not hold where the program installed a pool by itself."""
         from rmm_uvm.drivers import SimulatedDevice
-        from rmm_uvm.install import current_installation
+        from rmm_uvm.pool.install import current_installation
 
         installed = current_installation()
         if self._adaptor is None or installed is None:

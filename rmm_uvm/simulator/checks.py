@@ -11,7 +11,7 @@ import operator
 from typing import SupportsIndex
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
+from rmm_uvm.support.messages import shown
 
 __all__ = [
     "LARGEST_NUMBER",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rmm_uvm.messages import shown
+from rmm_uvm.support.messages import shown
 
 __all__ = ["CONSTANTS", "Constant"]
 

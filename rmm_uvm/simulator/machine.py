@@ -29,9 +29,9 @@ import os
 from pathlib import Path
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.package_files import package_names, package_text
 from rmm_uvm.simulator.machine_text import format_machine, parse_machine
 from rmm_uvm.simulator.profile import NAME_PATTERN, Machine
+from rmm_uvm.support.package_files import package_names, package_text
 
 __all__ = [
     "Machine",

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.messages import shown
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.profile import Machine
+from rmm_uvm.support.messages import shown
 
 __all__ = ["format_machine", "parse_machine"]
 

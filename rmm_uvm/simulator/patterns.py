@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 
 from rmm_uvm._lib.model import PATTERN_KINDS
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
 from rmm_uvm.simulator.checks import LARGEST_NUMBER, checked_number, checked_whole
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import parse_bytes
 
 PAGE_BYTES = 4096
 _MOST_ACCESSES = 2**62 - 1

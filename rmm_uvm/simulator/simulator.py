@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 
 from rmm_uvm._lib.model import ADVICE, UvmModel
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.messages import shown
 from rmm_uvm.simulator.checks import (
     LARGEST_NUMBER,
     checked_seconds,
@@ -26,7 +25,8 @@ from rmm_uvm.simulator.counters import Counters
 from rmm_uvm.simulator.driver_settings import DriverSettings
 from rmm_uvm.simulator.patterns import PAGE_BYTES, Pattern, sequential
 from rmm_uvm.simulator.profile import Machine
-from rmm_uvm.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
 
 _FIRST_ADDRESS, _LAST_ADDRESS = 1 << 40, 1 << 53
 _MOST_GPUS = 8

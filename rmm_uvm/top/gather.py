@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from rmm_uvm.errors import UvmError
-from rmm_uvm.process_facts import is_alive, name_of
+from rmm_uvm.machine.process_facts import is_alive, name_of
 from rmm_uvm.top.seams import Candidate, Counters, DeviceMemory, Published, Seams
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import BUDGET_FIGURES, FIGURES, ProcessRow, View

@@ -11,8 +11,8 @@ from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import UvmError
 from rmm_uvm.top.published import published
 from rmm_uvm.top.seams import Candidate, DeviceMemory, Seams
-from rmm_uvm.watch.nvml import gpu_memory
-from rmm_uvm.watch.process import attach, cuda_processes
+from rmm_uvm.watch.sampling.nvml import gpu_memory
+from rmm_uvm.watch.sampling.process import attach, cuda_processes
 
 __all__ = ["real_seams"]
 

@@ -22,7 +22,7 @@ def program_name(name: str, command: str) -> str:
     name : str
         As the kernel has it.
     command : str
-        Command line, quoted as a shell's: see `rmm_uvm.process_facts.command_line`.
+        Command line, quoted as a shell's: see `rmm_uvm.machine.process_facts.command_line`.
 
     Examples
     --------

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.process_facts import name_of, user_of
+from rmm_uvm.machine.process_facts import name_of, user_of
 from rmm_uvm.top.seams import Published
 from rmm_uvm.top.view import BUDGET_FIGURES, FIGURES
-from rmm_uvm.watch.board import read_board
+from rmm_uvm.watch.telling.board import read_board
 
 __all__ = ["published"]
 
@@ -28,7 +28,7 @@ def published(directories: Sequence[Path] | None = None) -> Sequence[Published]:
     Parameters
     ----------
     directories : sequence of Path or None
-        Where to look; None: `rmm_uvm.watch.board.board_directories`.
+        Where to look; None: `rmm_uvm.watch.telling.board.board_directories`.
     """
     found = []
     for each in read_board(directories):

@@ -19,7 +19,7 @@ Needs the extra ``torch``.
 from __future__ import annotations
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.optional_packages import too_old
+from rmm_uvm.support.optional_packages import too_old
 
 try:
     import torch as _torch
@@ -31,12 +31,12 @@ if problem := too_old("torch"):
     raise AvailabilityError(f"rmm_uvm.torch: {problem}")
 
 from rmm_uvm.torch.announcements import announced
-from rmm_uvm.torch.embedding import ManagedEmbedding, ManagedEmbeddingBag
+from rmm_uvm.torch.embeddings.modules import ManagedEmbedding, ManagedEmbeddingBag
 from rmm_uvm.torch.memory import TorchMemory, install, installed_memory, managed
-from rmm_uvm.torch.shadow import Shadow, simulated
-from rmm_uvm.torch.shadow_program import Program, recorded
-from rmm_uvm.torch.shadow_roofline import Roofline
-from rmm_uvm.torch.shadow_statistics import ShadowStatistics
+from rmm_uvm.torch.shadow.program import Program, recorded
+from rmm_uvm.torch.shadow.roofline import Roofline
+from rmm_uvm.torch.shadow.running import Shadow, simulated
+from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 
 __all__ = [
     "ManagedEmbedding",

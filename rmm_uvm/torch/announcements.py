@@ -15,7 +15,7 @@ import rmm
 import torch
 
 from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm.installed_pools import managed_pools
+from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.torch.extents import Extent, extents_of
 from rmm_uvm.torch.uses import Announce, Uses
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import torch
 
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 
 __all__ = ["SMALL_BYTES", "Extent", "bytes_of_blocks", "extents_of"]
 

@@ -18,20 +18,20 @@ from rmm_uvm._lib.mr import ManagedMemoryResource
 from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, MonitorWarning
-from rmm_uvm.install import current_installation
-from rmm_uvm.installed_pools import managed_pools
-from rmm_uvm.pools import plan_for
+from rmm_uvm.pool.build import plan_for
+from rmm_uvm.pool.install import current_installation
+from rmm_uvm.pool.installed import managed_pools
+from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, budget_for
-from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.torch.activations.copied import CopiedActivations
+from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
 from rmm_uvm.torch.announcements import announcing
-from rmm_uvm.torch.copied_activations import CopiedActivations
 from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.graphs import refuse_graphs
 from rmm_uvm.torch.ordinals import ordinal_of
 from rmm_uvm.torch.pinned_state import PinnedState
 from rmm_uvm.torch.routing import Routing, check_torch
-from rmm_uvm.torch.side_streams import CudaSideStreams, staging_bytes_of
 from rmm_uvm.torch.trimming import Trimming, trimming_for
 from rmm_uvm.torch.uses import Uses
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import torch
 
+from rmm_uvm.torch.activations.copied import CopiedActivations
+from rmm_uvm.torch.activations.copies import Progress
 from rmm_uvm.torch.by_module import ByModule
-from rmm_uvm.torch.copied_activations import CopiedActivations
-from rmm_uvm.torch.copies import Progress
 
 __all__ = ["QuietModules"]
 

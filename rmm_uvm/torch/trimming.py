@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm._lib.torch_segments import TorchSegments
-from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.routing import Routing
 
 __all__ = ["Trimming", "trimming_for"]

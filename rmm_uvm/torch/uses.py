@@ -22,13 +22,13 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
+from rmm_uvm.torch.activations.copied import CopiedActivations
+from rmm_uvm.torch.activations.copies import Kept
+from rmm_uvm.torch.activations.saved_tensors import SavedTensorHooks, changed
 from rmm_uvm.torch.by_module import ByModule
-from rmm_uvm.torch.copied_activations import CopiedActivations
-from rmm_uvm.torch.copies import Kept
 from rmm_uvm.torch.extents import Extent, bytes_of_blocks, extents_of
 from rmm_uvm.torch.module_calls import ModuleCalls
 from rmm_uvm.torch.quiet_modules import QuietModules
-from rmm_uvm.torch.saved_tensors import SavedTensorHooks, changed
 
 __all__ = ["Announce", "Uses"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm.device_info import Availability
-from rmm_uvm.watch.recording import DeviceFacts
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.recorded import DeviceFacts
 
 __all__ = ["as_seconds", "as_texts", "devices_of", "sources_of"]
 

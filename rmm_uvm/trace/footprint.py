@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.trace.events import EventKind
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 
 __all__ = ["footprint_samples"]
 
@@ -30,7 +30,7 @@ def footprint_samples(events: Rows, most: int = 10_000) -> Rows:
 
     Returns
     -------
-    ndarray, dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
+    ndarray, dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
         In order of time.
     """
     parts = [_of_device(events, number, most) for number in np.unique(events["device_id"])]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from rmm_uvm.watch.recording import Stage
+from rmm_uvm.recording.recorded import Stage
 
 __all__ = ["Marks"]
 

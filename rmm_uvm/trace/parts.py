@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from rmm_uvm._lib.trace import ChunkDecoder
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace.chunks import ChunkKind, Chunks, open_regular
 from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.events import EVENT_DTYPE
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 __all__ = ["RawMark", "TracePart", "TraceParts", "open_parts"]
 

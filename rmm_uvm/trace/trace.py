@@ -8,10 +8,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rmm_uvm.recording.recorded import Recording, Stage
 from rmm_uvm.trace.events import EventKind
 from rmm_uvm.trace.facts import as_seconds, as_texts, devices_of, sources_of
 from rmm_uvm.trace.footprint import footprint_samples
-from rmm_uvm.watch.recording import Recording, Stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ class Trace:
     ----------
     events : ndarray, shape (n_events,), dtype `rmm_uvm.trace.EVENT_DTYPE`
         In order of time.
-    samples : ndarray, shape (n_samples,), dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`
+    samples : ndarray, shape (n_samples,), dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
         What a monitor recorded meanwhile; empty if none did.
     stages : tuple of Stage
         In order of their begin; times in seconds since the trace began.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmm_uvm._submodules import submodules_of
+from rmm_uvm.support.submodules import submodules_of
 
 if not TYPE_CHECKING:
     __getattr__ = submodules_of(__name__)

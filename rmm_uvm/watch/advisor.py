@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The thread that looks at new samples, and has findings delivered.
 
-Covers when and in which order. Does not cover what a finding is, see `rmm_uvm.watch.policy`, nor
-who is told, see `rmm_uvm.watch.delivery`.
+Covers when and in which order. Does not cover what a finding is, see
+`rmm_uvm.watch.judging.policy`, nor who is told, see `rmm_uvm.watch.telling.delivery`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import HostMemory, host_memory
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.machine.host_memory import HostMemory, host_memory
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.watch.context import Context, worth_telling
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.policy import PolicyState, evaluate
-from rmm_uvm.watch.recording import DeviceFacts
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.context import Context, worth_telling
+from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.thresholds import Thresholds
+from rmm_uvm.watch.telling.delivery import Delivery
 
 if TYPE_CHECKING:
     import numpy as np

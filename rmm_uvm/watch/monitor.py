@@ -3,7 +3,7 @@
 """`rmm_uvm.monitor`: watching managed memory while a program runs.
 
 Covers what users touch. Does not cover what is opened for it, see `rmm_uvm.watch.session`, nor what
-is concluded, see `rmm_uvm.watch.policy`.
+is concluded, see `rmm_uvm.watch.judging.policy`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm._lib.thread_starts import starting_thread
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
-from rmm_uvm.watch.delivery import OnFinding
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts, Recording
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.running import enter, leave, running
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
 from rmm_uvm.watch.snapshot import Snapshot, Window, window_between
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.telling.delivery import OnFinding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,10 +57,11 @@ class Monitor:
     attribution : bool
         Tell bytes by cause, with CUPTI. A faulting program takes two to four times as long.
     on_finding : {"warn", "raise", "log"}, callable or None
-        What to do about a finding; see `rmm_uvm.watch.delivery.Delivery`. None: only keep it.
+        What to do about a finding; see `rmm_uvm.watch.telling.delivery.Delivery`. None: only keep
+        it.
     thresholds : Thresholds or None
         What is too much. None: the defaults, and what the environment asks for; see
-        `rmm_uvm.watch.thresholds.Thresholds.from_environment`.
+        `rmm_uvm.watch.judging.thresholds.Thresholds.from_environment`.
     driver : UvmDriver, str or None
         What to read: a driver, "cuda", "simulated" or "simulated:16GiB". None: the driver of the
         installed pool, else ``RMM_UVM_DRIVER``, else the GPU.
@@ -300,7 +301,7 @@ class Monitor:
 
         Returns
         -------
-        ndarray, shape (n_samples,), dtype `rmm_uvm.watch.sample.SAMPLE_DTYPE`, or DataFrame
+        ndarray, shape (n_samples,), dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`, or DataFrame
 
         Raises
         ------

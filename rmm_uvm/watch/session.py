@@ -22,26 +22,28 @@ import numpy as np
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.monitor import FakeClock, Sampler
 from rmm_uvm._lib.mr import UvmResourceAdaptor
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording import exact_peak
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.watch import exact_peak, sources, stages
+from rmm_uvm.watch import stages
 from rmm_uvm.watch.advisor import Advisor
-from rmm_uvm.watch.chain import WatchedChain
-from rmm_uvm.watch.deferring import DeferringDelivery
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.publishing import Publisher
-from rmm_uvm.watch.recording import DeviceFacts, Recording
-from rmm_uvm.watch.run_samples import RunSamples, Samples
-from rmm_uvm.watch.sample import Known
+from rmm_uvm.watch.sampling import sources
+from rmm_uvm.watch.sampling.chain import WatchedChain
+from rmm_uvm.watch.sampling.run_samples import RunSamples, Samples
+from rmm_uvm.watch.sampling.sources import WatchedDevice
+from rmm_uvm.watch.sampling.tracing import Tracing
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
-from rmm_uvm.watch.sources import WatchedDevice
-from rmm_uvm.watch.tracing import Tracing
+from rmm_uvm.watch.telling.deferring import DeferringDelivery
+from rmm_uvm.watch.telling.publishing import Publisher
 from rmm_uvm.watch.versions import driver_version, versions
 
 if TYPE_CHECKING:
-    from rmm_uvm.watch.attribution import Attribution
+    from rmm_uvm.watch.sampling.attribution import Attribution
 
 __all__ = ["Session"]
 
@@ -138,7 +140,7 @@ class Session:
         for chain in self._chains.values():
             chain.refresh()
         if settings.attribution:
-            from rmm_uvm.watch.attribution import Attribution
+            from rmm_uvm.watch.sampling.attribution import Attribution
 
             self._attribution = attribution = Attribution(
                 {i: d.driver for i, d in self._watched.items() if d.driver is not None}

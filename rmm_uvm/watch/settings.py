@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.watch.delivery import OnFinding
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.machine.driver_names import DRIVERS, simulated_bytes
+from rmm_uvm.watch.judging.thresholds import Thresholds
+from rmm_uvm.watch.telling.delivery import OnFinding
 
 __all__ = ["MonitorSettings", "check_settings"]
 
@@ -96,7 +96,7 @@ def check_settings(
         )
     if thresholds is not None and not isinstance(thresholds, Thresholds):
         raise ConfigurationError(
-            f"thresholds={thresholds!r}: use rmm_uvm.watch.thresholds.Thresholds, or None"
+            f"thresholds={thresholds!r}: use rmm_uvm.watch.judging.thresholds.Thresholds, or None"
         )
     for name, value in (("faults", faults), ("attribution", attribution), ("publish", publish)):
         if not isinstance(value, bool):

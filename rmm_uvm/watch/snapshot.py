@@ -13,15 +13,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.watch.sample import Known
-from rmm_uvm.watch.shown import ShownAsTable, budget_rows, known_bytes, traffic_rows
+from rmm_uvm.recording.sample import Known
+from rmm_uvm.watch.table import ShownAsTable, known_bytes
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from rmm_uvm.watch.recording import DeviceFacts
+    from rmm_uvm.recording.recorded import DeviceFacts
 
-__all__ = ["NEEDS", "TOTALS", "Snapshot", "Window", "snapshot_of", "window_between"]
+__all__ = [
+    "NEEDS",
+    "TOTALS",
+    "Snapshot",
+    "Window",
+    "budget_rows",
+    "snapshot_of",
+    "traffic_rows",
+    "window_between",
+]
 
 NEEDS: dict[str, Known] = {
     **dict.fromkeys(
@@ -371,3 +380,38 @@ def _cause_growth(begin: Any, end: Any) -> Any:
     if isinstance(end, int | float):
         return end - (begin or 0)
     return end
+
+
+def traffic_rows(of: Snapshot | Window) -> list[tuple[str, str]]:
+    """Return a row for each way that bytes moved, and for faults where they were counted."""
+    rows = [
+        ("to the device", known_bytes(of.host_to_device_bytes)),
+        ("to the host", known_bytes(of.device_to_host_bytes)),
+        ("evicted (estimate)", known_bytes(of.evicted_bytes_estimate)),
+        ("prefetched", known_bytes(of.prefetched_bytes)),
+        ("discarded", known_bytes(of.discarded_bytes)),
+    ]
+    if of.gpu_faults is not None and of.cpu_faults is not None:
+        rows.append(("faults", f"{of.gpu_faults:,} of the GPU, {of.cpu_faults:,} of the CPU"))
+    return rows
+
+
+def budget_rows(budget: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return how a budget is kept; nothing without one."""
+    if budget is None:
+        return []
+    names = ("resident", "budget", "overshoot", "evicted", "dropped")
+    size = {name: known_bytes(budget[f"{name}_bytes"]) for name in names}
+    beside = size["overshoot"]
+    rows = [
+        ("budget", f"{size['resident']} of {size['budget']}"),
+        ("beside it", f"{beside} (estimate)" if beside != "unknown" else beside),
+        ("for it", f"{size['evicted']} evicted, {size['dropped']} dropped"),
+    ]
+    if budget.get("neighbor_bytes"):
+        now, back, given = (
+            known_bytes(budget.get(f"{name}_bytes"))
+            for name in ("harvested", "from_neighbor", "given_back")
+        )
+        rows.append(("on neighbours", f"{now}; {back} came back, {given} given back"))
+    return rows

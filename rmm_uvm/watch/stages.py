@@ -19,9 +19,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from rmm_uvm._with_only import Line
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.watch.recording import Stage
+from rmm_uvm.recording.recorded import Stage
+from rmm_uvm.support.with_only import Line
 
 __all__ = ["StageLog", "stage", "subscribe", "unsubscribe"]
 

@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""A table of names and values, as text and as HTML."""
+"""Tables of names and values, as text and as HTML, and values that print as one."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 
-__all__ = ["html_table", "text_table"]
+from rmm_uvm.support.units import format_bytes
+
+__all__ = ["ShownAsTable", "html_table", "known_bytes", "text_table"]
 
 
 def text_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
@@ -32,3 +34,24 @@ def html_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
         for name, value in rows
     )
     return f"<table><caption>{html.escape(title)}</caption>{body}</table>"
+
+
+class ShownAsTable:
+    """Prints as a table, in notebooks too."""
+
+    def _title(self) -> str:
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return text_table(self._title(), self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), self._rows())
+
+
+def known_bytes(value: int | None) -> str:
+    """Return a size, or that it is unknown."""
+    return "unknown" if value is None else format_bytes(value)

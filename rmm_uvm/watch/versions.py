@@ -7,8 +7,8 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 
-from rmm_uvm.requirements import installed_version
-from rmm_uvm.watch.sources import WatchedDevice
+from rmm_uvm.support.requirements import installed_version
+from rmm_uvm.watch.sampling.sources import WatchedDevice
 
 __all__ = ["driver_version", "versions"]
 

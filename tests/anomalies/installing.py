@@ -10,7 +10,7 @@ from typing import Any
 import rmm
 
 import rmm_uvm
-from rmm_uvm.watch.sources import NOT_ASKED_FOR
+from rmm_uvm.watch.sampling.sources import NOT_ASKED_FOR
 
 from .harness import Operation
 from .operations import failures, neighbors, of_pool, pool

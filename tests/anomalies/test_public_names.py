@@ -55,7 +55,7 @@ EXCEPTIONS = {
     "rmm_uvm.doctor.Planner": "a type, for annotations",
     "rmm_uvm.doctor.PoolPlan": VALUE,
     "rmm_uvm.harvest.Claim": VALUE,
-    "rmm_uvm.installation.RemoteInstallation": VALUE,
+    "rmm_uvm.pool.installation.RemoteInstallation": VALUE,
     "rmm_uvm.planner.Helps": VALUE,
     "rmm_uvm.simulator.hash_join_probe": PATTERN,
     "rmm_uvm.simulator.pointer_chase": PATTERN,
@@ -63,7 +63,7 @@ EXCEPTIONS = {
     "rmm_uvm.simulator.recorded": PATTERN,
     "rmm_uvm.simulator.strided": PATTERN,
     "rmm_uvm.simulator.zipf": PATTERN,
-    "rmm_uvm.watch.finding.Finding": VALUE,
+    "rmm_uvm.recording.finding.Finding": VALUE,
 }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import rmm_uvm
-from rmm_uvm import limits
+from rmm_uvm._lib import limits
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.harvest import read_board
 

@@ -103,7 +103,7 @@ def _work_in_a_folder() -> None:
     tempfile.tempdir = None
     tempfile._candidate_tempdir_list = lambda: [folder]  # type: ignore[attr-defined]
     _shared_memory_in(Path(folder))
-    from rmm_uvm.watch import board
+    from rmm_uvm.watch.telling import board
 
     board.board_directories = lambda: (Path(folder) / "rmm-uvm",)
 
@@ -168,7 +168,7 @@ def limited_memory() -> None:
     )
     (group / "memory.max").write_text(f"{256 << 20}\n")
     (group / "memory.current").write_text(f"{64 << 20}\n")
-    from rmm_uvm import host_memory
+    from rmm_uvm.machine import host_memory
 
     host_memory.host_memory.__defaults__ = (root,)
     from rmm_uvm.doctor import probe

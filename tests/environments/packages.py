@@ -94,8 +94,8 @@ def without_cupti(version: str | None = None) -> None:
     """
     import cuda.pathfinder
 
-    from rmm_uvm import cupti_library
-    from rmm_uvm.watch import causes
+    from rmm_uvm.machine import cupti_library
+    from rmm_uvm.watch.sampling import causes
 
     def find(name: str) -> SimpleNamespace:
         if version is None:
@@ -109,7 +109,7 @@ def without_cupti(version: str | None = None) -> None:
 
 def _gpu_for_dask(_version: str | None) -> None:
     """Let `local_cluster` see a GPU: only where there is one it asks for dask-cuda."""
-    from rmm_uvm.dask import cluster
+    from rmm_uvm.dask.cluster import local as cluster
 
     found = cluster._look_around()
     seen = dataclasses.replace(found, gpus=1, visible_devices=None)

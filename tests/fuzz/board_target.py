@@ -18,7 +18,7 @@ from rmm_uvm.top.published import published
 from rmm_uvm.top.render import render
 from rmm_uvm.top.seams import Seams
 from rmm_uvm.top.view import View
-from rmm_uvm.watch.board import Board
+from rmm_uvm.watch.telling.board import Board
 
 from .promises import FOLDER, Finding, check_shown
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm.device_info import Availability
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.plain_recording import plain
-from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.as_json import plain
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 
 from . import lease_target, slow_board
 from .harvest_target import STEP

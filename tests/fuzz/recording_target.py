@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.dask.cluster_report import ClusterReport
-from rmm_uvm.dask.worker_recording import WorkerRecording, unpacked
+from rmm_uvm.dask.reports.gathered import ClusterReport
+from rmm_uvm.dask.reports.worker_recording import WorkerRecording, unpacked
+from rmm_uvm.recording.as_json import plain, restored
+from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.report import Report
 from rmm_uvm.run import handover, summary
-from rmm_uvm.watch.plain_recording import plain, restored
-from rmm_uvm.watch.recording import Recording
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 from .promises import FOLDER, Finding, attempted, check_shown
 

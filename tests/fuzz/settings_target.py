@@ -9,13 +9,13 @@ import math
 import os
 from unittest import mock
 
-from rmm_uvm.driver_names import simulated_bytes
+from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm.drivers import counters_are_on
-from rmm_uvm.limits import managed_limit_bytes
-from rmm_uvm.messages import shown
+from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.residency.budget import Budget, budget_for
-from rmm_uvm.variables import likely_slips
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.support.messages import shown
+from rmm_uvm.support.variables import likely_slips
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .promises import Finding, attempted
 

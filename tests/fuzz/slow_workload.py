@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from rmm_uvm.planner.events import ALLOCATE, FREE, TOUCH, Workload
+from rmm_uvm.planner.workload.events import ALLOCATE, FREE, TOUCH, Workload
 
 _BLOCK_BYTES = 2 << 20
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.planner.sifting import Sieve
+from rmm_uvm.planner.workload.sifting import Sieve
 
 from . import json_changes, targets
 from .make_corpus import CORPUS, FOREIGN, GROWN, seeds

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from . import settings_target
 from .promises import Finding
@@ -53,8 +53,10 @@ def test_target_notices_a_simulated_device_of_half_a_block(
 
 
 def test_target_notices_a_threshold_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rmm_uvm.watch.thresholds._number", lambda *_: float("inf"), raising=True)
+    monkeypatch.setattr(
+        "rmm_uvm.watch.judging.thresholds._number", lambda *_: float("inf"), raising=True
+    )
     monkeypatch.setattr(Thresholds, "__post_init__", lambda _: None)
-    monkeypatch.setattr("rmm_uvm.watch.thresholds._check", lambda *_: None)
+    monkeypatch.setattr("rmm_uvm.watch.judging.thresholds._check", lambda *_: None)
     with pytest.raises(Finding, match="prefetch_fraction is inf"):
         environment(told(RMM_UVM_WARN_PREFETCH="0.5"))

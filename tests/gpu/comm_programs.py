@@ -26,8 +26,8 @@ from distributed.protocol import to_serialize
 from rmm.allocators.cupy import rmm_cupy_allocator
 
 import rmm_uvm
-from rmm_uvm.comm.staging import staging_for_frames
-from rmm_uvm.comm.statistics import totals
+from rmm_uvm.dask.comm.staging import staging_for_frames
+from rmm_uvm.dask.comm.statistics import totals
 
 MIB = 1 << 20
 SIZES = (1, 255, 256, 1000, MIB, 4 * MIB - 1, 4 * MIB + 1, 300 * MIB)

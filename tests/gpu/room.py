@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
+from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm.drivers import UvmDriver
-from rmm_uvm.limits import managed_limit_bytes
 
 
 def lacking(driver: UvmDriver) -> str:

@@ -13,10 +13,10 @@ import cupy
 import pytest
 
 import rmm_uvm
-from rmm_uvm.dask import worker_recording
-from rmm_uvm.dask.cluster_report import ClusterReport
-from rmm_uvm.dask.telemetry import Telemetry
-from rmm_uvm.dask.worker_recording import WorkerRecording
+from rmm_uvm.dask.reports import worker_recording
+from rmm_uvm.dask.reports.gathered import ClusterReport
+from rmm_uvm.dask.reports.worker_recording import WorkerRecording
+from rmm_uvm.dask.worker.telemetry import Telemetry
 from rmm_uvm.drivers import CudaDriver
 
 pytestmark = pytest.mark.gpu

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from rmm_uvm._lib.limits import process_account
 from rmm_uvm.cli.doctor import command
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.limits import process_account
 from rmm_uvm.simulator import Machine, Simulator, load_machine
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.measuring import Measurement, measure

@@ -16,8 +16,8 @@ import rmm
 import rmm_uvm
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.mr import ManagedMemoryResource
-from rmm_uvm.watch.nvml import gpu_memory
-from rmm_uvm.watch.process import attach, cuda_processes
+from rmm_uvm.watch.sampling.nvml import gpu_memory
+from rmm_uvm.watch.sampling.process import attach, cuda_processes
 
 pytestmark = pytest.mark.gpu
 

@@ -13,7 +13,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.drivers import CudaDriver
-from rmm_uvm.hints import Advised
+from rmm_uvm.pool.hints import Advised
 from rmm_uvm.residency import Budget
 
 pytestmark = pytest.mark.gpu

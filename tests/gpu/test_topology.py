@@ -15,11 +15,11 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm._lib.cuda import Nvml
+from rmm_uvm._lib.limits import process_account
 from rmm_uvm._lib.links import measure_links
+from rmm_uvm.doctor.links import Topology
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.limits import process_account
-from rmm_uvm.neighbors import Topology
 
 pytestmark = pytest.mark.gpu
 

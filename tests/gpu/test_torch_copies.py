@@ -11,7 +11,7 @@ import torch
 
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
-from rmm_uvm.torch.side_streams import CudaSideStreams
+from rmm_uvm.torch.activations.side_streams import CudaSideStreams
 
 from .test_torch_memory import losses_of, network
 

@@ -19,8 +19,11 @@ from distributed.utils import offload
 from tornado.httpclient import AsyncHTTPClient
 
 import rmm_uvm
-from rmm_uvm.dask import dashboard, dashboard_page, scheduler_plugin, telemetry
-from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
+from rmm_uvm.dask import dashboard
+from rmm_uvm.dask.cluster import scheduler_plugin
+from rmm_uvm.dask.cluster.scheduler_plugin import UvmSchedulerPlugin
+from rmm_uvm.dask.dashboard import page as dashboard_page
+from rmm_uvm.dask.worker import telemetry
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")

@@ -14,7 +14,8 @@ from distributed import Scheduler, Worker
 from distributed.utils import offload
 
 import rmm_uvm
-from rmm_uvm.dask import dashboard, telemetry
+from rmm_uvm.dask import dashboard
+from rmm_uvm.dask.worker import telemetry
 
 from .browser import Page, opened
 

@@ -16,12 +16,14 @@ from distributed import Client, Scheduler, Worker
 from distributed.utils import offload
 
 from rmm_uvm import errors
-from rmm_uvm.comm import notices
-from rmm_uvm.dask import dashboard, findings, gathering
-from rmm_uvm.dask.client_warnings import warn_here
-from rmm_uvm.dask.scheduler_plugin import UvmSchedulerPlugin
-from rmm_uvm.watch import listeners
-from rmm_uvm.watch.finding import Finding
+from rmm_uvm.dask import dashboard
+from rmm_uvm.dask.cluster import gathering
+from rmm_uvm.dask.cluster.client_warnings import warn_here
+from rmm_uvm.dask.cluster.scheduler_plugin import UvmSchedulerPlugin
+from rmm_uvm.dask.comm import notices
+from rmm_uvm.dask.worker import findings
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.watch.telling import listeners
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.dask.cluster_report import ClusterReport
+from rmm_uvm.dask.reports.gathered import ClusterReport
 
 from ..unit.cluster import clusters
 from .browser import Page, opened

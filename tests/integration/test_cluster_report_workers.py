@@ -16,9 +16,10 @@ from distributed import Client, LocalCluster, Scheduler, Worker
 from distributed.utils import offload
 
 import rmm_uvm
-from rmm_uvm.dask import cluster_report, worker_recording
-from rmm_uvm.dask.cluster_report import ClusterReport
-from rmm_uvm.dask.figures import NOT_THERE
+from rmm_uvm.dask.reports import gathered as cluster_report
+from rmm_uvm.dask.reports import worker_recording
+from rmm_uvm.dask.reports.gathered import ClusterReport
+from rmm_uvm.dask.worker.figures import NOT_THERE
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")

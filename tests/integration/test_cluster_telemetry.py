@@ -13,8 +13,8 @@ from distributed.utils import offload
 from tornado.httpclient import AsyncHTTPClient
 
 import rmm_uvm
-from rmm_uvm.dask import telemetry
-from rmm_uvm.dask.figures import NAME, NO_PRELOAD, WorkerFigures
+from rmm_uvm.dask.worker import telemetry
+from rmm_uvm.dask.worker.figures import NAME, NO_PRELOAD, WorkerFigures
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")

@@ -16,7 +16,7 @@ import pytest
 from distributed.comm.core import CommClosedError
 from distributed.comm.registry import get_backend
 
-from rmm_uvm.comm.backend import UvmBackend, UvmComm
+from rmm_uvm.dask.comm.backend import UvmBackend, UvmComm
 from rmm_uvm.errors import ConfigurationError
 
 _PROGRAMS = Path(__file__).parent / "ucx" / "programs.py"

@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster, Nanny, SpecCluster
 
 import rmm_uvm
 import rmm_uvm.dask
-from rmm_uvm.dask.figures import WorkerFigures
+from rmm_uvm.dask.worker.figures import WorkerFigures
 from rmm_uvm.errors import ConfigurationError
 
 from .dask_in_process import start_offload_thread
@@ -108,7 +108,7 @@ def test_four_workers_of_a_host_count_on_a_quarter_of_its_memory_each(tmp_path: 
     preload = tmp_path / "available.py"
     preload.write_text(
         "from rmm_uvm import pools\n"
-        "from rmm_uvm.host_memory import HostMemory\n"
+        "from rmm_uvm.machine.host_memory import HostMemory\n"
         "pools.host_memory = lambda: HostMemory(64 << 30, 40 << 30)\n"
     )
     with local_cluster(4, preload=[str(preload)]) as cluster, Client(cluster) as client:
@@ -178,7 +178,7 @@ def test_worker_that_is_killed_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_dasks_own_nanny_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Once it does, rmm_uvm.dask.nanny can go.
+    # Once it does, rmm_uvm.dask.worker.nanny can go.
     with local_cluster(1, worker_class=Nanny) as cluster, pytest.raises(TimeoutError):
         kill_late(cluster, monkeypatch)
 

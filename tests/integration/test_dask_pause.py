@@ -13,7 +13,7 @@ from distributed import Scheduler, Worker
 from distributed.core import Status
 
 import rmm_uvm
-from rmm_uvm.dask import host_pause
+from rmm_uvm.dask.worker import host_pause
 
 from . import dask_in_process as cluster
 

@@ -17,8 +17,8 @@ import rmm
 from distributed import Client, Scheduler, Worker
 
 import rmm_uvm
-from rmm_uvm.comm.staging import current_staging
 from rmm_uvm.dask import UvmPlugin
+from rmm_uvm.dask.comm.staging import current_staging
 from rmm_uvm.errors import ConfigurationError
 
 from . import dask_in_process as cluster
@@ -275,7 +275,7 @@ def test_plugin_whose_pool_cannot_be_had_leaves_nothing_of_the_one_that_went(
             raise MemoryError("no room for the first slab")
 
         with monkeypatch.context() as patched:
-            patched.setattr("rmm_uvm.install.reinitialize", fail)
+            patched.setattr("rmm_uvm.pool.install.reinitialize", fail)
             with pytest.raises(MemoryError, match="no room"):
                 await client.register_plugin(UvmPlugin(initial_pool_size="8MiB"))
         assert rmm_uvm.current_installation() is None

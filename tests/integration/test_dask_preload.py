@@ -17,7 +17,7 @@ from distributed import Scheduler, Worker, WorkerPlugin
 
 import rmm_uvm
 from rmm_uvm.dask import UvmSchedulerPlugin
-from rmm_uvm.dask.refused_starts import RefusedStarts
+from rmm_uvm.dask.cluster.refused_starts import RefusedStarts
 from rmm_uvm.errors import ConfigurationError
 
 from . import dask_in_process as cluster
@@ -196,7 +196,7 @@ def test_dask_cuda_makes_no_context_where_the_pool_has_made_one(
 
     device = SimpleNamespace(info=SimpleNamespace(simulated=simulated))
     monkeypatch.setattr(
-        "rmm_uvm.install._installed", SimpleNamespace(devices=[device], permanent=())
+        "rmm_uvm.pool.install._installed", SimpleNamespace(devices=[device], permanent=())
     )
     dask_cudas = SimpleNamespace(name="dask_cuda.initialize", argv=["--create-cuda-context"])
     other = SimpleNamespace(name="other", argv=["--create-cuda-context"])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.mortgage.etl import STAGES
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload.loading import load_workload
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "benchmarks" / "results"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.watch.board import read_board
+from rmm_uvm.watch.telling.board import read_board
 
 START = """
 import atexit, gc, multiprocessing, os, sys, threading, time, warnings
@@ -106,7 +106,7 @@ def test_fork_stops_the_monitor_in_the_child_and_not_in_the_parent(
 def test_child_of_multiprocessing_fork_leaves_the_board_alone(tmp_path: Path) -> None:
     done = run(
         """
-        from rmm_uvm.watch.board import board_directories, read_board
+        from rmm_uvm.watch.telling.board import board_directories, read_board
 
         def published():  # others of this user may publish in the second directory
             return len(read_board(board_directories()[:1]))

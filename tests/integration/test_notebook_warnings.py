@@ -19,8 +19,8 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 SETUP = """
 import threading
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.finding import Finding
+from rmm_uvm.watch.telling.delivery import Delivery
+from rmm_uvm.recording.finding import Finding
 
 def finding(message):
     return Finding("eviction", 0, 1.0, 2.0, 1.0, message, "use fewer")

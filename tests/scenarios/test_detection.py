@@ -11,7 +11,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .watched_device import WatchedDevice, prefetches_of
 

@@ -10,9 +10,9 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock, Sampler, Slot, levels_of
+from rmm_uvm.recording.recorded import DeviceFacts
 from rmm_uvm.watch.advisor import Advisor
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.recording import DeviceFacts
+from rmm_uvm.watch.telling.delivery import Delivery
 
 MIB = 1 << 20
 DEVICE_BYTES = 64 * MIB

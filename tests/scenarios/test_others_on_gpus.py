@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.units import parse_bytes
+from rmm_uvm.support.units import parse_bytes
 
 from .documents import document
 from .residency_scripts import BENCHMARKS, committed, missed, script

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.advisor import Advisor
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.thresholds import Thresholds
+from rmm_uvm.watch.telling.delivery import Delivery
 
 _FULL_FRACTION = 0.02
 _ALL = Known.COUNTERS | Known.FOOTPRINT | Known.DEVICE | Known.RESIDENT | Known.RESIDENT_EXACT

@@ -26,14 +26,14 @@ import pytest
 import rmm
 
 import rmm_uvm
-from rmm_uvm.dask.worker_recording import unpacked
+from rmm_uvm.dask.reports.worker_recording import unpacked
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.ipc.table import LeaseTable, RemoteTable
 from rmm_uvm.residency import Budget
 from rmm_uvm.run.request import Request
 from rmm_uvm.run.session import watch_command
-from rmm_uvm.watch.board import Board, read_board
+from rmm_uvm.watch.telling.board import Board, read_board
 
 from ..unit.programs.fakes import FakeMachine
 

@@ -20,7 +20,7 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import rmm_uvm
-from rmm_uvm import limits
+from rmm_uvm._lib import limits
 from rmm_uvm.errors import DriverError
 from rmm_uvm.residency import Budget
 from rmm_uvm.watch.snapshot import Snapshot

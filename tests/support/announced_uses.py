@@ -13,7 +13,7 @@ import torch
 import torch._dynamo  # the first optimiser's step imports it, and that adds a filter of warnings
 from torch import nn
 
-from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.extents import Extent
 from rmm_uvm.torch.uses import Uses
 

@@ -31,8 +31,8 @@ from packaging.specifiers import SpecifierSet
 from rmm_uvm.cli.main import SUBCOMMANDS
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import UvmError
-from rmm_uvm.units import parse_bytes
-from rmm_uvm.variables import KNOWN
+from rmm_uvm.support.units import parse_bytes
+from rmm_uvm.support.variables import KNOWN
 
 from . import ci_usage
 from .snippets import REPOSITORY

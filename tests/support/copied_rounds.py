@@ -24,12 +24,12 @@ import rmm_uvm
 import rmm_uvm.torch
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
-from rmm_uvm.torch import copies
-from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.activations import copies
+from rmm_uvm.torch.activations.copied import CopiedActivations
+from rmm_uvm.torch.activations.leaving import is_parameter
 from rmm_uvm.torch.extents import SMALL_BYTES, Extent
-from rmm_uvm.torch.leaving import is_parameter
-from rmm_uvm.torch.shadow import mode_for
-from rmm_uvm.torch.shadow_roofline import roofline_for
+from rmm_uvm.torch.shadow.roofline import roofline_for
+from rmm_uvm.torch.shadow.running import mode_for
 from rmm_uvm.torch.uses import Uses
 
 from .fake_torch_cuda import FakeTorchCuda
@@ -80,7 +80,7 @@ class HostBuffer:
 
 @dataclass
 class PacedStreams:
-    """See `rmm_uvm.torch.side_streams.SideStreams`; marks are moments of the clock."""
+    """See `rmm_uvm.torch.activations.side_streams.SideStreams`; marks are moments of the clock."""
 
     clock: Clock
     out: Link = field(default_factory=Link)
@@ -139,7 +139,7 @@ class Allocator(FakeTorchCuda):
 
 @dataclass
 class Receiver:
-    """Of what the program does: see `rmm_uvm.torch.shadow_uses.Receiver`."""
+    """Of what the program does: see `rmm_uvm.torch.shadow.uses.Receiver`."""
 
     allocator: Allocator
     clock: Clock
@@ -188,7 +188,7 @@ class Rounds:
             "rmm_uvm.torch.memory.Uses", functools.partial(Uses, extents=self._extents_of)
         )
         patch.setattr(
-            "rmm_uvm.torch.copied_activations.address_that_may_leave", self._address_that_may_leave
+            "rmm_uvm.torch.activations.copied.address_that_may_leave", self._address_that_may_leave
         )
         patch.setattr(copies.Kept, "view_of", _view_of)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.activations.copied import CopiedActivations
 
 from .announced_uses import Announced, announcing
 
@@ -49,7 +49,7 @@ class Event:
 
 @dataclass
 class LateStreams:
-    """See `rmm_uvm.torch.side_streams.SideStreams`."""
+    """See `rmm_uvm.torch.activations.side_streams.SideStreams`."""
 
     out: Stream = field(default_factory=lambda: Stream("out"))
     back: Stream = field(default_factory=lambda: Stream("back"))

@@ -13,8 +13,8 @@ import types
 
 import pytest
 
-import rmm_uvm._install_arguments
 import rmm_uvm.drivers
+import rmm_uvm.pool.arguments
 import rmm_uvm.run.torch_memory
 from rmm_uvm.integrations.when_imported import when_imported
 
@@ -29,7 +29,7 @@ def arrange(*, gpu_of_torch: bool = True) -> None:
     def simulated(device: int = 0, _driver: object = None) -> object:
         return choose(device, DEVICE)
 
-    for module in (rmm_uvm._install_arguments, rmm_uvm.run.torch_memory):
+    for module in (rmm_uvm.pool.arguments, rmm_uvm.run.torch_memory):
         patch.setattr(module, "choose_driver", simulated)
 
     def come() -> None:

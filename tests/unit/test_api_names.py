@@ -54,8 +54,8 @@ def test_parameters_are_told_by_lines_of_their_sections(names: ModuleType) -> No
 @pytest.mark.parametrize(
     ("where", "name"),
     [
-        ("rmm_uvm.pools.managed_pool", "device_budget"),
-        ("rmm_uvm.torch.embedding.ManagedEmbeddingBag", "dtype"),  # of its signature
+        ("rmm_uvm.pool.build.managed_pool", "device_budget"),
+        ("rmm_uvm.torch.embeddings.modules.ManagedEmbeddingBag", "dtype"),  # of its signature
         ("rmm_uvm.residency.budget.Budget.ahead", "budget_bytes"),  # a field has its class's
         ("rmm_uvm._lib.mr.ManagedMemoryResource.deallocate", "nbytes"),  # compiled
     ],
@@ -68,8 +68,8 @@ def test_parameter_of_an_object_or_of_its_class_is_one(
 
 
 def test_parameter_of_another_object_is_none(names: ModuleType) -> None:
-    assert "nbytes" not in names.parameters("rmm_uvm.pools.managed_pool")
-    assert names.parameters("rmm_uvm.pools") == set()
+    assert "nbytes" not in names.parameters("rmm_uvm.pool.build.managed_pool")
+    assert names.parameters("rmm_uvm.pool.build") == set()
 
 
 @pytest.mark.parametrize("name", ["MemoryError", "torch.cuda.empty_cache", "rmm.DeviceBuffer"])
@@ -92,8 +92,9 @@ def test_builtin_that_is_no_error_is_not_elsewhere(names: ModuleType, name: str)
 @pytest.mark.parametrize(
     "name",
     [
-        "rmm_uvm.sizing",  # a module
-        "rmm_uvm.device_info.DeviceInfo.direct_migration",  # a field of a class with its module
+        "rmm_uvm.pool.sizing",  # a module
+        # A field of a class with its module.
+        "rmm_uvm.machine.device_info.DeviceInfo.direct_migration",
         "Budget.neighbors",  # a field of a class of any module
         "LevelSource",  # a compiled class
         "reorder",  # a member of the class where it stands
@@ -108,7 +109,7 @@ def test_name_of_ours_without_a_page_is_internal_while_it_is_there(
 
 
 def test_member_is_internal_only_where_its_class_stands(names: ModuleType) -> None:
-    assert not names.is_internal("reorder", "rmm_uvm.pools.managed_pool")
+    assert not names.is_internal("reorder", "rmm_uvm.pool.build.managed_pool")
     assert not names.is_internal("managed_pool", "rmm_uvm.errors.UvmError")
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import rmm_uvm
-from rmm_uvm.device_info import Availability
 from rmm_uvm.drivers import UvmDriver
-from rmm_uvm.watch import attribution
-from rmm_uvm.watch.attribution import Attribution
-from rmm_uvm.watch.recording import CAUSES
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.recorded import CAUSES
+from rmm_uvm.watch.sampling import attribution
+from rmm_uvm.watch.sampling.attribution import Attribution
 
 YES, NO = Availability(available=True), Availability(available=False, reason="held by another")
 

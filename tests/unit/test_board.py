@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.watch import board
-from rmm_uvm.watch.board import Board, Published, board_directories, read_board
-from rmm_uvm.watch.publishing import Publisher
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.watch.telling import board
+from rmm_uvm.watch.telling.board import Board, Published, board_directories, read_board
+from rmm_uvm.watch.telling.publishing import Publisher
 
 from ..anomalies.faults import descriptors
 from ..anomalies.world import World
@@ -102,7 +102,8 @@ def test_what_a_dead_process_left_is_removed(directory: Path) -> None:
             sys.executable,
             "-P",
             "-c",
-            "import os, sys; from pathlib import Path; from rmm_uvm.watch.board import Board\n"
+            "import os, sys; from pathlib import Path\n"
+            "from rmm_uvm.watch.telling.board import Board\n"
             f"Board([Path({str(directory)!r})]).publish({FIGURES!r}); os._exit(0)",
         ],
         check=True,
@@ -119,7 +120,7 @@ def test_monitor_that_starts_removes_what_the_dead_left_and_had_not_finished(
     directory: Path,
 ) -> None:
     program = (
-        "import os, sys; from pathlib import Path; from rmm_uvm.watch.board import Board\n"
+        "import os, sys; from pathlib import Path; from rmm_uvm.watch.telling.board import Board\n"
         f"place = Board([Path({str(directory)!r})]); place.publish({FIGURES!r})\n"
         "Path.replace = lambda *_: os._exit(0)  # killed while it writes\n"
         f"place.publish({FIGURES!r})"

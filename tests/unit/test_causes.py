@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 import rmm_uvm
 from rmm_uvm._lib.cuda import libcuda_available
 from rmm_uvm._lib.events import MigrationEvents, cupti_events, simulated_events
-from rmm_uvm.cupti_library import LIBRARY_NAME, find_cupti
-from rmm_uvm.device_info import Availability
 from rmm_uvm.drivers import SimulatedDevice
+from rmm_uvm.machine.cupti_library import LIBRARY_NAME, find_cupti
+from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
-from rmm_uvm.watch import causes
-from rmm_uvm.watch.recording import CAUSES
+from rmm_uvm.recording.recorded import CAUSES
+from rmm_uvm.watch.sampling import causes
 
 MIB = 1 << 20
 

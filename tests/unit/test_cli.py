@@ -19,7 +19,7 @@ from rmm_uvm.cli import doctor
 from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup, Subcommand
 from rmm_uvm.doctor import DeviceFacts, DoctorReport, Feature, PoolPlan
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.host_memory import HostMemory
 
 GIB = 2**30
 

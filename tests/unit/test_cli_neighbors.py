@@ -15,7 +15,6 @@ from rich.console import Console
 import rmm_uvm
 from rmm_uvm.cli import doctor
 from rmm_uvm.cli.neighbors import render_neighbors
-from rmm_uvm.device_info import Availability
 from rmm_uvm.doctor import BoardFacts, DeviceFacts, DoctorReport, Feature, HarvestFacts
 from rmm_uvm.doctor.topology import (
     DevicePair,
@@ -25,6 +24,7 @@ from rmm_uvm.doctor.topology import (
     TopologyDevice,
     concluded,
 )
+from rmm_uvm.machine.device_info import Availability
 
 GIB = 2**30
 POOL = Feature("managed_pool", "managed pool", "allocations are managed", available=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rmm_uvm
-from rmm_uvm._current_device import current_device
+from rmm_uvm._lib.current_device import current_device
 from rmm_uvm.errors import DriverError
 
 OK, BAD = 0, 101

@@ -9,7 +9,7 @@ import dataclasses
 import pytest
 
 import rmm_uvm
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
 
 
 def test_availability_is_true_only_when_available() -> None:

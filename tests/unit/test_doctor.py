@@ -21,7 +21,7 @@ from rmm_uvm.doctor import (
     examine,
 )
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.host_memory import HostMemory
 
 GIB = 2**30
 NO_LIBCUDA = CudaFacts(reason="libcuda.so.1 was not found")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from rmm_uvm.doctor.plan import plan_pools
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.host_memory import HostMemory
 
 from .test_doctor import GIB, device
 

@@ -14,7 +14,7 @@ import pytest
 import rmm_uvm
 import rmm_uvm.drivers
 from rmm_uvm.mr import ManagedPool
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = sorted((REPOSITORY / "docs").rglob("*.md"))
@@ -83,7 +83,7 @@ def test_cost_of_counting_faults_is_told_alike_wherever_it_is_asked_for() -> Non
 
 
 def test_dropping_dead_data_is_told_alike_of_replays_and_of_budgets() -> None:
-    from rmm_uvm.planner.replaying import replay
+    from rmm_uvm.planner.trials.replaying import replay
     from rmm_uvm.residency import Budget
 
     assert Budget(1 << 30).discard_dead

@@ -13,8 +13,8 @@ import rmm_uvm
 from rmm_uvm._lib.driver import LevelSource
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import ManagedMemoryResource, SimulatedCudaMemoryResource, UvmResourceAdaptor
-from rmm_uvm.watch import footprint
-from rmm_uvm.watch.chain import WatchedChain
+from rmm_uvm.watch.sampling import footprint
+from rmm_uvm.watch.sampling.chain import WatchedChain
 
 MIB = 1 << 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import HostMemory, host_memory
+from rmm_uvm.machine.host_memory import HostMemory, host_memory
 
 GIB = 2**30
 TOTAL_BYTES = 64 * GIB

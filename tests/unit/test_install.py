@@ -12,14 +12,14 @@ import pytest
 import rmm
 
 import rmm_uvm
-import rmm_uvm.install
+import rmm_uvm.pool.install
 from rmm_uvm.errors import (
     AvailabilityError,
     ConfigurationError,
 )
-from rmm_uvm.install import current_installation
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
+from rmm_uvm.pool.install import current_installation
 
 MIB = 1 << 20
 
@@ -200,7 +200,7 @@ def test_memory_alive_at_restore_is_freed_where_it_came_from(device: Any) -> Non
 def test_restore_undoes_wirings(monkeypatch: pytest.MonkeyPatch) -> None:
     undone: list[str] = []
     wiring = Wiring("cupy", active=True, reason="", undo=lambda: undone.append("cupy"))
-    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
     install()
     rmm_uvm.restore()
     assert undone == ["cupy"]

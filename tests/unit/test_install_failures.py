@@ -12,7 +12,7 @@ import pytest
 import rmm
 
 import rmm_uvm
-import rmm_uvm.install
+import rmm_uvm.pool.install
 from rmm_uvm.errors import (
     AvailabilityError,
     CapacityWarning,
@@ -20,8 +20,8 @@ from rmm_uvm.errors import (
     DriverError,
     ReplacedResourceWarning,
 )
-from rmm_uvm.install import current_installation
 from rmm_uvm.integrations import Wiring
+from rmm_uvm.pool.install import current_installation
 
 MIB = 1 << 20
 
@@ -38,7 +38,7 @@ def install(driver: Any = "simulated:64MiB", **arguments: Any) -> Any:
 
 def torch_is_wired(monkeypatch: pytest.MonkeyPatch) -> None:
     wiring = Wiring("torch", active=True, reason="allocates through RMM", permanent=True)
-    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
 
 
 # --- others' resources -------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_ours_replaced_by_rmm_reinitialize_is_reported(monkeypatch: pytest.Monke
     )
     undone: list[bool] = []
     wiring = Wiring("cupy", active=True, reason="", undo=lambda: undone.append(True))
-    monkeypatch.setattr(rmm_uvm.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", lambda *_args, **_kwargs: [wiring])
     handle = install()
 
     with pytest.warns(ReplacedResourceWarning, match=r"rmm\.reinitialize replaces") as seen:
@@ -105,7 +105,7 @@ def test_failed_call_leaves_no_pool_alive_in_its_traceback(
     def refuse(*_: Any) -> None:
         raise AvailabilityError("no")
 
-    monkeypatch.setattr(rmm_uvm.install, "_wire_all", refuse)
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", refuse)
     with pytest.raises(AvailabilityError) as error:
         install(device)
     assert error.value.__traceback__ is not None  # as a notebook's sys.last_value keeps it
@@ -183,9 +183,7 @@ def test_second_device_failing_leaves_the_first_as_it_was(
     before = [rmm.mr.get_per_device_resource(number) for number in (0, 1)]
     devices = [rmm_uvm.simulated_device("64MiB", device=number) for number in (0, 1)]
     devices[1].fail_call("allocate_managed", "out_of_memory")
-    monkeypatch.setattr(
-        "rmm_uvm._install_arguments.choose_driver", lambda number, _: devices[number]
-    )
+    monkeypatch.setattr("rmm_uvm.pool.arguments.choose_driver", lambda number, _: devices[number])
     with pytest.raises(MemoryError):
         install(devices=[0, 1])
     assert [rmm.mr.get_per_device_resource(number) for number in (0, 1)] == before
@@ -202,7 +200,7 @@ def test_library_that_cannot_be_wired_leaves_previous_resource(
     def refuse(*_args: Any, **_kwargs: Any) -> list[Wiring]:
         raise AvailabilityError("torch has allocated CUDA memory already")
 
-    monkeypatch.setattr(rmm_uvm.install, "_wire_all", refuse)
+    monkeypatch.setattr(rmm_uvm.pool.install, "_wire_all", refuse)
     with pytest.raises(AvailabilityError, match="already"):
         install()
     assert rmm.mr.get_per_device_resource(0) is before

@@ -13,10 +13,10 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
-from rmm_uvm.installation import Installation
+from rmm_uvm.pool.installation import Installation
+from rmm_uvm.recording.recorded import DeviceFacts
 from rmm_uvm.watch import monitor as monitor_module
 from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.recording import DeviceFacts
 from rmm_uvm.watch.running import running
 
 
@@ -108,7 +108,7 @@ def test_reinitialize_again_stops_the_first_monitor() -> None:
 def test_rmm_reinitialize_stops_the_monitor() -> None:
     uvm = install()
     with pytest.raises(ReplacedResourceWarning):
-        rmm_uvm.install._notice_rmm_reinitialize()
+        rmm_uvm.pool.install._notice_rmm_reinitialize()
 
     assert uvm.monitor is not None
     assert not uvm.monitor.running

@@ -16,7 +16,7 @@ import pytest
 import rmm
 
 import rmm_uvm
-import rmm_uvm.install
+import rmm_uvm.pool.install
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, ReplacedResourceWarning
 from rmm_uvm.integrations import cudf, wire
 from rmm_uvm.mr import SimulatedCudaMemoryResource
@@ -159,7 +159,7 @@ def test_torch_too_late_undoes_what_was_wired_before(monkeypatch: pytest.MonkeyP
 
     put_torch(monkeypatch, too_late)
     with pytest.raises(AvailabilityError):
-        rmm_uvm.install._wire_all(("torch",), True, [as_on_a_gpu()], ())
+        rmm_uvm.pool.install._wire_all(("torch",), True, [as_on_a_gpu()], ())
     assert not flag.enabled
 
 
@@ -268,7 +268,7 @@ def test_cudf_pandas_before_ours_is_replaced_with_a_warning_and_put_back(
     theirs = rmm.mr.get_per_device_resource(0)
     # As on a GPU: a simulated device would leave libcudf alone.
     monkeypatch.setattr(
-        rmm_uvm.install,
+        rmm_uvm.pool.install,
         "_wire_all",
         lambda _libraries, value, drivers, _installed: [cudf.wire_prefetch(value, drivers)],
     )

@@ -34,28 +34,32 @@ def problems(layers: ModuleType, folder: Path, file: str, text: str) -> list[str
 @pytest.mark.parametrize(
     ("file", "text", "above"),
     [
-        ("units.py", "from rmm_uvm.dask.settings import Settings", "dask"),
-        ("units.py", "def f():\n    import rmm_uvm.dask", "dask"),
-        ("units.py", "from .dask.settings import Settings", "dask"),
-        ("units.py", "from . import dask", "dask"),
+        ("support/units.py", "from rmm_uvm.dask.settings import Settings", "dask"),
+        ("support/units.py", "def f():\n    import rmm_uvm.dask", "dask"),
+        ("support/units.py", "from ..dask.settings import Settings", "dask"),
+        ("support/units.py", "from .. import dask", "dask"),
         ("trace/facts.py", "from .. import planner", "planner"),
         ("trace/facts.py", "from ..planner import plan", "planner"),
         ("trace/__init__.py", "from ..planner import plan", "planner"),
         ("trace/facts.py", "from rmm_uvm import plan as _plan", "__init__"),
-        ("trace/facts.py", "from rmm_uvm import units\nfrom rmm_uvm import plan", "__init__"),
-        ("trace/facts.py", "from rmm_uvm import plan, units", "__init__"),
+        ("trace/facts.py", "from rmm_uvm import errors\nfrom rmm_uvm import plan", "__init__"),
+        ("trace/facts.py", "from rmm_uvm import plan, errors", "__init__"),
         ("trace/facts.py", "from .. import plan", "__init__"),
         ("trace/facts.py", "from rmm_uvm import *", "__init__"),
-        ("trace/facts.py", "import rmm_uvm\nfrom rmm_uvm import units", "__init__"),
-        ("trace/facts.py", "import rmm_uvm.units\nrmm_uvm.plan('x')", "__init__"),
-        ("units.py", "import importlib\nimportlib.import_module('rmm_uvm.dask')", "dask"),
-        ("units.py", "from importlib import import_module\nimport_module('rmm_uvm')", "__init__"),
+        ("trace/facts.py", "import rmm_uvm\nfrom rmm_uvm import errors", "__init__"),
+        ("trace/facts.py", "import rmm_uvm.support.units\nrmm_uvm.plan('x')", "__init__"),
+        ("support/units.py", "import importlib\nimportlib.import_module('rmm_uvm.dask')", "dask"),
+        (
+            "support/units.py",
+            "from importlib import import_module\nimport_module('rmm_uvm')",
+            "__init__",
+        ),
         ("trace/facts.py", "import_module('..dask', __package__)", "dask"),
-        ("units.py", "__import__('rmm_uvm.dask')", "dask"),
+        ("support/units.py", "__import__('rmm_uvm.dask')", "dask"),
         ("_lib/sim.pyi", "from rmm_uvm.trace import Trace", "trace"),
         ("_lib/sim.pyx", "from rmm_uvm import trace", "trace"),
-        ("_lib/sim.pyx", "from rmm_uvm import units\nfrom rmm_uvm import plan", "__init__"),
-        ("_lib/sim.pyx", "from rmm_uvm import (\n    units,\n    plan as _plan,\n)", "__init__"),
+        ("_lib/sim.pyx", "from rmm_uvm import errors\nfrom rmm_uvm import plan", "__init__"),
+        ("_lib/sim.pyx", "from rmm_uvm import (\n    errors,\n    plan as _plan,\n)", "__init__"),
         ("_lib/sim.pyx", "from ..trace import Trace", "trace"),
         ("_lib/sim.pyx", "def f():\n    import rmm_uvm.trace", "trace"),
         ("watch/table.py", "import_module('rmm_uvm.integrations.prometheus')", "integrations"),
@@ -73,11 +77,11 @@ def test_import_of_what_lies_above_is_found(
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("dask/settings.py", "from rmm_uvm import plan, units"),
+        ("dask/settings.py", "from rmm_uvm import plan, errors"),
         ("dask/settings.py", "import rmm_uvm\nrmm_uvm.plan('x')"),
-        ("dask/settings.py", "from ..units import parse\nfrom . import flags"),
-        ("trace/facts.py", "from rmm_uvm import units\nfrom rmm_uvm import errors, messages"),
-        ("trace/facts.py", "import rmm_uvm.units\nrmm_uvm.units.parse('1')"),
+        ("dask/settings.py", "from ..errors import parse\nfrom . import flags"),
+        ("trace/facts.py", "from rmm_uvm import errors\nfrom rmm_uvm import errors, support"),
+        ("trace/facts.py", "import rmm_uvm.support.units\nrmm_uvm.support.units.parse('1')"),
         ("trace/__init__.py", "from . import facts\nfrom .facts import Facts"),
         ("__init__.py", "import importlib\nimportlib.import_module('rmm_uvm.integrations.torch')"),
         ("__init__.py", "def __getattr__(n):\n    return import_module(f'rmm_uvm.{n}')"),
@@ -87,7 +91,7 @@ def test_import_of_what_lies_above_is_found(
             "_lib/sim.pyx",
             "from . cimport driver\nfrom libc cimport math",
         ),
-        ("units.py", "import rmm\nimport rmm_uvm_of_others.dask\nimport_module(name)"),
+        ("support/units.py", "import rmm\nimport rmm_uvm_of_others.dask\nimport_module(name)"),
     ],
 )
 def test_import_of_what_lies_below_is_none(
@@ -99,6 +103,38 @@ def test_import_of_what_lies_below_is_none(
 def test_module_in_no_layer_is_told(layers: ModuleType, tmp_path: Path) -> None:
     (problem,) = problems(layers, tmp_path, "novel.py", "")
     assert "rmm_uvm/novel.py: in no layer" in problem
+
+
+def circles(layers: ModuleType, folder: Path, files: dict[str, str]) -> list[str]:
+    """Return the circles of a package that has these files."""
+    for file, text in files.items():
+        path = folder / "rmm_uvm" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return list(layers.check_circles(folder))
+
+
+def test_circle_within_a_folder_is_told(layers: ModuleType, tmp_path: Path) -> None:
+    files = {
+        "trace/__init__.py": "",
+        "trace/a.py": "from rmm_uvm.trace import b",
+        "trace/b.py": "def f():\n    from .a import c",
+    }
+    (problem,) = circles(layers, tmp_path, files)
+    assert problem.startswith("a circle of imports: ")
+    assert {"rmm_uvm.trace.a", "rmm_uvm.trace.b"} <= set(problem.split(": ")[1].split(" -> "))
+
+
+def test_modules_that_use_others_of_their_folder_are_no_circle(
+    layers: ModuleType, tmp_path: Path
+) -> None:
+    files = {
+        "trace/__init__.py": "from rmm_uvm.trace.a import c",
+        "trace/a.py": "from rmm_uvm.trace import b",
+        "trace/b.py": "from rmm_uvm import errors",
+        "errors.py": "",
+    }
+    assert circles(layers, tmp_path, files) == []
 
 
 def test_doors_are_used(layers: ModuleType) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 import rmm_uvm
+from rmm_uvm._lib.limits import managed_limit_bytes, process_account
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.limits import managed_limit_bytes, process_account
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource
 
 MIB = 1 << 20

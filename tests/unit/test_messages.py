@@ -8,8 +8,8 @@ import pytest
 
 from rmm_uvm.dask.settings import settings_of
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.messages import shown
 from rmm_uvm.simulator.machine_text import parse_machine
+from rmm_uvm.support.messages import shown
 
 
 def test_short_values_are_shown_as_python_spells_them() -> None:

@@ -9,14 +9,14 @@ from itertools import combinations
 import pytest
 
 import rmm_uvm
-from rmm_uvm import neighbors
 from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.links import measure_links
-from rmm_uvm.device_info import Availability
 from rmm_uvm.doctor import CudaFacts
+from rmm_uvm.doctor import links as neighbors
 from rmm_uvm.doctor.topology import DevicePair, Topology, TopologyDevice
 from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.errors import ConfigurationError, DriverError
+from rmm_uvm.machine.device_info import Availability
 
 MIB = 2**20
 NAMES = ("to_device", "to_host", "from_neighbor", "to_neighbor")

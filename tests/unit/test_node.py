@@ -14,9 +14,9 @@ import pytest
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, DriverError, NeighborWarning
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
-from rmm_uvm.node import HOST, TOPOLOGIES, SimulatedNode
 from rmm_uvm.residency import Budget
 from rmm_uvm.simulator import load_machine
+from rmm_uvm.simulator.node import HOST, TOPOLOGIES, SimulatedNode
 
 MIB = 1 << 20
 DEVICE = 64 * MIB

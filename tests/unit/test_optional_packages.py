@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm import optional_packages
 from rmm_uvm.doctor.extras import PURPOSES, extras
-from rmm_uvm.optional_packages import Requirement, parse_requirement, requirements, too_old
+from rmm_uvm.support import optional_packages
+from rmm_uvm.support.optional_packages import Requirement, parse_requirement, requirements, too_old
 
 PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 REPORT = Requirement("report", "bokeh", ((">=", "3.8.2"),))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.output import columns_of, written_whole
+from rmm_uvm.support.output import columns_of, written_whole
 
 
 def test_output_written_is_the_only_file_left(tmp_path: Path) -> None:

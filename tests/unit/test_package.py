@@ -70,7 +70,7 @@ for name in sys.argv[1:]:
 def test_dotted_names_of_documents_need_only_the_package() -> None:
     names = told_names()
     assert len(names) > 15
-    assert {"rmm_uvm.watch.process.attach", "rmm_uvm.dask.dashboard.attach"} <= set(names)
+    assert {"rmm_uvm.watch.sampling.process.attach", "rmm_uvm.dask.dashboard.attach"} <= set(names)
     done = run("-c", EACH_ALONE, *names, "rmm_uvm.watch.nothing", "rmm_uvm.nothing.at_all")
     assert done.stderr == ""
     assert done.stdout.splitlines() == [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.package_files import no_more_files, package_names, package_text
+from rmm_uvm.support.package_files import no_more_files, package_names, package_text
 
 from ..anomalies.faults import descriptors
 from ..anomalies.world import World

@@ -11,8 +11,8 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.pools import plan_for
-from rmm_uvm.sizing import PoolRequest
+from rmm_uvm.pool.build import plan_for
+from rmm_uvm.pool.sizing import PoolRequest
 
 MIB = 1 << 20
 
@@ -42,7 +42,7 @@ def test_host_memory_that_cannot_be_told_is_asked_for_and_a_given_maximum_does(
     def unknown() -> None:
         raise AvailabilityError("no meminfo")
 
-    monkeypatch.setattr("rmm_uvm.pools.host_memory", unknown)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", unknown)
     with pytest.raises(AvailabilityError, match="no meminfo; give maximum_pool_size"):
         rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
     rmm_uvm.managed_pool(

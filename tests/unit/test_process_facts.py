@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.process_facts import command_of, descendants, is_alive, name_of, user_of
+from rmm_uvm.machine.process_facts import command_of, descendants, is_alive, name_of, user_of
 
 NOBODY = 2**22 + 1  # above the largest PID that Linux gives
 

@@ -17,12 +17,12 @@ import prometheus_client
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.integrations import prometheus
-from rmm_uvm.watch.finding import Finding
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts
 from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.recording import DeviceFacts
 from rmm_uvm.watch.snapshot import Snapshot
 
 METRICS_DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"

@@ -18,7 +18,7 @@ import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock, Sampler, Slot, levels_of
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 
 from ..named_threads import SAMPLER, threads_ended, threads_named
 

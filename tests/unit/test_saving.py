@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.saving import Saving
+from rmm_uvm.support.saving import Saving
 
 
 class Result(Saving):

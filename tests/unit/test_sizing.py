@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.host_memory import HostMemory
-from rmm_uvm.sizing import PoolRequest, PoolSizes, plan_sizes
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.pool.sizing import PoolRequest, PoolSizes, plan_sizes
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.watch.recording import DeviceFacts
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
+from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.snapshot import NEEDS, TOTALS, snapshot_of, window_between
 
 MIB = 1 << 20

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 from ..support.snippets import REPOSITORY, SNIPPETS
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from rmm_uvm.planner import reasons
+from rmm_uvm.planner.advice import reasons
 
 from ..support import ci_usage
 from ..support.commands import complaints

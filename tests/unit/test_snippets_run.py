@@ -104,7 +104,7 @@ def test_merge_runs_out_of_memory_and_completes_after_one_line(snippet: Snippet)
         with pytest.raises(MemoryError, match=re.escape(message)):
             execute(before, sales=Frame(), customers=Frame(MIB))
         execute(imported + after, sales=Frame(), customers=Frame(MIB))
-        assert rmm_uvm.install.current_installation() is not None
+        assert rmm_uvm.pool.install.current_installation() is not None
 
 
 @runs("README.md", f"{MONITOR}  # around anything; works with RMM's own pools, and with none")
@@ -214,7 +214,7 @@ def test_training_through_rmm_is_announced(snippet: Snippet) -> None:
     trained = []
     execute(snippet.text, train=lambda: trained.append(train()))
     assert len(trained) == 1
-    installation = rmm_uvm.install.current_installation()
+    installation = rmm_uvm.pool.install.current_installation()
     assert installation is not None
     assert re.search(r"^torch +off .+ runs no kernels$", str(installation), re.MULTILINE)
 
@@ -232,7 +232,7 @@ REINITIALIZE = 'client.run(rmm_uvm.reinitialize, maximum_pool_size="64GiB")'
 MORTGAGE = 'with ClusterRun(client, PipelineConfig(Path("/data/mortgage"))) as run:'
 BROKEN = ("", "a script that fails")
 # After a block: what workers say of their pools.
-POOLS = "print(*client.run(lambda: str(rmm_uvm.install.current_installation())).values())"
+POOLS = "print(*client.run(lambda: str(rmm_uvm.pool.install.current_installation())).values())"
 # One script for all blocks of a document, as they follow one another.
 CLIENTS = {
     ("dask.md", UVM_PLUGIN): POOLS,

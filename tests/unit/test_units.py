@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.units import format_bytes, parse_bytes, parse_size
+from rmm_uvm.support.units import format_bytes, parse_bytes, parse_size
 
 GIB = 2**30
 

@@ -14,7 +14,7 @@ from rich.console import Console
 import rmm_uvm
 from rmm_uvm.cli.doctor import render
 from rmm_uvm.doctor import SystemProbe
-from rmm_uvm.variables import KNOWN, likely_slips, setting, unknown_variables
+from rmm_uvm.support.variables import KNOWN, likely_slips, setting, unknown_variables
 
 from .programs.started import SIMULATED, run, script
 from .test_doctor import examined

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, OversubscriptionWarning
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch import advisor as advisor_module
 from rmm_uvm.watch.advisor import Advisor
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import DeviceFacts
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.thresholds import Thresholds
+from rmm_uvm.watch.telling.delivery import Delivery
 
 GIB = 1 << 30
 DEVICES = tuple(

@@ -18,14 +18,14 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import AmplificationWarning, ConfigurationError, EvictionWarning
-from rmm_uvm.watch import delivery as delivery_module
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.finding import WARNING_OF, Finding
+from rmm_uvm.recording.finding import WARNING_OF, Finding
+from rmm_uvm.watch.telling import delivery as delivery_module
+from rmm_uvm.watch.telling.delivery import Delivery
 
 PREAMBLE = """
 import os, sys, threading
-from rmm_uvm.watch.delivery import Delivery
-from rmm_uvm.watch.finding import Finding
+from rmm_uvm.watch.telling.delivery import Delivery
+from rmm_uvm.recording.finding import Finding
 
 def finding(kind="eviction"):
     return Finding(kind, 0, 1.0, 2.0, 1.0, "pages leave", "use fewer")
@@ -330,7 +330,7 @@ def test_warning_as_error_ends_a_script_at_its_line() -> None:
 
 def test_child_drops_what_its_parent_has_not_shown() -> None:
     result = program("""
-from rmm_uvm.watch import delivery as module
+from rmm_uvm.watch.telling import delivery as module
 calls = []
 module.call_in_main_thread = calls.append
 delivery = Delivery()

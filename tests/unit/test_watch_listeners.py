@@ -11,10 +11,10 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock
-from rmm_uvm.watch.deferring import DeferringDelivery
-from rmm_uvm.watch.delivery import Delivery, OnFinding
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.listeners import subscribe
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.watch.telling.deferring import DeferringDelivery
+from rmm_uvm.watch.telling.delivery import Delivery, OnFinding
+from rmm_uvm.watch.telling.listeners import subscribe
 
 FINDING = Finding("eviction", 0, 1.0, 2.0, 1.0, "pages leave", "use fewer")
 

@@ -10,7 +10,7 @@ import pytest
 
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.watch.nvml import GpuMemory, GpuProcess, gpu_memory
+from rmm_uvm.watch.sampling.nvml import GpuMemory, GpuProcess, gpu_memory
 
 
 class FakeNvml:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from rmm_uvm._lib.cuda import ProcessCounters, attachable
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.watch.process import CudaProcess, attach, cuda_processes
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.watch.sampling.process import CudaProcess, attach, cuda_processes
 
 YES = Availability(available=True)
 UVM = "/dev/nvidia-uvm"

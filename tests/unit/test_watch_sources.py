@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 import rmm_uvm
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, DriverError
-from rmm_uvm.watch import sources
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.watch.sampling import sources
 
 YES, NO = Availability(available=True), Availability(available=False, reason="no NVML")
 

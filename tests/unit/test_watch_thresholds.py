@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 CONFIGURATION = Path(__file__).resolve().parents[2] / "docs/configuration.md"
 NUMBERS = {

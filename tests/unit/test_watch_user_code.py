@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 import rmm_uvm
-from rmm_uvm.watch.user_code import Place, place_of
+from rmm_uvm.watch.telling.user_code import Place, place_of
 
 
 def here() -> Place:

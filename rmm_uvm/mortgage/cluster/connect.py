@@ -12,7 +12,7 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.variables import setting
+from rmm_uvm.support.variables import setting
 
 if TYPE_CHECKING:
     from distributed import Client

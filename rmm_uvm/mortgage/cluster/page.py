@@ -15,7 +15,7 @@ from rmm_uvm.mortgage.report import (
     plain_table,
     short_message,
 )
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 _LEGEND = (
     "ETL: seconds of its tasks; peak: most allocated; factor: peak / device memory;\n"

@@ -23,7 +23,7 @@ from rmm_uvm.mortgage.memory import find_memory
 from rmm_uvm.mortgage.pipeline import PipelineConfig
 from rmm_uvm.mortgage.stage_clock import PipelineProgress
 from rmm_uvm.mortgage.train import check_xgboost
-from rmm_uvm.output import written_whole
+from rmm_uvm.support.output import written_whole
 
 if TYPE_CHECKING:
     from distributed import Client

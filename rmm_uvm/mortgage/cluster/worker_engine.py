@@ -30,7 +30,7 @@ from rmm_uvm.mortgage.xgboost_memory import training_shape
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import UvmDriver
-    from rmm_uvm.installation import DeviceInstallation
+    from rmm_uvm.pool.installation import DeviceInstallation
 
 NO_POOL = (
     "has no pool of rmm_uvm: start workers with --preload rmm_uvm.dask, or call "
@@ -171,8 +171,8 @@ def worker_engine(*, own_pool: bool = True) -> WorkerEngine:
     DriverError
         There is no GPU.
     """
-    from rmm_uvm.install import current_installation
     from rmm_uvm.mortgage.run import quiet_rmm
+    from rmm_uvm.pool.install import current_installation
 
     quiet_rmm()
     installation = current_installation()

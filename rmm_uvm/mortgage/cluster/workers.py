@@ -70,7 +70,7 @@ def describe_worker(data: Path, *, own_pool: bool, dask_worker: Any) -> WorkerIn
         The worker.
     """
     from rmm_uvm.drivers import cuda_driver
-    from rmm_uvm.install import current_installation
+    from rmm_uvm.pool.install import current_installation
 
     problems = []
     info = None

@@ -25,7 +25,7 @@ from rmm_uvm.simulator.measuring.ramp import (
     fitted_ramp,
 )
 from rmm_uvm.simulator.profile import Machine
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 
 __all__ = ["Derived", "derive", "prefetches_to_device"]
 

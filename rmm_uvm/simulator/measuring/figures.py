@@ -13,7 +13,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 
 __all__ = ["PAGE_BYTES", "Figures", "Timing"]
 

@@ -16,13 +16,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from rmm_uvm._current_device import current_device
+from rmm_uvm._lib.current_device import current_device
+from rmm_uvm._lib.limits import process_account
 from rmm_uvm._lib.mr import ManagedMemoryResource
 from rmm_uvm.drivers import UvmDriver
 from rmm_uvm.errors import DriverError
-from rmm_uvm.limits import process_account
-from rmm_uvm.package_files import package_text
 from rmm_uvm.simulator.measuring.figures import PAGE_BYTES
+from rmm_uvm.support.package_files import package_text
 
 __all__ = ["GpuWorkbench"]
 

@@ -9,19 +9,19 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from rmm_uvm._lib.limits import process_account
 from rmm_uvm.doctor import SystemProbe
 from rmm_uvm.doctor.features import format_version
 from rmm_uvm.drivers import UvmDriver
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.host_memory import host_memory
-from rmm_uvm.limits import process_account
+from rmm_uvm.machine.host_memory import host_memory
 from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
 from rmm_uvm.simulator.measuring.derivation import derive
 from rmm_uvm.simulator.measuring.figures import Figures
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
 from rmm_uvm.simulator.measuring.procedure import ROUNDS, Progress, take_figures
 from rmm_uvm.simulator.measuring.room import COPY_BYTES, region_bytes_for
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["Measurement", "machine_of", "measure", "similar_machine"]
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 
 from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, Figures, Timing
 from rmm_uvm.simulator.measuring.workbench import Workbench
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 
 __all__ = ["LEAST_REGION_BYTES", "ROUNDS", "Progress", "take_figures"]
 

@@ -8,10 +8,10 @@ a size of our own, the cap of the process, and twice as much has to be free.
 
 from __future__ import annotations
 
+from rmm_uvm._lib.limits import ENVIRONMENT_VARIABLE
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.limits import ENVIRONMENT_VARIABLE
 from rmm_uvm.simulator.measuring.procedure import LEAST_REGION_BYTES
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["COPY_BYTES", "MOST_REGION_BYTES", "region_bytes_for"]
 

@@ -17,7 +17,7 @@ from distributed.protocol.cuda import cuda_deserialize, cuda_serialize
 from distributed.protocol.serialize import dask_deserialize, dask_serialize
 
 import rmm_uvm
-from rmm_uvm.comm.staging import Staging, staging_for_frames
+from rmm_uvm.dask.comm.staging import Staging, staging_for_frames
 
 
 class Data:

@@ -27,12 +27,12 @@ from distributed.comm.core import CommClosedError
 from distributed.protocol import to_serialize
 from frames import Data, chunks, install, random_bytes
 
-from rmm_uvm.comm import handshake, wire
-from rmm_uvm.comm.backend import UvmComm
-from rmm_uvm.comm.handshake import STOCK_PEER
-from rmm_uvm.comm.staging import staging_for_frames
-from rmm_uvm.comm.statistics import totals
-from rmm_uvm.install import current_installation
+from rmm_uvm.dask.comm import handshake, wire
+from rmm_uvm.dask.comm.backend import UvmComm
+from rmm_uvm.dask.comm.handshake import STOCK_PEER
+from rmm_uvm.dask.comm.staging import staging_for_frames
+from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.pool.install import current_installation
 
 CHUNK = 512 << 10  # of an IPC pool of 8 MiB with these settings
 SIZES = (0, 1, 255, 256, 257, CHUNK - 1, CHUNK, CHUNK + 1, 20 << 20)

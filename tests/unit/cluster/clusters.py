@@ -7,9 +7,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from rmm_uvm.dask.worker_recording import WorkerRecording
+from rmm_uvm.dask.reports.worker_recording import WorkerRecording
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report.lighter import lighter
-from rmm_uvm.watch.recording import Recording
 
 from ..report import recordings
 

@@ -8,10 +8,10 @@ import dataclasses
 
 import pytest
 
-from rmm_uvm.dask.cluster_advice import ClusterAdvice, cluster_advice, cluster_verdict, sums_of
-from rmm_uvm.dask.worker_recording import WorkerRecording
+from rmm_uvm.dask.reports.advice import ClusterAdvice, cluster_advice, cluster_verdict, sums_of
+from rmm_uvm.dask.reports.worker_recording import WorkerRecording
+from rmm_uvm.recording.finding import Finding
 from rmm_uvm.report import words
-from rmm_uvm.watch.finding import Finding
 
 from ..report import recordings
 from . import clusters

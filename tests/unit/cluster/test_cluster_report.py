@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from rmm_uvm.dask.cluster_advice import sums_of
-from rmm_uvm.dask.cluster_charts import charts
-from rmm_uvm.dask.cluster_report import ClusterReport, report
+from rmm_uvm.dask.reports.advice import sums_of
+from rmm_uvm.dask.reports.charts import charts
+from rmm_uvm.dask.reports.gathered import ClusterReport, report
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.report.as_dict import as_dict
 
@@ -239,9 +239,9 @@ def test_scheduler_and_client_need_neither_rmm_nor_the_compiled_part() -> None:
     program = """
 import sys
 sys.modules["rmm"] = sys.modules["rmm_uvm._lib"] = None
-import rmm_uvm.dask, rmm_uvm.dask.dashboard_page
-from rmm_uvm.dask.cluster_report import ClusterReport
-from rmm_uvm.dask.worker_recording import WorkerRecording
+import rmm_uvm.dask, rmm_uvm.dask.dashboard.page
+from rmm_uvm.dask.reports.gathered import ClusterReport
+from rmm_uvm.dask.reports.worker_recording import WorkerRecording
 rmm_uvm.dask.report, rmm_uvm.dask.warn_here, rmm_uvm.dask.UvmSchedulerPlugin
 ClusterReport([WorkerRecording("tcp://10.0.0.1:5", "0", "", reason="it left")]).html()
 """

@@ -13,8 +13,8 @@ import prometheus_client
 from prometheus_client.parser import text_string_to_metric_families
 
 import rmm_uvm
-from rmm_uvm.comm.statistics import CommTotals
-from rmm_uvm.dask.comm_metrics import CommCollector
+from rmm_uvm.dask.comm.statistics import CommTotals
+from rmm_uvm.dask.worker.comm_metrics import CommCollector
 from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.prometheus import MonitorCollector
 

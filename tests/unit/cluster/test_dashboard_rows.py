@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.dask.dashboard_history import HISTORY_SECONDS, History, Rates
-from rmm_uvm.dask.dashboard_rows import Card, Row, WorkerSeen, cards, rows
-from rmm_uvm.dask.figures import NO_PRELOAD, WorkerFigures
+from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, History, Rates
+from rmm_uvm.dask.dashboard.rows import Card, Row, WorkerSeen, cards, rows
+from rmm_uvm.dask.worker.figures import NO_PRELOAD, WorkerFigures
 
 GIB = 1 << 30
 FULL = WorkerFigures(

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm import errors
-from rmm_uvm.dask.events import FindingEvent
-from rmm_uvm.watch.finding import WARNING_OF, Finding
+from rmm_uvm.dask.worker.events import FindingEvent
+from rmm_uvm.recording.finding import WARNING_OF, Finding
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "watching-a-cluster.md"
 

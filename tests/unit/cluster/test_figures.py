@@ -12,7 +12,7 @@ import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.dask.figures import NAME, NO_PRELOAD, WorkerFigures
+from rmm_uvm.dask.worker.figures import NAME, NO_PRELOAD, WorkerFigures
 
 FULL = WorkerFigures(
     reason="",

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm import errors
-from rmm_uvm.dask.events import FindingEvent
-from rmm_uvm.dask.gathering import (
+from rmm_uvm.dask.cluster.gathering import (
     GATHER_SECONDS,
     QUIET_SECONDS,
     Gathered,
@@ -20,7 +19,8 @@ from rmm_uvm.dask.gathering import (
     WarningGatherer,
     gather,
 )
-from rmm_uvm.watch.finding import WARNING_OF
+from rmm_uvm.dask.worker.events import FindingEvent
+from rmm_uvm.recording.finding import WARNING_OF
 
 EVENT = FindingEvent(
     "eviction", "EvictionWarning", "pages leave", device_id=0, value=1.0, worker="tcp://a"

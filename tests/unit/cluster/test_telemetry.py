@@ -15,11 +15,11 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock
-from rmm_uvm.comm.statistics import totals
-from rmm_uvm.dask import telemetry
-from rmm_uvm.dask.figures import NAME
-from rmm_uvm.dask.telemetry import Telemetry
-from rmm_uvm.installation import Installation
+from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.dask.worker import telemetry
+from rmm_uvm.dask.worker.figures import NAME
+from rmm_uvm.dask.worker.telemetry import Telemetry
+from rmm_uvm.pool.installation import Installation
 
 MIB = 1 << 20
 

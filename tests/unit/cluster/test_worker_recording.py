@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import rmm_uvm
-from rmm_uvm.dask.worker_recording import packed, unpacked
+from rmm_uvm.dask.reports.worker_recording import packed, unpacked
 from rmm_uvm.errors import DataError
 
 

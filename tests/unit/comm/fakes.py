@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import rmm
 
 import rmm_uvm
-from rmm_uvm.comm.handshake import Peer
-from rmm_uvm.comm.notices import Notices
-from rmm_uvm.comm.quarantine import Quarantine
-from rmm_uvm.comm.receive import receive_message
-from rmm_uvm.comm.send import send_message
-from rmm_uvm.comm.settings import CommSettings
-from rmm_uvm.comm.staging import Staging
-from rmm_uvm.comm.statistics import CommTotals
+from rmm_uvm.dask.comm.handshake import Peer
+from rmm_uvm.dask.comm.notices import Notices
+from rmm_uvm.dask.comm.quarantine import Quarantine
+from rmm_uvm.dask.comm.receive import receive_message
+from rmm_uvm.dask.comm.send import send_message
+from rmm_uvm.dask.comm.settings import CommSettings
+from rmm_uvm.dask.comm.staging import Staging
+from rmm_uvm.dask.comm.statistics import CommTotals
 from rmm_uvm.errors import DriverError
 from rmm_uvm.mr import ManagedMemoryResource, SimulatedCudaMemoryResource
 

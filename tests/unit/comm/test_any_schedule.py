@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rmm_uvm.comm import channel, staging, turn
-from rmm_uvm.comm.channel import Posted
+from rmm_uvm.dask.comm import channel, staging, turn
+from rmm_uvm.dask.comm.channel import Posted
 
 from .fakes import (
     EAGER_BYTES,

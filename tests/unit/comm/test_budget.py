@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.comm import budget
-from rmm_uvm.comm.budget import Budget, Chunk, DeviceRange, Holding
-from rmm_uvm.comm.quarantine import Quarantine
+from rmm_uvm.dask.comm import budget
+from rmm_uvm.dask.comm.budget import Budget, Chunk, DeviceRange, Holding
+from rmm_uvm.dask.comm.quarantine import Quarantine
 from rmm_uvm.errors import DriverError
 
 from .fakes import FakeClock, FakeCopies

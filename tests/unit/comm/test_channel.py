@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.comm.channel import Posted, UcxChannel
+from rmm_uvm.dask.comm.channel import Posted, UcxChannel
 
 
 class FakeEndpoint:

@@ -9,7 +9,7 @@ import pytest
 import rmm
 
 import rmm_uvm
-from rmm_uvm.comm.handshake import STOCK_PEER, Peer, introduce, meet, receives, way_of
+from rmm_uvm.dask.comm.handshake import STOCK_PEER, Peer, introduce, meet, receives, way_of
 from rmm_uvm.mr import SimulatedCudaMemoryResource
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """However many workers send to one another, with however few chunks, all transfers end.
 
-The argument is in `rmm_uvm.comm.receive`. Here the model shows that each of its rules is needed,
-and the code itself runs through with the smallest budgets there can be.
+The argument is in `rmm_uvm.dask.comm.receive`. Here the model shows that each of its rules is
+needed, and the code itself runs through with the smallest budgets there can be.
 """
 
 from __future__ import annotations

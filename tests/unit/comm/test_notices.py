@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from rmm_uvm.comm.notices import QUIET_SECONDS, Notices
+from rmm_uvm.dask.comm.notices import QUIET_SECONDS, Notices
 from rmm_uvm.errors import FindingWarning, IpcPoolWarning
 
 from .fakes import FakeClock
@@ -21,7 +21,7 @@ def test_notice_reaches_warnings_the_log_and_listeners(caplog: pytest.LogCapture
     with pytest.warns(IpcPoolWarning, match="the pool is small"):
         assert notices.say("waiting", "the pool is small")
     assert heard == [("waiting", "the pool is small")]
-    assert ("rmm_uvm.comm", logging.WARNING, "the pool is small") in caplog.record_tuples
+    assert ("rmm_uvm.dask.comm", logging.WARNING, "the pool is small") in caplog.record_tuples
     assert issubclass(IpcPoolWarning, FindingWarning)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.comm.plan import ALIGNMENT_BYTES, plan_stream
+from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES, plan_stream
 from rmm_uvm.errors import DataError
 
 CHUNK = 1024

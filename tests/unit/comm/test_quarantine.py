@@ -8,7 +8,7 @@ import asyncio
 import gc
 import weakref
 
-from rmm_uvm.comm.quarantine import Quarantine
+from rmm_uvm.dask.comm.quarantine import Quarantine
 from rmm_uvm.errors import DriverError
 
 from .fakes import FakeClock

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.comm.plan import ALIGNMENT_BYTES
-from rmm_uvm.comm.settings import CommSettings, configured, share_pool
+from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
+from rmm_uvm.dask.comm.settings import CommSettings, configured, share_pool
 from rmm_uvm.errors import ConfigurationError
 
 MIB = 1 << 20

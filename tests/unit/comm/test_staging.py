@@ -16,8 +16,8 @@ import pytest
 import rmm
 
 import rmm_uvm
-from rmm_uvm.comm import staging as staging_module
-from rmm_uvm.comm.staging import Staging, current_staging, staging_for_frames
+from rmm_uvm.dask.comm import staging as staging_module
+from rmm_uvm.dask.comm.staging import Staging, current_staging, staging_for_frames
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
 
 from .fakes import FakeCopies
@@ -192,10 +192,10 @@ def test_comm_package_is_imported_without_rmm_and_ucx() -> None:
     program = (
         "import sys\n"
         "for name in ('rmm', 'ucxx', 'distributed_ucxx', 'cuda'): sys.modules[name] = None\n"
-        "import rmm_uvm.comm.handshake, rmm_uvm.comm.send, rmm_uvm.comm.receive\n"
-        "import rmm_uvm.comm.notices, rmm_uvm.comm.statistics\n"
-        "from rmm_uvm.comm.staging import current_staging\n"
-        "print(current_staging(), rmm_uvm.comm.handshake.introduce()['receives'])\n"
+        "import rmm_uvm.dask.comm.handshake, rmm_uvm.dask.comm.send, rmm_uvm.dask.comm.receive\n"
+        "import rmm_uvm.dask.comm.notices, rmm_uvm.dask.comm.statistics\n"
+        "from rmm_uvm.dask.comm.staging import current_staging\n"
+        "print(current_staging(), rmm_uvm.dask.comm.handshake.introduce()['receives'])\n"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False

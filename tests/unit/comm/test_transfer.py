@@ -12,8 +12,8 @@ import rmm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmm_uvm.comm import turn
-from rmm_uvm.comm.wire import pack_prelude
+from rmm_uvm.dask.comm import turn
+from rmm_uvm.dask.comm.wire import pack_prelude
 
 from .fakes import KIB, InProcessChannel, Process, contents, transfer
 
@@ -155,9 +155,9 @@ def test_message_that_hangs_up_is_none(managed: tuple[Process, Process]) -> None
 def test_message_with_host_frames_only_needs_no_staging(
     managed: tuple[Process, Process],
 ) -> None:
-    from rmm_uvm.comm.handshake import STOCK_PEER
-    from rmm_uvm.comm.receive import receive_message
-    from rmm_uvm.comm.send import send_message
+    from rmm_uvm.dask.comm.handshake import STOCK_PEER
+    from rmm_uvm.dask.comm.receive import receive_message
+    from rmm_uvm.dask.comm.send import send_message
 
     def no_staging() -> Any:
         raise AssertionError("asked for a staging")

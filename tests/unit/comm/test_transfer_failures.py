@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import rmm
 
-from rmm_uvm.comm.send import DEPTH
-from rmm_uvm.comm.wire import FrameKind, pack_header, pack_prelude
+from rmm_uvm.dask.comm.send import DEPTH
+from rmm_uvm.dask.comm.wire import FrameKind, pack_header, pack_prelude
 from rmm_uvm.errors import ConfigurationError, DataError, DriverError
 
 from .fakes import KIB, ClosedError, InProcessChannel, Process, contents, transfer

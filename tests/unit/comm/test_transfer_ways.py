@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.comm.handshake import STOCK_PEER, Peer
-from rmm_uvm.comm.receive import receive_message
-from rmm_uvm.comm.send import choose_kind, send_message
-from rmm_uvm.comm.wire import FrameKind
+from rmm_uvm.dask.comm.handshake import STOCK_PEER, Peer
+from rmm_uvm.dask.comm.receive import receive_message
+from rmm_uvm.dask.comm.send import choose_kind, send_message
+from rmm_uvm.dask.comm.wire import FrameKind
 from rmm_uvm.errors import IpcPoolWarning
 
 from .fakes import KIB, InProcessChannel, Process, contents, transfer
@@ -244,8 +244,8 @@ def test_message_far_larger_than_the_budget_is_warned_of(factor: int) -> None:
 def test_pool_that_others_have_used_up_gives_fewer_chunks() -> None:
     import rmm
 
-    from rmm_uvm.comm.settings import CommSettings
-    from rmm_uvm.comm.staging import Staging
+    from rmm_uvm.dask.comm.settings import CommSettings
+    from rmm_uvm.dask.comm.staging import Staging
 
     one = Process(0)
     pool = rmm.mr.PoolMemoryResource(one.ipc_mr, 64 * KIB, 64 * KIB)
@@ -258,8 +258,8 @@ def test_pool_that_others_have_used_up_gives_fewer_chunks() -> None:
 def test_pool_without_room_for_any_chunk_is_warned_of() -> None:
     import rmm
 
-    from rmm_uvm.comm.settings import CommSettings
-    from rmm_uvm.comm.staging import Staging
+    from rmm_uvm.dask.comm.settings import CommSettings
+    from rmm_uvm.dask.comm.staging import Staging
 
     one = Process(0)
     pool = rmm.mr.PoolMemoryResource(one.ipc_mr, 64 * KIB, 64 * KIB)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.comm.wire import (
+from rmm_uvm.dask.comm.wire import (
     PRELUDE_BYTES,
     FrameKind,
     header_bytes,

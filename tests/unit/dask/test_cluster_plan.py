@@ -14,8 +14,8 @@ import pytest
 from dask_cuda import LocalCUDACluster
 from distributed import LocalCluster, Nanny, Worker
 
-from rmm_uvm.dask import cluster
-from rmm_uvm.dask.cluster_plan import ClusterPlan, Surroundings, plan_cluster
+from rmm_uvm.dask.cluster import local as cluster
+from rmm_uvm.dask.cluster.planning import ClusterPlan, Surroundings, plan_cluster
 from rmm_uvm.dask.flags import arguments_of
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from rmm_uvm.dask import host_pause
-from rmm_uvm.dask.host_pause import on_host_bytes
+from rmm_uvm.dask.worker import host_pause
+from rmm_uvm.dask.worker.host_pause import on_host_bytes
 from rmm_uvm.watch.snapshot import Snapshot
 
 GIB = 1 << 30

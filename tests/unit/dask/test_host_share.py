@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.dask.host_share import workers_on_host
+from rmm_uvm.dask.worker.host_share import workers_on_host
 
 GIB = 1 << 30
 

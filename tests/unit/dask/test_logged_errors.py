@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from distributed.utils import DequeHandler
 
-from rmm_uvm.dask import logged_errors
+from rmm_uvm.dask.worker import logged_errors
 
 LOGGER = logging.getLogger("distributed.worker")
 WORKER = SimpleNamespace(id="Worker-1")

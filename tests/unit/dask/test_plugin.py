@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.dask.plugin import UvmPlugin
-from rmm_uvm.dask.worker_pool import WorkerPool
+from rmm_uvm.dask.worker.plugin import UvmPlugin
+from rmm_uvm.dask.worker.pool import WorkerPool
 from rmm_uvm.errors import ConfigurationError, DriverError
 
 KEPT = 'or call client.unregister_worker_plugin("rmm-uvm")'

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import rmm_uvm
-from rmm_uvm.dask.host_share import HostShare
-from rmm_uvm.dask.pool_words import pool_line, with_guess
+from rmm_uvm.dask.worker.host_share import HostShare
+from rmm_uvm.dask.worker.pool_words import pool_line, with_guess
 from rmm_uvm.errors import ConfigurationError
 
 GUESS = HostShare(12, "12 workers are a guess")

@@ -14,8 +14,8 @@ from dask_cuda.device_host_file import DeviceHostFile
 from dask_cuda.plugins import CUDFSetup, RMMSetup
 from distributed import WorkerPlugin
 
-from rmm_uvm.dask.refusals import _RMM_OPTIONS, WorkerFacts, facts_of, refusals, remarks
 from rmm_uvm.dask.settings import Settings
+from rmm_uvm.dask.worker.refusals import _RMM_OPTIONS, WorkerFacts, facts_of, refusals, remarks
 
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -18,7 +18,7 @@ import rmm_uvm
 from rmm_uvm.dask.checks import CHECKS
 from rmm_uvm.dask.settings import NAMES, Settings, settings_of
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 GIB = 1 << 30
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rmm_uvm.watch.finding import Finding
+from rmm_uvm.recording.finding import Finding
 from rmm_uvm.watch.monitor import Monitor
 
 MIB = 1 << 20

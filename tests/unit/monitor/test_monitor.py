@@ -14,8 +14,8 @@ import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.mr import ManagedMemoryResource
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 from .monitors import MIB, Make, advance
 

@@ -8,7 +8,7 @@ import pytest
 
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import ManagedMemoryResource
-from rmm_uvm.watch.finding import Finding
+from rmm_uvm.recording.finding import Finding
 
 from .monitors import MIB, Make, advance
 

@@ -8,8 +8,8 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.thresholds import Thresholds
 
 
 @pytest.mark.parametrize(

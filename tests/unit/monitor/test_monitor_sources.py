@@ -14,8 +14,8 @@ import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.mr import ManagedMemoryResource
-from rmm_uvm.watch.board import Published, read_board
 from rmm_uvm.watch.monitor import Monitor
+from rmm_uvm.watch.telling.board import Published, read_board
 
 from .monitors import MIB, Make, advance
 
@@ -80,7 +80,7 @@ def test_without_gpu_it_starts_and_says_what_is_not_seen(monkeypatch: pytest.Mon
     def no_driver(*_: object) -> None:
         raise rmm_uvm.errors.DriverError("no NVIDIA driver here")
 
-    monkeypatch.setattr("rmm_uvm.watch.sources.choose_driver", no_driver)
+    monkeypatch.setattr("rmm_uvm.watch.sampling.sources.choose_driver", no_driver)
     with Monitor(on_finding=None, publish=False) as m, rmm_uvm.stage("etl"):
         assert m.sources["kernel_counters"].reason == "no NVIDIA driver here"
         snapshot = m.snapshot()
@@ -115,7 +115,9 @@ def test_board_that_cannot_be_used_is_a_reason(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    monkeypatch.setattr("rmm_uvm.watch.board.board_directories", lambda: (blocked / "below",))
+    monkeypatch.setattr(
+        "rmm_uvm.watch.telling.board.board_directories", lambda: (blocked / "below",)
+    )
 
     with make(publish=True) as m:
         advance(m)

@@ -30,8 +30,8 @@ from hypothesis import strategies as st
 
 import rmm_uvm.dask
 from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.mortgage.cluster.connect import existing_workers, local_workers, no_gpu_reason
 from rmm_uvm.mortgage.cluster.device_size import default_worker_device
 from rmm_uvm.mortgage.cluster.run import ClusterRun

@@ -25,7 +25,6 @@ import pandas as pd
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, DataError
-from rmm_uvm.installation import DeviceInstallation, Installation
 from rmm_uvm.mortgage.cluster.console_log import output_logged
 from rmm_uvm.mortgage.cluster.state import MortgageWorker, state
 from rmm_uvm.mortgage.cluster.worker_engine import (
@@ -38,6 +37,7 @@ from rmm_uvm.mortgage.dictionary import load_domains
 from rmm_uvm.mortgage.etl import STAGES, run_etl
 from rmm_uvm.mortgage.files import Part, find_files, make_parts
 from rmm_uvm.mortgage.prep import training_frames
+from rmm_uvm.pool.installation import DeviceInstallation, Installation
 
 DEVICE = "simulated:256MiB"
 

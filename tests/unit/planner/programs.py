@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 
 import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
-from rmm_uvm.planner.events import ALLOCATE, FREE, REPLAY_DTYPE, TOUCH, WRITES, Slab, Workload
-from rmm_uvm.planner.replaying import replay
-from rmm_uvm.planner.result import ReplayResult
+from rmm_uvm.planner.trials.replaying import replay
+from rmm_uvm.planner.workload.events import (
+    ALLOCATE,
+    FREE,
+    REPLAY_DTYPE,
+    TOUCH,
+    WRITES,
+    Slab,
+    Workload,
+)
+from rmm_uvm.planner.workload.result import ReplayResult
 from rmm_uvm.simulator import load_machine
 
 MIB = 1 << 20

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.planner.advice import (
+from rmm_uvm.planner.advice.advising import (
     Facts,
     best,
     default_sizes,
     helps_most,
     parts_needed,
 )
+from rmm_uvm.planner.advice.reasons import settings as settings_of
+from rmm_uvm.planner.advice.settling import Settled, Tried
 from rmm_uvm.planner.outcome import Settings, Variant
-from rmm_uvm.planner.reasons import settings as settings_of
 from rmm_uvm.planner.request import DEFAULTS, Options
-from rmm_uvm.planner.result import OutOfMemory
-from rmm_uvm.planner.settling import Settled, Tried
+from rmm_uvm.planner.workload.result import OutOfMemory
 from rmm_uvm.residency import Budget
 
 from .workloads import GIB, FakeReplay, Machine, etl

@@ -11,10 +11,10 @@ import pytest
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner import plan
-from rmm_uvm.planner.advice import Facts
-from rmm_uvm.planner.announced import Moved, advised_way, tried_ways, with_way
+from rmm_uvm.planner.advice.advising import Facts
+from rmm_uvm.planner.advice.announced import Moved, advised_way, tried_ways, with_way
 from rmm_uvm.planner.outcome import AnnouncedWay, Settings
-from rmm_uvm.planner.pool_trial import PoolTrial
+from rmm_uvm.planner.trials.pool_trial import PoolTrial
 from rmm_uvm.residency import POLICIES
 from rmm_uvm.simulator import DriverSettings, load_machine
 
@@ -190,7 +190,7 @@ def test_recording_that_is_too_long_is_planned_without_ways_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recorded = etl(PEAK_BYTES)
-    monkeypatch.setattr("rmm_uvm.planner.pool_trial.MOST_EVENTS", len(recorded.events) - 1)
+    monkeypatch.setattr("rmm_uvm.planner.trials.pool_trial.MOST_EVENTS", len(recorded.events) - 1)
     planned = plan(recorded, "128MiB", announced=True)
     assert planned.cards[0].ways == ()
     assert planned.cards[0].settings.eviction is None

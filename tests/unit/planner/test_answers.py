@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from rmm_uvm.planner.answers import Asked, more_data, splitting
+from rmm_uvm.planner.advice.answers import Asked, more_data, splitting
 from rmm_uvm.planner.request import Options
 
 from .test_advice import variant

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from rmm_uvm.planner.headline import enough_text, helps_text, ran_out_text
+from rmm_uvm.planner.views.headline import enough_text, helps_text, ran_out_text
 
 from .test_planning import DEVICE, planned
 from .workloads import GIB, FakeReplay

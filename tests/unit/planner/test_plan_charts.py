@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from rmm_uvm.planner import Plan
-from rmm_uvm.planner.charts import memory_over_time, slowdown_against_capacity
-from rmm_uvm.planner.result import ReplayResult
+from rmm_uvm.planner.views.charts import memory_over_time, slowdown_against_capacity
+from rmm_uvm.planner.workload.result import ReplayResult
 
 from .test_planning import DEVICE, planned
 from .workloads import GIB, FakeReplay

@@ -12,9 +12,9 @@ import pytest
 
 from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm.planner import Plan
-from rmm_uvm.planner.table import short_size
-from rmm_uvm.planner.text import called
-from rmm_uvm.planner.text import text as text_of
+from rmm_uvm.planner.views.table import short_size
+from rmm_uvm.planner.views.text import called
+from rmm_uvm.planner.views.text import text as text_of
 
 from .test_planning import planned
 from .workloads import GIB, MIB, FakeReplay, Machine, etl, event, workload

@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, REPLAY_DTYPE, TOUCH, WRITES, Slab
-from rmm_uvm.planner.replaying import replay
+from rmm_uvm.planner.trials.replaying import replay
+from rmm_uvm.planner.workload.events import (
+    ALLOCATE,
+    BY_THE_CPU,
+    FREE,
+    REPLAY_DTYPE,
+    TOUCH,
+    WRITES,
+    Slab,
+)
 
 from .programs import BASE, BLOCK_BYTES, MACHINE, MODES, by_hand, replayed, workload_of
 

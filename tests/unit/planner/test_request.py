@@ -11,8 +11,9 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.planner.capacities import card_sizes, fitting_bytes, whole_blocks
 from rmm_uvm.planner.request import DEFAULTS, Options, Request, checked_request
+from rmm_uvm.planner.trials.capacities import card_sizes, fitting_bytes
+from rmm_uvm.support.units import whole_blocks
 
 from .workloads import GIB, MIB
 

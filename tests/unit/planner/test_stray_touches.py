@@ -10,8 +10,8 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import DataError
-from rmm_uvm.planner.events import ALLOCATE, FREE, TOUCH, Slab
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload.events import ALLOCATE, FREE, TOUCH, Slab
+from rmm_uvm.planner.workload.loading import load_workload
 from rmm_uvm.trace import TraceWriter
 
 from .test_workload import BASE, MIB, columns, traced

@@ -7,8 +7,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.planner.events import BY_THE_CPU, TOUCH, Slab
-from rmm_uvm.planner.working_set import working_set
+from rmm_uvm.planner.workload.events import BY_THE_CPU, TOUCH, Slab
+from rmm_uvm.planner.workload.working_set import working_set
 
 from .workloads import BASE, MIB, etl, event, workload
 

@@ -19,10 +19,18 @@ from hypothesis import strategies as st
 from rmm.pylibrmm.memory_resource import _memory_resource
 
 import rmm_uvm
-from rmm_uvm.planner.events import ALLOCATE, BY_THE_CPU, FREE, TOUCH, WRITES, Slab, Workload
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload.events import (
+    ALLOCATE,
+    BY_THE_CPU,
+    FREE,
+    TOUCH,
+    WRITES,
+    Slab,
+    Workload,
+)
+from rmm_uvm.planner.workload.loading import load_workload
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace import TraceWriter
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 from ...fuzz.slow_workload import problem
 
@@ -47,7 +55,9 @@ def traced(tmp_path: Path, write: Write) -> Path:
     return path
 
 
-def columns(workload: rmm_uvm.planner.events.Workload, *names: str) -> list[tuple[int, ...]]:
+def columns(
+    workload: rmm_uvm.planner.workload.events.Workload, *names: str
+) -> list[tuple[int, ...]]:
     return [tuple(row) for row in workload.events[list(names)].tolist()]
 
 

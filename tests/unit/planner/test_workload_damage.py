@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.planner import event_rows, slabs
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload import event_rows, slabs
+from rmm_uvm.planner.workload.loading import load_workload
 
 from ...fuzz.payload import END, EVENTS, Payload, raw_trace
 from ...fuzz.slow_workload import problem

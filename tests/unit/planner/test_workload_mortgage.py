@@ -18,8 +18,8 @@ from rmm_uvm.mortgage.generate import GeneratorConfig, generate
 from rmm_uvm.mortgage.memory import find_memory, simulated_chain
 from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
 from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
-from rmm_uvm.planner.events import ALLOCATE, FREE, TOUCH
-from rmm_uvm.planner.workload import load_workload
+from rmm_uvm.planner.workload.events import ALLOCATE, FREE, TOUCH
+from rmm_uvm.planner.workload.loading import load_workload
 from rmm_uvm.trace import TraceWriter
 
 from ...fuzz.slow_workload import problem

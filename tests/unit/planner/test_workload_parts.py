@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm._lib.trace import LiveRanges
-from rmm_uvm.planner import stage_numbers
-from rmm_uvm.planner.event_rows import EventRows
-from rmm_uvm.planner.events import REPLAY_DTYPE
-from rmm_uvm.planner.slabs import CoveredBlocks
-from rmm_uvm.planner.stage_numbers import StageNumbers
+from rmm_uvm.planner.workload import stage_numbers
+from rmm_uvm.planner.workload.event_rows import EventRows
+from rmm_uvm.planner.workload.events import REPLAY_DTYPE
+from rmm_uvm.planner.workload.slabs import CoveredBlocks
+from rmm_uvm.planner.workload.stage_numbers import StageNumbers
 from rmm_uvm.trace import EVENT_DTYPE
 
 BLOCK = 2 << 20

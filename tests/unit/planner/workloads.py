@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm.planner.events import ALLOCATE, FREE, REPLAY_DTYPE, TOUCH, Slab, Workload
-from rmm_uvm.planner.result import OutOfMemory, ReplayResult, StageResult, Timeline
+from rmm_uvm.planner.workload.events import ALLOCATE, FREE, REPLAY_DTYPE, TOUCH, Slab, Workload
+from rmm_uvm.planner.workload.result import OutOfMemory, ReplayResult, StageResult, Timeline
 
 MIB = 1 << 20
 GIB = 1 << 30

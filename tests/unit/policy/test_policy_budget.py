@@ -8,9 +8,9 @@ import dataclasses
 from typing import Any
 
 from rmm_uvm.residency import ResidencyStatistics
-from rmm_uvm.watch.context import Context
-from rmm_uvm.watch.policy import PolicyState, evaluate
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.watch.judging.context import Context
+from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import DEVICE, GIB, Samples
 

@@ -8,8 +8,8 @@ import dataclasses
 
 import pytest
 
-from rmm_uvm.watch.sample import Known
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.recording.sample import Known
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import EVICTING, GIB, OVER, QUIET, Samples
 

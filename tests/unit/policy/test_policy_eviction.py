@@ -8,9 +8,9 @@ import itertools
 
 import pytest
 
-from rmm_uvm.watch.intervals import BEGIN
-from rmm_uvm.watch.sample import Known
-from rmm_uvm.watch.wording import eviction_found
+from rmm_uvm.recording.sample import Known
+from rmm_uvm.watch.judging.intervals import BEGIN
+from rmm_uvm.watch.judging.wording import eviction_found
 
 from .samples import DEVICE, EVICTING, EXACT, GIB, OVER, QUIET, Samples
 

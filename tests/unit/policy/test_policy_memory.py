@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmm_uvm.watch.sample import Known
+from rmm_uvm.recording.sample import Known
 
 from .samples import EXACT, GIB, OVER, QUIET, Samples
 

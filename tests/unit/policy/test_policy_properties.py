@@ -10,10 +10,10 @@ from typing import Any
 import hypothesis
 from hypothesis import strategies as st
 
-from rmm_uvm.watch.context import Context
-from rmm_uvm.watch.finding import WARNING_OF
-from rmm_uvm.watch.policy import PolicyState, evaluate
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.recording.finding import WARNING_OF
+from rmm_uvm.watch.judging.context import Context
+from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import DEVICE, EXACT, GIB, Samples
 

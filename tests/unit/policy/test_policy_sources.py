@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from rmm_uvm.device_info import Availability
-from rmm_uvm.watch.context import worth_telling
-from rmm_uvm.watch.sample import Known
-from rmm_uvm.watch.thresholds import Thresholds
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.sample import Known
+from rmm_uvm.watch.judging.context import worth_telling
+from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import EXACT, OVER, QUIET, Samples
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rmm_uvm.device_info import Availability
 from rmm_uvm.errors import DataError
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.as_json import plain, restored
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.report import Report
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.run.handover import load, save
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.plain_recording import plain, restored
-from rmm_uvm.watch.recording import DeviceFacts, Recording, Stage
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 BUDGET = ResidencyStatistics(
     **{

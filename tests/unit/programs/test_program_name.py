@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.process_facts import command_line, command_of
+from rmm_uvm.machine.process_facts import command_line, command_of
 from rmm_uvm.top.columns import label
 from rmm_uvm.top.program import program_name
 from rmm_uvm.top.view import ProcessRow
-from rmm_uvm.watch.board import Board, read_board
+from rmm_uvm.watch.telling.board import Board, read_board
 
 
 @pytest.mark.parametrize(

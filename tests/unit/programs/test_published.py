@@ -14,7 +14,7 @@ from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.published import published
 from rmm_uvm.top.render import render
 from rmm_uvm.top.seams import Seams
-from rmm_uvm.watch.board import Board
+from rmm_uvm.watch.telling.board import Board
 
 from .fakes import NOBODY_JOINED, FakeClock
 

@@ -220,10 +220,10 @@ def test_view_of_processes_names_the_script_and_not_the_launcher(tmp_path: Path,
         tmp_path,
         """
         import os
-        from rmm_uvm.process_facts import name_of
+        from rmm_uvm.machine.process_facts import name_of
         from rmm_uvm.top.columns import label
         from rmm_uvm.top.view import ProcessRow
-        from rmm_uvm.watch.board import Board, read_board
+        from rmm_uvm.watch.telling.board import Board, read_board
 
         figures = dict(interval_seconds=1.0, devices=[], snapshots=[], sources={}, findings=[])
         Board().publish(figures)  # the monitor's own may come later

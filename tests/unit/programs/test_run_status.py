@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from rmm_uvm.cli import run as cli
 from rmm_uvm.run import session
-from rmm_uvm.variables import KNOWN
+from rmm_uvm.support.variables import KNOWN
 
 from .started import run, script
 

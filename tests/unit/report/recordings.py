@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rmm_uvm.device_info import Availability
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import CAUSES, DeviceFacts, Recording, Stage
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import CAUSES, DeviceFacts, Recording, Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 
 GIB = 1 << 30
 ALL_KNOWN = int(Known.COUNTERS | Known.FAULTS | Known.FOOTPRINT | Known.DEVICE | Known.RESIDENT)

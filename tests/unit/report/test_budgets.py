@@ -15,6 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import rmm_uvm
+from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.recording.sample import Known
 from rmm_uvm.report import Report, axes
 from rmm_uvm.report.advice import verdict
 from rmm_uvm.report.budgets import cells
@@ -26,9 +28,7 @@ from rmm_uvm.top.gather import _row
 from rmm_uvm.top.render import render
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import View
-from rmm_uvm.watch.recording import Recording
-from rmm_uvm.watch.sample import Known
-from rmm_uvm.watch.shown import budget_rows
+from rmm_uvm.watch.snapshot import budget_rows
 
 from . import recordings
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
 from rmm_uvm.report.cell import summary
 from rmm_uvm.report.figures import of_device
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import Recording
 
 from . import recordings
 from .test_budgets import with_budget

@@ -10,10 +10,10 @@ import math
 import numpy as np
 import pytest
 
+from rmm_uvm.recording.recorded import Recording, Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.report.figures import Figures, between, by_stage, in_all, of_device
 from rmm_uvm.report.series import DeviceSeries
-from rmm_uvm.watch.recording import Recording, Stage
-from rmm_uvm.watch.sample import SAMPLE_DTYPE, Known
 
 from . import recordings
 

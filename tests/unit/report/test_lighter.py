@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import Recording, Stage
+from rmm_uvm.recording.sample import Known
 from rmm_uvm.report.as_dict import as_dict
 from rmm_uvm.report.lighter import lighter
 from rmm_uvm.report.series import DeviceSeries
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import Recording, Stage
-from rmm_uvm.watch.sample import Known
 
 from . import recordings
 

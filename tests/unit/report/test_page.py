@@ -16,7 +16,8 @@ import pytest
 from bokeh import plotting
 from bokeh.core.properties import value
 
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.recorded import Stage
 from rmm_uvm.report import Report
 from rmm_uvm.report.strip import (
     mark_findings,
@@ -25,7 +26,6 @@ from rmm_uvm.report.strip import (
     shown_findings,
     shown_stages,
 )
-from rmm_uvm.watch.recording import Stage
 
 from . import recordings
 

@@ -9,14 +9,14 @@ import dataclasses
 import pytest
 from rich.cells import cell_len
 
-from rmm_uvm.device_info import Availability
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.finding import Finding
+from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report, words
 from rmm_uvm.report.advice import collect, verdict
 from rmm_uvm.report.contents import contents
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.words import plain_name
-from rmm_uvm.watch.finding import Finding
-from rmm_uvm.watch.recording import Recording
 
 from . import recordings
 

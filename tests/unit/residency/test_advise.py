@@ -12,7 +12,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
-from rmm_uvm.hints import Advised
+from rmm_uvm.pool.hints import Advised
 from rmm_uvm.residency import Budget
 
 MIB = 1 << 20

@@ -11,11 +11,11 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import CapacityWarning, ConfigurationError
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency import POLICIES, Budget
 from rmm_uvm.residency.budget import budget_for
 from rmm_uvm.residency.policies import POLICY_REASONS
-from rmm_uvm.sizing import PoolRequest, plan_sizes
 
 MIB = 1 << 20
 DEVICE = 64 * MIB

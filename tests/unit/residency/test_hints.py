@@ -22,7 +22,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, NotEnteredWarning
-from rmm_uvm.hints import Hinted
+from rmm_uvm.pool.hints import Hinted
 from rmm_uvm.residency import Budget
 
 from .cudf_stand_ins import Buffer, Column, DataFrame, PlcColumn
@@ -362,7 +362,7 @@ def test_context_that_is_kept_until_the_program_ends_warns_too(tmp_path: Path) -
     program = tmp_path / "program.py"
     program.write_text(
         "import contextlib\n"
-        "from rmm_uvm._with_only import Line, WithOnly\n"
+        "from rmm_uvm.support.with_only import Line, WithOnly\n"
         "def opened(): return WithOnly(contextlib.nullcontext, 'nothing was done', Line())\n"
         "kept = opened()\n"
         "with opened(): pass\n"

@@ -13,7 +13,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import NeighborWarning
-from rmm_uvm.install import current_installation
+from rmm_uvm.pool.install import current_installation
 from rmm_uvm.residency import Budget
 from rmm_uvm.residency.troubles import lacking_neighbors
 

@@ -14,7 +14,7 @@ import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, NeighborWarning
 from rmm_uvm.residency import Budget
 from rmm_uvm.residency.neighbors import asked_neighbors
-from rmm_uvm.units import format_bytes
+from rmm_uvm.support.units import format_bytes
 
 MIB = 1 << 20
 DEVICE = 64 * MIB

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from rmm_uvm._lib import residency as compiled
-from rmm_uvm.device_info import Availability
-from rmm_uvm.installation import _prefetch_row
-from rmm_uvm.pools import PrefetchMode
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.pool.build import PrefetchMode
+from rmm_uvm.pool.installation import _prefetch_row
 from rmm_uvm.residency import POLICIES
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
 

@@ -12,7 +12,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import BudgetWarning, CapacityWarning, ConfigurationError
-from rmm_uvm.host_memory import HostMemory
+from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.residency import Budget
 from rmm_uvm.residency.troubles import prediction_off, too_large
 
@@ -147,7 +147,7 @@ def test_monitor_finds_nothing_where_all_requests_fit() -> None:
 
 def give_host(monkeypatch: pytest.MonkeyPatch, available_bytes: int) -> None:
     host = HostMemory(total_bytes=available_bytes, available_bytes=available_bytes)
-    monkeypatch.setattr("rmm_uvm.pools.host_memory", lambda: host)
+    monkeypatch.setattr("rmm_uvm.pool.build.host_memory", lambda: host)
 
 
 def test_installation_whose_evicted_data_the_host_cannot_hold_is_refused(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from rmm_uvm.torch.copies import State
+from rmm_uvm.torch.activations.copies import State
 
 from ...support.announced_uses import announcing, batch, counting_hooks, small_model, top_hooks
 from ...support.late_streams import Copying, LateStreams, copying
@@ -299,7 +299,7 @@ def test_by_default_nothing_of_it_is_reached(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("a step came here")
 
     for name in ("keep", "need", "stay"):
-        monkeypatch.setattr(f"rmm_uvm.torch.copied_activations.CopiedActivations.{name}", fails)
+        monkeypatch.setattr(f"rmm_uvm.torch.activations.copied.CopiedActivations.{name}", fails)
     with announcing() as announced:
         gradients(small_model())
         assert announced.uses is not None

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from rmm_uvm.torch.copies import State
+from rmm_uvm.torch.activations.copies import State
 
 from ...support.announced_uses import batch, small_model
 from ...support.late_streams import LateStreams, copying

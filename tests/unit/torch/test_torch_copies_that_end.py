@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from rmm_uvm.errors import DriverError
-from rmm_uvm.torch.copied_activations import CopiedActivations
-from rmm_uvm.torch.copies import Copy, State
+from rmm_uvm.torch.activations.copied import CopiedActivations
+from rmm_uvm.torch.activations.copies import Copy, State
 
 from ...support.announced_uses import batch, hooks_there
 from ...support.late_streams import copying

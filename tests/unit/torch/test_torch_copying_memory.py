@@ -13,7 +13,7 @@ import torch
 
 import rmm_uvm.torch
 from rmm_uvm.errors import ConfigurationError, DriverError, MonitorWarning
-from rmm_uvm.torch.copied_activations import CopiedActivations
+from rmm_uvm.torch.activations.copied import CopiedActivations
 
 from ...support.announced_uses import batch
 from ...support.fake_torch_cuda import FakeTorchCuda

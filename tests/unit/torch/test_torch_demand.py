@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from rmm_uvm.torch.demand import ActivationDemand
+from rmm_uvm.torch.activations.demand import ActivationDemand
 
 BUDGET_BYTES = 1600
 MARGIN_BYTES = 100

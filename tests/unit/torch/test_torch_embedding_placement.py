@@ -15,12 +15,12 @@ import torch
 from hypothesis import given
 
 import rmm_uvm
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 from rmm_uvm.torch import ManagedEmbedding, ManagedEmbeddingBag
-from rmm_uvm.torch.hot_blocks import chosen
-from rmm_uvm.torch.lookup_counts import LookupCounts
-from rmm_uvm.torch.row_memory import runs_of
-from rmm_uvm.torch.row_order import RowOrder, exchange_places, exchanged_rows
-from rmm_uvm.units import VA_BLOCK_BYTES
+from rmm_uvm.torch.embeddings.hot_blocks import chosen
+from rmm_uvm.torch.embeddings.lookup_counts import LookupCounts
+from rmm_uvm.torch.embeddings.row_memory import runs_of
+from rmm_uvm.torch.embeddings.row_order import RowOrder, exchange_places, exchanged_rows
 
 MIB = 1 << 20
 ROWS_OF_BLOCK = VA_BLOCK_BYTES // 256  # rows of 64 numbers

@@ -10,8 +10,8 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.torch.copies import State
-from rmm_uvm.torch.largest_first import LargestFirst
+from rmm_uvm.torch.activations.copies import State
+from rmm_uvm.torch.activations.largest_first import LargestFirst
 
 from ...support.late_streams import Copying, copying
 from ...support.small_transformer import gradients, same, transformer

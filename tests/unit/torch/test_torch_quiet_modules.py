@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from rmm_uvm.torch.copies import State
+from rmm_uvm.torch.activations.copies import State
 
 from ...support.announced_uses import batch, counting_hooks, top_hooks
 from ...support.late_streams import Copying, copying

@@ -13,8 +13,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 import rmm_uvm
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import DriverError
-from rmm_uvm.torch.host_buffers import HostBuffers
-from rmm_uvm.torch.side_streams import CudaSideStreams, staging_bytes_of
+from rmm_uvm.torch.activations.host_buffers import HostBuffers
+from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
 
 from ...support.late_streams import LateStreams
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace import TraceWriter
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 BASE = 0x7F00_0000_0000
 

@@ -22,8 +22,8 @@ import pytest
 import rmm_uvm
 from rmm_uvm._lib import trace as compiled
 from rmm_uvm.errors import DataError
+from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.trace import EVENT_DTYPE, TraceWriter, read
-from rmm_uvm.watch.sample import SAMPLE_DTYPE
 
 from .conftest import BASE, make_samples
 

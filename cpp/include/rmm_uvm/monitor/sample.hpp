@@ -21,7 +21,7 @@ enum sample_known : std::uint32_t {
  * @brief One row: totals since the sampler began, and levels now, of one device.
  *
  * The layout is part of the interface: Python reads it as a NumPy structured array
- * (rmm_uvm/watch/sample.py), so that a day at one sample a second takes less than 10 MiB.
+ * (rmm_uvm/recording/sample.py), so that a day at one sample a second takes less than 10 MiB.
  */
 struct sample {
   std::uint64_t time_ns{0};                 ///< of the sampler's clock, since it began

@@ -1,0 +1,15 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Dask's communication between workers on managed memory, through a small cudaMalloc pool.
+
+Importing it needs neither RMM nor UCX nor a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm.support.submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)

@@ -1,0 +1,290 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Receiving the frames of one message, and why transfers cannot come to a halt.
+
+The budgets are small, and any number of workers may send to one another at once. No circle of
+them can wait for each other's chunks:
+
+1. A receive chunk is acquired only when the header, or a ready message, has said that the chunk
+   is on its way: the sender has filled it and posted it (the first one it posts as soon as the
+   message's other frames are through) and needs nothing more to send it.
+   So who holds a receive chunk waits for a transport and a copy, and never for a chunk.
+   Hence every receive chunk becomes free again.
+2. They are handed out first come, first served. Hence whoever asks for one gets it.
+3. So every chunk that was posted is received, and its send chunk becomes free.
+   Hence every send chunk becomes free, and whoever asks for one gets it, too.
+
+With one budget for both directions step 1 fails: all of it may be filled chunks that wait to be
+received at a peer in the same state. Without ready messages it fails too: receive chunks may be
+held for data whose sender waits for a send chunk. Both are tested, in a model and with this code.
+
+It takes for granted that a message whose header was sent is read: Dask reads each connection in
+one loop. Where a peer stops reading, waiting ends after `CommSettings.wait_seconds`.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
+from rmm_uvm.dask.comm.channel import Channel, Request
+from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, plan_stream
+from rmm_uvm.dask.comm.quarantine import Mark
+from rmm_uvm.dask.comm.send import DEPTH
+from rmm_uvm.dask.comm.staging import Staging
+from rmm_uvm.dask.comm.turn import Turn
+from rmm_uvm.dask.comm.wire import (
+    PRELUDE_BYTES,
+    READY,
+    FrameKind,
+    Header,
+    header_bytes,
+    unpack_header,
+    unpack_prelude,
+)
+from rmm_uvm.errors import DataError
+
+__all__ = ["receive_message"]
+
+_POSTED_FRAMES = 64
+
+
+async def receive_message(
+    channel: Channel,
+    staging_of: Callable[[], Staging],
+    host_buffer: Callable[[int], Any] = bytearray,
+) -> list[Any] | None:
+    """Receive a message.
+
+    Parameters
+    ----------
+    channel : Channel
+        Nothing else may be posted to it meanwhile.
+    staging_of : callable
+        Returns the staging; called if a frame is on a device.
+    host_buffer : callable
+        Returns writable host memory of so many bytes.
+
+    Returns
+    -------
+    list or None
+        Host buffers, and `rmm.DeviceBuffer` of the current resource, complete on every stream.
+        None if the sender hangs up.
+
+    Raises
+    ------
+    Exception
+        Whatever the channel, a copy or an allocation raises, and `DataError` for a header that
+        cannot be. The connection is then of no use; chunks are in quarantine.
+    """
+    prelude = bytearray(PRELUDE_BYTES)
+    await channel.recv(prelude, idle=True)
+    closing, entries = unpack_prelude(prelude)
+    if closing:
+        return None
+    packed = bytearray(header_bytes(entries))
+    await channel.recv(packed)
+    header = unpack_header(packed, entries)
+    if not any(header.kinds):
+        frames = [host_buffer(size) for size in header.sizes]
+        await _receive_whole(channel, frames, header)
+        return frames
+    return await _receive_device_frames(channel, header, staging_of(), host_buffer)
+
+
+async def _receive_device_frames(
+    channel: Channel, header: Header, staging: Staging, host_buffer: Callable[[int], Any]
+) -> list[Any]:
+    frames: list[Any] = []
+    try:
+        staging.refuse_without_memory()
+        for kind, size in zip(header.kinds, header.sizes, strict=True):
+            frames.append(staging.allocate(size) if kind else host_buffer(size))
+        targets = [
+            _Target(frame, staging)
+            for frame, kind in zip(frames, header.kinds, strict=True)
+            if kind is FrameKind.STREAM
+        ]
+        written = FrameKind.DEVICE in header.kinds or any(target.in_place for target in targets)
+        if written or not staging.chunks_settled:
+            await staging.settle_for_transport()
+        else:
+            # The frames' memory may have been used a moment ago.
+            staging.order_after_default_stream()
+        await _receive_whole(channel, frames, header)
+        _count_whole(frames, header, staging)
+        if targets:
+            plans = plan_stream([target.nbytes for target in targets], header.chunk_bytes)
+            with staging.hold(staging.receiving) as held:
+                await _receive_stream(channel, plans, targets, held, staging)
+    except BaseException:
+        staging.totals.aborted_transfers += 1
+        staging.keep(frames)  # the peer, or copies of ours, may still be writing them
+        raise
+    return frames
+
+
+async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
+    """Receive every frame that is a message of its own."""
+    posted: collections.deque[Request] = collections.deque()
+    turn = Turn()
+    for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
+        if not size or kind is FrameKind.STREAM:
+            continue
+        posted.append(channel.recv(frame))
+        if len(posted) >= _POSTED_FRAMES:
+            await posted.popleft()
+            await turn.give_way()
+    while posted:
+        await posted.popleft()
+
+
+class _Target:
+    """A frame of the stream: where it begins, and whether a transport may write there itself."""
+
+    __slots__ = ("address", "frame", "in_place", "nbytes")
+
+    def __init__(self, frame: Any, staging: Staging) -> None:
+        self.frame = frame
+        self.address: int = frame.ptr
+        self.nbytes: int = frame.nbytes
+        self.in_place = self.nbytes > 0 and staging.ipc_capable(self.address)
+
+
+async def _receive_stream(
+    channel: Channel,
+    plans: Sequence[PlannedChunk],
+    targets: Sequence[_Target],
+    held: Holding,
+    staging: Staging,
+) -> None:
+    """Receive all chunks, some under way while others are copied to where they belong."""
+    arriving: collections.deque[_Arriving] = collections.deque()
+    leaving: collections.deque[_Leaving] = collections.deque()
+    turn = Turn()
+    ready = _Ready(channel) if len(plans) > 1 else None
+    for number, plan in enumerate(plans):
+        if number and ready is not None:
+            # Nothing is held while it may be long: see step 1 of the proof.
+            while not ready.done() and (arriving or leaving):
+                if arriving:
+                    await _arrive(arriving.popleft(), leaving, targets, staging)
+                else:
+                    await _leave(leaving.popleft(), held, staging)
+            await ready.received()
+        chunk: Chunk | None = None
+        first = plan.pieces[0]
+        if first.nbytes == plan.nbytes and targets[first.frame].in_place:
+            place = _place(first, targets)
+        else:
+            while (chunk := held.acquire_now(plan.nbytes)) is None and (arriving or leaving):
+                if leaving:
+                    await _leave(leaving.popleft(), held, staging)
+                else:
+                    await _arrive(arriving.popleft(), leaving, targets, staging)
+            if chunk is None:  # who waits for others' chunks has none that they could wait for
+                chunk = await held.acquire(plan.nbytes)
+            if not chunk.pooled:
+                await staging.settle_for_transport()
+            place = chunk.view(plan.nbytes)
+        arriving.append(_Arriving(channel.recv(place), plan, chunk))
+        if number + 1 < len(plans) and ready is not None:
+            ready.post()  # behind the chunk, as it was sent
+        while len(arriving) >= DEPTH:
+            await _arrive(arriving.popleft(), leaving, targets, staging)
+        while len(leaving) >= DEPTH:
+            await _leave(leaving.popleft(), held, staging)
+        await turn.give_way()
+    while arriving:
+        await _arrive(arriving.popleft(), leaving, targets, staging)
+    while leaving:
+        await _leave(leaving.popleft(), held, staging)
+
+
+class _Arriving(NamedTuple):
+    """A chunk whose receive is posted; None: straight to where its bytes belong."""
+
+    received: Request
+    plan: PlannedChunk
+    chunk: Chunk | None
+
+
+class _Leaving(NamedTuple):
+    """A chunk that is being copied to where its bytes belong."""
+
+    copied: Mark
+    chunk: Chunk
+
+
+async def _arrive(
+    one: _Arriving,
+    leaving: collections.deque[_Leaving],
+    targets: Sequence[_Target],
+    staging: Staging,
+) -> None:
+    await one.received
+    _count_chunk(one, staging)
+    if one.chunk is None:
+        return
+    copies = [
+        (targets[frame].address + frame_offset, one.chunk.address + offset, nbytes)
+        for frame, frame_offset, offset, nbytes in one.plan.pieces
+    ]
+    leaving.append(_Leaving(staging.begin(copies), one.chunk))
+
+
+def _count_chunk(one: _Arriving, staging: Staging) -> None:
+    nbytes = one.plan.frame_bytes
+    if one.chunk is None:
+        staging.totals.received_direct_bytes += nbytes
+    elif one.chunk.overflow:
+        staging.totals.received_overflow_bytes += nbytes
+    else:
+        staging.totals.received_staged_bytes += nbytes
+
+
+async def _leave(one: _Leaving, held: Holding, staging: Staging) -> None:
+    await staging.reached(one.copied)
+    held.release(one.chunk)
+
+
+class _Ready:
+    """The message that says that the next chunk is on its way."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._message = bytearray(len(READY))
+        self._posted: Request
+
+    def post(self) -> None:
+        """Post its receive, behind that of the chunk before."""
+        self._posted = self._channel.recv(self._message)
+
+    def done(self) -> bool:
+        """Return whether it has come."""
+        return self._posted.done()
+
+    async def received(self) -> None:
+        """Wait for it."""
+        await self._posted
+        if self._message != READY:
+            raise DataError("a message that is no ready message: the two ends have lost step")
+        self._message = bytearray(len(READY))
+
+
+def _place(piece: Piece, targets: Sequence[_Target]) -> DeviceRange:
+    target = targets[piece.frame]
+    return DeviceRange(target.address + piece.frame_offset, piece.nbytes, target.frame)
+
+
+def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> None:
+    for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
+        if kind is not FrameKind.DEVICE or not size:
+            continue
+        if staging.ipc_capable(frame.ptr):
+            staging.totals.received_direct_bytes += size
+        else:
+            staging.totals.received_overflow_bytes += size
+            staging.remarks.received_unstaged(size)

@@ -1,0 +1,298 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sending the frames of one message.
+
+See Also
+--------
+rmm_uvm.dask.comm.receive : the other end, and why both together cannot come to a halt.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
+from rmm_uvm.dask.comm.channel import Channel, Request
+from rmm_uvm.dask.comm.handshake import Peer
+from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
+from rmm_uvm.dask.comm.quarantine import Mark
+from rmm_uvm.dask.comm.staging import Staging
+from rmm_uvm.dask.comm.turn import Turn
+from rmm_uvm.dask.comm.wire import READY, FrameKind, pack_header, pack_prelude
+
+__all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
+
+DEPTH = 4
+"""Chunks of one message that are copied or under way at once."""
+
+_POSTED_FRAMES = 64  # of one message; each is a request of UCX
+
+
+def frame_bytes(frame: Any) -> int:
+    """Return the size of a frame, in bytes, as Dask counts it."""
+    try:
+        return int(frame.nbytes)
+    except AttributeError:
+        return len(frame)
+
+
+def choose_kind(*, exportable: bool | None, has_chunks: bool, peer: Peer) -> FrameKind:
+    """Return how a device frame travels.
+
+    Parameters
+    ----------
+    exportable : bool or None
+        CUDA IPC can export its memory; None if nothing is known of it.
+    has_chunks : bool
+        This process has staging chunks.
+    peer : Peer
+        Where to.
+
+    Examples
+    --------
+    >>> peer = Peer(ours=True, receives="staged", chunk_bytes=1 << 20)
+    >>> choose_kind(exportable=False, has_chunks=True, peer=peer).name
+    'STREAM'
+    """
+    if exportable is None or not peer.ours:
+        return FrameKind.DEVICE
+    if exportable:
+        # The peer's memory is the problem, and only if it has chunks is there a way round.
+        past_chunks = peer.receives == "direct" or peer.chunk_bytes is None
+        return FrameKind.DEVICE if past_chunks else FrameKind.STREAM
+    return FrameKind.STREAM if has_chunks else FrameKind.DEVICE
+
+
+async def send_message(
+    channel: Channel, frames: Sequence[Any], peer: Peer, staging_of: Callable[[], Staging]
+) -> int:
+    """Send a message.
+
+    Parameters
+    ----------
+    channel : Channel
+        Nothing else may be posted to it meanwhile.
+    frames : sequence
+        Host buffers, and objects with ``__cuda_array_interface__``.
+    peer : Peer
+        The other end.
+    staging_of : callable
+        Returns the staging; called if a frame is on a device.
+
+    Returns
+    -------
+    int
+        Bytes of the frames.
+
+    Raises
+    ------
+    Exception
+        Whatever the channel, a copy or an allocation raises, and `ConnectionError` for a channel
+        that was closed and did not say so. What was sent is then a part of a message, and the
+        connection of no use; chunks are in quarantine.
+    """
+    outgoing = [_Frame(frame) for frame in frames]
+    if all(frame.kind is FrameKind.HOST for frame in outgoing):
+        await _send_whole(channel, outgoing, 0)
+    else:
+        staging = staging_of()
+        try:
+            await _send_device_frames(channel, outgoing, peer, staging)
+        except BaseException:
+            staging.totals.aborted_transfers += 1
+            staging.keep(frames)  # the peer, or copies of ours, may still be reading them
+            raise
+    return sum(frame.nbytes for frame in outgoing)
+
+
+class _Frame:
+    """A frame, where it lies if that is on a device, and how it travels."""
+
+    __slots__ = ("buffer", "exportable", "kind", "nbytes", "place")
+
+    def __init__(self, buffer: Any) -> None:
+        interface = getattr(buffer, "__cuda_array_interface__", None)
+        self.buffer = buffer
+        self.nbytes = frame_bytes(buffer)
+        self.place: int = 0 if interface is None else interface["data"][0]
+        self.kind = FrameKind.HOST if interface is None else FrameKind.DEVICE
+        self.exportable: bool | None = None
+
+
+async def _send_device_frames(
+    channel: Channel, frames: Sequence[_Frame], peer: Peer, staging: Staging
+) -> None:
+    has_chunks = staging.chunk_bytes is not None
+    for frame in frames:
+        if frame.kind is FrameKind.DEVICE and frame.nbytes:
+            known = staging.copies.memory_kind(frame.place)
+            frame.exportable = None if known is None else known.ipc_capable
+            frame.kind = choose_kind(exportable=frame.exportable, has_chunks=has_chunks, peer=peer)
+    # As distributed-ucxx, which synchronises the default stream here: what made the frames there,
+    # or on a stream that blocks with it, has run before they are read.
+    if any(frame.kind is FrameKind.DEVICE or frame.exportable for frame in frames):
+        await staging.settle_for_transport()
+    else:
+        staging.order_after_default_stream()
+    stream = [frame for frame in frames if frame.kind is FrameKind.STREAM]
+    if stream:
+        chunk_bytes = min(filter(None, (staging.chunk_bytes, peer.chunk_bytes)))
+        plans = plan_stream([frame.nbytes for frame in stream], chunk_bytes)
+        staging.remarks.message(sum(plan.nbytes for plan in plans), staging.sending.total_bytes)
+        with staging.hold(staging.sending) as held:
+            # Before the header, which stands for the first chunk's ready message.
+            first = await _prepared(held, plans[0], stream, staging)
+            await _send_whole(channel, frames, chunk_bytes)
+            await _send_stream(channel, plans, stream, first, held, staging)
+    else:
+        await _send_whole(channel, frames, 0)
+    for frame in frames:
+        if frame.kind is FrameKind.DEVICE:
+            _count_whole(frame, peer, staging)
+
+
+async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: int) -> None:
+    """Send the header, and every frame that is a message of its own."""
+    entries, header = pack_header(
+        [frame.kind for frame in frames], [frame.nbytes for frame in frames], chunk_bytes
+    )
+
+    def messages() -> Iterator[Any]:
+        yield pack_prelude(closing=False, entries=entries)
+        yield header
+        for frame in frames:
+            if frame.nbytes and frame.kind is not FrameKind.STREAM:
+                yield frame.buffer
+
+    posted: collections.deque[Request] = collections.deque()
+    turn = Turn()
+    for message in messages():
+        posted.append(channel.send(message))
+        if len(posted) >= _POSTED_FRAMES:
+            await posted.popleft()
+            await turn.give_way()
+    while posted:
+        await posted.popleft()
+
+
+class _Outgoing(NamedTuple):
+    """What is sent as one chunk; if it is staged, where, and a mark behind the copies."""
+
+    buffer: DeviceRange
+    chunk: Chunk | None
+    copied: Mark | None
+
+
+async def _send_stream(
+    channel: Channel,
+    plans: Sequence[PlannedChunk],
+    stream: Sequence[_Frame],
+    first: _Outgoing,
+    held: Holding,
+    staging: Staging,
+) -> None:
+    """Send all chunks, the next being filled while others are under way."""
+    under_way: collections.deque[_UnderWay] = collections.deque()
+    outgoing, turn = first, Turn()
+    for number, plan in enumerate(plans):
+        # Both posted at once: a chunk that was announced is on its way.
+        ready = channel.send(READY) if number else None
+        under_way.append(_UnderWay(ready, channel.send(outgoing.buffer), outgoing.chunk))
+        _count_chunk(outgoing.chunk, plan, staging)
+        if number + 1 == len(plans):
+            break
+        coming = plans[number + 1]
+        while (found := _prepare_now(held, coming, stream, staging)) is None and under_way:
+            await _finish(under_way.popleft(), channel, held)
+        if found is None and not channel.alive:
+            # Its own chunks are not free yet, and here nobody would make them so: see `_finish`.
+            raise ConnectionError("the connection was closed in the middle of a message")
+        # Who waits for others' chunks has none of his own that they could wait for.
+        outgoing = found or _filled(await held.acquire(coming.nbytes), coming, stream, staging)
+        while len(under_way) >= DEPTH:
+            await _finish(under_way.popleft(), channel, held)
+        if outgoing.copied is not None:
+            await staging.reached(outgoing.copied)
+        await turn.give_way()
+    while under_way:
+        await _finish(under_way.popleft(), channel, held)
+
+
+async def _prepared(
+    held: Holding, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
+) -> _Outgoing:
+    """Return where the bytes of a chunk are sent from, once they are there."""
+    outgoing = _prepare_now(held, plan, stream, staging)
+    if outgoing is None:
+        outgoing = _filled(await held.acquire(plan.nbytes), plan, stream, staging)
+    if outgoing.copied is not None:
+        await staging.reached(outgoing.copied)
+    return outgoing
+
+
+def _prepare_now(
+    held: Holding, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
+) -> _Outgoing | None:
+    """Return where the bytes of a chunk will be sent from; None if there is no chunk for them."""
+    piece = plan.pieces[0]
+    if piece.nbytes == plan.nbytes and stream[piece.frame].exportable:
+        frame = stream[piece.frame]
+        place = frame.place + piece.frame_offset
+        return _Outgoing(DeviceRange(place, piece.nbytes, frame.buffer), None, None)
+    chunk = held.acquire_now(plan.nbytes)
+    return None if chunk is None else _filled(chunk, plan, stream, staging)
+
+
+def _filled(
+    chunk: Chunk, plan: PlannedChunk, stream: Sequence[_Frame], staging: Staging
+) -> _Outgoing:
+    """Begin to copy a chunk's bytes into it."""
+    copied = staging.begin(
+        [
+            (chunk.address + offset, stream[frame].place + frame_offset, nbytes)
+            for frame, frame_offset, offset, nbytes in plan.pieces
+        ]
+    )
+    return _Outgoing(chunk.view(plan.nbytes), chunk, copied)
+
+
+class _UnderWay(NamedTuple):
+    """A chunk that was posted, and the ready message before it."""
+
+    ready: Request | None
+    sent: Request
+    chunk: Chunk | None
+
+
+async def _finish(one: _UnderWay, channel: Channel, held: Holding) -> None:
+    if one.ready is not None:
+        await one.ready
+    await one.sent
+    # ucxx passes over the cancelling of a send when the other end closes: what is held to the end
+    # goes into quarantine.
+    if one.chunk is not None and channel.alive:
+        held.release(one.chunk)
+
+
+def _count_chunk(chunk: Chunk | None, plan: PlannedChunk, staging: Staging) -> None:
+    nbytes = plan.frame_bytes
+    if chunk is None:
+        staging.totals.sent_direct_bytes += nbytes
+    elif chunk.overflow:
+        staging.totals.sent_overflow_bytes += nbytes
+    else:
+        staging.totals.sent_staged_bytes += nbytes
+
+
+def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:
+    """Count a device frame that was one message."""
+    if frame.exportable is not False:
+        staging.totals.sent_direct_bytes += frame.nbytes
+        return
+    staging.totals.sent_overflow_bytes += frame.nbytes
+    if peer.ours:
+        staging.remarks.no_pool(frame.nbytes)
+    else:
+        staging.remarks.stock_peer(frame.nbytes)

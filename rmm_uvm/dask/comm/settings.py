@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How the IPC pool is divided into staging chunks, and for how long one is waited for.
+
+In Dask's configuration, for processes that want other values::
+
+    rmm-uvm:
+      comm:
+        chunk-size: 8MiB
+        wait-seconds: 10
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.units import format_bytes, parse_bytes
+
+__all__ = ["CommSettings", "PoolShares", "configured", "share_pool"]
+
+_SMALLEST_CHUNK_BYTES = 1 << 20  # below, the cost of a message shows
+_LARGEST_CHUNK_BYTES = 32 << 20  # above, copying in and out overlaps less
+_CHUNKS_EACH_WAY = 4  # as many as one message has under way
+_FEWEST_CHUNKS = 2  # in each direction: one is filled or emptied while the other travels
+
+
+@dataclasses.dataclass(frozen=True)
+class CommSettings:
+    """What can be set.
+
+    Parameters
+    ----------
+    chunk_bytes : int or None
+        Size of a staging chunk, in bytes; None: by the size of the pool, see `share_pool`.
+    wait_seconds : float
+        How long a transfer waits for a chunk before it goes past the pool; >= 0.
+    """
+
+    chunk_bytes: int | None = None
+    wait_seconds: float = 10.0
+
+
+class PoolShares(NamedTuple):
+    """How a pool is divided: so many chunks for each direction, of one size."""
+
+    chunk_bytes: int
+    chunks_each_way: int
+
+
+def share_pool(pool_bytes: int, chunk_bytes: int | None = None) -> PoolShares:
+    """Divide a pool: at most 7/8 of it become chunks, the rest is left for exports.
+
+    Parameters
+    ----------
+    pool_bytes : int
+        Size of the IPC pool, in bytes.
+    chunk_bytes : int or None
+        Size of a chunk, in bytes; by default such that there are 4 each way, but 1 to
+        32 MiB: large ones are fewer messages (benchmarks/results/message_size.json).
+
+    Raises
+    ------
+    ConfigurationError
+        If there would be fewer than 2 chunks for each direction.
+
+    Examples
+    --------
+    >>> share_pool(256 << 20)
+    PoolShares(chunk_bytes=29360128, chunks_each_way=4)
+    """
+    usable_bytes = pool_bytes // 8 * 7
+    largest = usable_bytes // (2 * _FEWEST_CHUNKS) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+    if chunk_bytes is None:
+        wanted = usable_bytes // (2 * _CHUNKS_EACH_WAY) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+        wanted = min(max(wanted, _SMALLEST_CHUNK_BYTES), _LARGEST_CHUNK_BYTES, largest)
+    else:
+        wanted = -(-chunk_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+    if wanted > largest or wanted <= 0:
+        raise ConfigurationError(
+            f"rmm-uvm.comm.chunk-size is {format_bytes(wanted)}: an IPC pool of "
+            f"{format_bytes(pool_bytes)} has chunks of at most {format_bytes(largest)}"
+        )
+    return PoolShares(wanted, usable_bytes // (2 * wanted))
+
+
+def configured() -> CommSettings:
+    """Return what Dask's configuration says.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value cannot be used.
+    """
+    from dask import config
+
+    chunk_size = config.get("rmm-uvm.comm.chunk-size", None)
+    wait = config.get("rmm-uvm.comm.wait-seconds", None)
+    if wait is None:
+        wait = CommSettings.wait_seconds
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
+        raise ConfigurationError(f"rmm-uvm.comm.wait-seconds={wait!r}: use a number, 0 or more")
+    return CommSettings(
+        None if chunk_size is None else parse_bytes(chunk_size, "rmm-uvm.comm.chunk-size"),
+        float(wait),
+    )

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Every worker's figures in its heartbeat: the scheduler has them as ``ws.metrics["rmm-uvm"]``.
+
+Covers reading them and putting them among the worker's metrics, for Prometheus too. Does not cover
+their meaning; see `rmm_uvm.dask.worker.figures`. A client reads them without asking the workers::
+
+    client.scheduler_info(n_workers=-1)["workers"][address]["metrics"]["rmm-uvm"]
+
+See Also
+--------
+rmm_uvm.dask.dashboard : a page that shows them.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from rmm_uvm.dask.comm.statistics import totals
+from rmm_uvm.dask.worker.comm_metrics import CommCollector
+from rmm_uvm.dask.worker.figures import NAME, WorkerFigures
+
+if TYPE_CHECKING:
+    from rmm_uvm.pool.installation import Installation
+    from rmm_uvm.watch.monitor import Monitor
+    from rmm_uvm.watch.snapshot import Snapshot
+
+__all__ = ["Telemetry", "attach", "detach", "watching_monitor"]
+
+_RATES = ("host_to_device_bytes", "device_to_host_bytes", "evicted_bytes_estimate")
+
+
+def attach(worker: Any) -> None:
+    """Put our figures among a worker's metrics, and at its ``/metrics``; again: nothing.
+
+    Parameters
+    ----------
+    worker : distributed.Worker
+        The worker. Several in one process tell the same: figures are those of the process.
+
+    Notes
+    -----
+    To be called in the thread of the worker's event loop, as preloads and plugins are. Its metrics
+    become another dict: a heartbeat may be waiting for one of them, in the midst of the old, and a
+    worker whose heartbeat fails closes.
+    """
+    from rmm_uvm.integrations import collectors
+
+    if isinstance(worker.metrics.get(NAME), Telemetry):
+        return
+    worker.metrics = {**worker.metrics, NAME: Telemetry()}
+    exported = collectors.register(CommCollector)
+    if not exported:
+        logging.getLogger("rmm_uvm.dask").debug("%s", exported.reason)
+
+
+def detach(worker: Any) -> None:
+    """Take them away; nothing if they are not there."""
+    from rmm_uvm.integrations import collectors
+
+    if isinstance(worker.metrics.get(NAME), Telemetry):
+        worker.metrics = {name: each for name, each in worker.metrics.items() if name != NAME}
+        collectors.unregister(CommCollector)
+
+
+class Telemetry:
+    """Reads this process' figures; what a worker calls before each heartbeat.
+
+    Notes
+    -----
+    Takes about 50 us and asks no GPU: the newest sample will do. Never raises: what goes wrong is
+    the reason for which there are no figures.
+    """
+
+    def __init__(self) -> None:
+        self._before: Snapshot | None = None
+        self._rates: dict[str, float | None] = {}
+
+    def __call__(self, worker: Any = None) -> dict[str, Any]:
+        """Return `WorkerFigures` as a plain value."""
+        try:
+            return self.figures().to_dict()
+        except Exception as error:  # a worker without a heartbeat is taken for dead
+            reason = f"figures could not be read: {type(error).__name__}: {error}"
+            return WorkerFigures(reason=reason).to_dict()
+
+    def figures(self) -> WorkerFigures:
+        """Return what is known now."""
+        from rmm_uvm.pool.install import current_installation
+
+        installed = current_installation()
+        comm = totals().to_dict()
+        ipc_pool_bytes = _ipc_pool_bytes(installed)
+        monitor = watching_monitor()
+        if monitor is None:
+            return _unwatched(installed, ipc_pool_bytes, comm)
+        return self._watched(monitor, ipc_pool_bytes, comm)
+
+    def _watched(
+        self, monitor: Monitor, ipc_pool_bytes: int | None, comm: dict[str, float]
+    ) -> WorkerFigures:
+        from rmm_uvm.watch.judging.context import worth_telling
+
+        facts = monitor.devices[0]
+        now = monitor.snapshot(facts.device_id, fresh=False)
+        findings = monitor.findings
+        return WorkerFigures(
+            device_id=facts.device_id,
+            device_name=facts.name,
+            simulated=facts.simulated,
+            devices_total=len(monitor.devices),
+            footprint_bytes=now.footprint_bytes,
+            resident_bytes=now.resident_bytes,
+            capacity_bytes=now.capacity_bytes,
+            device_used_bytes=now.device_used_bytes,
+            resident_exact=now.resident_exact,
+            oversubscription_factor=now.oversubscription_factor,
+            host_to_device_bytes=now.host_to_device_bytes,
+            device_to_host_bytes=now.device_to_host_bytes,
+            evicted_bytes_estimate=now.evicted_bytes_estimate,
+            **self._rates_until(now),
+            findings_total=len(findings),
+            finding=str(findings[-1]) if findings else "",
+            finding_kind=findings[-1].kind if findings else "",
+            ipc_pool_bytes=ipc_pool_bytes,
+            comm=comm,
+            missing=worth_telling(monitor.sources, simulated=facts.simulated),
+        )
+
+    def _rates_until(self, now: Snapshot) -> dict[str, Any]:
+        """Return the rates since the last call; with no newer sample, those of that call."""
+        before, self._before = self._before, now
+        if before is None or before.time_ns != now.time_ns or before.device_id != now.device_id:
+            self._rates = {f"{n}_per_second": rate_between(before, now, n) for n in _RATES}
+        return self._rates
+
+
+def rate_between(before: Snapshot | None, now: Snapshot, name: str) -> float | None:
+    """Return by how much a total grew a second; None if that cannot be said.
+
+    Examples
+    --------
+    >>> from rmm_uvm.watch.snapshot import Snapshot
+    >>> first = Snapshot(0, 1_000_000_000, host_to_device_bytes=5)
+    >>> then = Snapshot(0, 3_000_000_000, host_to_device_bytes=25)
+    >>> rate_between(first, then, "host_to_device_bytes")
+    10.0
+    >>> print(rate_between(then, first, "host_to_device_bytes"))  # another monitor's
+    None
+    """
+    begin, end = None if before is None else getattr(before, name), getattr(now, name)
+    if before is None or begin is None or end is None or before.device_id != now.device_id:
+        return None
+    seconds = (now.time_ns - before.time_ns) / 1e9
+    if seconds <= 0 or end < begin:
+        return None
+    return float((end - begin) / seconds)
+
+
+def watching_monitor() -> Monitor | None:
+    """Return the monitor of the installed pool, else the one that was started last, or None."""
+    from rmm_uvm.pool.install import current_installation
+    from rmm_uvm.watch.running import running
+
+    installed = current_installation()
+    if installed is not None and installed.monitor is not None and installed.monitor.running:
+        return installed.monitor
+    monitors = running()
+    return monitors[-1] if monitors else None
+
+
+def _ipc_pool_bytes(installed: Installation | None) -> int | None:
+    if installed is None or not installed.devices:
+        return None
+    return installed.devices[0].sizes.ipc_bytes
+
+
+def _unwatched(
+    installed: Installation | None, ipc_pool_bytes: int | None, comm: dict[str, float]
+) -> WorkerFigures:
+    """Return the little that is known without a monitor, and why it is little."""
+    if installed is None or not installed.devices:
+        return WorkerFigures(reason="no pool of rmm_uvm is installed, and none watches", comm=comm)
+    device = installed.devices[0]
+    return WorkerFigures(
+        reason=f"no monitor runs: {installed.monitor_reason or 'it was stopped'}",
+        device_id=device.info.device_id,
+        device_name=device.info.name,
+        simulated=device.info.simulated,
+        devices_total=len(installed.devices),
+        footprint_bytes=device.managed_mr.get_allocated_bytes(),
+        ipc_pool_bytes=ipc_pool_bytes,
+        comm=comm,
+    )

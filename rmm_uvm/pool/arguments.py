@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The arguments of `rmm_uvm.reinitialize`, checked before anything is changed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.drivers import choose_driver
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.integrations import LIBRARIES
+from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch
+from rmm_uvm.pool.build import check_mode
+from rmm_uvm.watch.monitor import Monitor
+
+__all__ = ["check_arguments", "check_kind", "checked_libraries", "make_monitor"]
+
+_OWN_KEYWORDS = ("devices", "driver")  # of a monitor: those of the installation
+
+
+def check_arguments(
+    devices: int | Sequence[int],
+    driver: UvmDriver | str | None,
+    cudf_prefetch: CudfPrefetch,
+    prefetch: str,
+    host_sharers: int = 1,
+) -> list[UvmDriver]:
+    """Return the drivers; raise before anything is changed."""
+    if not isinstance(host_sharers, int) or isinstance(host_sharers, bool) or host_sharers < 1:
+        raise ConfigurationError(f"host_sharers={host_sharers!r}: a number of processes, from 1")
+    check_prefetch(cudf_prefetch)
+    check_mode(prefetch)
+    ids = list(devices) if isinstance(devices, Iterable) else [devices]
+    if not ids:
+        raise ConfigurationError(f"devices={devices!r}: no device is named; name one or more")
+    if len(set(ids)) != len(ids):
+        raise ConfigurationError(f"devices={devices!r}: name each device once")
+    if isinstance(driver, UvmDriver):
+        _check_ordinal(devices, ids, driver.info.device_id)
+    return [choose_driver(device_id, driver) for device_id in ids]
+
+
+def _check_ordinal(devices: int | Sequence[int], ids: Sequence[int], device_id: int) -> None:
+    """Refuse devices that are not the one of a driver; 0 by itself is what is there by default."""
+    if len(ids) > 1:
+        raise ConfigurationError("one driver serves one device: leave devices out")
+    is_default = isinstance(devices, int) and devices == 0
+    if not is_default and ids[0] != device_id:
+        raise ConfigurationError(
+            f"devices={devices!r}: the driver is that of device {device_id}; leave devices out"
+        )
+
+
+def check_kind(**of_rmm: bool) -> None:
+    """Refuse what `rmm.reinitialize` has and a managed pool is not."""
+    for name, value in of_rmm.items():
+        if value is not True:
+            raise ConfigurationError(
+                f"{name}={value!r}: rmm_uvm.reinitialize installs a pool of managed memory; "
+                "rmm.reinitialize installs others"
+            )
+
+
+def make_monitor(
+    monitor: bool | Mapping[str, Any],  # noqa: FBT001 - the argument of reinitialize
+    drivers: Sequence[UvmDriver],
+) -> Monitor | None:
+    """Return the monitor, not started yet; raise before anything is changed."""
+    if not isinstance(monitor, bool | Mapping):
+        raise ConfigurationError(
+            f"monitor={monitor!r}: use True, False, or keywords of rmm_uvm.monitor as a dict"
+        )
+    if monitor is False:
+        return None
+    keywords = {} if monitor is True else dict(monitor)
+    known = [name for name in inspect.signature(Monitor).parameters if name not in _OWN_KEYWORDS]
+    wrong = [name for name in keywords if name not in known]
+    if wrong:
+        raise ConfigurationError(
+            f"monitor has {', '.join(map(repr, wrong))}: it can have {', '.join(known)}"
+        )
+    made = Monitor(devices=[driver.info.device_id for driver in drivers], **keywords)
+    if "on_finding" not in keywords:
+        made.defer_to_others()
+    return made
+
+
+def checked_libraries(libraries: Iterable[str]) -> tuple[str, ...]:
+    """Return the names; an iterator can be read only once."""
+    known = isinstance(libraries, Iterable) and not isinstance(libraries, str)
+    names = tuple(libraries) if known else ()
+    if not known or any(name not in LIBRARIES for name in names):
+        raise ConfigurationError(
+            f"libraries={names or libraries!r}: a tuple of 'cupy' and 'torch', () for none"
+        )
+    return names

@@ -1,0 +1,84 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Warnings about a budget: neighbours that take nothing, and requests larger than the budget.
+
+Neighbours are told before the pool is made. Requests are told at the next look at the pool, where
+no monitor runs.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.neighbors import open_neighbors
+from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm.errors import BudgetWarning, NeighborWarning
+from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.residency.troubles import lacking_neighbors, too_large
+
+__all__ = ["open_neighbors_or_warn", "warn_of_budget"]
+
+
+def warn_of_budget(pool: Prefetcher, *, stacklevel: int) -> None:
+    """Warn of requests that are larger than a pool's budget, unless somebody was told.
+
+    Parameters
+    ----------
+    pool : Prefetcher
+        What keeps the budget; nothing without one.
+    stacklevel : int
+        As in `warnings.warn`, from here.
+
+    Warns
+    -----
+    BudgetWarning
+        Once for each pool.
+    """
+    found = pool.residency()
+    if found is None or not found["too_large"] or pool.too_large_told:
+        return
+    pool.too_large_told = True
+    info = pool.driver.info
+    trouble = too_large(ResidencyStatistics(**found), info.total_bytes)
+    warnings.warn(
+        f"device {info.device_id}: {trouble.message}; {trouble.remedy}",
+        BudgetWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklevel: int) -> None:
+    """Open the devices whose idle memory a budget asks for, and warn of those that take nothing.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        Of the device that keeps the budget.
+    budget : Budget or None
+        What it asks for; nothing without one.
+    stacklevel : int
+        As in `warnings.warn`, from here.
+
+    Raises
+    ------
+    ConfigurationError
+        If one that was named is the device itself or does not exist, or has less than its limit.
+
+    Warns
+    -----
+    NeighborWarning
+        If one that was named cannot be reached, or "auto" finds none.
+    """
+    if budget is None:
+        return
+    opened, refused = open_neighbors(driver, budget)
+    ordinals = (device_id for device_id, _ in opened)
+    if lacking := lacking_neighbors(budget.neighbors, ordinals, refused):
+        warnings.warn(
+            f"device {driver.info.device_id}: {lacking}; what would lie there goes to the host. "
+            "See `rmm-uvm doctor` for who can be whose neighbour",
+            NeighborWarning,
+            stacklevel=stacklevel,
+        )

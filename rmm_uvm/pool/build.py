@@ -1,0 +1,271 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The two pools: managed memory for the data, a small cudaMalloc pool for CUDA IPC.
+
+Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import rmm
+
+from rmm_uvm._lib.current_device import current_device
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm._lib.limits import process_account
+from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
+from rmm_uvm.drivers import choose_driver
+from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.ipc.pool import IpcPool, collect_dropped
+from rmm_uvm.machine.host_memory import HostMemory, host_memory
+from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn
+from rmm_uvm.pool.sizing import PoolRequest, PoolSizes, plan_sizes
+from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.units import format_bytes, parse_bytes
+
+__all__ = ["ipc_pool", "managed_pool", "plan_for"]
+
+PrefetchMode = Literal["auto", "always", "never"]
+
+
+def plan_for(
+    driver: UvmDriver,
+    request: PoolRequest,
+    *,
+    returning_bytes: int = 0,
+    sharers: int = 1,
+    host_sharers: int = 1,
+) -> PoolSizes:
+    """Return the sizes of the pools on a driver's device, given what is free there and here.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        Of the device.
+    request : PoolRequest
+        What was asked for.
+    returning_bytes : int
+        Bytes that an older pool will have given back by the time the new one is made.
+    sharers : int
+        Devices, this one included, whose new pools share host memory and cap evenly; >= 1.
+    host_sharers : int
+        Processes, this one included, that share host memory evenly; >= 1.
+
+    Raises
+    ------
+    ConfigurationError
+        See `rmm_uvm.pool.sizing.plan_sizes`.
+    AvailabilityError
+        If host memory cannot be told, and no maximum was asked for.
+    """
+    collect_dropped()  # their memory is free by now, unless others still hold it
+    free_bytes, total_bytes = driver.memory()
+    account = process_account()
+    return plan_sizes(
+        request,
+        free_bytes=min(free_bytes + returning_bytes, total_bytes),
+        total_bytes=total_bytes,
+        host=_host_memory(request),
+        oversubscribable=bool(driver.info.concurrent_managed_access),
+        limit_bytes=account.limit_bytes,
+        limit_used_bytes=max(account.used_bytes - returning_bytes, 0),
+        sharers=sharers,
+        host_sharers=host_sharers,
+    )
+
+
+def _host_memory(request: PoolRequest) -> HostMemory | None:
+    """Return the host memory; None where it cannot be told, if a maximum in bytes was asked for."""
+    try:
+        return host_memory()
+    except AvailabilityError as error:
+        if request.maximum is None:
+            raise AvailabilityError(f"{error}; give maximum_pool_size") from error
+        return None
+
+
+def managed_pool(
+    device: int = 0,
+    *,
+    initial_pool_size: int | str | float | None = None,
+    maximum_pool_size: int | str | float | None = None,
+    prefetch: PrefetchMode = "auto",
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
+    driver: UvmDriver | str | None = None,
+) -> UvmResourceAdaptor:
+    """Build the managed pool of one device: adaptor over RMM's pool over managed memory.
+
+    Parameters
+    ----------
+    device : int
+        CUDA ordinal; ignored when `driver` is a driver.
+    initial_pool_size, maximum_pool_size : int, str, float or None
+        Bytes, "2GiB" or a fraction (0 to 1) of device memory. By default half of the free device
+        memory, and what device and host can hold; see `rmm_uvm.pool.sizing`.
+    prefetch : {"auto", "always", "never"}
+        See `rmm_uvm.mr.UvmResourceAdaptor`.
+    device_budget : int, str, float, Budget or None
+        Most device memory that managed memory may take: bytes, "12GiB", a fraction of the device,
+        or a `rmm_uvm.residency.Budget` with all settings. By default ``RMM_UVM_DEVICE_BUDGET``,
+        and without it none: the kernel driver evicts.
+    eviction : {"repeat", "lru", "fifo", "correlation"} or None
+        Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
+        "repeat".
+    neighbors : "auto", int, iterable of int, or None
+        Other devices whose idle memory takes what leaves, before the host; needs a budget. By
+        default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
+    harvest_limit : int, str, mapping of int to int or str, or None
+        Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
+    driver : UvmDriver, str or None
+        A driver, or "simulated" or "simulated:16GiB". By default the environment variable
+        ``RMM_UVM_DRIVER``, and without it the GPU.
+
+    Returns
+    -------
+    rmm_uvm.mr.UvmResourceAdaptor
+        Not installed anywhere. Its pool grows up to the maximum and then raises MemoryError.
+
+    Raises
+    ------
+    ConfigurationError
+        If a size or a mode is unusable.
+    DriverError
+        If there is no such device.
+    MemoryError
+        If the initial slab cannot be had.
+
+    Warns
+    -----
+    NeighborWarning
+        If a device that `neighbors` names cannot be reached, or "auto" finds none.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="32MiB")
+    >>> mr.upstream_mr.pool_size()
+    33554432
+    """
+    pool = build_pool(
+        device,
+        initial_pool_size,
+        maximum_pool_size,
+        prefetch,
+        driver,
+        device_budget=device_budget,
+        eviction=eviction,
+        neighbors=neighbors,
+        harvest_limit=harvest_limit,
+    )
+    return UvmResourceAdaptor(pool, prefetch=prefetch)
+
+
+def build_pool(
+    device: int,
+    initial_pool_size: int | str | float | None,
+    maximum_pool_size: int | str | float | None,
+    prefetch: PrefetchMode,
+    driver: UvmDriver | str | None,
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
+) -> rmm.mr.PoolMemoryResource:
+    """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
+    check_mode(prefetch)
+    driver = choose_driver(device, driver)
+    total_bytes = driver.info.total_bytes
+    budget = budget_for(device_budget, eviction, total_bytes, neighbors, harvest_limit)
+    open_neighbors_or_warn(driver, budget, stacklevel=4)  # at the line that called our caller
+    budget_bytes = None if budget is None else budget.budget_bytes
+    request = PoolRequest(initial_pool_size, maximum_pool_size, budget_bytes=budget_bytes)
+    return _pool_of(driver, plan_for(driver, request), prefetch, budget)
+
+
+def build_managed_pool(
+    driver: UvmDriver,
+    sizes: PoolSizes,
+    prefetch: PrefetchMode,
+    budget: Budget | None = None,
+) -> UvmResourceAdaptor:
+    """Build the managed pool from sizes that are decided."""
+    check_mode(prefetch)
+    return UvmResourceAdaptor(_pool_of(driver, sizes, prefetch, budget), prefetch=prefetch)
+
+
+def check_mode(prefetch: str) -> None:
+    """Refuse what is no prefetch mode.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none.
+    """
+    if prefetch not in ("auto", "always", "never"):
+        raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
+
+
+def _pool_of(
+    driver: UvmDriver, sizes: PoolSizes, prefetch: PrefetchMode, budget: Budget | None = None
+) -> rmm.mr.PoolMemoryResource:
+    with current_device(driver):
+        upstream = ManagedMemoryResource(driver, prefetch=prefetch, budget=budget)
+        return rmm.mr.PoolMemoryResource(upstream, sizes.initial_bytes, sizes.maximum_bytes)
+
+
+def ipc_pool(
+    size: int | str = "256MiB",
+    *,
+    device: int = 0,
+    driver: UvmDriver | str | None = None,
+) -> IpcPool:
+    """Build a fixed-size pool of cudaMalloc memory, which CUDA IPC can export.
+
+    Managed memory has no IPC handle. This pool never grows, shrinks or gives memory back while it
+    lives, so memory that was exported stays mapped at the peer. Keep it small: it is taken from
+    managed capacity, and peers map it as a whole. Another process opens what its ``export`` gives
+    out, by `rmm_uvm.ipc.open`.
+
+    Parameters
+    ----------
+    size : int or str
+        Bytes or such as "256MiB"; > 0, and free on the device.
+    device : int
+        CUDA ordinal; ignored when `driver` is a driver.
+    driver : UvmDriver, str or None
+        As in `managed_pool`.
+
+    Returns
+    -------
+    rmm_uvm.ipc.IpcPool
+        A `rmm.mr.PoolMemoryResource` over `rmm.mr.CudaMemoryResource`, or over
+        `rmm_uvm.mr.SimulatedCudaMemoryResource`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the size is unusable or more than the device has free.
+    DriverError
+        If there is no such device.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> rmm_uvm.ipc_pool("4MiB", driver="simulated:64MiB").pool_size()
+    4194304
+    """
+    driver = choose_driver(device, driver)
+    collect_dropped()
+    size_bytes = -(-parse_bytes(size, name="ipc_pool_size") // 256) * 256
+    free_bytes, _ = driver.memory()
+    if size_bytes > free_bytes:
+        raise ConfigurationError(
+            f"ipc_pool_size is {format_bytes(size_bytes)}: it is cudaMalloc memory, and "
+            f"{format_bytes(free_bytes)} of the device are free: ask for less"
+        )
+    return IpcPool(driver, size_bytes)

@@ -1,0 +1,400 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Installing the managed pool as RMM's resource, and putting back what was there.
+
+Covers `reinitialize` and `restore`, which `rmm_uvm` exports. Does not cover building pools; see
+`rmm_uvm.pool.build`. Holds what is installed, for the whole process.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import traceback
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import rmm
+import rmm.rmm as rmm_module
+
+from rmm_uvm._lib.driver import UvmDriver
+from rmm_uvm.errors import (
+    AvailabilityError,
+    CapacityWarning,
+    ConfigurationError,
+    ReplacedResourceWarning,
+)
+from rmm_uvm.integrations import LIBRARIES, Wiring, wire
+from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
+from rmm_uvm.integrations.cudf_accesses import wire_accesses
+from rmm_uvm.pool.arguments import (
+    check_arguments,
+    check_kind,
+    checked_libraries,
+    make_monitor,
+)
+from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
+from rmm_uvm.pool.build import PrefetchMode, plan_for
+from rmm_uvm.pool.device import install_one
+from rmm_uvm.pool.device_installation import DeviceInstallation
+from rmm_uvm.pool.install_warnings import leases_of, warn_about, warn_replaced
+from rmm_uvm.pool.installation import Installation
+from rmm_uvm.pool.sizing import PoolRequest
+from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+
+__all__ = ["current_installation", "reinitialize", "restore"]
+
+_installed: Installation | None = None
+
+
+def current_installation() -> Installation | None:
+    """Return what `reinitialize` installed and `restore` has not undone, or None."""
+    return _installed
+
+
+def reinitialize(
+    initial_pool_size: int | str | float | None = None,
+    maximum_pool_size: int | str | float | None = None,
+    devices: int | Sequence[int] = 0,
+    logging: bool = False,  # noqa: FBT001, FBT002 - rmm.reinitialize's own signature
+    log_file_name: str | None = None,
+    *,
+    prefetch: PrefetchMode = "auto",
+    ipc_pool_size: int | str | float | None = None,
+    device_budget: int | str | float | Budget | None = None,
+    eviction: str | None = None,
+    neighbors: Neighbors = None,
+    harvest_limit: HarvestLimit = None,
+    libraries: Iterable[str] = ("cupy",),
+    cudf_prefetch: CudfPrefetch = "auto",
+    driver: UvmDriver | str | None = None,
+    monitor: bool | Mapping[str, Any] = True,
+    host_sharers: int = 1,
+    pool_allocator: bool = True,
+    managed_memory: bool = True,
+) -> Installation:
+    """Install a managed-memory pool: data may then exceed the GPU.
+
+    cuDF allocates from it at once, CuPy too, and PyTorch on request. Keywords that
+    `rmm.reinitialize` has too mean the same. Hooks registered with
+    `rmm.register_reinitialize_hook` are run.
+
+    Parameters
+    ----------
+    initial_pool_size : int, str, float or None
+        First slab of the pool, prefetched as far as device memory is free: bytes, "2GiB" or a
+        fraction (0 to 1) of device memory. By default half of the free device memory.
+    maximum_pool_size : int, str, float or None
+        Where MemoryError begins. By default what device and host (or the container's limit) can
+        really hold; see `rmm_uvm.pool.sizing`.
+    devices : int or sequence of int
+        CUDA ordinals. Others keep what they have. With a `UvmDriver`, its own: leave it out.
+    logging : bool
+        Log every allocation with RMM's logging adaptor.
+    log_file_name : str or None
+        As in `rmm.reinitialize`.
+    prefetch : {"auto", "always", "never"}
+        When allocations are prefetched; see `rmm_uvm.mr.UvmResourceAdaptor`.
+    ipc_pool_size : int, str, float or None
+        Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; "auto" is that, or an
+        eighth of the device if that is less. By default none.
+    device_budget : int, str, float, Budget or None
+        Most of each device that managed memory may take; see `rmm_uvm.managed_pool`. By default
+        ``RMM_UVM_DEVICE_BUDGET``, and without it none: the kernel driver evicts when the device is
+        full.
+    eviction : {"repeat", "lru", "fifo", "correlation"} or None
+        Which live blocks leave first; needs a budget. By default ``RMM_UVM_EVICTION``, then
+        "repeat".
+    neighbors : "auto", int, iterable of int, or None
+        Other devices whose idle memory takes what leaves, before the host; needs a budget. By
+        default ``RMM_UVM_NEIGHBORS``, and without it none; see `rmm_uvm.residency.Budget`.
+    harvest_limit : int, str, mapping of int to int or str, or None
+        Most bytes on each of them, or by ordinal. By default ``RMM_UVM_HARVEST_LIMIT``.
+    libraries : iterable of {"cupy", "torch"}
+        Libraries to let allocate through RMM. torch cannot be undone in a process.
+    cudf_prefetch : bool or "auto"
+        libcudf's own prefetch on column access; "auto" has it on only while pages leave the
+        device, since it costs while data fit.
+    driver : UvmDriver, str or None
+        "simulated" or "simulated:16GiB" installs on a simulated device; see
+        `rmm_uvm.managed_pool`.
+    monitor : bool or mapping of str to object
+        Watch the devices and warn of evictions: True, False, or keywords of `rmm_uvm.monitor` such
+        as ``{"interval_seconds": 1}``. What keeps it from starting is said in the table.
+
+    host_sharers : int
+        Processes, this one too, that the host's memory is for: each plans with its share.
+    pool_allocator, managed_memory : bool
+        Of `rmm.reinitialize`, for programs that gave them there: True is what this installs.
+
+    Returns
+    -------
+    Installation
+        Prints as a table of all sizes and switches. Also a context manager.
+
+    Raises
+    ------
+    ConfigurationError
+        If an argument cannot be used. Nothing was changed.
+    DriverError
+        If a device does not exist. Nothing was changed.
+    AvailabilityError
+        If torch allocates through an earlier installation, or has allocated already.
+    MemoryError
+        If an initial slab cannot be had. What was there before this package is installed again.
+        So it is after any error that shows only when an earlier pool of ours is gone.
+
+    Warns
+    -----
+    ReplacedResourceWarning
+        If a resource that somebody else had installed is replaced.
+    CapacityWarning
+        If the device cannot be oversubscribed, or the maximum is more than is sure to be backed.
+    NeighborWarning
+        If a device that `neighbors` names cannot be reached, or "auto" finds none.
+    FindingWarning
+        Later, while the program runs; see `rmm_uvm.monitor`.
+
+    Notes
+    -----
+    Not thread-safe: call it before work starts, or between. Memory that is alive keeps its old
+    resource alive, and is freed there.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> with rmm_uvm.reinitialize("32MiB", driver="simulated:64MiB", libraries=()) as uvm:
+    ...     uvm.devices[0].sizes.initial_bytes
+    33554432
+    """
+    global _installed
+    arguments = dict(locals())  # first: every argument, and nothing else yet
+    arguments["libraries"] = libraries = checked_libraries(libraries)
+    if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
+        raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
+    check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
+    drivers = check_arguments(devices, driver, cudf_prefetch, prefetch, host_sharers)
+    watching = make_monitor(monitor, drivers)
+    _refuse_if_permanent("reinitialize")
+    gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
+    returning_bytes = _returning_bytes()
+    budgets = [
+        budget_for(device_budget, eviction, each.info.total_bytes, neighbors, harvest_limit)
+        for each in drivers
+    ]
+    for each, budget in zip(drivers, budgets, strict=True):
+        open_neighbors_or_warn(each, budget, stacklevel=3)  # a warning may be an error
+    requests = [
+        PoolRequest(
+            initial_pool_size,
+            maximum_pool_size,
+            ipc_pool_size,
+            None if budget is None else budget.budget_bytes,
+        )
+        for budget in budgets
+    ]
+    for each, asked in zip(drivers, requests, strict=True):  # an error before anything changes
+        plan_for(
+            each,
+            asked,
+            returning_bytes=returning_bytes,
+            sharers=len(drivers),
+            host_sharers=host_sharers,
+        )
+    for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
+        if function is not _notice_rmm_reinitialize:
+            function(*args, **kwargs)
+    previous, kept = _retire(drivers)
+    done: list[DeviceInstallation] = []
+    wirings: list[Wiring] = []
+    try:
+        # All before any is built: the devices share the host's memory and the cap evenly.
+        plans = [
+            plan_for(each, asked, sharers=len(drivers), host_sharers=host_sharers)
+            for each, asked in zip(drivers, requests, strict=True)
+        ]
+        for each, sizes, budget in zip(drivers, plans, budgets, strict=True):
+            device_id = each.info.device_id
+            done.append(
+                install_one(
+                    each,
+                    sizes,
+                    prefetch,
+                    budget,
+                    previous[device_id],
+                    kept.get(device_id, 0),
+                    log_file_name if logging else None,
+                    logging=logging,
+                )
+            )
+        wirings += _wire_all(libraries, cudf_prefetch, drivers, done)
+    except BaseException as error:
+        while done:
+            undone = done.pop()
+            rmm.mr.set_per_device_resource(undone.info.device_id, undone.previous_mr)
+            del undone
+        # Notebooks keep the last traceback, and its frames would keep the pools.
+        traceback.clear_frames(error.__traceback__)
+        raise
+    _installed = Installation(
+        done, wirings, watching, "" if watching else "as asked", arguments=arguments, undo=restore
+    )
+    _installed.start_monitor()
+    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
+    warn_about(_installed)  # last: warnings may be errors
+    return _installed
+
+
+def restore() -> None:
+    """Put back exactly what was there before `reinitialize`; nothing if nothing is installed.
+
+    A device whose resource somebody else has replaced meanwhile keeps theirs.
+
+    Raises
+    ------
+    AvailabilityError
+        If torch allocates through the pool: it frees through whichever resource is current.
+
+    Warns
+    -----
+    ReplacedResourceWarning
+        If the pool had been replaced.
+    CapacityWarning
+        If other processes hold memory of an IPC pool, which therefore stays for now.
+    BudgetWarning
+        If a request was larger than the budget, and nobody was told yet.
+
+    Notes
+    -----
+    Not thread-safe. Memory that is alive keeps the pool alive, and is freed there.
+    """
+    global _installed
+    if _installed is None:
+        return
+    _refuse_if_permanent("restore")
+    installation, _installed = _installed, None
+    leased = leases_of(installation)
+    refused = installation.stop_monitor()  # first: it sees the pools as they were used
+    prefetchers = [device.managed_mr.managed_mr.prefetcher for device in installation.devices]
+    rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    for wiring in installation.wirings:
+        wiring.undo()
+    replaced = []
+    for device in installation.devices:
+        if device.current:
+            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
+        else:
+            replaced.append(device.info.device_id)
+    del device
+    installation.release()
+    for device_id in replaced:  # last: warnings may be errors
+        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
+    for text in leased:
+        warnings.warn(text, CapacityWarning, stacklevel=2)
+    for prefetcher in prefetchers:  # what no monitor could say
+        warn_of_budget(prefetcher, stacklevel=3)
+    if refused is not None:
+        raise refused
+
+
+def _refuse_if_permanent(what: str) -> None:
+    if _installed is not None and _installed.permanent:
+        raise AvailabilityError(
+            f"{what} is refused: {', '.join(_installed.permanent)} allocates through the installed "
+            "pool and frees through whichever is current; start a new process"
+        )
+
+
+def _returning_bytes() -> int:
+    """Bytes that an earlier installation gives back when it goes: pools that nothing lives in."""
+    devices = () if _installed is None else _installed.devices
+    return sum(
+        device.managed_mr.managed_mr.slab_bytes + device.sizes.ipc_bytes
+        for device in devices
+        if device.managed_mr.get_allocated_bytes() == 0
+    )
+
+
+def _retire(
+    drivers: Sequence[UvmDriver],
+) -> tuple[dict[int, rmm.mr.DeviceMemoryResource], dict[int, int]]:
+    """Take an earlier installation down, so that its memory is free for the new one.
+
+    Returns
+    -------
+    tuple
+        By device: what to put back one day, and the bytes that are still alive in our old pool.
+    """
+    global _installed
+    previous: dict[int, rmm.mr.DeviceMemoryResource] = {}
+    kept: dict[int, int] = {}
+    if _installed is not None:
+        for device in _installed.devices:
+            kept[device.info.device_id] = device.managed_mr.get_allocated_bytes()
+        restore()
+        del device
+    for each in drivers:
+        device_id = each.info.device_id
+        previous[device_id] = rmm.mr.get_per_device_resource(device_id)
+        if type(previous[device_id]) is not rmm.mr.CudaMemoryResource:
+            warn_replaced(device_id, "replaces", "which rmm_uvm.restore() puts back")
+    # Frames in an exception's traceback may be the last that hold the old pool.
+    gc.collect()
+    return previous, {device_id: size for device_id, size in kept.items() if size}
+
+
+def _wire_all(
+    libraries: Iterable[str],
+    cudf_prefetch: CudfPrefetch,
+    drivers: Sequence[UvmDriver],
+    installed: Sequence[DeviceInstallation],
+) -> list[Wiring]:
+    """Wire the libraries; torch last, since it cannot be undone. All or none."""
+    names = [name for name in LIBRARIES if name in set(libraries)]
+    if drivers[0].info.simulated:
+        reason = "a simulated device runs no kernels"
+        return [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
+    done: list[Wiring] = []
+    try:
+        kept = [each.managed_mr.managed_mr.prefetcher for each in installed if each.budget]
+        done.append(wire_prefetch(cudf_prefetch, drivers, budget=bool(kept)))
+        if kept:
+            done.append(wire_accesses(kept))
+        done += map(wire, names)
+    except BaseException:
+        for wiring in done:
+            wiring.undo()
+        raise
+    return done
+
+
+def _notice_rmm_reinitialize() -> None:
+    """Say that `rmm.reinitialize` is about to replace our pool; run by RMM as a hook.
+
+    The pool goes now: RMM sets the devices that it is told, and libcudf would go on allocating from
+    ours on every other one, while RMM's Python side reports the default.
+    """
+    global _installed
+    if _installed is None:
+        return
+    _refuse_if_permanent("rmm.reinitialize")
+    refused = _installed.stop_monitor()
+    for wiring in _installed.wirings:
+        wiring.undo()
+    ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
+    for device in _installed.devices:
+        if device.current:
+            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
+    _installed.release()
+    _installed = None
+    warnings.warn(
+        f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
+        "after it, or leave rmm.reinitialize out",
+        ReplacedResourceWarning,
+        stacklevel=3,
+    )
+    if refused is not None:
+        raise refused

@@ -1,0 +1,310 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The handle of an installed pool: what `rmm_uvm.reinitialize` returns.
+
+Covers describing an installation and noticing that others replaced it. Does not cover installing;
+see `rmm_uvm.pool.install`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import rmm
+
+from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm.errors import AvailabilityError, FindingWarning
+from rmm_uvm.integrations import Wiring
+from rmm_uvm.ipc.pool import IpcPool
+from rmm_uvm.machine.device_info import Availability, DeviceInfo
+from rmm_uvm.pool.device_installation import DeviceInstallation
+from rmm_uvm.residency.budget import Budget
+from rmm_uvm.residency.policies import POLICY_REASONS
+from rmm_uvm.support.units import format_bytes
+from rmm_uvm.watch.monitor import Monitor
+
+__all__ = ["DeviceInstallation", "Installation", "RemoteInstallation"]
+
+_RELEASED = "rmm_uvm: this pool is not installed any more"
+
+
+class Installation:
+    """What `rmm_uvm.reinitialize` installed; printing it shows every size and switch.
+
+    Also a context manager: leaving it calls `rmm_uvm.restore`, whatever is installed by then.
+
+    Attributes
+    ----------
+    devices : tuple of DeviceInstallation
+        One for each device. Empty once the pools are restored or replaced: the handle then lets go
+        of them, since notebooks keep every value they showed, and a pool as long as its handle.
+    wirings : tuple of Wiring
+        The libraries, and cuDF's own prefetch.
+    monitor : rmm_uvm.monitor or None
+        What watches the devices, stopped once the pools are restored or replaced; its recording
+        stays. None with ``monitor=False``, or if it could not start.
+    monitor_reason : str
+        Why there is none; empty if there is.
+    arguments : mapping of str to object
+        What `rmm_uvm.reinitialize` was called with, every keyword, as given. Empty once the pools
+        are restored or replaced.
+    holders : set of str
+        Dask workers of this process that rely on the pools; the last that leaves puts back what was
+        there before. Empty unless `rmm_uvm.dask` is at work.
+
+    Notes
+    -----
+    Reading is thread-safe.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[DeviceInstallation],
+        wirings: Sequence[Wiring],
+        monitor: Monitor | None = None,
+        monitor_reason: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        undo: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.devices = tuple(devices)
+        self.wirings = tuple(wirings)
+        self.monitor = monitor
+        self.monitor_reason = monitor_reason
+        self._undo = undo  # what leaving it as a context calls
+        self._when_released: list[Callable[[], object]] = []
+        self.arguments = dict(arguments or {})
+        self.holders: set[str] = set()
+
+    @property
+    def managed_mr(self) -> UvmResourceAdaptor:
+        """The managed pool of the first device.
+
+        Raises
+        ------
+        AvailabilityError
+            If it was restored or replaced.
+        """
+        return self._first.managed_mr
+
+    @property
+    def ipc_mr(self) -> IpcPool | None:
+        """The IPC pool of the first device, or None. Raises as `managed_mr`."""
+        return self._first.ipc_mr
+
+    @property
+    def _first(self) -> DeviceInstallation:
+        if not self.devices:
+            raise AvailabilityError(f"{_RELEASED}: use the handle that reinitialize returned last")
+        return self.devices[0]
+
+    def start_monitor(self) -> None:
+        """Begin to watch. What goes wrong is a reason in the table: memory works without."""
+        if self.monitor is None:
+            return
+        try:
+            self.monitor.start()
+        except Exception as error:
+            self.monitor, self.monitor_reason = None, f"could not start: {error}"
+
+    def stop_monitor(self) -> Exception | None:
+        """Stop watching; return a warning that Python's filter made an error of, to raise last."""
+        if self.monitor is not None:
+            try:
+                self.monitor.stop()
+            except Exception as refused:  # the pools go back whatever happens
+                return refused
+        return None
+
+    def when_released(self, call: Callable[[], object]) -> None:
+        """Call `call` when the pools are restored or replaced: for those who hold parts of them."""
+        self._when_released.append(call)
+
+    def release(self) -> None:
+        """Let go of the pools; `rmm_uvm.restore` does when it has put the old resources back."""
+        self.devices = ()
+        while self._when_released:
+            self._when_released.pop()()
+        self.arguments, self.holders = {}, set()
+
+    @property
+    def permanent(self) -> tuple[str, ...]:
+        """Libraries whose wiring cannot be undone in this process."""
+        return tuple(wiring.library for wiring in self.wirings if wiring.permanent)
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._undo()
+        except (AvailabilityError, FindingWarning) as refused:
+            if error is None:
+                raise
+            error.add_note(str(refused))  # the body's own error is the one to see
+
+    def __repr__(self) -> str:
+        return render(self)
+
+    def __reduce__(self) -> tuple[type[RemoteInstallation], tuple[str]]:
+        # A pool stays in its process: `client.run(rmm_uvm.reinitialize)` returns the tables.
+        return RemoteInstallation, (repr(self),)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RemoteInstallation:
+    """What an `Installation` becomes when it is sent to another process.
+
+    Parameters
+    ----------
+    text : str
+        Its table, as it was when it was sent.
+    """
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def render(installation: Installation) -> str:
+    """Return the table that the handle's repr shows."""
+    if not installation.devices:
+        return _RELEASED
+    from rich.console import Console
+    from rich.table import Table
+
+    out = io.StringIO()
+    # In Jupyter rich would display the table itself, and a repr has to be text.
+    console = Console(file=out, width=100, color_system=None, force_jupyter=False)
+    for device in installation.devices:
+        info = device.info
+        table = Table(
+            title=f"rmm_uvm on device {info.device_id}: {info.name}"
+            f", {format_bytes(info.total_bytes)}",
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+        )
+        for header in ("", "", ""):
+            table.add_column(header)
+        for row in (*_rows(device, installation.wirings), _monitor_row(installation)):
+            table.add_row(*row)
+        console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
+
+
+def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[str, str, str]]:
+    sizes = device.sizes
+    ipc = format_bytes(sizes.ipc_bytes) if device.ipc_mr is not None else "off"
+    limit = "none" if sizes.limit_bytes is None else format_bytes(sizes.limit_bytes)
+    mode = device.managed_mr.prefetch
+    rows = [
+        ("initial size", format_bytes(sizes.initial_bytes), sizes.initial_reason),
+        ("maximum size", format_bytes(sizes.maximum_bytes), sizes.maximum_reason),
+        ("IPC pool", ipc, "cudaMalloc memory" if device.ipc_mr is not None else "not asked for"),
+        ("cap", limit, "RMM_UVM_MANAGED_LIMIT"),
+        *_budget_rows(device.budget, device.info, device.managed_mr.managed_mr.prefetcher),
+        _prefetch_row(mode, device.info),
+        _availability_row("discard", device.info.discard),
+        _availability_row("counters", device.counters),
+    ]
+    rows += [(w.library, "on" if w.active else "off", w.reason) for w in wirings]
+    if device.kept_bytes:
+        kept = format_bytes(device.kept_bytes)
+        rows.append(("old pool", kept, "still alive there; freed when their frames go"))
+    if not device.current:
+        now = type(rmm.mr.get_per_device_resource(device.info.device_id)).__name__
+        rows.append(("installed", "no", f"replaced by {now}"))
+    return rows
+
+
+def _monitor_row(installation: Installation) -> tuple[str, str, str]:
+    monitor = installation.monitor
+    if monitor is None:
+        return "monitor", "off", installation.monitor_reason
+    if not monitor.running:
+        return "monitor", "off", "stopped; its recording is kept"
+    if monitor.on_finding is None:
+        return "monitor", "on", "without warnings, as asked"
+    return "monitor", "on", "warns of evictions and of what leads to them"
+
+
+def _budget_rows(
+    budget: Budget | None, info: DeviceInfo, prefetcher: Prefetcher
+) -> list[tuple[str, str, str]]:
+    if budget is None:
+        return [("budget", "none", "the kernel driver evicts, when the device is full")]
+    size = format_bytes(budget.budget_bytes)
+    drops = budget.discard_dead and info.discard
+    dead = "dead data go first, without a copy" if drops else "dead data are copied too"
+    return [
+        ("budget", size, f"{budget.reason}; {dead}"),
+        ("eviction", budget.policy, POLICY_REASONS[budget.policy]),
+        _migrations_row(budget, info),
+        *_neighbors_rows(budget, prefetcher),
+    ]
+
+
+def _neighbors_rows(budget: Budget, prefetcher: Prefetcher) -> list[tuple[str, str, str]]:
+    if budget.neighbors is None:
+        return []
+    used = prefetcher.neighbors
+    words = []
+    if used:
+        words.append(f"their idle memory comes before the host's{_limits(budget, used)}")
+    if prefetcher.refused_neighbors:
+        words.append(f"not used: {'; '.join(prefetcher.refused_neighbors)}")
+    if prefetcher.links_reason:
+        words.append(f"nothing is used there or staged, not measured: {prefetcher.links_reason}")
+    nobody = "there is no other device" if budget.neighbors else "as asked"
+    names = ", ".join(map(str, used)) or "none"
+    return [("neighbors", names, "; ".join(words) or nobody), _board_row(prefetcher)]
+
+
+def _limits(budget: Budget, used: Sequence[int]) -> str:
+    limits = {device_id: budget.limit_on(device_id) for device_id in used}
+    known = {each: format_bytes(size) for each, size in limits.items() if size is not None}
+    if not isinstance(budget.harvest_limit, Mapping) and known:
+        return f", at most {known[used[0]]} on each"
+    return "".join(f", at most {size} on {device_id}" for device_id, size in known.items())
+
+
+def _board_row(prefetcher: Prefetcher) -> tuple[str, str, str]:
+    if prefetcher.board is not None:
+        offered = "what the budget has left of this device is offered to others"
+        return "harvest board", "joined", offered
+    then = "goes by what is free there" if prefetcher.neighbors else "nothing is offered"
+    return "harvest board", "not joined", f"{prefetcher.board_reason}; {then}"
+
+
+def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:
+    if not budget.direct:
+        return "migrations", "by libcuda", "as asked"
+    if not info.direct_migration:
+        return "migrations", "by libcuda", info.direct_migration.reason
+    return "migrations", "direct", "by the kernel driver's own call, which holds up no launch"
+
+
+def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:
+    if mode != "never" and not info.concurrent_managed_access:
+        return "prefetch", "off", info.concurrent_managed_access.reason
+    reasons = {
+        "auto": "only what may have left the device",
+        "always": "every allocation, every time",
+        "never": "as asked",
+    }
+    return "prefetch", "off" if mode == "never" else mode, reasons[mode]
+
+
+def _availability_row(name: str, value: Availability) -> tuple[str, str, str]:
+    return name, "on" if value else "off", value.reason

@@ -1,0 +1,312 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How large the pools may be: a pure function of the device, the host and what was asked.
+
+Covers the sizes that `rmm_uvm.reinitialize` and `rmm_uvm.managed_pool` use. Does not cover reading
+those facts; see `rmm_uvm.machine.host_memory` and `rmm_uvm.drivers`.
+
+Why the maximum is not device plus host: the UVM kernel driver keeps the host page of every page
+that was ever on the host until the memory is freed (uvm_va_block.c, CPU chunks go only in
+``uvm_va_block_remove_cpu_chunks`` and ``block_kill``). Data larger than the device therefore end up
+with a host page each, and a pool past the device is only as large as the host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size
+
+__all__ = ["PoolRequest", "PoolSizes", "ipc_pool_bytes", "plan_sizes"]
+
+_INITIAL_FRACTION = 0.5  # of free device memory, as RMM's own pool does
+_AUTO_IPC_BYTES = 256 << 20  # peers map it as a whole, which is slow for large ones
+_HOST_FRACTION = 0.9  # of available host memory; the rest is for the program itself
+# Free device memory may be all taken, by a pool that just ran out: begin small and grow.
+_SMALLEST_INITIAL_BYTES = 32 * VA_BLOCK_BYTES
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolRequest:
+    """What a user asked for. Sizes: bytes, "2GiB", or a fraction of device memory.
+
+    Fractions of the managed pool are of what the IPC pool leaves.
+
+    Parameters
+    ----------
+    initial : int, str, float or None
+        First slab of the pool; None for half of the free device memory.
+    maximum : int, str, float or None
+        Most that the pool may take; None for what device and host can hold.
+    ipc : int, str, float or None
+        Size of the IPC pool; "auto" for 256 MiB, or an eighth of the device if that is less; None
+        for none.
+    budget_bytes : int or None
+        Most of the device that managed memory may take; None for no budget. With one the first slab
+        is as large by default: a pool hands out all of a slab before it hands out anything twice,
+        and in a larger one data that fit would go through more memory than the budget holds.
+    """
+
+    initial: int | str | float | None = None
+    maximum: int | str | float | None = None
+    ipc: int | str | float | None = None
+    budget_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PoolSizes:
+    """Sizes to build pools with, and why.
+
+    Parameters
+    ----------
+    initial_bytes, maximum_bytes : int
+        Of the managed pool; multiples of 256, initial <= maximum.
+    ipc_bytes : int
+        Of the cudaMalloc pool for CUDA IPC; 0 for none.
+    capacity_bytes : int
+        Managed capacity: device memory that managed pages can use.
+    limit_bytes : int or None
+        The process' cap, ``RMM_UVM_MANAGED_LIMIT``.
+    initial_reason, maximum_reason : str
+        Where the figure comes from, a few words.
+    warning : str
+        Non-empty when the maximum was asked for and may be more than the host can back, or when the
+        budget is more than is free.
+    """
+
+    initial_bytes: int
+    maximum_bytes: int
+    ipc_bytes: int
+    capacity_bytes: int
+    limit_bytes: int | None
+    initial_reason: str
+    maximum_reason: str
+    warning: str = ""
+
+
+def ipc_pool_bytes(asked: int | str | float | None, total_bytes: int) -> int:
+    """Return the size of an IPC pool, bytes; a multiple of 256, 0 for none.
+
+    Parameters
+    ----------
+    asked : int, str, float or None
+        As in `PoolRequest`.
+    total_bytes : int
+        Device memory, bytes.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not a size.
+
+    Examples
+    --------
+    >>> ipc_pool_bytes("auto", 1 << 30) >> 20, ipc_pool_bytes(None, 1 << 30)
+    (128, 0)
+    """
+    if asked is None:
+        return 0
+    if asked == "auto":
+        nbytes = min(_AUTO_IPC_BYTES, total_bytes // 8)
+    else:
+        nbytes = parse_size(asked, total_bytes, "ipc_pool_size")
+    return -(-nbytes // 256) * 256
+
+
+def plan_sizes(
+    request: PoolRequest,
+    *,
+    free_bytes: int,
+    total_bytes: int,
+    host: HostMemory | None,
+    oversubscribable: bool = True,
+    limit_bytes: int | None = None,
+    limit_used_bytes: int = 0,
+    sharers: int = 1,
+    host_sharers: int = 1,
+) -> PoolSizes:
+    """Decide the sizes of the managed pool and the IPC pool on one device.
+
+    Parameters
+    ----------
+    request : PoolRequest
+        What was asked for.
+    free_bytes, total_bytes : int
+        Device memory, bytes.
+    host : HostMemory or None
+        Host memory and the container's limit; None if it cannot be told, for which `request` has to
+        have a maximum.
+    oversubscribable : bool
+        The device has concurrent managed access.
+    limit_bytes : int or None
+        The process' cap on managed memory.
+    limit_used_bytes : int
+        Bytes of the cap that are taken already.
+    sharers : int
+        Devices, this one included, that share evenly what host memory and cap leave; >= 1.
+    host_sharers : int
+        Processes, this one included, that share host memory evenly; >= 1. Each has a cap of its
+        own.
+
+    Returns
+    -------
+    PoolSizes
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not a size, initial is over maximum, or a size is over what device, host or
+        cap can hold; if the budget is more than the IPC pool leaves.
+    """
+    ipc_bytes = ipc_pool_bytes(request.ipc, total_bytes)
+    if request.ipc is not None and ipc_bytes > free_bytes - VA_BLOCK_BYTES:
+        # Managed memory needs a block to work in.
+        raise ConfigurationError(
+            f"ipc_pool_size is {format_bytes(ipc_bytes)}: it is cudaMalloc memory, and "
+            f"{format_bytes(free_bytes)} of the device are free, {format_bytes(VA_BLOCK_BYTES)} of "
+            "them for managed memory to work in: ask for less"
+        )
+    capacity_bytes = total_bytes - ipc_bytes
+    if request.budget_bytes is not None and request.budget_bytes > capacity_bytes:
+        raise ConfigurationError(
+            f"device_budget is {format_bytes(request.budget_bytes)}: the IPC pool leaves "
+            f"{format_bytes(capacity_bytes)} of the device"
+        )
+    room_bytes = None
+    if limit_bytes is not None:
+        room_bytes = max(limit_bytes - limit_used_bytes, 0) // sharers
+    maximum_bytes, maximum_reason, warning = _maximum(
+        request,
+        capacity_bytes,
+        free_bytes - ipc_bytes,
+        host,
+        room_bytes,
+        oversubscribable,
+        sharers,
+        host_sharers,
+    )
+    if request.budget_bytes is not None and request.budget_bytes > free_bytes - ipc_bytes:
+        over = (
+            f"device_budget is {format_bytes(request.budget_bytes)}, and "
+            f"{format_bytes(max(free_bytes - ipc_bytes, 0))} of the device are free: past that the "
+            "kernel driver evicts too"
+        )
+        warning = f"{warning}; {over}" if warning else over
+    initial_bytes, initial_reason = _initial(
+        request, free_bytes - ipc_bytes, capacity_bytes, maximum_bytes
+    )
+    return PoolSizes(
+        initial_bytes=initial_bytes,
+        maximum_bytes=maximum_bytes,
+        ipc_bytes=ipc_bytes,
+        capacity_bytes=capacity_bytes,
+        limit_bytes=limit_bytes,
+        initial_reason=initial_reason,
+        maximum_reason=maximum_reason,
+        warning=warning,
+    )
+
+
+def _maximum(
+    request: PoolRequest,
+    capacity_bytes: int,
+    free_bytes: int,
+    host: HostMemory | None,
+    room_bytes: int | None,
+    oversubscribable: bool,  # noqa: FBT001 - a fact, not a switch
+    sharers: int,
+    host_sharers: int,
+) -> tuple[int, str, str]:
+    """Return maximum, reason and warning."""
+    available_bytes = 0 if host is None else host.available_bytes // (sharers * host_sharers)
+    host_bytes = int(available_bytes * _HOST_FRACTION)
+    workers = f"{host_sharers} workers" if host_sharers > 1 else ""
+    devices = f"{sharers} devices" if sharers > 1 else ""
+    both = " of ".join(filter(None, (devices, workers)))
+    shared, host_shared = (f", shared by {who}" if who else "" for who in (devices, both))
+    # Free, not all: what others hold cannot be evicted, and ours would go to the host instead.
+    safe_bytes, reason = free_bytes, "free device memory; the host has less to back more"
+    if request.budget_bytes is not None and oversubscribable:
+        # What is past the budget is on the host, however much of the device is free.
+        capacity_bytes = min(capacity_bytes, request.budget_bytes)
+        if request.budget_bytes < free_bytes:
+            safe_bytes = free_bytes = request.budget_bytes
+            reason = "the budget; the host has less to back more"
+    if not oversubscribable:
+        reason = "free device memory: no concurrent managed access"
+    elif host is not None and host_bytes > free_bytes:
+        safe_bytes = host_bytes
+        reason = f"90 % of available host memory{host_shared}" + (
+            f", limited by {host.limit_source}" if host.limit_source else ""
+        )
+    warning = ""
+    if request.maximum is not None:
+        written_bytes = parse_size(request.maximum, capacity_bytes, "maximum_pool_size")
+        if written_bytes < VA_BLOCK_BYTES:
+            raise ConfigurationError(
+                f"maximum_pool_size is {format_bytes(written_bytes)}: a managed pool takes 2 MiB "
+                "at least"
+            )
+        asked_bytes = _aligned(written_bytes)
+        physical_bytes = capacity_bytes + (available_bytes if oversubscribable else 0)
+        holders = "device and host"
+        if request.budget_bytes is not None:
+            holders = "device_budget and host"
+        if host is not None and asked_bytes > physical_bytes:
+            raise ConfigurationError(
+                f"maximum_pool_size is {format_bytes(asked_bytes)}: {holders} together hold "
+                f"{format_bytes(physical_bytes)}{host_shared}; ask for {format_bytes(safe_bytes)}, "
+                "or leave it out"
+            )
+        if asked_bytes > safe_bytes:
+            warning = (
+                f"maximum_pool_size is {format_bytes(asked_bytes)}, and "
+                f"{format_bytes(safe_bytes)} are sure to be backed by device or host memory: "
+                "past that the kernel may end the process"
+            )
+        safe_bytes, reason = asked_bytes, "as asked"
+    if room_bytes is not None and safe_bytes > room_bytes:
+        if request.maximum is not None:
+            raise ConfigurationError(
+                f"maximum_pool_size is {format_bytes(safe_bytes)}, and RMM_UVM_MANAGED_LIMIT "
+                f"leaves {format_bytes(room_bytes)}"
+            )
+        safe_bytes, reason = room_bytes, f"RMM_UVM_MANAGED_LIMIT{shared}"
+    if safe_bytes < VA_BLOCK_BYTES:
+        raise ConfigurationError(
+            f"{format_bytes(safe_bytes)} are left for a managed pool ({reason}): it takes 2 MiB "
+            "at least; free memory in the old pool or raise the limit"
+        )
+    return _aligned(safe_bytes), reason, warning
+
+
+def _initial(
+    request: PoolRequest, free_bytes: int, capacity_bytes: int, maximum_bytes: int
+) -> tuple[int, str]:
+    """Return initial size and reason."""
+    if request.initial is not None:
+        asked_bytes = _aligned(parse_size(request.initial, capacity_bytes, "initial_pool_size"))
+        if asked_bytes > maximum_bytes:
+            raise ConfigurationError(
+                f"initial_pool_size is {format_bytes(asked_bytes)}, over the maximum of "
+                f"{format_bytes(maximum_bytes)}"
+            )
+        return asked_bytes, "as asked"
+    if request.budget_bytes is not None:
+        if request.budget_bytes > maximum_bytes:
+            return maximum_bytes, "the maximum; the budget is larger"
+        return _aligned(request.budget_bytes), "as large as the budget"
+    half_bytes = _aligned(int(free_bytes * _INITIAL_FRACTION))
+    if half_bytes < _SMALLEST_INITIAL_BYTES:
+        return min(_SMALLEST_INITIAL_BYTES, maximum_bytes), "small: little device memory is free"
+    if half_bytes > maximum_bytes:
+        return maximum_bytes, "the maximum"
+    return half_bytes, "half of the free device memory"
+
+
+def _aligned(size_bytes: int) -> int:
+    """Round down to whole VA blocks, or to 256 bytes below one."""
+    unit = VA_BLOCK_BYTES if size_bytes >= VA_BLOCK_BYTES else 256
+    return size_bytes // unit * unit or unit

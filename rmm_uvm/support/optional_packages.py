@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The packages that rmm-uvm's extras need, and in which versions.
+
+pyproject.toml says it once: what is asked here is what the installed rmm-uvm says of itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import metadata
+
+from rmm_uvm.support.requirements import installed_version, parse_version
+
+__all__ = ["Requirement", "parse_requirement", "requirements", "too_old"]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A package that an extra needs.
+
+    Attributes
+    ----------
+    extra : str
+    package : str
+        Name of the distribution.
+    bounds : tuple of (str, str)
+        Operators and versions, such as ``(">=", "3.8.2")``; all have to hold.
+    """
+
+    extra: str
+    package: str
+    bounds: tuple[tuple[str, str], ...] = ()
+
+    def problem(self, version: str | None) -> str:
+        """Return what is wrong with a version, None for a missing package; empty if nothing is."""
+        if version is None:
+            return f"{self.package} is not installed"
+        if all(_holds(version, *bound) for bound in self.bounds):
+            return ""
+        wanted = ",".join(operator + bound for operator, bound in self.bounds)
+        return f"{self.package} {version} is not {wanted}"
+
+
+def parse_requirement(text: str) -> Requirement | None:
+    """Return a line of a distribution's requirements; None if no extra needs it.
+
+    Examples
+    --------
+    >>> parse_requirement('bokeh>=3.8.2; extra == "report"')
+    Requirement(extra='report', package='bokeh', bounds=(('>=', '3.8.2'),))
+    >>> parse_requirement("click>=8.1") is None
+    True
+    """
+    needed, _, marker = text.partition(";")
+    extra = re.search(r"""extra\s*==\s*["']([\w.-]+)["']""", marker)
+    name = re.match(r"[\w.-]+", needed.strip())
+    if extra is None or name is None:
+        return None
+    bounds = re.findall(r"(>=|<=|==|<|>)\s*([\w.*]+)", needed)
+    return Requirement(extra[1], name[0], tuple(sorted(bounds, reverse=True)))
+
+
+def requirements() -> tuple[Requirement, ...]:
+    """Return what the extras of the installed rmm-uvm need; nothing if it is not installed."""
+    try:
+        lines = metadata.requires("rmm-uvm") or ()
+    except (metadata.PackageNotFoundError, OSError):
+        return ()
+    return tuple(found for line in lines if (found := parse_requirement(line)) is not None)
+
+
+def too_old(extra: str, *packages: str) -> str:
+    """Return which packages of an extra are there in a version that does not do, and the remedy.
+
+    Empty if none is. Asked are `packages`, or all of the extra where none are named. What is not
+    installed is not told: an import says so, and a module may come another way than as a
+    distribution that has a version.
+    """
+    problems = [
+        problem
+        for requirement in requirements()
+        if requirement.extra == extra
+        and (not packages or requirement.package in packages)
+        and (version := installed_version(requirement.package)) is not None
+        and (problem := requirement.problem(version))
+    ]
+    return f"{', '.join(problems)}: pip install 'rmm-uvm[{extra}]'" if problems else ""
+
+
+def _holds(version: str, operator: str, bound: str) -> bool:
+    have, want = parse_version(version), parse_version(bound)
+    if operator == "==" and bound.endswith(".*"):
+        return have[: len(want)] == want
+    length = max(len(have), len(want))
+    have, want = (each + (0,) * (length - len(each)) for each in (have, want))
+    return {
+        ">=": have >= want,
+        "<=": have <= want,
+        "==": have == want,
+        ">": have > want,
+        "<": have < want,
+    }[operator]

@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Keeping a sampler informed of one device's chain, which the program may replace at any time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from rmm_uvm._lib.driver import LevelSource, UvmDriver
+from rmm_uvm._lib.mr import UvmResourceAdaptor
+from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.watch.sampling import footprint
+
+__all__ = ["LevelSink", "WatchedChain"]
+
+_AVAILABLE = Availability(available=True)
+
+
+def _budget_of(pool: Prefetcher) -> ResidencyStatistics | None:
+    found = pool.residency()
+    return None if found is None else ResidencyStatistics(**found)
+
+
+class LevelSink(Protocol):
+    """The part of a sampler that is told of levels."""
+
+    def set_levels(self, device_id: int, source: LevelSource | None) -> None:
+        """Read levels from a source from now on."""
+
+    def set_external_footprint(
+        self, device_id: int, footprint_bytes: int | None, managed_bytes: int | None = None
+    ) -> None:
+        """Take these levels."""
+
+
+def _nothing(adaptor: UvmResourceAdaptor) -> None:
+    """Do nothing about a new adaptor."""
+
+
+class WatchedChain:
+    """The chain of one device, as of the last `refresh`.
+
+    Parameters
+    ----------
+    device_id : int
+        CUDA ordinal.
+    sampler : LevelSink
+        Is told the levels, or where to read them.
+    on_adaptor : callable
+        Called with each adaptor of ours that was not there before. Must not keep it.
+
+    Attributes
+    ----------
+    own, foreign : Availability
+        Whether the chain is ours, and whether it is another's that tells its footprint.
+    prefetch : {"auto", "always", "never"} or None
+        How our resource prefetches; None without one.
+    names : tuple of str
+        Classes of its resources, the outermost first.
+
+    Notes
+    -----
+    Thread-safe. Keeps no resource alive: of a pool of ours only its prefetcher, which owns no
+    memory.
+    """
+
+    def __init__(
+        self,
+        device_id: int,
+        sampler: LevelSink,
+        on_adaptor: Callable[[UvmResourceAdaptor], None] = _nothing,
+    ) -> None:
+        self.device_id = device_id
+        self.own = self.foreign = Availability(available=False, reason="not looked at yet")
+        self.prefetch: str | None = None
+        self.names: tuple[str, ...] = ()
+        self._sampler: LevelSink | None = sampler
+        self._on_adaptor = on_adaptor
+        self._lock = threading.Lock()
+        self._known: tuple[Any, ...] = ()
+        self._prefetcher: Prefetcher | None = None
+        self._last_budget: ResidencyStatistics | None = None
+        self._peak_bytes: int | None = None
+        self._peak_seen_bytes = 0  # what the adaptor said last
+        self._skipped: dict[str, int] = {}  # in chains that went, and at the beginning (negative)
+
+    def refresh(self) -> bool:
+        """Look at the chain, and tell the sampler. Return whether it is another chain now."""
+        with self._lock:
+            return self._sampler is not None and self._refresh(self._sampler)
+
+    def _refresh(self, sampler: LevelSink) -> bool:
+        self.names = footprint.chain_names(self.device_id)
+        adaptor = footprint.own_adaptor(self.device_id)
+        if adaptor is None:
+            changed = self._known != self.names
+            if changed:
+                self._leave(self.names)
+                sampler.set_levels(self.device_id, None)
+            self._tell_foreign(sampler)
+            return changed
+        # An adaptor cannot be referred to weakly. Its prefetcher stays the same object and is held
+        # here, so that no other chain can be taken for this one, even at the same address.
+        prefetcher = adaptor.managed_mr.prefetcher
+        changed = prefetcher is not self._prefetcher or self._known != (id(adaptor), self.names)
+        if changed:
+            beginning = not self._known
+            self._leave((id(adaptor), self.names))
+            self._prefetcher = prefetcher
+            self._peak_seen_bytes = 0
+            if beginning:  # it was at work before the monitor was
+                self._add_skipped(-1)
+                self._peak_seen_bytes = adaptor.peak_bytes
+            sampler.set_external_footprint(self.device_id, None)
+            sampler.set_levels(self.device_id, adaptor.level_source())
+            self._on_adaptor(adaptor)
+        self._see_peak(adaptor.peak_bytes)
+        self.own = _AVAILABLE
+        self.foreign = Availability(available=False, reason="the chain is one of rmm_uvm")
+        self.prefetch = adaptor.prefetch
+        return changed
+
+    def _tell_foreign(self, sampler: LevelSink) -> None:
+        self.prefetch = None
+        self.own = Availability(
+            available=False, reason=f"no pool of rmm_uvm on device {self.device_id}"
+        )
+        levels = footprint.foreign_levels(self.device_id)
+        if levels is None:
+            reason = (
+                f"{self.names[0]} does not tell what is allocated; "
+                "rmm.mr.StatisticsResourceAdaptor around it does"
+                if self.names
+                else f"RMM has no memory resource on device {self.device_id}"
+            )
+            self.foreign = Availability(available=False, reason=reason)
+            sampler.set_external_footprint(self.device_id, None)
+            return
+        self.foreign = _AVAILABLE
+        sampler.set_external_footprint(self.device_id, levels.footprint_bytes, levels.managed_bytes)
+
+    def _leave(self, known: tuple[Any, ...]) -> None:
+        """Let go of the chain that was there."""
+        if self._prefetcher is not None:
+            self._add_skipped(1)
+            self._last_budget = _budget_of(self._prefetcher)
+        self._prefetcher = None
+        self._known = known
+
+    def _see_peak(self, peak_bytes: int) -> None:
+        """Take note of the most that the adaptor had handed out, if that was while it is watched.
+
+        A peak that did not change may be of before, and one that fell was reset meanwhile.
+        """
+        if peak_bytes != self._peak_seen_bytes:
+            self._peak_bytes = max(self._peak_bytes or 0, peak_bytes)
+        self._peak_seen_bytes = peak_bytes
+
+    def _add_skipped(self, sign: int) -> None:
+        assert self._prefetcher is not None
+        for reason, count in self._prefetcher.statistics()["skipped"].items():
+            self._skipped[reason] = self._skipped.get(reason, 0) + sign * count
+
+    @property
+    def driver(self) -> UvmDriver | None:
+        """The driver of our pool; None without one."""
+        prefetcher = self._prefetcher
+        return None if prefetcher is None else prefetcher.driver
+
+    def forget(self) -> None:
+        """Let go of everything but the figures; refreshing does nothing from now on."""
+        with self._lock:
+            self._look_at_peak()
+            self._leave(self._known)
+            self._sampler = None
+
+    def abandon(self) -> None:
+        """Be usable in a forked child: another thread may have held the lock."""
+        self._lock = threading.Lock()
+        self._sampler = None
+
+    @property
+    def prefetch_skipped(self) -> dict[str, int] | None:
+        """Requests since the start that prefetched nothing, by reason; None without a pool."""
+        with self._lock:
+            total = dict(self._skipped)
+            if self._prefetcher is not None:
+                for reason, count in self._prefetcher.statistics()["skipped"].items():
+                    total[reason] = total.get(reason, 0) + count
+        return total or None
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Most bytes allocated at a time from our pools; None where it did not rise meanwhile.
+
+        Exact, but for a pool that was replaced: of that as of the last `refresh`.
+        """
+        with self._lock:
+            self._look_at_peak()
+            return self._peak_bytes
+
+    def _look_at_peak(self) -> None:
+        if self._prefetcher is None:
+            return
+        adaptor = footprint.own_adaptor(self.device_id)
+        if adaptor is not None and adaptor.managed_mr.prefetcher is self._prefetcher:
+            self._see_peak(adaptor.peak_bytes)
+
+    @property
+    def budget(self) -> ResidencyStatistics | None:
+        """How the pool's budget is kept; of the last pool once it is gone. None without one."""
+        with self._lock:
+            pool = self._prefetcher
+            return self._last_budget if pool is None else _budget_of(pool)
+
+    def told_of_budget(self) -> None:
+        """Take note that the program was told what the budget cannot hold."""
+        with self._lock:
+            if self._prefetcher is not None:
+                self._prefetcher.too_large_told = True

@@ -1,0 +1,232 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""How findings reach people: as warnings, exceptions, log records, or by a call.
+
+A warning is shown by the main thread, at the line of user code that runs there, and in a notebook
+under a running cell: never by the thread that noticed. Does not cover what is found; see
+`rmm_uvm.watch.judging.policy`.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeAlias
+
+from rmm_uvm._lib.pending import call_in_main_thread
+from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.recording.finding import WARNING_OF, Finding
+from rmm_uvm.watch.telling import listeners
+from rmm_uvm.watch.telling.user_code import Place, place_of
+
+__all__ = ["Delivery", "OnFinding"]
+
+OnFinding: TypeAlias = Literal["warn", "raise", "log"] | Callable[[Finding], object] | None
+"""What to do about a finding; see `Delivery`."""
+
+# So often an exception is put off where it would break something; see `Place.steady`.
+_MOST_DELAYS = 10
+
+
+class Delivery:
+    """Hands findings on. Every method is thread-safe and returns at once.
+
+    Parameters
+    ----------
+    on_finding : "warn", "raise", "log", callable or None
+        - "warn": a Python warning in the main thread. In IPython and Jupyter it appears under the
+          running cell, or else at the end of the next one.
+        - "raise": the class of the warning is raised in the main thread, in the code that runs.
+        - "log": a record of the logger ``rmm_uvm.watch`` only.
+        - callable: called with the `Finding` by the thread that noticed; what it raises is logged.
+        - None: nothing.
+
+    Raises
+    ------
+    ConfigurationError
+        `on_finding` is none of these.
+
+    Notes
+    -----
+    Except with None, a finding is also told to whoever listens (`rmm_uvm.watch.telling.listeners`),
+    and logged as a warning by ``rmm_uvm.watch`` if the program set logging up. The main thread
+    shows a warning when it next runs Python code: after a long call into C, not during it. What it
+    never came to is shown by `close`. A forked child drops what its parent has not shown yet.
+
+    Examples
+    --------
+    >>> found = []
+    >>> delivery = Delivery(found.append)
+    >>> delivery.deliver([Finding("eviction", 0, 1.0, 2.0, 1.0, "pages leave", "use fewer")])
+    >>> found[0].kind
+    'eviction'
+    >>> delivery.close()
+    """
+
+    def __init__(self, on_finding: OnFinding = "warn") -> None:
+        if on_finding not in ("warn", "raise", "log", None) and not callable(on_finding):
+            raise ConfigurationError(
+                f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a callable or None"
+            )
+        self._on_finding = on_finding
+        self._in_main_thread = on_finding in ("warn", "raise")
+        # No lock: a fork may come at any time, and a deque needs none.
+        self._waiting: collections.deque[Finding] = collections.deque()
+        self._called = False
+        self._delays = 0
+        self._closed = False
+        self._pid = os.getpid()
+        self._look: Callable[[], object] | None = None
+        self._shell = _ipython() if self._in_main_thread else None
+        if self._shell is not None:
+            self._shell.events.register("post_run_cell", self._after_cell)
+
+    def look_after_cells(self, look: Callable[[], object]) -> None:
+        """Call `look` where a cell of a notebook ends, before what waits is shown.
+
+        What is found of a cell that took less time than lies between two looks is shown under that
+        cell, not under the next one.
+        """
+        self._look = look
+
+    def deliver(self, findings: Iterable[Finding]) -> None:
+        """Hand findings on."""
+        for finding in findings:
+            self._log(finding)
+            if self._on_finding is not None:
+                listeners.tell(finding)
+            if self._in_main_thread:
+                self._waiting.append(finding)
+            elif callable(self._on_finding):
+                try:
+                    self._on_finding(finding)
+                except Exception:
+                    _logger().exception("on_finding failed for: %s", finding)
+        self.retry()
+
+    def retry(self) -> None:
+        """Ask the main thread again for what it has not shown; costs nothing if there is none."""
+        if self._waiting and not self._called and not self._closed:
+            self._called = True  # before the call, which may come at once
+            if not call_in_main_thread(self._run):
+                self._called = False
+
+    def close(self) -> None:
+        """Show what was not shown yet, if this is the main thread; may be called twice.
+
+        Also with "raise" these are warnings: there is nothing left to be stopped.
+
+        Raises
+        ------
+        FindingWarning
+            If Python's warning filter makes errors of warnings. Everything is closed by then.
+        """
+        if self._closed:
+            return
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if not in_main_thread:
+            self.retry()  # it may still come by
+        self._closed = True
+        if self._shell is not None:
+            self._shell.events.unregister("post_run_cell", self._after_cell)
+            self._shell = None
+        if in_main_thread:
+            self._warn_of_all(place_of(sys._getframe(1)))
+
+    def _run(self) -> None:
+        """Show what waits; the main thread calls this between two bytecodes of anything."""
+        self._called = False
+        place = place_of(sys._getframe(1))
+        if self._shell is not None and not place.in_cell:
+            return  # nothing would tell a notebook where to show it: the next cell does
+        while (finding := self._next()) is not None:
+            try:
+                self._show(finding, place)
+            except Exception as error:
+                self._delays += 1
+                if place.steady:
+                    raise
+                if self._delays <= _MOST_DELAYS:
+                    self._waiting.appendleft(finding)
+                    return
+                if not _told_event_loop(error):
+                    raise
+            self._delays = 0
+
+    def _after_cell(self, result: object = None) -> None:
+        """Show what waits, under the cell that just ran: no line of it is to blame."""
+        del result
+        if self._look is not None:
+            self._look()
+        self._warn_of_all(Place(None, steady=False, in_cell=False))
+
+    def _warn_of_all(self, place: Place) -> None:
+        refused: Exception | None = None
+        while (finding := self._next()) is not None:
+            try:
+                _warn(finding, place)
+            except Exception as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
+
+    def _next(self) -> Finding | None:
+        if os.getpid() != self._pid:
+            self._waiting.clear()
+        try:
+            return self._waiting.popleft()
+        except IndexError:
+            return None
+
+    def _show(self, finding: Finding, place: Place) -> None:
+        if self._on_finding == "raise":
+            raise WARNING_OF[finding.kind](str(finding))
+        _warn(finding, place)
+
+    def _log(self, finding: Finding) -> None:
+        if self._on_finding is None:
+            return
+        logger = _logger()
+        # Without handlers logging prints to stderr itself: the same line twice.
+        if self._on_finding == "log" or logger.hasHandlers():
+            logger.warning("%s", finding)
+
+
+def _logger() -> logging.Logger:
+    return logging.getLogger("rmm_uvm.watch")
+
+
+def _warn(finding: Finding, place: Place) -> None:
+    category, frame = WARNING_OF[finding.kind], place.frame
+    if frame is None:
+        warnings.warn_explicit(str(finding), category, "rmm_uvm", 1)
+        return
+    warnings.warn_explicit(
+        str(finding),
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__") or "<unknown>",
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+def _told_event_loop(error: Exception) -> bool:
+    """Hand an exception to the event loop that runs in this thread; return whether there is one."""
+    asyncio = sys.modules.get("asyncio")
+    loop = None if asyncio is None else asyncio._get_running_loop()
+    if loop is None:
+        return False
+    loop.call_exception_handler({"message": str(error), "exception": error})
+    return True
+
+
+def _ipython() -> Any:
+    """Return the shell of IPython or Jupyter that this process runs in, or None."""
+    ipython = sys.modules.get("IPython")
+    return None if ipython is None else ipython.get_ipython()
