@@ -13,9 +13,8 @@ an installation in which they cannot be.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
-
-from rmm_uvm.support.former_names import install_finder
 
 if TYPE_CHECKING:
     from rmm_uvm import harvest, ipc, mr
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from rmm_uvm.simulator.node import SimulatedNode as simulated_node  # noqa: N813 - as monitor
     from rmm_uvm.watch.monitor import Monitor as monitor  # noqa: N813 - used as a function is
     from rmm_uvm.watch.stages import stage
-
-install_finder()
 
 __version__ = "0.1.0"
 
@@ -114,3 +111,17 @@ def unload_ipython_extension(shell: Any) -> None:
 
 def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
+
+
+class _FormerNames:
+    """Finds public modules by the names that they had; asked only for what nobody else finds."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:
+        folder, _, inside = name.partition(".")
+        if folder != __name__ or inside.startswith("support"):
+            return None
+        return importlib.import_module("rmm_uvm.support.former_names").spec_of(name)
+
+
+sys.meta_path.append(_FormerNames)  # type: ignore[arg-type]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from types import ModuleType
 
-__all__ = ["FORMER_NAMES", "install_finder"]
+__all__ = ["FORMER_NAMES", "spec_of"]
 
 FORMER_NAMES = {
     "rmm_uvm.comm": "rmm_uvm.dask.comm",
@@ -48,15 +47,7 @@ class _Moved(Loader):
         sys.modules[module.__name__] = importlib.import_module(self._today)
 
 
-class _FormerNames(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        today = FORMER_NAMES.get(fullname)
-        return None if today is None else spec_from_loader(fullname, _Moved(today))
-
-
-def install_finder() -> None:
-    """Have the import system know the former names; asked only for what it does not find."""
-    if not any(isinstance(one, _FormerNames) for one in sys.meta_path):
-        sys.meta_path.append(_FormerNames())
+def spec_of(former: str) -> ModuleSpec | None:
+    """Return where the import system finds a module by a former name; None for any other name."""
+    today = FORMER_NAMES.get(former)
+    return None if today is None else spec_from_loader(former, _Moved(today))

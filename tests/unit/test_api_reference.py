@@ -15,7 +15,10 @@ import rmm_uvm
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Of these nothing is for users to import: commands, and what the others are made of.
-INTERNAL = {"_lib", "cli", "comm", "integrations", "mortgage", "run", "top", "watch"}
+INTERNAL = {
+    *("_lib", "cli", "integrations", "machine", "mortgage", "pool", "recording", "run", "support"),
+    *("top", "watch"),
+}
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_configuration_names_every_keyword(function: object, ignored: set[str]) 
 
 def test_cost_of_counting_faults_is_told_alike_wherever_it_is_asked_for() -> None:
     package = Path(rmm_uvm.__file__).parent
-    files = ["watch/monitor.py", "watch/process.py", "integrations/jupyter.py"]
+    files = ["watch/monitor.py", "watch/sampling/process.py", "integrations/jupyter.py"]
     files += ["cli/top.py", "cli/run.py"]
     texts = [(package / name).read_text() for name in files]
     texts += [document("metrics.md"), document("configuration.md")]

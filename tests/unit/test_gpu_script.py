@@ -41,7 +41,9 @@ def run(folder: Path, free_gib: list[int], limit_gib: int = 8) -> subprocess.Com
     free_bytes = [one * GIB for one in free_gib]
     (package / "__init__.py").write_text(PACKAGE.format(free_bytes=free_bytes))
     (package / "errors.py").write_text("class UvmError(Exception): ...\n")
-    (package / "limits.py").write_text(LIMITS.format(limit_bytes=limit_gib * GIB))
+    (package / "_lib").mkdir()
+    (package / "_lib" / "__init__.py").touch()
+    (package / "_lib" / "limits.py").write_text(LIMITS.format(limit_bytes=limit_gib * GIB))
     (folder / "pytest.py").write_text("print('tests run')\n")
     return subprocess.run(
         ["/bin/bash", str(SCRIPT), "tests"],

@@ -68,7 +68,7 @@ def test_context_manager_with_torch_wired_keeps_the_error_of_its_body(
         raise AvailabilityError("restore is refused: torch allocates")
 
     handle = rmm_uvm.reinitialize("32MiB", driver="simulated:64MiB", libraries=())
-    monkeypatch.setattr("rmm_uvm.pool.install.restore", refuse)
+    monkeypatch.setattr(handle, "_undo", refuse)
     with pytest.raises(ZeroDivisionError) as caught, handle:
         1 / 0  # noqa: B018
     assert "torch" in caught.value.__notes__[0]

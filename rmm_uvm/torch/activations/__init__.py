@@ -1,3 +1,12 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 """Activations of training that are copied to the host and back beside the kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rmm_uvm.support.submodules import submodules_of
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules_of(__name__)
