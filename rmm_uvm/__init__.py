@@ -124,4 +124,4 @@ class _FormerNames:
         return importlib.import_module("rmm_uvm.support.former_names").spec_of(name)
 
 
-sys.meta_path.append(_FormerNames)  # type: ignore[arg-type]
+sys.meta_path.append(_FormerNames)

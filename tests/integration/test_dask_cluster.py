@@ -107,7 +107,7 @@ def test_four_workers_of_a_host_count_on_a_quarter_of_its_memory_each(tmp_path: 
     # What is available changes from moment to moment: all are told the same.
     preload = tmp_path / "available.py"
     preload.write_text(
-        "from rmm_uvm import pools\n"
+        "from rmm_uvm.pool import build as pools\n"
         "from rmm_uvm.machine.host_memory import HostMemory\n"
         "pools.host_memory = lambda: HostMemory(64 << 30, 40 << 30)\n"
     )
