@@ -83,14 +83,14 @@ def test_memcheck_found_nothing_in_all_the_tests_that_are_told() -> None:
     for name in ("passed", "failed", "errors"):
         assert sum(row[name] for row in rows) == found[name]
     cards = {row.get("device", found["environment"]["device"]) for row in rows}
-    assert cards == {"NVIDIA H200"}
+    assert cards == {"NVIDIA H200", "NVIDIA H100 80GB HBM3"}
     on_two = {row["file"] for row in rows if row["gpus"] == 2}
     assert on_two == {
         f"tests/gpu/test_{name}.py" for name in ("topology", "neighbors", "residency")
     }
     text = " ".join(document("endurance.md").split())
-    told = f"in {found['passed']} tests on H200s, those of topology, neighbours and residency"
-    assert f"found {found['errors']} errors {told} on two at once" in text
+    told = f"in {found['passed']} tests on H200s and an H100, those of topology, neighbours and"
+    assert f"found {found['errors']} errors {told} residency on two at once" in text
     [contract] = [row for row in rows if row["file"] == "tests/contract"]
     assert f"; {contract['passed']} are cases of the contract." in text
     assert [row["skipped"] for row in rows if row["skipped"]] == []

@@ -71,6 +71,7 @@ def test_discards_in_the_order_that_is_relied_on_lost_nothing_and_others_did() -
     lost = result["lost_rounds"]
     assert all(lost[name] == 0 for name in result["verdicts"])
     assert lost["discard behind a busy stream, device synchronized after it"] > 0
+    assert lost["discard-and-prefetch behind a busy stream, written by the CPU meanwhile"] > 0
 
 
 def test_document_says_what_was_measured() -> None:
