@@ -385,10 +385,3 @@ class Monitor:
     def _tick(self) -> tuple[Finding, ...]:
         """Take a sample and look at it, in this thread; for tests."""
         return self._started().tick()
-
-    def _abandon(self) -> None:
-        """Be stopped, in a forked child, where no thread of it is."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        if self._session is not None:
-            self._session.abandon()

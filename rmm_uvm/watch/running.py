@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The monitors that run in this process, for whoever shows or exports what is watched.
 
-Magics, the exporter and forked children have to find them. Does not start or stop any; see
-`rmm_uvm.watch.monitor`.
+Magics and the exporter have to find them. In a forked child none runs. Does not start or stop any;
+see `rmm_uvm.watch.monitor`.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import weakref
 from typing import TYPE_CHECKING
-
-import rmm_uvm._lib.sampler_hooks  # noqa: F401 - in a forked child its hooks run before ours
 
 if TYPE_CHECKING:
     from rmm_uvm.watch.monitor import Monitor
@@ -54,13 +51,3 @@ def _forget(identity: int, reference: weakref.ref[Monitor]) -> None:
     # Another monitor may have taken the place in memory meanwhile.
     if _running.get(identity) is reference:
         del _running[identity]
-
-
-def _stop_in_child() -> None:
-    """Make what a child inherited what it is there: monitors without threads."""
-    for monitor in running():
-        monitor._abandon()
-    _running.clear()
-
-
-os.register_at_fork(after_in_child=_stop_in_child)
