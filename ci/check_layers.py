@@ -30,12 +30,15 @@ class Folder(NamedTuple):
 
 NOTHING = re.compile(r"(?!)")
 FOLDERS = {
+    "process": Folder(frozenset({"process"}), NOTHING),
     "driver": Folder(frozenset({"driver"}), NOTHING),
     "sim": Folder(frozenset({"driver", "sim"}), NOTHING),
-    "cuda": Folder(frozenset({"driver", "cuda"}), re.compile(r"cuda(Typedefs)?\.h|cupti.*\.h")),
-    "residency": Folder(frozenset({"driver", "residency"}), NOTHING),
-    "ipc": Folder(frozenset({"driver", "residency", "ipc"}), NOTHING),
-    "monitor": Folder(frozenset({"driver", "monitor"}), NOTHING),
+    "cuda": Folder(
+        frozenset({"process", "driver", "cuda"}), re.compile(r"cuda(Typedefs)?\.h|cupti.*\.h")
+    ),
+    "residency": Folder(frozenset({"process", "driver", "residency"}), NOTHING),
+    "ipc": Folder(frozenset({"process", "driver", "residency", "ipc"}), NOTHING),
+    "monitor": Folder(frozenset({"process", "driver", "monitor"}), NOTHING),
     "replay": Folder(frozenset({"driver", "sim", "residency", "replay"}), NOTHING),
     "mr": Folder(frozenset({"driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
 }

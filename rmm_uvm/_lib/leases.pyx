@@ -39,6 +39,7 @@ cdef extern from "rmm_uvm/ipc/lease_file.hpp" namespace "rmm_uvm::ipc" nogil:
         void uncount(size_t) noexcept
         int close_lease(size_t) noexcept
         lease_record read(size_t) noexcept
+        bool here() noexcept
         size_t slots() noexcept
 
     size_t c_bytes_for "rmm_uvm::ipc::lease_file::bytes_for"(size_t) noexcept
@@ -75,7 +76,8 @@ cdef class LeaseFile:
 
     Notes
     -----
-    Thread-safe but for closing, which others must not be in the middle of.
+    Thread-safe but for closing, which others must not be in the middle of. A forked child has it
+    closed from the beginning.
 
     Examples
     --------
@@ -109,7 +111,7 @@ cdef class LeaseFile:
         self.file.swap(opened.file)
 
     cdef c_lease_file* _open(self, size_t slot) except NULL:
-        if self.file.get() == NULL:
+        if self.closed:
             raise ValueError("the lease file is closed")
         if slot >= dereference(self.file).slots():
             raise IndexError(f"slot {slot}: the file has {dereference(self.file).slots()}")
@@ -121,8 +123,8 @@ cdef class LeaseFile:
 
     @property
     def closed(self):
-        """Whether it was closed."""
-        return self.file.get() == NULL
+        """Whether it was closed; so it is in a forked child."""
+        return self.file.get() == NULL or not dereference(self.file).here()
 
     def try_be_exporter(self):
         """Become the file's exporter; return whether nobody else is it."""

@@ -59,8 +59,6 @@ cdef extern from "rmm_uvm/monitor/sampler.hpp" namespace "rmm_uvm::monitor" nogi
         size_t count(uint64_t) noexcept
         uint64_t next_sequence() noexcept
         uint64_t cost_ns() noexcept
-        void before_fork() noexcept
-        void after_fork() noexcept
 
 cdef extern from *:
     """

@@ -26,7 +26,7 @@ from rmm_uvm._lib.driver cimport (
 
 import time
 
-from rmm_uvm._lib import sampler_hooks
+from rmm_uvm._lib.sampler_ends import stop_at_exit
 
 
 def levels_of(mr):
@@ -172,8 +172,8 @@ cdef class Sampler:
     Notes
     -----
     Thread-safe. Totals begin at 0 with the first sample. An object that goes without `stop` stops;
-    so do all when the interpreter exits. In a forked child nothing is sampled: reading gives what
-    was there, `stop` does nothing, `start` raises.
+    so do all when the interpreter exits. A fork waits for the sample under way, a second at most. In
+    the child nothing is sampled: reading gives what was there, `stop` does nothing, `start` raises.
 
     Examples
     --------
@@ -211,22 +211,14 @@ cdef class Sampler:
         if clock is not None:
             time_source = static_pointer_cast[clock_t, fake_clock](clock.handle)
         self.handle.reset(new sampler(wanted, settings, time_source))
-        sampler_hooks.keep(self)
+        stop_at_exit(self)
 
     def __dealloc__(self):
         with nogil:
             self.handle.reset()
 
-    def _before_fork(self):
-        with nogil:
-            dereference(self.handle).before_fork()
-
-    def _after_fork(self):
-        with nogil:
-            dereference(self.handle).after_fork()
-
-    # Whatever takes the sampler's lock lets go of the GIL first: a thread that forks holds the lock
-    # and may be waiting for the GIL.
+    # Whatever takes the sampler's lock lets go of the GIL first: a thread that forks holds the GIL
+    # while it waits for that lock.
 
     def start(self):
         """Take the first sample and start the thread; idempotent.

@@ -21,8 +21,7 @@ from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report, cell
 from rmm_uvm.report.words import clock_text
 from rmm_uvm.support.optional_packages import too_old
-from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import Monitor, running
 
 __all__ = ["load", "unload"]
 

@@ -22,8 +22,7 @@ from rmm_uvm.integrations.collectors import MISSING
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.recorded import DeviceFacts
 from rmm_uvm.support.optional_packages import too_old
-from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import Monitor, running
 from rmm_uvm.watch.snapshot import Snapshot
 
 if TYPE_CHECKING:

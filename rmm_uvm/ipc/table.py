@@ -3,10 +3,11 @@
 """The lease table of a pool: a file that exporter and readers share, from both sides.
 
 A lease is a slot of the table. The file tells how often it was opened; locks on it tell who has it
-open and whether the exporter lives, since the kernel lets go of them when a process ends. Covers
-making, finding and removing the file, and what its answers mean. Does not cover the file's content
-and its locks, which are `rmm_uvm._lib.leases.LeaseFile`; nor what a lease is of, see
-`rmm_uvm.ipc.pool` and `rmm_uvm.ipc.slabs`.
+open and whether the exporter lives, since the kernel lets go of them when a process ends. A forked
+child has neither the file nor a lock on it. Covers making, finding and removing the file, and what
+its answers mean. Does not cover the file's content and its locks, which are
+`rmm_uvm._lib.leases.LeaseFile`; nor what a lease is of, see `rmm_uvm.ipc.pool` and
+`rmm_uvm.ipc.slabs`.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class LeaseTable:
                 f"a lease table needs {_FILE_BYTES >> 10} KiB in {_FOLDER}, and locks on it: "
                 f"{error}"
             ) from None
-        self.forget = weakref.finalize(self, _remove, path)
-        _tables.add(self)
+        self.forget = weakref.finalize(self, _remove, path, os.getpid())
+        _made.add(self)
 
 
 class RemoteTable:
@@ -130,7 +131,6 @@ class RemoteTable:
         if magic != _MAGIC or version != _VERSION:
             raise DataError(f"{path} is no lease table of this version of rmm_uvm")
         self._openings: dict[int, int] = {}  # by slot: all of them are one to the kernel
-        _tables.add(self)
 
     @property
     def exporter_alive(self) -> bool:
@@ -201,27 +201,12 @@ class RemoteTable:
         self._file.close()
 
 
-# Those of this process. A forked child closes its copies: they would keep the locks that tell
-# others that the parent lives.
-_tables: weakref.WeakSet[LeaseTable | RemoteTable] = weakref.WeakSet()
-
-
-def _close_in_child() -> None:
-    for table in list(_tables):
-        if isinstance(table, LeaseTable):
-            table.forget.detach()  # the file is the parent's
-            table.file.close()
-        else:
-            table.close()
-    _tables.clear()
-
-
-os.register_at_fork(after_in_child=_close_in_child)
+_made: weakref.WeakSet[LeaseTable] = weakref.WeakSet()
 
 
 def is_own(name: bytes) -> bool:
     """Whether a table of that name was made by this process."""
-    return any(isinstance(table, LeaseTable) and table.name == name for table in list(_tables))
+    return any(table.name == name and not table.file.closed for table in list(_made))
 
 
 def _path_of(name: bytes) -> Path:
@@ -245,9 +230,10 @@ def _opened(path: Path) -> int:
     return descriptor
 
 
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
+def _remove(path: Path, maker: int) -> None:
+    if os.getpid() == maker:  # and not a forked child, whose parent has the file still
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _remove_abandoned() -> None:

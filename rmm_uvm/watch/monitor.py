@@ -9,6 +9,7 @@ is concluded, see `rmm_uvm.watch.judging.policy`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import os
 import weakref
@@ -24,7 +25,6 @@ from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import DeviceFacts, Recording
 from rmm_uvm.watch.judging.thresholds import Thresholds
-from rmm_uvm.watch.running import enter, leave, running
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
 from rmm_uvm.watch.snapshot import Snapshot, Window, window_between
@@ -35,7 +35,42 @@ if TYPE_CHECKING:
 
     from rmm_uvm.report import Report
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "running"]
+
+# Module state, since it is of the process. No lock: garbage collection may stop a monitor in the
+# middle of anything.
+_running: dict[int, weakref.ref[Monitor]] = {}
+
+
+def running() -> tuple[Monitor, ...]:
+    """Return the monitors that run in this process now, the one that was started last at the end.
+
+    Examples
+    --------
+    >>> import rmm_uvm
+    >>> with rmm_uvm.monitor(driver="simulated:64MiB", publish=False) as m:
+    ...     running() == (m,)
+    True
+    """
+    found = (reference() for reference in list(_running.values()))
+    return tuple(monitor for monitor in found if monitor is not None and monitor.running)
+
+
+def _enter(monitor: Monitor) -> None:
+    """Put a monitor that was started at the end; it leaves by itself when it is dropped."""
+    _leave(monitor)  # so that it comes last
+    _running[id(monitor)] = weakref.ref(monitor, functools.partial(_forget, id(monitor)))
+
+
+def _leave(monitor: Monitor) -> None:
+    """Take a monitor out; nothing if it is not there."""
+    _running.pop(id(monitor), None)
+
+
+def _forget(identity: int, reference: weakref.ref[Monitor]) -> None:
+    # Another monitor may have taken the place in memory meanwhile.
+    if _running.get(identity) is reference:
+        del _running[identity]
 
 
 class Monitor:
@@ -165,7 +200,7 @@ class Monitor:
             with starting_thread("a monitor", "go without it"):
                 self._session = session = Session(self._settings, self._clock)
             self._finalizer = weakref.finalize(self, session.close_later)
-            enter(self)
+            _enter(self)
         return self
 
     def stop(self) -> None:
@@ -177,7 +212,7 @@ class Monitor:
             If a warning was not shown yet, and Python's warning filter makes an error of it.
         """
         session, finalizer = self._session, self._finalizer
-        leave(self)
+        _leave(self)
         try:
             if session is not None:
                 session.close()
@@ -386,10 +421,3 @@ class Monitor:
     def _tick(self) -> tuple[Finding, ...]:
         """Take a sample and look at it, in this thread; for tests."""
         return self._started().tick()
-
-    def _abandon(self) -> None:
-        """Be stopped, in a forked child, where no thread of it is."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        if self._session is not None:
-            self._session.abandon()

@@ -81,7 +81,7 @@ class Session:
         make_publisher: Callable[[], Publisher] = Publisher,
     ) -> None:
         self.settings = settings
-        self.running = False
+        self._running = False
         self.began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._clock = clock
         self._attribution: Attribution | None = None
@@ -174,7 +174,12 @@ class Session:
         )
         stages.subscribe(self._stages)
         opened.callback(stages.unsubscribe, self._stages)
-        self.running = True
+        self._running = True
+
+    @property
+    def running(self) -> bool:
+        """Whether it watches now; never in a forked child, where its threads are not."""
+        return self._running and os.getpid() == self._pid
 
     def close(self, patience_seconds: float | None = None) -> None:
         """Stop watching; what was recorded stays. Idempotent.
@@ -196,7 +201,7 @@ class Session:
         if self._closing.acquire(blocking=False):
             self._closing_thread = threading.get_ident()
             self._patience_seconds = patience_seconds
-            self.running = False
+            self._running = False
             try:
                 self._opened.close()
             finally:
@@ -208,8 +213,11 @@ class Session:
         """Close, but in a thread of its own: garbage is collected in the middle of anything.
 
         Whatever thread that is may hold a lock for which the advisor waits. When the interpreter
-        exits there is no such danger, and no thread can be started any more.
+        exits there is no such danger, and no thread can be started any more. In a forked child
+        what is open is the parent's.
         """
+        if os.getpid() != self._pid:
+            return
         if threading.main_thread().is_alive():
             with contextlib.suppress(RuntimeError):  # no thread to be had
                 threading.Thread(
@@ -217,17 +225,6 @@ class Session:
                 ).start()
                 return
         self.close(_PATIENCE_SECONDS)
-
-    def abandon(self) -> None:
-        """Be stopped, in a forked child: no thread is here, and what is open is the parent's."""
-        self.running = False
-        self._opened.pop_all()
-        for chain in self._chains.values():
-            chain.abandon()
-        if self._attribution is not None:
-            self._attribution.abandon()
-        self._stages.abandon()
-        stages.unsubscribe(self._stages)
 
     def _keep(self) -> None:
         """Keep the samples, and let go of the sampler, the drivers and the chains."""

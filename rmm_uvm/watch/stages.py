@@ -14,6 +14,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -84,6 +85,12 @@ class StageLog:
         self._noted: collections.deque[_Noted] = collections.deque(maxlen=most)
         self._begun = 0
         self._writer = writer
+        self._pid = os.getpid()
+
+    @property
+    def here(self) -> bool:
+        """Whether this is the process of the monitor, and not a forked child of it."""
+        return os.getpid() == self._pid
 
     def begin(self, name: str, depth: int) -> _Noted:
         """Note that a stage begins."""
@@ -97,11 +104,12 @@ class StageLog:
         return noted
 
     def end(self, noted: _Noted) -> None:
-        """Note that it ended."""
-        if self._edge is not None:
+        """Note that it ended. In a forked child nobody else is told."""
+        here = self.here
+        if here and self._edge is not None:
             self._edge()
         noted.end_seconds = self._now_seconds()
-        if self._writer is not None:
+        if here and self._writer is not None:
             self._writer.stage_end()
 
     @property
@@ -112,10 +120,6 @@ class StageLog:
     def described(self) -> dict[str, str]:
         """Return what a reader of the recording must know of it."""
         return {"stages dropped": f"{self.dropped} older ones"} if self.dropped else {}
-
-    def abandon(self) -> None:
-        """Write no more: the trace is another process'."""
-        self._writer = None
 
     def stages(self) -> tuple[Stage, ...]:
         """Return what is kept, in order of the begin."""
@@ -225,7 +229,9 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
         active = _Active(self, outer, (), None if nvtx is None else _begin_range(nvtx, self.name))
         if _logs:
             active.noted = tuple(
-                (log, log.begin(self.name, active.depth)) for log in list(_logs.values())
+                (log, log.begin(self.name, active.depth))
+                for log in list(_logs.values())
+                if log.here
             )
         _innermost.set(active)
         return self

@@ -17,7 +17,7 @@ from rmm_uvm.watch.telling.board import read_board
 START = """
 import atexit, gc, multiprocessing, os, sys, threading, time, warnings
 import rmm_uvm
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import running
 
 def watch(**keywords):
     return rmm_uvm.monitor(driver="simulated:64MiB", interval_seconds=0.005, **keywords).start()

@@ -16,8 +16,7 @@ from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResource
 from rmm_uvm.pool.installation import Installation
 from rmm_uvm.recording.recorded import DeviceFacts
 from rmm_uvm.watch import monitor as monitor_module
-from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import Monitor, running
 
 
 def install(**keywords: Any) -> Installation:

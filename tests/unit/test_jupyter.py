@@ -20,7 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import rmm_uvm
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import running
 
 # The warnings of IPython's own libraries are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")

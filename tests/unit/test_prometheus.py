@@ -228,7 +228,7 @@ def test_server_without_a_monitor_starts_one_and_stops_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("RMM_UVM_DRIVER", "simulated:64MiB")
-    from rmm_uvm.watch.running import running
+    from rmm_uvm.watch.monitor import running
 
     with prometheus.start_http(0) as server:
         (started,) = running()
@@ -246,7 +246,7 @@ def test_server_serves_the_monitor_that_runs(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_port_that_is_taken_is_one_clear_line_and_starts_nothing() -> None:
-    from rmm_uvm.watch.running import running
+    from rmm_uvm.watch.monitor import running
 
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -10,6 +10,7 @@ import gc
 import itertools
 import linecache
 import math
+import os
 import sys
 import threading
 import time
@@ -189,15 +190,26 @@ class Writer:
         self.calls.append("end")
 
 
-def test_log_with_a_writer_tells_it(no_nvtx: None) -> None:
-    writer = Writer()
-    log = StageLog(lambda: 0.0, writer=writer)
+def test_log_with_a_writer_tells_it_but_not_in_a_forked_child(
+    no_nvtx: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, edges = Writer(), []
+    log = StageLog(lambda: 0.0, writer=writer, edge=lambda: edges.append(1))
     stages.subscribe(log)
     with stage("a"):
-        log.abandon()  # as in a forked child
+        pass
+    with stage("b"), monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        with stage("of the child"):
+            pass
+        innermost = stages._innermost.get()
+        assert innermost is not None
+        innermost.owner.__exit__(None, None, None)
     stages.unsubscribe(log)
 
-    assert writer.calls == ["begin a"]
+    assert writer.calls == ["begin a", "end", "begin b"]
+    assert len(edges) == 3
+    assert [noted.name for noted in log.stages()] == ["a", "b"]
 
 
 def test_stage_with_nvtx_begins_and_ends_a_range(monkeypatch: pytest.MonkeyPatch) -> None:

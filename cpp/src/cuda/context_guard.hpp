@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/cuda/cuda_api.hpp>
+#include <rmm_uvm/cuda/cuda_use.hpp>
 
 namespace rmm_uvm::cuda {
 
@@ -11,11 +12,18 @@ namespace rmm_uvm::cuda {
  *
  * Relaxed: while another thread captures in global mode, calls such as cuMemAllocManaged from this
  * thread would otherwise fail and invalidate that capture.
+ *
+ * In a child of the process to which the context belongs, nothing is called: `pushed` answers what
+ * CUDA answers there.
  */
 class context_guard {
  public:
-  context_guard(cuda_api const& api, CUcontext context) noexcept : api_{api}
+  context_guard(cuda_api const& api, CUcontext context, cuda_use const& use) noexcept : api_{api}
   {
+    if (!use.here()) {
+      pushed_ = CUDA_ERROR_NOT_INITIALIZED;
+      return;
+    }
     pushed_  = api_.ctx_push_current(context);
     relaxed_ = api_.thread_exchange_stream_capture_mode(&mode_) == CUDA_SUCCESS;
   }

@@ -60,9 +60,10 @@ namespace rmm_uvm::cuda {
 /** @brief Reads the memory of a context's device. @param[out] memory set on success */
 [[nodiscard]] inline status read_memory(cuda_api const& api,
                                         CUcontext context,
+                                        cuda_use const& use,
                                         device_memory& memory) noexcept
 {
-  context_guard const guard{api, context};
+  context_guard const guard{api, context, use};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return as_status(api.mem_get_info(&memory.free_bytes, &memory.total_bytes), "cuMemGetInfo");
 }

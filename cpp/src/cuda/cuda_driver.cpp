@@ -123,7 +123,7 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
 cuda_driver::~cuda_driver()
 {
   if (!use_.allowed()) { return; }
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (before_ != nullptr) { static_cast<void>(api_.event_destroy(before_)); }
   if (after_ != nullptr) { static_cast<void>(api_.event_destroy(after_)); }
   if (between_ != nullptr) { static_cast<void>(api_.event_destroy(between_)); }
@@ -138,12 +138,12 @@ cuda_driver::~cuda_driver()
 
 status cuda_driver::memory(device_memory& memory) noexcept
 {
-  return read_memory(api_, context_, memory);
+  return read_memory(api_, context_, use_, memory);
 }
 
 status cuda_driver::allocate_managed(std::size_t bytes, std::uintptr_t& address) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   CUdeviceptr pointer{};
   auto const result = api_.mem_alloc_managed(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
@@ -153,14 +153,14 @@ status cuda_driver::allocate_managed(std::size_t bytes, std::uintptr_t& address)
 
 status cuda_driver::free_managed(std::uintptr_t address) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return as_status(api_.mem_free(address), "cuMemFree");
 }
 
 status cuda_driver::prefetch(memory_range range, location where, stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return noted(as_status(api_.mem_prefetch_async(
                            range.address, range.bytes, as_cuda_location(where), 0, as_cuda(stream)),
@@ -223,7 +223,7 @@ try {
   if (!info_.discard.available) {
     return {status_code::not_supported, 0, "cuMemDiscardBatchAsync"};
   }
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   auto batch      = as_batch(ranges);
   auto const call = [&](CUstream in) {
@@ -243,7 +243,7 @@ try {
   if (!info_.discard.available) {
     return {status_code::not_supported, 0, "cuMemDiscardAndPrefetchBatchAsync"};
   }
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   auto batch             = as_batch(ranges);
   auto target            = as_cuda_location(where);
@@ -266,7 +266,7 @@ try {
 
 status cuda_driver::advise(memory_range range, memory_advice what, location where) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return as_status(
     api_.mem_advise(range.address, range.bytes, as_cuda_advice(what), as_cuda_location(where)),
@@ -275,7 +275,7 @@ status cuda_driver::advise(memory_range range, memory_advice what, location wher
 
 status cuda_driver::order(stream_handle later, stream_handle earlier) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   // One event serves all: it may be recorded anew as soon as a wait for it is issued.
   std::lock_guard const lock{own_mutex_};
@@ -293,10 +293,11 @@ status cuda_driver::order(stream_handle later, stream_handle earlier) noexcept
 
 status cuda_driver::own_stream(own_stream_use which, stream_handle& stream) noexcept
 {
+  if (!use_.here()) { return failed(status_code::driver_error, "own_stream"); }
   std::lock_guard const lock{own_mutex_};
   auto& own = own_streams_[static_cast<std::size_t>(which)];
   if (own == nullptr) {
-    context_guard const guard{api_, context_};
+    context_guard const guard{api_, context_, use_};
     if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
     if (auto const result = api_.stream_create(&own, CU_STREAM_NON_BLOCKING);
         result != CUDA_SUCCESS) {
@@ -309,7 +310,7 @@ status cuda_driver::own_stream(own_stream_use which, stream_handle& stream) noex
 
 status cuda_driver::mark(std::size_t number, stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   std::lock_guard const lock{own_mutex_};
   auto& event = marks_[number];
@@ -324,16 +325,16 @@ status cuda_driver::mark(std::size_t number, stream_handle stream) noexcept
 
 bool cuda_driver::passed(std::size_t number) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
+  if (guard.pushed() != CUDA_SUCCESS) { return false; }
   std::lock_guard const lock{own_mutex_};
   auto* const event = marks_[number];
-  return guard.pushed() == CUDA_SUCCESS && event != nullptr &&
-         api_.event_query(event) == CUDA_SUCCESS;
+  return event != nullptr && api_.event_query(event) == CUDA_SUCCESS;
 }
 
 capture_state cuda_driver::capturing(stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   CUstreamCaptureStatus state{};
   // The legacy stream answers an error while a blocking stream captures: it cannot be known then.
   if (guard.pushed() != CUDA_SUCCESS ||
@@ -345,13 +346,13 @@ capture_state cuda_driver::capturing(stream_handle stream) noexcept
 
 bool cuda_driver::idle(stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   return guard.pushed() == CUDA_SUCCESS && api_.stream_query(as_cuda(stream)) == CUDA_SUCCESS;
 }
 
 status cuda_driver::synchronize(stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return as_status(api_.stream_synchronize(as_cuda(stream)), "cuStreamSynchronize");
 }

@@ -38,6 +38,7 @@ void cuda_driver::use_load_readers(load_reader_maker make)
 status cuda_driver::read_neighbor_load(int device_id, neighbor_load& load) noexcept
 try {
   constexpr char const* call = "read_neighbor_load";
+  if (!use_.here()) { return failed(status_code::driver_error, call); }
   std::shared_ptr<neighbor_load_reader> reader;
   {
     std::lock_guard const lock{neighbors_mutex_};

@@ -12,9 +12,12 @@ namespace rmm_uvm::cuda {
 namespace {
 
 /** @brief Lets work of one context use the memory of another. */
-[[nodiscard]] CUresult let_access(cuda_api const& api, CUcontext of, CUcontext to) noexcept
+[[nodiscard]] CUresult let_access(cuda_api const& api,
+                                  CUcontext of,
+                                  CUcontext to,
+                                  cuda_use const& use) noexcept
 {
-  context_guard const guard{api, of};
+  context_guard const guard{api, of, use};
   if (guard.pushed() != CUDA_SUCCESS) { return guard.pushed(); }
   auto const result = api.ctx_enable_peer_access(to, 0);
   return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? CUDA_SUCCESS : result;
@@ -25,7 +28,7 @@ namespace {
 int cuda_driver::device_count() noexcept
 {
   int count = 0;
-  static_cast<void>(api_.device_get_count(&count));
+  if (use_.here()) { static_cast<void>(api_.device_get_count(&count)); }
   return count;
 }
 
@@ -33,6 +36,10 @@ availability cuda_driver::open_neighbor(int device_id)
 {
   auto const name = "device " + std::to_string(device_id);
   if (device_id == info_.device_id) { return availability::no(name + " is the device itself"); }
+  // Before the lock, which another thread may have held at the moment of the fork.
+  if (!use_.here()) {
+    return availability::no("the driver belongs to the process that this one was forked from");
+  }
   std::lock_guard const lock{neighbors_mutex_};
   if (neighbors_.contains(device_id)) { return availability::yes(); }
   auto const count = device_count();
@@ -59,7 +66,7 @@ availability cuda_driver::open_neighbor(int device_id)
     return refused(api_, result, "no context on " + name);
   }
   for (auto const result :
-       {let_access(api_, context_, context), let_access(api_, context, context_)}) {
+       {let_access(api_, context_, context, use_), let_access(api_, context, context_, use_)}) {
     if (result == CUDA_ERROR_TOO_MANY_PEERS) {
       return availability::no("no peer access with " + name + ": device " +
                               std::to_string(info_.device_id) +
@@ -86,13 +93,14 @@ status cuda_driver::neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& u
 status cuda_driver::neighbor_memory(int device_id, device_memory& memory) noexcept
 {
   CUcontext context{};
+  if (!use_.here()) { return failed(status_code::driver_error, "neighbor_memory"); }
   {
     std::lock_guard const lock{neighbors_mutex_};
     auto const found = neighbors_.find(device_id);
     if (found == neighbors_.end()) { return {status_code::invalid_value, 0, "neighbor_memory"}; }
     context = found->second.context;
   }
-  return read_memory(api_, context, memory);
+  return read_memory(api_, context, use_, memory);
 }
 
 }  // namespace rmm_uvm::cuda

@@ -32,7 +32,7 @@ namespace {
 template <typename Call>
 status cuda_transfers::in_context(Call const& call) const noexcept
 {
-  context_guard const guard{driver_->api(), driver_->context()};
+  context_guard const guard{driver_->api(), driver_->context(), driver_->use()};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   return call(driver_->api());
 }

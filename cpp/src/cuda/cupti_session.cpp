@@ -179,7 +179,7 @@ std::string cupti_session::holder() const noexcept
 void cupti_session::wake(CUcontext context) noexcept
 {
   if (context == nullptr) { return; }
-  context_guard const guard{cuda_, context};
+  context_guard const guard{cuda_, context, cuda_use{}};
   CUdeviceptr address = 0;
   if (cuda_.mem_alloc_managed(&address, page_bytes, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS) {
     static_cast<void>(cuda_.mem_free(address));

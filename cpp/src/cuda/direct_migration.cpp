@@ -154,6 +154,8 @@ availability direct_migration::add(uvm_driver& driver,
 status direct_migration::migrate(memory_range range, location where) noexcept
 {
   constexpr char const* call = "UVM_MIGRATE";
+  // The descriptor of a forked child reaches its parent's memory.
+  if (!use_.here()) { return failed(status_code::driver_error, call); }
   uvm_migrate::parameters parameters;
   parameters.base        = range.address / page_bytes * page_bytes;
   auto const end         = (range.end() + page_bytes - 1) / page_bytes * page_bytes;

@@ -86,8 +86,4 @@ bool sampler::wait(std::uint64_t sequence, std::chrono::nanoseconds timeout) con
 
 std::uint64_t sampler::cost_ns() const noexcept { return core_->cost_ns(); }
 
-void sampler::before_fork() noexcept { core_->before_fork(); }
-
-void sampler::after_fork() noexcept { core_->after_fork(); }
-
 }  // namespace rmm_uvm::monitor

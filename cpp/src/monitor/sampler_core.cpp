@@ -3,7 +3,6 @@
 #include "sampler_core.hpp"
 
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -55,7 +54,6 @@ sampler::core::core(std::vector<slot_settings> slots,
                     std::shared_ptr<clock> time)
   : settings_{settings},
     clock_{std::move(time)},
-    process_id_{::getpid()},
     ring_{settings.capacity},
     faults_(slots.size(), availability::no("the sampler was not started")),
     taken_(slots.size())
@@ -184,8 +182,6 @@ bool sampler::core::tick(std::uint64_t& deadline_ns) noexcept
   return true;
 }
 
-bool sampler::core::forked() const noexcept { return ::getpid() != process_id_; }
-
 std::unique_lock<std::mutex> sampler::core::lock_to_read() const noexcept
 {
   // In a forked process the mutex may be held by a thread that does not exist there.
@@ -245,19 +241,16 @@ bool sampler::core::wait(std::uint64_t sequence, std::chrono::nanoseconds timeou
   return taken();
 }
 
-void sampler::core::before_fork() noexcept
+void sampler::core::before_fork(std::chrono::steady_clock::time_point end) noexcept
 {
-  if (forked()) { return; }
   std::unique_lock lock{mutex_};
+  auto const until = std::min<std::chrono::steady_clock::time_point>(
+    end,
+    std::chrono::steady_clock::now() +
+      std::min<std::chrono::nanoseconds>(settings_.patience, longest_wait));
   // In vain on a device that hangs: then the child may find locks taken, as after any fork.
-  changed_.wait_for(lock, settings_.patience, [&] { return !ticking_; });
-  fork_locked_ = true;
+  changed_.wait_until(lock, until, [&] { return !ticking_; });
   static_cast<void>(lock.release());  // stays locked over the fork
-}
-
-void sampler::core::after_fork() noexcept
-{
-  if (std::exchange(fork_locked_, false)) { mutex_.unlock(); }
 }
 
 }  // namespace rmm_uvm::monitor

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <rmm_uvm/monitor/sampler.hpp>
-
-#include <sys/types.h>
+#include <rmm_uvm/process/forks.hpp>
+#include <rmm_uvm/process/process_mark.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -19,9 +20,10 @@ namespace rmm_uvm::monitor {
  * @brief What the sampler and its thread share: both keep it, so that either may go first.
  *
  * Lock order: `lifecycle_mutex_`, `mutex_`. No source is asked under `mutex_`, so that readers
- * never wait for a device.
+ * never wait for a device; nor is Python's lock taken under it, which a thread that forks may hold.
  */
-class sampler::core : public std::enable_shared_from_this<sampler::core> {
+class sampler::core final : public std::enable_shared_from_this<sampler::core>,
+                            private fork_participant {
  public:
   core(std::vector<slot_settings> slots, sampler_settings settings, std::shared_ptr<clock> time);
 
@@ -29,7 +31,7 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
   void stop() noexcept;
   [[nodiscard]] bool tick() noexcept;
   [[nodiscard]] bool tick(std::uint64_t& deadline_ns) noexcept;  // and sets the next deadline
-  [[nodiscard]] bool forked() const noexcept;
+  [[nodiscard]] bool forked() const noexcept { return !process_.here(); }
   [[nodiscard]] bool running() const noexcept;
   [[nodiscard]] slot* find(int device_id) const noexcept;
   [[nodiscard]] availability faults(int device_id) const;
@@ -38,8 +40,6 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
   [[nodiscard]] std::uint64_t next_sequence() const noexcept;
   [[nodiscard]] bool wait(std::uint64_t sequence, std::chrono::nanoseconds timeout) const noexcept;
   [[nodiscard]] std::uint64_t cost_ns() const noexcept { return cost_ns_; }
-  void before_fork() noexcept;
-  void after_fork() noexcept;
   /** @brief Lets it live for good, with its thread's locks: for a child of a fork. */
   void abandon() noexcept { itself_ = shared_from_this(); }
 
@@ -49,6 +49,9 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
     bool ended{false};  // guarded by mutex_
   };
 
+  void before_fork(std::chrono::steady_clock::time_point end) noexcept override;
+  void after_fork_in_parent() noexcept override { mutex_.unlock(); }
+  void after_fork_in_child() noexcept override { mutex_.unlock(); }
   void loop(run& mine, std::uint64_t deadline_ns) noexcept;
   void start_thread(std::uint64_t deadline_ns);
   void release_faults() noexcept;
@@ -59,7 +62,7 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
   std::vector<std::unique_ptr<slot>> slots_;
   sampler_settings const settings_;
   std::shared_ptr<clock> const clock_;
-  pid_t const process_id_;
+  process_mark const process_;
   std::atomic<std::uint64_t> cost_ns_{0};
 
   std::mutex lifecycle_mutex_;  // starting and stopping
@@ -75,7 +78,8 @@ class sampler::core : public std::enable_shared_from_this<sampler::core> {
   bool began_{false};
   bool ticking_{false};
   bool running_{false};
-  bool fork_locked_{false};
+
+  fork_participation forks_{fork_turn::samplers, *this};
 };
 
 }  // namespace rmm_uvm::monitor

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-#include "process_mark.hpp"
 #include "trace_numbers.hpp"
 
 #include <rmm_uvm/monitor/trace_writer.hpp>
@@ -58,7 +57,6 @@ trace_writer::trace_writer(int file,
                            std::shared_ptr<clock> time)
   : clock_{std::move(time)},
     origin_ns_{origin_ns},
-    process_{std::make_unique<process_mark>()},
     encoder_{std::make_unique<trace_encoder>()},
     file_{file},
     spare_{trace_encoder::make_buffer()}
@@ -70,7 +68,7 @@ trace_writer::trace_writer(int file,
 
 trace_writer::~trace_writer()
 {
-  if (process_->here()) {
+  if (process_.here()) {
     close();
   } else if (file_ >= 0) {
     ::close(file_);  // the child's own descriptor of the parent's file
@@ -95,7 +93,7 @@ bool trace_writer::finished() const noexcept { return !active(); }
 
 bool trace_writer::active() const noexcept
 {
-  return !stopped_.load(std::memory_order_relaxed) && process_->here();
+  return !stopped_.load(std::memory_order_relaxed) && process_.here();
 }
 
 template <typename Record>
@@ -162,7 +160,7 @@ void trace_writer::annotate(std::string_view text) noexcept
 
 void trace_writer::samples(std::span<sample const> rows) noexcept
 {
-  if (!process_->here()) { return; }
+  if (!process_.here()) { return; }
   std::size_t lost = 0;
   for (auto left = rows; !left.empty();) {
     auto const part = left.first(std::min(left.size(), trace_most_samples));
@@ -204,7 +202,7 @@ void trace_writer::flush() noexcept
 
 void trace_writer::close() noexcept
 {
-  if (!process_->here()) { return; }
+  if (!process_.here()) { return; }
   flush();  // most of it while others go on; what comes until the locks are taken follows below
   std::lock_guard const events{events_mutex_};
   std::lock_guard const file{file_mutex_};
@@ -257,14 +255,14 @@ bool trace_writer::write_bytes(std::span<std::uint8_t const> bytes) noexcept
 
 std::string trace_writer::failure() const
 {
-  if (!process_->here()) { return "this process was forked from the one that traces"; }
+  if (!process_.here()) { return "this process was forked from the one that traces"; }
   std::lock_guard const file{file_mutex_};
   return error_ == 0 ? std::string{} : std::generic_category().message(error_);
 }
 
 trace_counts trace_writer::counts() const noexcept
 {
-  if (!process_->here()) { return {}; }
+  if (!process_.here()) { return {}; }
   std::lock_guard const events{events_mutex_};
   auto result          = counts_;
   result.written_bytes = written_bytes_.load(std::memory_order_relaxed);

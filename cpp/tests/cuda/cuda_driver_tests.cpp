@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call of the driver: our context, relaxed capture checks, both put back, errors told apart.
 #include "../support/fake_cuda.hpp"
+#include "../support/forked.hpp"
 
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 
@@ -138,6 +139,50 @@ TEST_F(CudaDriver, WithoutItsContextNothingIsCalled)
   }
   EXPECT_EQ(driver->capturing(user_stream), capture_state::unknown);
   expect_put_back();
+}
+
+TEST_F(CudaDriver, InAForkedChildEveryCommandFailsAndNothingIsCalled)
+{
+  stream_handle own{};
+  ASSERT_TRUE(driver->own_stream(own_stream_use::discards, own).ok());
+  ASSERT_TRUE(driver->mark(0, user_stream).ok());
+  ASSERT_TRUE(driver->discard(std::span{&range, 1}, nullptr).ok());  // makes the side stream
+  static_cast<void>(fake.take_log());
+  EXPECT_TRUE(tests::in_child([&] {
+    bool refused = true;
+    for (auto const& call : seam_calls()) {
+      refused = refused && call.make(*driver).code == status_code::driver_error;
+    }
+    stream_handle again{};
+    device_memory memory{};
+    neighbor_load load;
+    link_rates rates;
+    refused = refused && !driver->own_stream(own_stream_use::discards, again).ok() &&
+              !driver->mark(0, user_stream).ok() && !driver->passed(0) &&
+              !driver->order(user_stream, own).ok() && !driver->open_neighbor(1).available &&
+              !driver->neighbor_memory(1, memory).ok() &&
+              !driver->read_neighbor_load(0, load).ok() &&
+              !driver->measure_links(location::host_id, va_block_bytes, rates).ok() &&
+              !driver->migrate(range, location::host()).ok() && driver->device_count() == 0 &&
+              driver->capturing(user_stream) == capture_state::unknown;
+    driver.reset();
+    return refused && fake.take_log().empty();
+  }));
+  for (auto const& call : seam_calls()) {  // in the parent all goes on
+    EXPECT_TRUE(call.make(*driver).ok()) << call.native;
+  }
+}
+
+TEST_F(CudaDriver, ThatWasOpenedInAChildWorksThere)
+{
+  EXPECT_TRUE(tests::in_child([&] {
+    auto const own = cuda_driver::open(fake.api(), 0, false).driver;
+    bool well      = true;
+    for (auto const& call : seam_calls()) {
+      well = well && call.make(*own).ok();
+    }
+    return well;
+  }));
 }
 
 TEST_F(CudaDriver, CaptureModeThatCannotBeChangedIsNotPutBack)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Migrations past libcuda, on a kernel driver that the tests play.
 #include "../support/counters_machine.hpp"
+#include "../support/forked.hpp"
 
 #include <rmm_uvm/cuda/direct_migration.hpp>
 
@@ -59,6 +60,20 @@ TEST_F(DirectMigration, AsksForWholePagesAndNamesTheirDestination)
   EXPECT_EQ(asked[1].base, 0x20000U);
   EXPECT_EQ(asked[1].length, 0x1000U);
   EXPECT_EQ(asked[1].destination, counters_machine::gpu);
+}
+
+TEST_F(DirectMigration, InAForkedChildLeavesTheParentsMemoryWhereItIs)
+{
+  auto const opened = open();
+  ASSERT_NE(opened.migration, nullptr);
+  machine.system->migrations.clear();
+  EXPECT_TRUE(tests::in_child([&] {
+    return opened.migration->migrate({0x10000, 0x1000}, location::host()).code ==
+             status_code::driver_error &&
+           machine.system->migrations.empty();
+  }));
+  EXPECT_TRUE(opened.migration->migrate({0x10000, 0x1000}, location::host()).ok());
+  EXPECT_EQ(machine.system->migrations.size(), 1U);
 }
 
 TEST_F(DirectMigration, GoesToANeighbourThatPassedItsSelfTest)

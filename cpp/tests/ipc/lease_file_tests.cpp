@@ -130,6 +130,44 @@ TEST_F(LeaseFile, ExporterThatIsKilledIsGone)
   EXPECT_EQ(reader->exporter_alive(), 0);
 }
 
+TEST_F(LeaseFile, ChildOfAForkHasNothingOpenAndKeepsNoLock)
+{
+  auto const generation = exporter->begin(0, 3);
+  ASSERT_EQ(reader->open_lease(0, generation, false), lease_answer::opened);
+  other_process child{[&] {
+    bool const nothing = !exporter->here() && !reader->here() && exporter->read(0).opened == 0 &&
+                         exporter->begin(1, 1) == 0 && exporter->try_end(0) < 0 &&
+                         exporter->is_open(0) < 0 && reader->exporter_alive() < 0 &&
+                         reader->close_lease(0) < 0 &&
+                         reader->open_lease(0, generation, true) == lease_answer::failed;
+    reader->uncount(0);
+    reader.reset();
+    exporter.reset();
+    return nothing && shared.open()->exporter_alive() == 1;  // the parent is
+  }};
+  ASSERT_TRUE(child.succeeded());  // and it lives on
+  EXPECT_TRUE(exporter->here());
+  EXPECT_EQ(exporter->read(0).opened, 1U);
+  ASSERT_EQ(reader->close_lease(0), 0);
+  EXPECT_EQ(exporter->try_end(0), 0);
+  exporter.reset();
+  EXPECT_EQ(reader->exporter_alive(), 0);
+}
+
+TEST_F(LeaseFile, ProcessThatDoesNotForgetTheFileKeepsItsLocks)
+{
+  // The twin of the test before: a child that has one more copy of the descriptor.
+  exporter.reset();
+  auto const descriptor = shared.descriptor();
+  auto const copy       = ::dup(descriptor);
+  exporter              = lease_file::open(descriptor, 8).file;
+  ASSERT_EQ(exporter->try_be_exporter(), 0);
+  other_process const child{[] { return true; }};
+  ::close(copy);
+  exporter.reset();
+  EXPECT_EQ(reader->exporter_alive(), 1);
+}
+
 // Files that are none
 
 TEST(LeaseFileOpen, AnotherLengthIsRefusedAndTheDescriptorClosed)

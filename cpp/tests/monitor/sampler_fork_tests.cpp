@@ -59,27 +59,28 @@ TEST_F(SamplerFork, ChildHasNoSamplerAndDoesNotHang)
   EXPECT_TRUE(watched->wait(watched->next_sequence(), 30s));
 }
 
-TEST_F(SamplerFork, ChildOfAnAnnouncedForkFindsSamplesAndNoLockTaken)
+TEST_F(SamplerFork, ChildFindsSamplesAndNoLockTaken)
 {
   ASSERT_TRUE(watched->wait(3, 30s));
   for (int round = 0; round < 30; ++round) {
-    watched->before_fork();
-    bool const well = in_child([this] {
-      watched->after_fork();
+    EXPECT_TRUE(in_child([this] {
       device_memory memory;
-      bool const free = device->memory(memory).ok() && watched->count(0) > 3;
-      watched->before_fork();  // the child forks in its turn
-      bool const again = in_child([this] {
-        watched->after_fork();
-        return dead_here();
-      });
-      watched->after_fork();
+      bool const free  = device->memory(memory).ok() && watched->count(0) > 3;
+      bool const again = in_child([this] { return dead_here(); });  // the child forks in its turn
       return free && again && dead_here();
-    });
-    watched->after_fork();
-    EXPECT_TRUE(well);
+    }));
   }
   EXPECT_TRUE(watched->wait(watched->next_sequence(), 30s));
+}
+
+TEST_F(SamplerFork, ChildMayHaveASamplerOfItsOwn)
+{
+  EXPECT_TRUE(in_child([this] {
+    sampler own{std::vector{tests::watching(0, device)}, sampler_settings{10'000, 1'000, 30s}};
+    own.start();
+    return own.wait(own.next_sequence() + 3, 30s) && in_child([&own] { return !own.running(); }) &&
+           own.wait(own.next_sequence(), 30s);
+  }));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include "../support/fake_levels.hpp"
+#include "../support/forked.hpp"
 #include "../support/recording_driver.hpp"
 #include "../support/watching.hpp"
 
@@ -184,10 +185,11 @@ TEST_F(Sampler, DeviceThatHangsHoldsUpNobodyForEver)
   impatient->start();
   memory->hangs = true;
   clock->advance(interval_ns);
-  while (impatient->sample_now()) {}   // until the thread is the one that hangs
-  EXPECT_GT(impatient->count(0), 0U);  // readers do not wait at all
-  impatient->before_fork();
-  impatient->after_fork();
+  while (impatient->sample_now()) {  // until the thread is the one that hangs
+    clock->advance(interval_ns);     // again and again: its patience may be over before its turn
+  }
+  EXPECT_GT(impatient->count(0), 0U);                 // readers do not wait at all
+  EXPECT_TRUE(tests::in_child([] { return true; }));  // nor a fork
   impatient->stop();
   EXPECT_FALSE(impatient->running());
   impatient.reset();  // the thread keeps what it needs

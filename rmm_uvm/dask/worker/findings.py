@@ -90,7 +90,7 @@ class Forwarder:
 
 
 def _device_name(device_id: int) -> str:
-    from rmm_uvm.watch.running import running
+    from rmm_uvm.watch.monitor import running
 
     names = (
         facts.name

@@ -161,7 +161,7 @@ def rate_between(before: Snapshot | None, now: Snapshot, name: str) -> float | N
 def watching_monitor() -> Monitor | None:
     """Return the monitor of the installed pool, else the one that was started last, or None."""
     from rmm_uvm.pool.install import current_installation
-    from rmm_uvm.watch.running import running
+    from rmm_uvm.watch.monitor import running
 
     installed = current_installation()
     if installed is not None and installed.monitor is not None and installed.monitor.running:

@@ -9,12 +9,12 @@ Covers what a monitor keeps of them. Does not cover where they come from; see
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.support.process_lock import ProcessLock
 from rmm_uvm.watch.sampling.causes import COLUMNS, cause_row, cost_note, open_events
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Attribution:
         self._rows: list[list[float]] = []
         self._spacing_seconds = 0.0
         self._last_seconds = -1.0
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._busiest: tuple[tuple[int, int, int], ...] = ()
         answers = [
             self._open(device_id, *open_events(driver)) for device_id, driver in drivers.items()
@@ -108,7 +108,7 @@ class Attribution:
 
     def look(self, now_seconds: float) -> None:
         """Read all sources, and keep a row of each."""
-        with self._lock:
+        with self._lock():
             if not self._sources:
                 return
             for device_id, source in self._sources.items():
@@ -132,27 +132,22 @@ class Attribution:
 
     def latest(self, device_id: int) -> Mapping[str, Any] | None:
         """Return the totals of a device as of the last look; None if it tells none."""
-        with self._lock:
+        with self._lock():
             return self._latest.get(device_id)
 
     def recorded(self) -> Mapping[str, Any] | None:
         """Return what `Recording.causes` holds; None if nothing was told."""
-        with self._lock:
+        with self._lock():
             if not self._rows:
                 return None
             return {"columns": list(COLUMNS), "rows": [list(row) for row in self._rows]}
 
     def busiest(self) -> tuple[tuple[int, int, int], ...]:
         """Return the blocks that moved most, of all devices, the busiest first."""
-        with self._lock:
-            if self._sources:
+        with self._lock():
+            if self._sources and self._lock.here:  # in a forked child they count nothing
                 self._busiest = _busiest(self._sources.values())
             return self._busiest
-
-    def abandon(self) -> None:
-        """Be usable in a forked child: another thread may have held the lock; sources are gone."""
-        self._lock = threading.Lock()
-        self._sources = {}
 
     def stop(self, now_seconds: float) -> None:
         """Stop all sources, and keep their last totals; idempotent.
@@ -162,7 +157,7 @@ class Attribution:
         now_seconds : float
             Since the monitor began.
         """
-        with self._lock:
+        with self._lock():
             sources, self._sources = self._sources, {}
             if not sources:
                 return

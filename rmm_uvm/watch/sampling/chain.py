@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.support.process_lock import ProcessLock
 from rmm_uvm.watch.sampling import footprint
 
 __all__ = ["LevelSink", "WatchedChain"]
@@ -80,7 +80,7 @@ class WatchedChain:
         self.names: tuple[str, ...] = ()
         self._sampler: LevelSink | None = sampler
         self._on_adaptor = on_adaptor
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         self._known: tuple[Any, ...] = ()
         self._prefetcher: Prefetcher | None = None
         self._last_budget: ResidencyStatistics | None = None
@@ -90,7 +90,7 @@ class WatchedChain:
 
     def refresh(self) -> bool:
         """Look at the chain, and tell the sampler. Return whether it is another chain now."""
-        with self._lock:
+        with self._lock():
             return self._sampler is not None and self._refresh(self._sampler)
 
     def _refresh(self, sampler: LevelSink) -> bool:
@@ -173,20 +173,15 @@ class WatchedChain:
 
     def forget(self) -> None:
         """Let go of everything but the figures; refreshing does nothing from now on."""
-        with self._lock:
+        with self._lock():
             self._look_at_peak()
             self._leave(self._known)
             self._sampler = None
 
-    def abandon(self) -> None:
-        """Be usable in a forked child: another thread may have held the lock."""
-        self._lock = threading.Lock()
-        self._sampler = None
-
     @property
     def prefetch_skipped(self) -> dict[str, int] | None:
         """Requests since the start that prefetched nothing, by reason; None without a pool."""
-        with self._lock:
+        with self._lock():
             total = dict(self._skipped)
             if self._prefetcher is not None:
                 for reason, count in self._prefetcher.statistics()["skipped"].items():
@@ -199,7 +194,7 @@ class WatchedChain:
 
         Exact, but for a pool that was replaced: of that as of the last `refresh`.
         """
-        with self._lock:
+        with self._lock():
             self._look_at_peak()
             return self._peak_bytes
 
@@ -213,12 +208,12 @@ class WatchedChain:
     @property
     def budget(self) -> ResidencyStatistics | None:
         """How the pool's budget is kept; of the last pool once it is gone. None without one."""
-        with self._lock:
+        with self._lock():
             pool = self._prefetcher
             return self._last_budget if pool is None else _budget_of(pool)
 
     def told_of_budget(self) -> None:
         """Take note that the program was told what the budget cannot hold."""
-        with self._lock:
+        with self._lock():
             if self._prefetcher is not None:
                 self._prefetcher.too_large_told = True

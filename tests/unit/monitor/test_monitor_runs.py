@@ -14,8 +14,7 @@ import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.mr import ManagedMemoryResource
-from rmm_uvm.watch.monitor import Monitor
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import Monitor, running
 
 from .monitors import MIB, Make
 

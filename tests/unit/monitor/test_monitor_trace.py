@@ -15,7 +15,7 @@ import rmm_uvm.trace
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.mr import UvmResourceAdaptor
-from rmm_uvm.watch.running import running
+from rmm_uvm.watch.monitor import running
 
 from .monitors import MIB, Make, advance
 

@@ -29,7 +29,8 @@ struct opened_cuda_driver {
  *
  * Every call pushes the primary context of its device and pops it again, so the caller's current
  * device is never changed, and runs in relaxed capture mode, so that another thread's graph capture
- * is not spoilt. Thread-safe.
+ * is not spoilt. In a forked child every command fails, and neither CUDA nor the kernel driver is
+ * called. Thread-safe.
  */
 class cuda_driver final : public uvm_driver {
  public:
@@ -62,7 +63,7 @@ class cuda_driver final : public uvm_driver {
   status migrate(memory_range range, location where) noexcept override;
   [[nodiscard]] bool migrates_to(location where) noexcept override
   {
-    return direct_ != nullptr && direct_->reaches(where);
+    return use_.here() && direct_ != nullptr && direct_->reaches(where);
   }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
   status discard_and_prefetch(std::span<memory_range const> ranges,
@@ -84,6 +85,8 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] cuda_api const& api() const noexcept { return api_; }
   /** @brief The primary context of its device, retained as long as the process lives. */
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
+  /** @brief Whether the context may be used. */
+  [[nodiscard]] cuda_use const& use() const noexcept { return use_; }
 
  private:
   cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <unistd.h>
+#include <rmm_uvm/process/process_mark.hpp>
 
 #include <atomic>
 #include <cstdlib>
@@ -10,10 +10,11 @@
 namespace rmm_uvm::cuda {
 
 /**
- * @brief Whether a destructor may still call CUDA.
+ * @brief Whether an object may still call CUDA.
  *
- * Not once the process has begun to exit: libcuda may have been taken down. Not in a forked child:
- * what was made in the parent is the parent's. The system takes everything back in both cases.
+ * Not in a forked child: what was made in the parent is the parent's, and a descriptor of the
+ * kernel driver would reach the parent's memory. A destructor not either once the process has begun
+ * to exit: libcuda may have been taken down. The system takes everything back in both cases.
  */
 class cuda_use {
  public:
@@ -24,10 +25,12 @@ class cuda_use {
       std::atexit([]() noexcept { exiting().store(true, std::memory_order_release); });
   }
 
-  /** @brief CUDA may be called here and now. */
+  /** @brief Whether this is the process that made the object; two loads. */
+  [[nodiscard]] bool here() const noexcept { return process_.here(); }
+  /** @brief A destructor may call CUDA here and now. */
   [[nodiscard]] bool allowed() const noexcept
   {
-    return !exiting().load(std::memory_order_acquire) && process_ == ::getpid();
+    return !exiting().load(std::memory_order_acquire) && here();
   }
 
  private:
@@ -37,7 +40,7 @@ class cuda_use {
     return value;
   }
 
-  pid_t process_{::getpid()};
+  process_mark process_;
 };
 
 }  // namespace rmm_uvm::cuda

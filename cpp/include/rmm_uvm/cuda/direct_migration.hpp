@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
@@ -84,7 +85,8 @@ class direct_migration {
   /** @brief Whether pages can go there. */
   [[nodiscard]] bool reaches(location where) const noexcept;
 
-  /** @brief Moves whole pages that `range` touches, and returns when they have arrived. */
+  /** @brief Moves whole pages that `range` touches, and returns when they have arrived. Fails in
+   * a forked child. */
   status migrate(memory_range range, location where) noexcept;
 
  private:
@@ -96,6 +98,7 @@ class direct_migration {
   {
   }
 
+  cuda_use use_;
   std::shared_ptr<system_calls> system_;
   int descriptor_;  // CUDA's, open for as long as the process uses CUDA
   std::array<std::uint8_t, 16> device_;

@@ -24,6 +24,7 @@ enum class lease_answer : std::uint8_t {
   failed          ///< the system refused a lock
 };
 
+class forgotten_descriptor;
 class lease_file;
 
 /** @brief A lease file, or the errno for which there is none. */
@@ -41,8 +42,10 @@ struct opened_lease_file {
  * it has its pool, byte 1 + slot by readers, together, while they have the slot's lease open, and
  * by the exporter for a moment to end it.
  *
- * What fails answers a negative errno; nothing throws. Thread-safe, except that threads of one
- * process are not kept apart by locks: opening one slot twice at a time is for the caller to count.
+ * What fails answers a negative errno; nothing throws. A forked child has neither the mapping nor a
+ * lock: `here` says so, what it calls fails, and what it reads is empty. Thread-safe, except that
+ * threads of one process are not kept apart by locks: opening one slot twice at a time is for the
+ * caller to count.
  */
 class lease_file {
  public:
@@ -93,18 +96,19 @@ class lease_file {
 
   /** @brief What the file says of a slot now. */
   [[nodiscard]] lease_record read(std::size_t slot) const noexcept;
+  /** @brief Whether this is the process that opened it. */
+  [[nodiscard]] bool here() const noexcept;
   /** @brief Number of slots. */
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
 
  private:
-  lease_file(int descriptor, void* memory, std::size_t slots) noexcept
-    : descriptor_{descriptor}, memory_{memory}, slots_{slots}
-  {
-  }
+  lease_file(std::unique_ptr<forgotten_descriptor> descriptor,
+             void* memory,
+             std::size_t slots) noexcept;
   [[nodiscard]] lease_record& record(std::size_t slot) const noexcept;
   [[nodiscard]] lease_answer count_opening(std::size_t slot, std::uint64_t generation) noexcept;
 
-  int descriptor_;
+  std::unique_ptr<forgotten_descriptor> descriptor_;
   void* memory_;
   std::size_t slots_;
 };

@@ -35,8 +35,9 @@ struct sampler_settings {
  * alone.
  *
  * Thread-safe. In a process forked from this one the thread does not exist: nothing is sampled
- * there, `stop` and the destructor do nothing, and `read` gives what was there, or nothing when the
- * fork came in the middle of something. `before_fork` and its kin rule the latter out.
+ * there, `stop` and the destructor do nothing, and `read` gives what was there. A fork waits until
+ * the sample under way has ended, as long as the patience lasts; of a device that hangs the child
+ * may find locks taken, and `read` gives nothing.
  */
 class sampler {
  public:
@@ -96,11 +97,6 @@ class sampler {
 
   /** @brief Processor time that the thread took so far, as of its last sample. */
   [[nodiscard]] std::uint64_t cost_ns() const noexcept;
-
-  /** @brief Lets the sample under way end, and begins no other one until `after_fork`. */
-  void before_fork() noexcept;
-  /** @brief Undoes `before_fork`, in the parent as in the child. */
-  void after_fork() noexcept;
 
  private:
   class core;

@@ -7,6 +7,7 @@
 #include <rmm_uvm/monitor/sample.hpp>
 #include <rmm_uvm/monitor/trace_encoder.hpp>
 #include <rmm_uvm/monitor/trace_format.hpp>
+#include <rmm_uvm/process/process_mark.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -19,8 +20,6 @@
 #include <vector>
 
 namespace rmm_uvm::monitor {
-
-class process_mark;
 
 /** @brief What a writer was told until it was closed or failed. */
 struct trace_counts {
@@ -101,7 +100,7 @@ class trace_writer final : public memory_observer {
 
   std::shared_ptr<clock> clock_;
   std::uint64_t origin_ns_;
-  std::unique_ptr<process_mark> process_;
+  process_mark process_;
   std::atomic<bool> stopped_{false};
 
   mutable std::mutex events_mutex_;         // taken before the other one

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/process/forks.hpp>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -15,15 +17,13 @@ namespace rmm_uvm {
  * A child has a copy of all locks and not of the threads that would let go of them: what a thread
  * holds at a fork stays taken there, the driver's lock and malloc's among them. So a thread that
  * works on its own enters a gate, looks often whether it is closed, and stands still in front of it
- * then. All gates of a process close before `fork` and open after it (pthread_atfork), whoever
- * calls it; `vfork` and `posix_spawn`, after which nothing of the program runs, pass them by. A
- * fork waits five seconds at most, so that a device that hangs does not hold it up for ever: then
- * the child may find locks taken.
+ * then. All gates of a process close before `fork` and open after it, whoever calls it: see
+ * `process_forks`, also for how long a fork waits.
  *
  * Thread-safe. Of threads other than those in gates nothing is known: a program of several threads
  * that forks in the middle of their calls may find locks taken, as with any library.
  */
-class fork_gate {
+class fork_gate final : private fork_participant {
  public:
   /**
    * @param call has the thread look whether the gate is closed; called by the thread that forks,
@@ -39,7 +39,7 @@ class fork_gate {
   fork_gate(fork_gate&&)                 = delete;
   fork_gate& operator=(fork_gate&&)      = delete;
   /** @pre the thread has left */
-  ~fork_gate();
+  ~fork_gate() = default;
 
   // The thread's.
   /** @brief Goes in, once the gate is open. @pre the thread holds no lock */
@@ -54,15 +54,18 @@ class fork_gate {
   void close(std::chrono::steady_clock::time_point end) noexcept;
   /** @brief Opens what this thread closed. */
   void open() noexcept;
-  /** @brief The same in the child of a fork, where the thread is not: the last that it hears. */
-  void open_in_child() noexcept;
 
  private:
+  void before_fork(std::chrono::steady_clock::time_point end) noexcept override { close(end); }
+  void after_fork_in_parent() noexcept override { open(); }
+  void after_fork_in_child() noexcept override;
+
   std::function<void()> call_;
   std::function<void()> in_child_;
   std::mutex gate_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> inside_{false};
+  fork_participation forks_{fork_turn::gates, *this};
 };
 
 }  // namespace rmm_uvm

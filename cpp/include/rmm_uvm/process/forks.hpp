@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <type_traits>
+
+namespace rmm_uvm {
+
+/** @brief Whose turn it is when the process forks, from the first to the last. */
+enum class fork_turn : std::uint8_t {
+  samplers,    ///< a sample under way ends; it may need what the thread of a budget holds
+  gates,       ///< the threads of budgets stand still outside of everything
+  descriptors  ///< a child closes its copies of files that speak for its parent
+};
+
+/**
+ * @brief What has something to do when the process forks.
+ *
+ * The thread that forks may hold Python's lock, and calls these one after the other. So none of
+ * them needs that lock, none throws, and what is waited for is waited for until `end` at most.
+ */
+class fork_participant {
+ public:
+  fork_participant()                                   = default;
+  fork_participant(fork_participant const&)            = delete;
+  fork_participant& operator=(fork_participant const&) = delete;
+  fork_participant(fork_participant&&)                 = delete;
+  fork_participant& operator=(fork_participant&&)      = delete;
+
+  /** @brief Makes ready. @param end until when it may wait */
+  virtual void before_fork(std::chrono::steady_clock::time_point end) noexcept = 0;
+  /** @brief Goes on. */
+  virtual void after_fork_in_parent() noexcept = 0;
+  /** @brief Adapts to a process where only the thread that forked is: the last that it hears. */
+  virtual void after_fork_in_child() noexcept = 0;
+
+ protected:
+  ~fork_participant() = default;
+};
+
+/**
+ * @brief Lets somebody hear of the forks of the process, as long as this lives.
+ *
+ * The last member of its class, so that nobody hears of a fork who is half made or half gone.
+ * Making and dropping it wait until a fork under way is over. Thread-safe.
+ */
+class fork_participation {
+ public:
+  fork_participation(fork_turn turn, fork_participant& who) noexcept;
+  ~fork_participation();
+  fork_participation(fork_participation const&)            = delete;
+  fork_participation& operator=(fork_participation const&) = delete;
+  fork_participation(fork_participation&&)                 = delete;
+  fork_participation& operator=(fork_participation&&)      = delete;
+
+ private:
+  friend struct fork_handlers;
+  fork_turn turn_;
+  fork_participant& who_;
+  fork_participation* next_{nullptr};
+};
+
+/**
+ * @brief All that hear of the forks of this process, and how many forks lie behind it.
+ *
+ * The handlers of `fork` (pthread_atfork) go through the turns. Of each they lock the list, until
+ * the fork is over, and tell everyone; afterwards the lists open in reverse order. A fork waits
+ * five seconds at most, all together, so that a device that hangs does not hold it up for ever:
+ * then the child may find locks taken. `vfork` and `posix_spawn`, after which nothing of the
+ * program runs, tell nobody.
+ */
+struct [[gnu::visibility("default")]] process_forks {
+  struct turn {
+    std::mutex mutex;
+    fork_participation* first{nullptr};
+  };
+  std::array<turn, 3> turns;
+  std::atomic<std::uint64_t> behind{0};  ///< forks between the first process and this one
+  std::atomic<bool> watched{false};      ///< the handlers are there
+};
+// A fork may come after the end of static objects.
+static_assert(std::is_trivially_destructible_v<process_forks>);
+
+/**
+ * @brief The one of this process.
+ *
+ * The extensions of the wheel each have a copy of our libraries. Visible, GCC makes it a symbol
+ * that is unique in the process. Another compiler may make one for each extension: what has its
+ * turn then hears of forks all the same, but extensions follow each other in no fixed order.
+ */
+[[gnu::visibility("default")]] inline constinit process_forks forks_of_process;
+
+}  // namespace rmm_uvm

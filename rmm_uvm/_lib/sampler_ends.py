@@ -1,0 +1,35 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Samplers stop when the process exits.
+
+Does not cover forks, which are the samplers' own matter: `cpp/include/rmm_uvm/process/forks.hpp`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import weakref
+from typing import Protocol
+
+__all__ = ["stop_at_exit"]
+
+
+class _Stoppable(Protocol):
+    def stop(self) -> None: ...
+
+
+# Module state, because the hook is the process' own.
+_live: weakref.WeakSet[_Stoppable] = weakref.WeakSet()
+
+
+def stop_at_exit(sampler: _Stoppable) -> None:
+    """Let a sampler stop when the process exits, if it still lives then."""
+    _live.add(sampler)
+
+
+def _at_exit() -> None:
+    for sampler in list(_live):
+        sampler.stop()
+
+
+atexit.register(_at_exit)
