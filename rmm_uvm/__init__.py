@@ -113,15 +113,32 @@ def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
+_FORMER_NAMES = {
+    "rmm_uvm.comm": "rmm_uvm.dask.comm",
+    "rmm_uvm.comm.backend": "rmm_uvm.dask.comm.backend",
+    "rmm_uvm.comm.notices": "rmm_uvm.dask.comm.notices",
+    "rmm_uvm.comm.statistics": "rmm_uvm.dask.comm.statistics",
+    "rmm_uvm.dask.nanny": "rmm_uvm.dask.worker.nanny",
+    "rmm_uvm.device_info": "rmm_uvm.machine.device_info",
+    "rmm_uvm.installation": "rmm_uvm.pool.installation",
+    "rmm_uvm.sizing": "rmm_uvm.pool.sizing",
+    "rmm_uvm.units": "rmm_uvm.support.units",
+    "rmm_uvm.watch.finding": "rmm_uvm.recording.finding",
+    "rmm_uvm.watch.recording": "rmm_uvm.recording.recorded",
+    "rmm_uvm.watch.sample": "rmm_uvm.recording.sample",
+    "rmm_uvm.watch.thresholds": "rmm_uvm.watch.judging.thresholds",
+}
+
+
 class _FormerNames:
     """Finds public modules by the names that they had; asked only for what nobody else finds."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> Any:
-        folder, _, inside = name.partition(".")
-        if folder != __name__ or inside.startswith("support"):
+        today = _FORMER_NAMES.get(name)
+        if today is None:
             return None
-        return importlib.import_module("rmm_uvm.support.former_names").spec_of(name)
+        return importlib.import_module("rmm_uvm.support.former_names").spec_of(name, today)
 
 
 sys.meta_path.append(_FormerNames)

@@ -9,7 +9,7 @@ import pickle
 
 import pytest
 
-from rmm_uvm.support.former_names import FORMER_NAMES
+from rmm_uvm import _FORMER_NAMES as FORMER_NAMES
 
 WITHOUT_DASK = {old: new for old, new in FORMER_NAMES.items() if ".dask." not in new}
 
