@@ -26,9 +26,7 @@ __all__ = [
     "TOTALS",
     "Snapshot",
     "Window",
-    "budget_rows",
     "snapshot_of",
-    "traffic_rows",
     "window_between",
 ]
 

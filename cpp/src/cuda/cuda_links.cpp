@@ -60,6 +60,7 @@ try {
 
 bool cuda_driver::has_neighbor(int device_id) noexcept
 {
+  if (!use_.here()) { return false; }
   std::lock_guard const lock{neighbors_mutex_};
   return neighbors_.contains(device_id);
 }

@@ -83,6 +83,7 @@ availability cuda_driver::open_neighbor(int device_id)
 
 status cuda_driver::neighbor_uuid(int device_id, std::array<std::uint8_t, 16>& uuid) noexcept
 {
+  if (!use_.here()) { return failed(status_code::driver_error, "neighbor_uuid"); }
   std::lock_guard const lock{neighbors_mutex_};
   auto const found = neighbors_.find(device_id);
   if (found == neighbors_.end()) { return {status_code::invalid_value, 0, "neighbor_uuid"}; }
