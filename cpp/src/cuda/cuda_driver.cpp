@@ -346,7 +346,7 @@ capture_state cuda_driver::capturing(stream_handle stream) noexcept
 
 bool cuda_driver::idle(stream_handle stream) noexcept
 {
-  context_guard const guard{api_, context_};
+  context_guard const guard{api_, context_, use_};
   return guard.pushed() == CUDA_SUCCESS && api_.stream_query(as_cuda(stream)) == CUDA_SUCCESS;
 }
 
