@@ -222,7 +222,11 @@ class uvm_driver {
    * @brief Whether all work in `stream` is done; never blocks. False where it cannot be told.
    * @pre the stream is not being captured
    */
-  [[nodiscard]] virtual bool idle(stream_handle stream) noexcept = 0;
+  [[nodiscard]] virtual bool idle(stream_handle stream) noexcept
+  {
+    static_cast<void>(stream);
+    return false;
+  }
 
   /** @brief Waits until all work in `stream` is done. */
   virtual status synchronize(stream_handle stream) noexcept = 0;
