@@ -99,6 +99,7 @@ class sampler {
   [[nodiscard]] std::uint64_t cost_ns() const noexcept;
 
  private:
+  // NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): final, and held as itself
   class core;
   std::shared_ptr<core> core_;
 };

@@ -94,6 +94,7 @@ static_assert(std::is_trivially_destructible_v<process_forks>);
  * that is unique in the process. Another compiler may make one for each extension: what has its
  * turn then hears of forks all the same, but extensions follow each other in no fixed order.
  */
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): it is the process' own
 [[gnu::visibility("default")]] inline constinit process_forks forks_of_process;
 
 }  // namespace rmm_uvm
