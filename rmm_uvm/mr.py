@@ -9,7 +9,7 @@ the same chain as a class that can be named in a configuration.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.mr import (
@@ -20,6 +20,7 @@ from rmm_uvm._lib.mr import (
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.pool.build import build_pool
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.settings import PrefetchMode, reads_settings
 
 __all__ = [
     "ManagedAccount",
@@ -72,13 +73,14 @@ class ManagedPool(UvmResourceAdaptor):
     33554432
     """
 
+    @reads_settings()
     def __new__(
         cls,
         *,
         device: int = 0,
         initial_pool_size: int | str | float | None = None,
         maximum_pool_size: int | str | float | None = None,
-        prefetch: Literal["auto", "always", "never"] = "auto",
+        prefetch: PrefetchMode = "auto",
         device_budget: int | str | float | None = None,
         eviction: str | None = None,
         neighbors: Neighbors = None,
