@@ -47,12 +47,14 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]
                 read = value  # yes and off are words here, and would be called True and False
             found = checked({self.setting: read})[self.setting]
         except ValueError as error:
-            self.fail(" ".join(str(error).split()), param, ctx)
+            raise click.UsageError(" ".join(str(error).split()), ctx) from None
         return (found,)  # null is a value too, and click says None where there is no flag
 
 
 def _read(text: str) -> Any:
     """Return what a text says, as JSON or YAML; JSON first, since YAML takes 1e-05 for a word."""
+    if not text.strip():
+        return text  # YAML's null, and most settings have a word for that
     try:
         return json.loads(text)
     except ValueError:

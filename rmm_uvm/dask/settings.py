@@ -23,15 +23,14 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.kinds import AnyOf, Count, Foreign, Size
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.settings import SETTINGS, Setting
-from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
+from rmm_uvm.support.units import VA_BLOCK_BYTES
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
-__all__ = ["NAMES", "ON_WORKERS", "Settings", "checked", "settings_of"]
+__all__ = ["NAMES", "OF_COMM", "ON_WORKERS", "Settings", "checked", "settings_of"]
 
 # Chunks are a quarter of it at most, and below 1 MiB each message costs more than its bytes; a size
 # that is less than one such chunk is a unit that was forgotten.
 _LEAST_IPC_BYTES = 1 << 20
-_COMM = ("chunk_size", "wait_seconds")
 
 
 def _monitor(value: Any, name: str) -> bool | dict[str, Any]:
@@ -60,17 +59,18 @@ def _protocol(value: Any, name: str) -> str:
 
 def _comm(value: Any, name: str) -> dict[str, Any]:
     found = _mapping(name, {} if value is None else value, "a mapping: {chunk-size: 8MiB}")
-    if wrong := [each for each in found if each not in _COMM]:
+    if wrong := [each for each in found if each not in OF_COMM]:
         raise ConfigurationError(
-            f"comm has {', '.join(map(shown, wrong[:3]))}: it can have {', '.join(_COMM)}"
+            f"comm has {', '.join(map(shown, wrong[:3]))}: it can have {', '.join(OF_COMM)}"
         )
-    if (size := found.get("chunk_size")) is not None:
-        found["chunk_size"] = parse_bytes(size, "comm.chunk_size")
-    seconds = found.get("wait_seconds", 0)
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not number or not 0 <= seconds <= sys.float_info.max:
-        raise ConfigurationError(f"comm.wait_seconds={shown(seconds)}: seconds, from 0")
-    return found
+    return {each: OF_COMM[each].read(found[each], f"comm.{each}") for each in found}
+
+
+def _seconds(value: Any, name: str) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= sys.float_info.max:
+        raise ConfigurationError(f"{name}={shown(value)}: seconds, from 0")
+    return value  # type: ignore[no-any-return]
 
 
 def _mapping(name: str, value: Any, wanted: str) -> dict[str, Any]:
@@ -87,8 +87,31 @@ def _mapping(name: str, value: Any, wanted: str) -> dict[str, Any]:
     return found
 
 
+OF_COMM: Final[Mapping[str, Setting]] = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "chunk_size",
+            Size(is_fraction=False),
+            "Size of one piece of a staged transfer.",
+            otherwise="by the size of the IPC pool",
+        ),
+        Setting(
+            "wait_seconds",
+            Foreign("seconds, from 0", _seconds, ("number",)),
+            "How long a transfer waits for a free chunk before it takes the slow way.",
+            default=10,
+        ),
+    )
+}
+"""What `comm` has: settings of `rmm_uvm.dask.comm`, by name."""
+
 # What differs on workers: they exchange data through the IPC pool, and each calls its own device 0.
 _DIFFERENT: Mapping[str, Mapping[str, Any]] = {
+    "maximum_pool_size": {
+        "otherwise": f"{SETTINGS['maximum_pool_size'].otherwise}, of the host this worker's share",
+    },
+    "neighbors": {"sentence": f"{SETTINGS['neighbors'].sentence} A worker's own is 0."},
     "ipc_pool_size": {
         "kind": Size(
             automatic=True,
@@ -111,7 +134,7 @@ _OF_DASK = (
     Setting(
         "thresholds",
         Foreign("fields of `Thresholds`, with dashes or underscores", _thresholds, ("object",)),
-        "When the monitor warns; fields of rmm_uvm.watch.judging.thresholds.Thresholds.",
+        "When the monitor warns, by rmm_uvm.watch.judging.thresholds.Thresholds.",
         otherwise="the environment's",
     ),
     Setting(
@@ -122,7 +145,7 @@ _OF_DASK = (
     ),
     Setting(
         "protocol",
-        Foreign("text", _protocol, ("string",)),
+        Foreign("text (of `local_cluster`; no flag)", _protocol, ("string",)),
         "Protocol of rmm_uvm.dask.local_cluster.",
         otherwise="`ucxuvm` where it can be, else `tcp`",
         option=None,
@@ -130,9 +153,8 @@ _OF_DASK = (
     Setting(
         "comm",
         Foreign("mapping of `chunk-size` and `wait-seconds`", _comm, ("object",)),
-        "Staged transfers: the size of a chunk (by default it follows from the IPC pool's), and "
-        "how long a transfer waits for a free one before it takes the slow way.",
-        default={"chunk_size": None, "wait_seconds": 10},
+        "Of staged transfers.",
+        default={name: setting.default for name, setting in OF_COMM.items()},
     ),
 )
 

@@ -82,6 +82,10 @@ class Kind:
         """Return what is accepted, as a cell of a table."""
         raise NotImplementedError
 
+    def documented_text(self, spell: Spell) -> str:
+        """Return what `read_text` accepts, as a cell of a table."""
+        return self.documented(spell)
+
 
 @dataclasses.dataclass(frozen=True)
 class Size(Kind):
@@ -310,6 +314,10 @@ class Devices(Kind):
         """Return what is accepted."""
         return f"{spell('auto')}, ordinal, list"
 
+    def documented_text(self, spell: Spell) -> str:
+        """Return what is accepted."""
+        return f"{spell('auto')}, {spell('none')}, ordinals such as 1,2"
+
 
 @dataclasses.dataclass(frozen=True)
 class Limit(Kind):
@@ -340,6 +348,11 @@ class Limit(Kind):
         """Return what is accepted."""
         del spell
         return "size from 2 MiB, sizes by ordinal"
+
+    def documented_text(self, spell: Spell) -> str:
+        """Return what is accepted."""
+        del spell
+        return "size from 2 MiB"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -301,7 +301,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting(
             "monitor",
             Foreign("True, False, keywords of `rmm_uvm.monitor` as a mapping"),
-            "Watch the devices and warn, until `restore`; see below.",
+            "Watch the devices and warn, until `restore`.",
+            "See below.",
             default=True,
             option=None,
         ),
