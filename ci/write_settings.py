@@ -12,7 +12,7 @@ which comes with Dask, and no compiled part.
 
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,19 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from rmm_uvm.dask.settings import OF_COMM, ON_WORKERS  # noqa: E402
+from rmm_uvm.support.kinds import (  # noqa: E402
+    AnyOf,
+    Count,
+    Devices,
+    DriverName,
+    Foreign,
+    Kind,
+    Limit,
+    OneOf,
+    Size,
+)
 from rmm_uvm.support.settings import SETTINGS, Setting  # noqa: E402
+from rmm_uvm.support.units import format_bytes  # noqa: E402
 
 CONFIGURATION = "docs/configuration.md"
 DEFAULTS = "rmm_uvm/dask/rmm-uvm.yaml"
@@ -67,6 +79,56 @@ def plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
+def words_of(kind: Kind, spell: Callable[[object], str], *, is_text: bool = False) -> str:
+    """Return which values a kind takes; `is_text` only as text of a variable."""
+    match kind:
+        case Size():
+            least = format_bytes(kind.least_bytes).replace(".00", "")
+            size = "size" if kind.least_bytes == 1 else f"size from {least}"
+            words = [size, *["fraction"] * kind.is_fraction, *[spell("auto")] * kind.automatic]
+        case OneOf():
+            words = [spell(each) for each in kind.choices]
+        case AnyOf():
+            words = [f"list of {', '.join(map(spell, kind.names))}"]
+        case Count():
+            words = ["number, from 1"]
+        case Devices() if is_text:
+            words = [spell("auto"), spell("none"), "ordinals such as 1,2"]
+        case Devices():
+            words = [spell("auto"), "ordinal", "list"]
+        case Limit():
+            words = ["size from 2 MiB", *["sizes by ordinal"] * (not is_text)]
+        case DriverName():
+            words = [spell(each) for each in ("cuda", "simulated", "simulated:SIZE")]
+        case Foreign():
+            words = [kind.words]
+            for value in (True, False):
+                words = [words[0].replace(str(value), spell(value))]
+        case _:
+            raise TypeError(f"{kind}: say here what it takes")
+    return ", ".join(words)
+
+
+def types_of(kind: Kind) -> dict[str, Any]:
+    """Return the schema of the values of a kind on workers, without null."""
+    match kind:
+        case Size():
+            return {"type": ["integer", *["number"] * kind.is_fraction, "string"]}
+        case OneOf():
+            return {"enum": list(kind.choices)}
+        case AnyOf():
+            return {"type": ["array", "string"], "items": {"enum": list(kind.names)}}
+        case Count():
+            return {"type": ["integer"], "minimum": 1}
+        case Devices():
+            return {"type": ["array", "integer", "string"], "items": {"type": "integer"}}
+        case DriverName():
+            return {"type": ["string"]}
+        case Foreign():
+            return {"type": list(kind.types)}
+    raise TypeError(f"{kind}: say here which types it has")
+
+
 def row(*cells: str) -> str:
     """Return a row of a table."""
     return f"| {' | '.join(cells)} |"
@@ -75,7 +137,7 @@ def row(*cells: str) -> str:
 def python_rows() -> Iterator[str]:
     """Yield the rows of `rmm_uvm.reinitialize`."""
     for each in SETTINGS.values():
-        values = ", ".join(filter(None, (each.kind.documented(in_python), each.objects)))
+        values = ", ".join(filter(None, (words_of(each.kind, in_python), each.objects)))
         default = in_python(each.default)
         if each.default is None:
             variable = f"`{each.variable}`, else " if each.variable else ""
@@ -87,7 +149,7 @@ def variable_rows() -> Iterator[str]:
     """Yield the rows of the environment variables."""
     for each in SETTINGS.values():
         if each.variable:
-            values = each.kind.documented_text(as_code)
+            values = words_of(each.kind, as_code, is_text=True)
             meaning = f"`{each.name}` where a call gives none"
             yield row(f"`{each.variable}`", values, each.otherwise, meaning)
 
@@ -104,7 +166,7 @@ def dask_settings() -> Iterator[tuple[str, Setting]]:
 def dask_rows() -> Iterator[str]:
     """Yield the rows of Dask's section."""
     for key, each in dask_settings():
-        values = [each.kind.documented(as_code), *(["`null`"] if each.otherwise else [])]
+        values = [words_of(each.kind, as_code), *(["`null`"] if each.otherwise else [])]
         default = as_code(each.default)
         if each.default is None:
             variable = f"`{each.variable}`, else " if each.variable else ""
@@ -140,7 +202,7 @@ def configuration(text: str) -> str:
 
 def comment(each: Setting) -> str:
     """Return the comment of a setting in the file of defaults."""
-    words = f"{each.sentence} Values: {each.kind.documented(in_yaml)}"
+    words = f"{each.sentence} Values: {words_of(each.kind, in_yaml)}"
     if each.otherwise:
         variable = f"{each.variable}, else " if each.variable else ""
         words += f"; null: {variable}{each.otherwise}"
@@ -171,7 +233,7 @@ def defaults() -> str:
 
 def schema_of(each: Setting) -> dict[str, Any]:
     """Return the schema of one setting."""
-    found = {name: plain(value) for name, value in each.kind.schema.items()}
+    found = types_of(each.kind)
     if each.otherwise:
         allowed = "enum" if "enum" in found else "type"
         found[allowed] = [*found[allowed], None if allowed == "enum" else "null"]
@@ -190,7 +252,10 @@ def schema() -> str:
         each.key: comm if name == "comm" else schema_of(each) for name, each in ON_WORKERS.items()
     }
     text = yaml.safe_dump(
-        {"properties": {"rmm-uvm": section(keys)}}, sort_keys=False, width=100, allow_unicode=True
+        {"properties": {"rmm-uvm": section(keys)}},
+        sort_keys=False,
+        width=100,
+        default_flow_style=None,
     )
     return f"{LICENSE}#\n{ABOUT_SCHEMA}{text}"
 

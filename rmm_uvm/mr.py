@@ -42,15 +42,9 @@ class ManagedPool(UvmResourceAdaptor):
     ----------
     device : int
         CUDA ordinal.
-    initial_pool_size, maximum_pool_size : int, str, float or None
+    initial_pool_size, maximum_pool_size, prefetch : optional
         As in `rmm_uvm.managed_pool`.
-    prefetch : {"auto", "always", "never"}
-        As in `UvmResourceAdaptor`.
-    device_budget : int, str, float or None
-        As in `rmm_uvm.managed_pool`.
-    eviction : {"repeat", "lru", "fifo", "correlation"} or None
-        As in `rmm_uvm.managed_pool`.
-    neighbors, harvest_limit : optional
+    device_budget, eviction, neighbors, harvest_limit : optional
         As in `rmm_uvm.managed_pool`.
     driver : str or None
         "cuda", "simulated" or "simulated:16GiB"; by default ``RMM_UVM_DRIVER``, then the GPU.

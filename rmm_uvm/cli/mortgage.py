@@ -49,7 +49,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="A data set.")
 @click.option("--rows", type=click.IntRange(1), help="Generate about so many performance rows.")
 @click.option("--loans", type=click.IntRange(1), help="Generate so many loans for each quarter.")
-@click.option("--bytes", "text_bytes", type=BYTES, help="Generate about so much text.")
+@click.option(
+    "--bytes", "text_bytes", type=BYTES, metavar="SIZE", help="Generate about so much text."
+)
 @click.option("--quarters", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--parts", type=click.IntRange(1), help="Parts of each quarter; 1 is unsplit.")
@@ -65,7 +67,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--engine", type=click.Choice(["auto", "pandas", "cudf"]), default="auto", show_default=True
 )
-@click.option("--device-memory", type=BYTES, help="Of the simulated device.")
+@click.option("--device-memory", type=BYTES, metavar="SIZE", help="Of the simulated device.")
 @option_of(SETTINGS["initial_pool_size"], "All of cuda-pool.")
 @option_of(SETTINGS["device_budget"])
 @option_of(SETTINGS["eviction"])

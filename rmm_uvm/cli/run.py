@@ -23,7 +23,7 @@ from rmm_uvm.run.program import Program
 from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import Request
 from rmm_uvm.support.driver_names import simulated_bytes
-from rmm_uvm.support.settings import SETTINGS
+from rmm_uvm.support.settings import OF_TORCH, SETTINGS
 
 __all__ = ["Split", "command", "split"]
 
@@ -104,24 +104,11 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 @click.option(
     "--device", metavar="N|simulated[:SIZE]", help="A CUDA ordinal, or a simulated device."
 )
-@settings_options
+@settings_options(SETTINGS)
 @click.option(
     "--torch", is_flag=True, help="Have the program's PyTorch use managed memory; see docs."
 )
-@click.option(
-    "--evict",
-    type=click.Choice(["all", "activations"]),
-    default="all",
-    show_default=True,
-    help="With --torch: what may leave the device.",
-)
-@click.option(
-    "--activations",
-    type=click.Choice(["migrate", "copy"]),
-    default="migrate",
-    show_default=True,
-    help="With --torch: how what autograd keeps leaves.",
-)
+@settings_options(OF_TORCH)
 @click.option(
     "--eager/--no-eager",
     default=None,
@@ -216,8 +203,7 @@ def _request(options: dict[str, Any]) -> Request:
         device=device,
         settings={name: options[name] for name in SETTINGS if options.get(name) is not None},
         torch=options["torch"],
-        evict=options["evict"],
-        activations=options["activations"],
+        **{name: options[name] for name in OF_TORCH if options[name] is not None},
         eager=options["eager"],
         interval_seconds=options["interval"],
         attribution=options["attribution"],

@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.support.kinds import Kind, Size
-from rmm_uvm.support.settings import SETTINGS, Setting
+from rmm_uvm.support.kinds import AnyOf, Count, Devices, Kind, OneOf, Size
+from rmm_uvm.support.settings import Setting
 
 __all__ = ["BYTES", "KindType", "Refused", "option_of", "settings_options"]
 
@@ -30,9 +30,10 @@ class KindType(click.ParamType):  # type: ignore[type-arg] # generic since click
     kind : Kind
     """
 
+    name = "value"
+
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
-        self.name = kind.metavar
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the plain value; `Refused` if the text is none."""
@@ -43,11 +44,6 @@ class KindType(click.ParamType):  # type: ignore[type-arg] # generic since click
             return self._kind.read_text(value.strip(), param.opts[0] if param else "value")
         except ConfigurationError as error:
             raise Refused(str(error)) from None
-
-    def get_metavar(self, param: click.Parameter, *_: object) -> str:
-        """Return what stands for a value in the help."""
-        del param
-        return self._kind.metavar
 
 
 BYTES = KindType(Size(is_fraction=False))
@@ -69,13 +65,27 @@ def option_of(setting: Setting, more: str = "") -> Callable[[Any], Any]:
         setting.option or "",
         setting.name,
         type=KindType(setting.kind),
+        metavar=_metavar(setting.kind),
         help=f"{setting.sentence} {words}",
     )
 
 
-def settings_options(command: Any) -> Any:
-    """Give a command an option for every setting that ``rmm-uvm run`` has."""
-    for setting in reversed(list(SETTINGS.values())):
-        if setting.option is not None:
-            command = option_of(setting)(command)
-    return command
+def settings_options(table: Mapping[str, Setting]) -> Callable[[Any], Any]:
+    """Return a decorator that gives a command the options of a table of settings."""
+
+    def decorated(command: Any) -> Any:
+        for setting in reversed(list(table.values())):
+            if setting.option is not None:
+                command = option_of(setting)(command)
+        return command
+
+    return decorated
+
+
+def _metavar(kind: Kind) -> str:
+    """Return what stands for a value in the help."""
+    if isinstance(kind, OneOf):
+        return f"[{'|'.join(map(str, kind.choices))}]"
+    if isinstance(kind, AnyOf):
+        return ",".join(kind.names)
+    return {Size: "SIZE", Count: "N", Devices: "auto|N,N"}.get(type(kind), "VALUE")

@@ -103,8 +103,8 @@ def managed_pool(
     device : int
         CUDA ordinal; ignored when `driver` is a driver.
     initial_pool_size, maximum_pool_size : int, str, float or None
-        Bytes, "2GiB" or a fraction (0 to 1) of device memory. By default half of the free device
-        memory, and what device and host can hold; see `rmm_uvm.pool.sizing`.
+        Bytes, "2GiB", or a fraction of device memory: 0.9 or "90%". By default half of the free
+        device memory, and what device and host can hold; see `rmm_uvm.pool.sizing`.
     prefetch : {"auto", "always", "never"}
         See `rmm_uvm.mr.UvmResourceAdaptor`.
     device_budget : int, str, float, Budget or None

@@ -86,8 +86,8 @@ def reinitialize(
     Parameters
     ----------
     initial_pool_size : int, str, float or None
-        First slab of the pool, prefetched as far as device memory is free: bytes, "2GiB" or a
-        fraction (0 to 1) of device memory. By default half of the free device memory.
+        First slab of the pool, prefetched as far as device memory is free: bytes, "2GiB", or a
+        fraction of device memory, 0.9 or "90%". By default half of the free device memory.
     maximum_pool_size : int, str, float or None
         Where MemoryError begins. By default what device and host (or the container's limit) can
         really hold; see `rmm_uvm.pool.sizing`.

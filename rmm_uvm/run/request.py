@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rmm_uvm.support.settings import SETTINGS
+from rmm_uvm.support.settings import OF_TORCH, SETTINGS, Activations, Evict
 
 __all__ = ["Request"]
 
@@ -56,8 +56,8 @@ class Request:
     device: int | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     torch: bool = False
-    evict: Literal["all", "activations"] = "all"
-    activations: Literal["migrate", "copy"] = "migrate"
+    evict: Evict = OF_TORCH["evict"].default
+    activations: Activations = OF_TORCH["activations"].default
     eager: bool | None = None
     interval_seconds: float = 0.1
     attribution: bool = False

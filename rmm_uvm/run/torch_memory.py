@@ -18,6 +18,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, U
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.run.request import Request
+from rmm_uvm.support.settings import OF_TORCH
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["TorchRun", "check", "torch_budget"]
@@ -43,14 +44,9 @@ def check(request: Request) -> None:
     """
     if not request.torch:
         given = [
-            name
-            for name, is_given in (
-                ("--evict", request.evict != "all"),
-                ("--activations", request.activations != "migrate"),
-                ("--eager and --no-eager", request.eager is not None),
-            )
-            if is_given
+            each.option for name, each in OF_TORCH.items() if getattr(request, name) != each.default
         ]
+        given += ["--eager and --no-eager"] * (request.eager is not None)
         if given:
             raise ConfigurationError(f"{given[0]} is for --torch: add it")
         return

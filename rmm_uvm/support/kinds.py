@@ -34,11 +34,7 @@ __all__ = [
     "Limit",
     "OneOf",
     "Size",
-    "Spell",
 ]
-
-Spell = Callable[[object], str]
-"""How a value is written in a document or a message: ``'"auto"'`` in Python, ``auto`` in YAML."""
 
 _MOST_ORDINAL = 2**31 - 1  # CUDA's ordinals are of C's type int
 _MOST_DIGITS = len(str(_MOST_ORDINAL))
@@ -46,16 +42,6 @@ _MOST_DIGITS = len(str(_MOST_ORDINAL))
 
 class Kind:
     """Values that a setting may take."""
-
-    @property
-    def metavar(self) -> str:
-        """What stands for a value in the help of a command."""
-        return "VALUE"
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """Of Dask's configuration, as JSON schema has it; without ``null``."""
-        return {}
 
     def read(self, value: Any, name: str) -> Any:
         """Return the plain form of a value.
@@ -77,14 +63,6 @@ class Kind:
     def read_text(self, text: str, name: str) -> Any:
         """Return the plain form of text from outside Python; as `read`."""
         return self.read(text, name)
-
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted, as a cell of a table."""
-        raise NotImplementedError
-
-    def documented_text(self, spell: Spell) -> str:
-        """Return what `read_text` accepts, as a cell of a table."""
-        return self.documented(spell)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,17 +86,6 @@ class Size(Kind):
     least_bytes: int = 1
     least_reason: str = ""
 
-    @property
-    def metavar(self) -> str:
-        """What stands for a value."""
-        return "SIZE"
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """Text is "2GiB" or "90%"."""
-        types = ["integer", "number", "string"] if self.is_fraction else ["integer", "string"]
-        return {"type": types}
-
     def read(self, value: Any, name: str) -> int | float | str:
         """Return bytes, a fraction, or "auto"."""
         if self.automatic and isinstance(value, str) and value == "auto":
@@ -133,13 +100,6 @@ class Size(Kind):
             )
         return found
 
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        least = format_bytes(self.least_bytes).replace(".00", "")
-        words = ["size" if self.least_bytes == 1 else f"size from {least}"]
-        words += ["fraction"] * self.is_fraction + [spell("auto")] * self.automatic
-        return ", ".join(words)
-
 
 @dataclasses.dataclass(frozen=True)
 class OneOf(Kind):
@@ -152,16 +112,6 @@ class OneOf(Kind):
     """
 
     choices: Mapping[Any, str]
-
-    @property
-    def metavar(self) -> str:
-        """The values."""
-        return f"[{'|'.join(map(_yaml, self.choices))}]"
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The values."""
-        return {"enum": list(self.choices)}
 
     def read(self, value: Any, name: str) -> Any:
         """Return the value."""
@@ -177,10 +127,6 @@ class OneOf(Kind):
                 return each
         return self.read(text, name)
 
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        return ", ".join(map(spell, self.choices))
-
 
 @dataclasses.dataclass(frozen=True)
 class AnyOf(Kind):
@@ -192,16 +138,6 @@ class AnyOf(Kind):
     """
 
     names: tuple[str, ...]
-
-    @property
-    def metavar(self) -> str:
-        """The names."""
-        return ",".join(self.names)
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """A list, or text with commas."""
-        return {"type": ["array", "string"], "items": {"enum": list(self.names)}}
 
     def read(self, value: Any, name: str) -> tuple[str, ...]:
         """Return the names; an iterator can be read only once."""
@@ -223,10 +159,6 @@ class AnyOf(Kind):
             )
         return parts
 
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        return f"list of {', '.join(map(spell, self.names))}"
-
 
 @dataclasses.dataclass(frozen=True)
 class Count(Kind):
@@ -240,16 +172,6 @@ class Count(Kind):
 
     of: str
 
-    @property
-    def metavar(self) -> str:
-        """What stands for a value."""
-        return "N"
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """What JSON has for it."""
-        return {"type": ["integer"], "minimum": 1}
-
     def read(self, value: Any, name: str) -> int:
         """Return the number."""
         if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
@@ -260,28 +182,10 @@ class Count(Kind):
         """Return the number."""
         return self.read(int(text) if _is_number(text) else text, name)
 
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        del spell
-        return "number, from 1"
-
 
 @dataclasses.dataclass(frozen=True)
 class Devices(Kind):
     """Devices by CUDA ordinal, each once, or "auto"."""
-
-    @property
-    def metavar(self) -> str:
-        """What stands for a value."""
-        return "auto|N,N"
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """What JSON has for it."""
-        return {
-            "type": ["array", "integer", "string"],
-            "items": {"type": "integer"},
-        }
 
     def read(self, value: Any, name: str) -> str | tuple[int, ...]:
         """Return "auto" or the ordinals."""
@@ -310,28 +214,10 @@ class Devices(Kind):
             f"{name}={shown(text)}: use auto, none, or ordinals with commas such as 1,2"
         )
 
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        return f"{spell('auto')}, ordinal, list"
-
-    def documented_text(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        return f"{spell('auto')}, {spell('none')}, ordinals such as 1,2"
-
 
 @dataclasses.dataclass(frozen=True)
 class Limit(Kind):
     """Bytes on each of some devices, or by ordinal; at least a block."""
-
-    @property
-    def metavar(self) -> str:
-        """What stands for a value."""
-        return "SIZE"
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """What JSON has for it."""
-        return {"type": ["integer", "string", "object"]}
 
     def read(self, value: Any, name: str) -> int | dict[int, int]:
         """Return the bytes."""
@@ -344,25 +230,10 @@ class Limit(Kind):
             return {int(key): _block(one, f"{name}[{key}]") for key, one in value.items()}
         return _block(value, name)
 
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        del spell
-        return "size from 2 MiB, sizes by ordinal"
-
-    def documented_text(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        del spell
-        return "size from 2 MiB"
-
 
 @dataclasses.dataclass(frozen=True)
 class DriverName(Kind):
     """A driver by its name."""
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """What JSON has for it."""
-        return {"type": ["string"]}
 
     def read(self, value: Any, name: str) -> str:
         """Return the name, if a driver of it could be opened."""
@@ -370,10 +241,6 @@ class DriverName(Kind):
             raise ConfigurationError(f"{name}={shown(value)}: {DRIVERS}")
         simulated = simulated_bytes(value or "cuda", f"{name}={shown(value)}") is not None
         return value if simulated else "cuda"
-
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        return ", ".join(map(spell, ("cuda", "simulated", "simulated:SIZE")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -394,21 +261,9 @@ class Foreign(Kind):
     check: Callable[[Any, str], Any] = lambda value, name: value
     types: tuple[str, ...] = ()
 
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        """The types."""
-        return {"type": list(self.types)}
-
     def read(self, value: Any, name: str) -> Any:
         """Return the value, checked."""
         return self.check(value, name)
-
-    def documented(self, spell: Spell) -> str:
-        """Return what is accepted."""
-        words = self.words
-        for value in (True, False):
-            words = words.replace(str(value), spell(value))
-        return words
 
 
 def _block(value: Any, name: str) -> int:

@@ -36,9 +36,12 @@ __all__ = [
     "EVICTION_POLICIES",
     "LEAST_BUDGET_BYTES",
     "LIBRARIES",
+    "OF_TORCH",
     "PREFETCH_MODES",
     "SETTINGS",
+    "Activations",
     "CudfPrefetch",
+    "Evict",
     "PrefetchMode",
     "Setting",
     "reads_settings",
@@ -49,6 +52,8 @@ _Result = TypeVar("_Result")
 
 PrefetchMode = Literal["auto", "always", "never"]
 CudfPrefetch = bool | Literal["auto"]
+Evict = Literal["all", "activations"]
+Activations = Literal["migrate", "copy"]
 
 LIBRARIES: Final = ("cupy", "torch")
 """That can be let allocate through RMM."""
@@ -175,6 +180,11 @@ class Setting:
         return self.read_text(text, self.variable) if text else None
 
 
+def _of_rmm(name: str, kind: Kind, sentence: str, **more: Any) -> Setting:
+    """Return a setting that `rmm.reinitialize` has, too: of Python's calls alone."""
+    return Setting(name, kind, sentence, option=None, on_workers=False, **more)
+
+
 SETTINGS: Final[Mapping[str, Setting]] = {
     setting.name: setting
     for setting in (
@@ -196,29 +206,23 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "container's limit counts)",
             option="--maximum",
         ),
-        Setting(
+        _of_rmm(
             "devices",
             Foreign("ordinal, list"),
             "CUDA devices; others keep what they have.",
             default=0,
-            option=None,
-            on_workers=False,
         ),
-        Setting(
+        _of_rmm(
             "logging",
             Foreign("True, False"),
             "Log every allocation with RMM's logging adaptor; needs a GPU.",
             default=False,
-            option=None,
-            on_workers=False,
         ),
-        Setting(
+        _of_rmm(
             "log_file_name",
             Foreign("file"),
             "Of that log.",
             otherwise="`RMM_LOG_FILE`",
-            option=None,
-            on_workers=False,
         ),
         Setting(
             "prefetch",
@@ -315,25 +319,50 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             option=None,
             on_workers=False,
         ),
-        Setting(
+        _of_rmm(
             "pool_allocator",
             Foreign("True"),
             "For programs that gave it to `rmm.reinitialize`: what is installed is a pool.",
             default=True,
-            option=None,
-            on_workers=False,
         ),
-        Setting(
+        _of_rmm(
             "managed_memory",
             Foreign("True"),
             "For programs that gave it to `rmm.reinitialize`: what is installed is managed.",
             default=True,
-            option=None,
-            on_workers=False,
         ),
     )
 }
-"""By name, in the order of documents and command lines."""
+"""Settings of the pool by name, in the order of documents and command lines."""
+
+OF_TORCH: Final[Mapping[str, Setting]] = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "evict",
+            OneOf(
+                {
+                    "all": "everything",
+                    "activations": "neither parameters nor the state of optimisers",
+                }
+            ),
+            "With --torch: what may leave the device.",
+            default="all",
+        ),
+        Setting(
+            "activations",
+            OneOf(
+                {
+                    "migrate": "as any other memory",
+                    "copy": "to pinned host memory beside the kernels, and back ahead of their use",
+                }
+            ),
+            "With --torch: how what autograd keeps leaves.",
+            default="migrate",
+        ),
+    )
+}
+"""Settings of `rmm_uvm.torch.install` alone, by name."""
 
 
 def reads_settings(

@@ -82,8 +82,8 @@ def simulated(
         Memory of the card, bytes or such as "16GiB"; at least 2 MiB.
     device_budget : int, str, float, Budget or None
         As in `rmm_uvm.managed_pool`. Without one, the kernel driver alone evicts.
-    policy : {"repeat", "lru", "fifo", "correlation"} or None
-        Which live blocks leave first; needs a budget.
+    policy : str or None
+        ``eviction`` of `rmm_uvm.managed_pool`.
     prefetch : {"auto", "always", "never"}
         "never" without a budget: everything comes by page faults.
     machine : str

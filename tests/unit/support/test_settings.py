@@ -17,6 +17,7 @@ import click
 import dask.config
 import pytest
 import yaml
+from click.testing import CliRunner
 
 import rmm_uvm
 from rmm_uvm.cli import mortgage as mortgage_command
@@ -26,7 +27,7 @@ from rmm_uvm.dask.settings import settings_of
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.mr import ManagedPool
 from rmm_uvm.residency import Budget
-from rmm_uvm.support.settings import SETTINGS
+from rmm_uvm.support.settings import OF_TORCH, SETTINGS
 from rmm_uvm.support.units import parse_bytes, parse_size
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -229,11 +230,12 @@ def callables() -> dict[str, Callable[..., Any]]:
 
 def lacking(function: Callable[..., Any], documented: str) -> Iterator[str]:
     """Yield what a function has otherwise than the table."""
+    table = {**SETTINGS, **OF_TORCH}
     for name, parameter in inspect.signature(function).parameters.items():
-        if name not in SETTINGS:
+        if name not in table:
             continue
-        if parameter.default != SETTINGS[name].default:
-            yield f"{name}={parameter.default!r}, and the table has {SETTINGS[name].default!r}"
+        if parameter.default != table[name].default:
+            yield f"{name}={parameter.default!r}, and the table has {table[name].default!r}"
         if name not in documented.partition("Parameters\n")[2].partition("Returns\n")[0]:
             yield f"{name} has no words"
 
@@ -301,10 +303,18 @@ def test_row_that_was_changed_by_hand_is_written_anew() -> None:
     assert script().configuration(by_hand) == text
 
 
+@pytest.mark.parametrize("command", [run_command.command, mortgage_command.command])
+def test_help_has_sentence_and_default_of_the_table(command: click.Command) -> None:
+    told = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    setting = SETTINGS["device_budget"]
+    assert f"--device-budget SIZE {setting.sentence} Default: {setting.default_words}." in told
+
+
 def test_options_of_run_are_those_of_the_table() -> None:
     options = {each.name: each.opts[0] for each in run_command.command.params}
-    wanted = {name: each.option for name, each in SETTINGS.items() if each.option}
-    assert {name: options[name] for name in SETTINGS if name in options} == wanted
+    table = {**SETTINGS, **OF_TORCH}
+    wanted = {name: each.option for name, each in table.items() if each.option}
+    assert {name: options[name] for name in table if name in options} == wanted
 
 
 ENTRY = """
