@@ -13,6 +13,7 @@ from rmm_uvm.support.settings import OF_TORCH, SETTINGS, Activations, Evict
 
 __all__ = ["Request"]
 
+_OF_OTHERS = ("libraries",)  # of the program: they say nothing of its memory
 _OF_TORCH_TOO = ("--device-budget", "--eviction", "--neighbors")
 
 
@@ -83,7 +84,7 @@ class Request:
         return [
             each.option
             for name, each in SETTINGS.items()
-            if each.option and self.setting(name) != each.default
+            if each.option and self.setting(name) != each.default and name not in _OF_OTHERS
         ]
 
     def unused(self) -> list[str]:

@@ -110,12 +110,13 @@ def test_configuration_has_every_name_in_every_row(setting: str, kind: str, rows
 
 
 def dask_names(kind: str) -> dict[str, set[str]]:
-    """Return the names in Dask's schema, and in the comment on the default."""
+    """Return the names in Dask's schema, and in the comment above the default."""
     folder, setting = REPOSITORY / "rmm_uvm/dask", SETTING[kind]
     schema = yaml.safe_load((folder / "rmm-uvm-schema.yaml").read_text())
     entry = schema["properties"]["rmm-uvm"]["properties"][setting]
-    (line,) = re.findall(rf"^  {setting}: .*", (folder / "rmm-uvm.yaml").read_text(), re.MULTILINE)
-    return {"schema": set(entry["enum"]) - {None}, "defaults": set(re.findall(r"\w+", line))}
+    text = (folder / "rmm-uvm.yaml").read_text()
+    (lines,) = re.findall(rf"((?:^  # .*\n)+)  {setting}: ", text, re.MULTILINE)
+    return {"schema": set(entry["enum"]) - {None}, "defaults": set(re.findall(r"\w+", lines))}
 
 
 @KINDS
