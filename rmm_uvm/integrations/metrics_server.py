@@ -14,19 +14,16 @@ import socket
 import socketserver
 import threading
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from rmm_uvm._lib.sampler_ends import Stoppable
 from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 
 __all__ = ["MetricsServer"]
 
 _IDLE_SECONDS = 10  # after which a client that says nothing is let go
-
-
-class _Stoppable(Protocol):
-    def stop(self) -> None: ...
 
 
 class MetricsServer:
@@ -58,7 +55,7 @@ class MetricsServer:
         If the port is no number from 0 to 65535, or the host no text.
     """
 
-    def __init__(self, port: int, host: str, app: Any, owned: _Stoppable | None = None) -> None:
+    def __init__(self, port: int, host: str, app: Any, owned: Stoppable | None = None) -> None:
         if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
             raise ConfigurationError(f"port is {port!r}; a number from 0 to 65535 is needed")
         if not isinstance(host, str):

@@ -20,7 +20,7 @@ from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.collectors import MISSING
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor, running
 from rmm_uvm.watch.snapshot import Snapshot
@@ -112,7 +112,7 @@ class MonitorCollector:
             families.source.add_metric([name], float(there))
         yield from families.all()
 
-    def _snapshots(self) -> Iterator[tuple[Snapshot, Monitor, DeviceFacts]]:
+    def _snapshots(self) -> Iterator[tuple[Snapshot, Monitor, RecordedDevice]]:
         for monitor in self._monitors():
             for facts in monitor.devices:
                 try:

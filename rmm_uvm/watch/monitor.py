@@ -23,7 +23,7 @@ from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
@@ -252,7 +252,7 @@ class Monitor:
         return self._settings.on_finding
 
     @property
-    def devices(self) -> tuple[DeviceFacts, ...]:
+    def devices(self) -> tuple[RecordedDevice, ...]:
         """The watched devices; empty before the first start."""
         return () if self._session is None else self._session.devices
 

@@ -14,7 +14,7 @@ import rmm
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, EvictionWarning, ReplacedResourceWarning
 from rmm_uvm.pool.installation import Installation
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch import monitor as monitor_module
 from rmm_uvm.watch.monitor import Monitor, running
 
@@ -146,7 +146,7 @@ class OtherMonitor:
 
     def __init__(self, on_finding: object, device_id: int = 0, *, simulated: bool = False) -> None:
         self.on_finding = on_finding
-        self.devices = (DeviceFacts(device_id, "gpu", "GPU-1", 1 << 30, 1 << 30, simulated),)
+        self.devices = (RecordedDevice(device_id, "gpu", "GPU-1", 1 << 30, 1 << 30, simulated),)
 
 
 @pytest.mark.parametrize(

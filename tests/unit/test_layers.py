@@ -137,6 +137,45 @@ def test_modules_that_use_others_of_their_folder_are_no_circle(
     assert circles(layers, tmp_path, files) == []
 
 
+def names(layers: ModuleType, folder: Path, files: dict[str, str]) -> list[str]:
+    """Return what is wrong with the names of a package that has these files."""
+    for file, text in files.items():
+        path = folder / "rmm_uvm" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return list(layers.check_names(folder))
+
+
+def test_class_name_that_two_modules_have_is_told(layers: ModuleType, tmp_path: Path) -> None:
+    files = {"run/request.py": "class Request: ...", "planner/request.py": "class Request: ..."}
+    (problem,) = names(layers, tmp_path, files)
+    assert "class Request is in rmm_uvm.planner.request, rmm_uvm.run.request" in problem
+
+
+def test_module_named_like_its_folder_is_told(layers: ModuleType, tmp_path: Path) -> None:
+    (problem,) = names(layers, tmp_path, {"trace/trace.py": ""})
+    assert problem.startswith("rmm_uvm/trace/trace.py: named like its folder")
+
+
+def test_names_of_one_thing_and_of_another_program_are_nobodys_business(
+    layers: ModuleType, tmp_path: Path
+) -> None:
+    files = {
+        "_lib/marks.pyi": "class Mark: ...",
+        "dask/comm/quarantine.py": "class Mark: ...",
+        "planner/planned.py": "class Plan: ...",
+        "mortgage/plan.py": "class Plan: ...",
+    }
+    assert names(layers, tmp_path, files) == []
+
+
+def test_classes_that_are_one_thing_have_two_modules(layers: ModuleType) -> None:
+    root = SCRIPT.parents[1]
+    texts = [path.read_text() for path in layers.python_files(root)]
+    for name in layers.SAME_THING:
+        assert sum(f"class {name}" in text for text in texts) > 1
+
+
 def test_doors_are_used(layers: ModuleType) -> None:
     for file, module in layers.DOORS:
         assert module in layers.package_imports(SCRIPT.parents[1] / file, SCRIPT.parents[1])

@@ -21,7 +21,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.integrations import prometheus
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch.monitor import Monitor
 from rmm_uvm.watch.snapshot import Snapshot
 
@@ -38,9 +38,10 @@ class FakeMonitor:
     simulated: bool = False
 
     @property
-    def devices(self) -> list[DeviceFacts]:
+    def devices(self) -> list[RecordedDevice]:
         return [
-            DeviceFacts(one.device_id, "fake", "", 0, 0, self.simulated) for one in self.snapshots
+            RecordedDevice(one.device_id, "fake", "", 0, 0, self.simulated)
+            for one in self.snapshots
         ]
 
     def snapshot(self, device: int) -> Snapshot:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.snapshot import NEEDS, TOTALS, snapshot_of, window_between
 
 MIB = 1 << 20
-FACTS = DeviceFacts(3, "NVIDIA H200", "GPU-1", 64 * MIB, 60 * MIB)
+FACTS = RecordedDevice(3, "NVIDIA H200", "GPU-1", 64 * MIB, 60 * MIB)
 ALL = Known.COUNTERS | Known.FAULTS | Known.FOOTPRINT | Known.DEVICE | Known.RESIDENT
 
 
@@ -65,7 +65,7 @@ def test_oversubscription_factor_is_footprint_over_capacity() -> None:
 
 @pytest.mark.parametrize("known", [ALL & ~Known.FOOTPRINT, ALL])
 def test_oversubscription_factor_without_footprint_or_capacity_is_none(known: Known) -> None:
-    facts = DeviceFacts(3, "unknown", "", 0, 0) if known & Known.FOOTPRINT else FACTS
+    facts = RecordedDevice(3, "unknown", "", 0, 0) if known & Known.FOOTPRINT else FACTS
 
     assert snapshot_of(sample(known), facts).oversubscription_factor is None
 
@@ -169,7 +169,7 @@ def test_window_causes_are_subtracted() -> None:
 
 
 def test_window_since_another_device_raises() -> None:
-    other = snapshot_of(sample(), DeviceFacts(0, "", "", 1, 1))
+    other = snapshot_of(sample(), RecordedDevice(0, "", "", 1, 1))
 
     with pytest.raises(ConfigurationError, match="snapshot of device 0"):
         window_between(other, snapshot_of(sample(), FACTS), np.empty(0, SAMPLE_DTYPE))

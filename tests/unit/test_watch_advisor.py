@@ -15,7 +15,7 @@ from rmm_uvm.errors import AvailabilityError, OversubscriptionWarning
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch import advisor as advisor_module
 from rmm_uvm.watch.advisor import Advisor
@@ -24,7 +24,7 @@ from rmm_uvm.watch.telling.delivery import Delivery
 
 GIB = 1 << 30
 DEVICES = tuple(
-    DeviceFacts(number, "GPU", f"GPU-{number}", total_bytes=16 * GIB, capacity_bytes=16 * GIB)
+    RecordedDevice(number, "GPU", f"GPU-{number}", total_bytes=16 * GIB, capacity_bytes=16 * GIB)
     for number in (0, 1)
 )
 
@@ -103,7 +103,7 @@ def test_new_facts_count_from_the_next_look(sampler: FakeSampler) -> None:
     advisor = make(sampler)
     sampler.add(10 * GIB)
     assert advisor.look() == ()
-    smaller = DeviceFacts(0, "GPU", "GPU-0", total_bytes=16 * GIB, capacity_bytes=8 * GIB)
+    smaller = RecordedDevice(0, "GPU", "GPU-0", total_bytes=16 * GIB, capacity_bytes=8 * GIB)
     advisor.set_devices([smaller])
     sampler.add(10 * GIB)
     assert kinds(advisor.look()) == [("footprint", 0)]
@@ -155,7 +155,7 @@ def test_host_memory_that_cannot_be_read_is_no_failure(sampler: FakeSampler) -> 
 
 
 def test_host_memory_does_not_matter_for_a_simulated_device(sampler: FakeSampler) -> None:
-    model = DeviceFacts(0, "model", "", 16 * GIB, 16 * GIB, simulated=True)
+    model = RecordedDevice(0, "model", "", 16 * GIB, 16 * GIB, simulated=True)
     advisor = make(sampler, devices=[model], read_host_memory=lambda: HostMemory(GIB, 1))
     sampler.add(20 * GIB)
     assert kinds(advisor.look()) == [("footprint", 0)]

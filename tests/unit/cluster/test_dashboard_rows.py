@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, History, Rates
-from rmm_uvm.dask.dashboard.rows import Card, Row, WorkerSeen, cards, rows
+from rmm_uvm.dask.dashboard.rows import ClusterFigure, WorkerRow, WorkerSeen, cards, rows
 from rmm_uvm.dask.worker.figures import NO_PRELOAD, WorkerFigures
 
 GIB = 1 << 30
@@ -42,7 +42,7 @@ def seen(figures: WorkerFigures, name: str = "0", history: Any = ()) -> WorkerSe
     return WorkerSeen(f"tcp://10.0.0.1:{name}", name, "running", figures, history)
 
 
-def row_of(figures: WorkerFigures, **keywords: Any) -> Row:
+def row_of(figures: WorkerFigures, **keywords: Any) -> WorkerRow:
     (row,) = rows([dataclasses.replace(seen(figures), **keywords)], 0.0)
     return row
 
@@ -151,7 +151,7 @@ def test_lines_never_leave_their_box(
             assert 0 <= y <= 20
 
 
-def values(shown: list[Card]) -> dict[str, tuple[str, bool]]:
+def values(shown: list[ClusterFigure]) -> dict[str, tuple[str, bool]]:
     return {card.title: (card.value, card.alarming) for card in shown}
 
 

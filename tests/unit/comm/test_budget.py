@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rmm_uvm.dask.comm import budget
-from rmm_uvm.dask.comm.budget import Budget, Chunk, DeviceRange, Holding
+from rmm_uvm.dask.comm.budget import Chunk, ChunkBudget, DeviceRange, Holding
 from rmm_uvm.dask.comm.quarantine import Quarantine
 from rmm_uvm.errors import DriverError
 
@@ -48,7 +48,7 @@ class Made:
         self.extra = Extra()
         self.waits: list[float] = []
         self.quarantine = Quarantine(5.0, self.clock)
-        self.budget = Budget(
+        self.budget = ChunkBudget(
             [Chunk(Memory(number)) for number in range(1, count + 1)],
             self.extra,
             wait_seconds=wait_seconds,

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.judging.context import Context
 from rmm_uvm.watch.judging.policy import PolicyState, evaluate
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
 GIB = 1 << 30
-DEVICE = DeviceFacts(0, "GPU", "GPU-0", total_bytes=16 * GIB, capacity_bytes=16 * GIB)
+DEVICE = RecordedDevice(0, "GPU", "GPU-0", total_bytes=16 * GIB, capacity_bytes=16 * GIB)
 EXACT = Known.COUNTERS | Known.FOOTPRINT | Known.DEVICE | Known.RESIDENT | Known.RESIDENT_EXACT
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.harvest import BoardView
-from rmm_uvm.top.seams import Candidate, DeviceMemory, Published, Seams
+from rmm_uvm.top.seams import Candidate, DeviceMemory, PublishedDevice, Seams
 
 GIB = 2**30
 NOBODY_JOINED = BoardView(False, "no process has joined a board", "/dev/shm/board", (), ())
@@ -54,7 +54,7 @@ class FakeMachine:
     """All seams, with what a test puts there."""
 
     candidates: list[Candidate] = field(default_factory=list)
-    board: list[Published] = field(default_factory=list)
+    board: list[PublishedDevice] = field(default_factory=list)
     memory: list[DeviceMemory] = field(default_factory=list)
     no_devices: str = ""
     harvest: BoardView = NOBODY_JOINED

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from rmm_uvm.top.gather import Gatherer
-from rmm_uvm.top.seams import Candidate, Published
+from rmm_uvm.top.seams import Candidate, PublishedDevice
 
 from .fakes import GIB, FakeClock, FakeMachine, device
 
@@ -26,14 +26,14 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def published(pid: int, time_seconds: float, moved_bytes: int, **more: float) -> Published:
+def published(pid: int, time_seconds: float, moved_bytes: int, **more: float) -> PublishedDevice:
     figures = {
         "host_to_device_bytes": moved_bytes,
         "device_to_host_bytes": 0,
         "footprint_bytes": 3 * GIB,
         "capacity_bytes": 2 * GIB,
     }
-    return Published(pid, "python3", 0, time_seconds, figures, **more)  # type: ignore[arg-type]
+    return PublishedDevice(pid, "python3", 0, time_seconds, figures, **more)  # type: ignore[arg-type]
 
 
 def test_look_attaches_to_every_process_once(machine: FakeMachine, clock: FakeClock) -> None:

@@ -17,7 +17,7 @@ from rmm_uvm.errors import DataError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.as_json import plain, restored
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
 from rmm_uvm.report import Report
 from rmm_uvm.residency.statistics import ResidencyStatistics
@@ -37,7 +37,7 @@ def recording() -> Recording:
     samples["host_to_device_bytes"] = np.uint64(2**63) + np.arange(5, dtype=np.uint64)
     return Recording(
         samples=samples,
-        devices=(DeviceFacts(0, "NVIDIA H200", "GPU-1", 1 << 37, 1 << 36, chain=("A", "B")),),
+        devices=(RecordedDevice(0, "NVIDIA H200", "GPU-1", 1 << 37, 1 << 36, chain=("A", "B")),),
         stages=(Stage("etl", 0.0, math.nan, 1, "MainThread"),),
         findings=(Finding("eviction", 0, 1.5, np.float64(2.0), 1.0, "it evicts", "use less"),),
         sources={"cupti": Availability(available=False, reason="not asked for")},

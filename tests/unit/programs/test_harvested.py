@@ -14,7 +14,7 @@ from rmm_uvm.harvest import BoardView, Claim, DeviceHarvest, HarvestBoard, Offer
 from rmm_uvm.top.gather import Gatherer
 from rmm_uvm.top.harvested import harvest_line
 from rmm_uvm.top.render import render
-from rmm_uvm.top.seams import Published
+from rmm_uvm.top.seams import PublishedDevice
 from rmm_uvm.top.view import ProcessRow, View
 
 from .fakes import GIB, NOBODY_JOINED, FakeClock, FakeMachine, device
@@ -98,7 +98,8 @@ def test_column_is_there_once_a_process_holds_or_held_something() -> None:
 def test_look_takes_what_processes_publish_and_what_the_board_says() -> None:
     figures = {"budget": {"budget_bytes": 4 * GIB, "harvested_bytes": GIB, "given_back_bytes": 2}}
     machine = FakeMachine(
-        board=[Published(2**22 + 1, "python3", 0, 1.0, figures)], harvest=board(harvest(OFFER))
+        board=[PublishedDevice(2**22 + 1, "python3", 0, 1.0, figures)],
+        harvest=board(harvest(OFFER)),
     )
     view = Gatherer(machine.seams(), clock=FakeClock()).look()
     (row,) = view.processes

@@ -15,14 +15,14 @@ import pytest
 
 from rmm_uvm.run import child, handover
 from rmm_uvm.run.command import environment
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     found = tmp_path / "run"
     found.mkdir()
-    request = Request(driver="simulated:64MiB", pool_size=16 << 20, libraries=())
+    request = RunRequest(driver="simulated:64MiB", pool_size=16 << 20, libraries=())
     (found / child.REQUEST).write_text(request.to_json())
     return found
 
@@ -97,7 +97,7 @@ def test_other_sitecustomize_that_fails_does_not_stop_the_watching(
 
 
 def test_request_that_cannot_be_met_is_one_line_and_the_program_runs(folder: Path) -> None:
-    (folder / child.REQUEST).write_text(Request(driver="simulated:1000").to_json())
+    (folder / child.REQUEST).write_text(RunRequest(driver="simulated:1000").to_json())
     done = python(folder, "print('runs')")
     assert (done.stdout, done.returncode) == ("runs\n", 0)
     assert done.stderr.count("\n") == 1
@@ -107,7 +107,7 @@ def test_request_that_cannot_be_met_is_one_line_and_the_program_runs(folder: Pat
 def test_request_that_cannot_be_met_leaves_a_program_without_error_stream_alone(
     folder: Path,
 ) -> None:
-    (folder / child.REQUEST).write_text(Request(driver="simulated:1000").to_json())
+    (folder / child.REQUEST).write_text(RunRequest(driver="simulated:1000").to_json())
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@" 2>&-', "sh", sys.executable, "-c", "print('runs')"],
         env=environment(folder, os.environ),

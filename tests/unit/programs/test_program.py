@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.run.program import Program, check
+from rmm_uvm.run.program import PythonProgram, check
 
 OURS = (
-    "import sys; from rmm_uvm.run.program import Program, run_as_main; "
-    "run_as_main(Program(sys.argv[1], sys.argv[2], tuple(sys.argv[3:])))"
+    "import sys; from rmm_uvm.run.program import PythonProgram, run_as_main; "
+    "run_as_main(PythonProgram(sys.argv[1], sys.argv[2], tuple(sys.argv[3:])))"
 )
 
 
@@ -276,10 +276,10 @@ def test_check_of_what_is_there_is_silent(folder: Path, monkeypatch: pytest.Monk
     write(folder / "sub" / "__main__.py", "")
     monkeypatch.chdir(folder)
     for program in (
-        Program("script", "script.py"),
-        Program("script", "sub"),
-        Program("module", "json.tool"),
-        Program("module", "this"),
+        PythonProgram("script", "script.py"),
+        PythonProgram("script", "sub"),
+        PythonProgram("module", "json.tool"),
+        PythonProgram("module", "this"),
     ):
         check(program)
 
@@ -300,11 +300,11 @@ def test_check_of_a_script_that_is_not_there_says_why(
     write(folder / "script.py", "")
     monkeypatch.chdir(folder)
     with pytest.raises(ConfigurationError) as raised:
-        check(Program("script", target))
+        check(PythonProgram("script", target))
     assert re.search(message, str(raised.value))
     assert "\n" not in str(raised.value)
 
 
 def test_check_of_a_module_that_is_not_there_says_so() -> None:
     with pytest.raises(AvailabilityError, match=r"no module named 'no_such_thing\.at\.all'"):
-        check(Program("module", "no_such_thing.at.all"))
+        check(PythonProgram("module", "no_such_thing.at.all"))

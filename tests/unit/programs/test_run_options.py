@@ -15,7 +15,7 @@ from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.run import Split, split
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.run import outputs
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import about_watching, compose
 from rmm_uvm.run.watching import say
 
@@ -87,7 +87,7 @@ def test_module_that_is_not_there_has_the_status_that_python_gives() -> None:
 
 
 def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Request] = []
+    seen: list[RunRequest] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         "rmm_uvm.run.session.prepare", lambda request, program: seen.append(request)
@@ -98,7 +98,7 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Afterwards):
         CliRunner().invoke(cli.command, [*options.split(), str(script(tmp_path, ""))])
     assert seen == [
-        Request(
+        RunRequest(
             pool=False,
             device=1,
             pool_size=2 << 30,
@@ -120,26 +120,28 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("request_", "unused"),
     [
-        (Request(pool=False), []),
-        (Request(pool_size=1), []),
-        (Request(pool=False, neighbors="auto", prefetch="never"), ["--neighbors, --prefetch"]),
-        (Request(pool=False, torch=True, device_budget=0.5), []),
-        (Request(pool=False, torch=True, device_budget=0.5, maximum=1), ["--maximum"]),
+        (RunRequest(pool=False), []),
+        (RunRequest(pool_size=1), []),
+        (RunRequest(pool=False, neighbors="auto", prefetch="never"), ["--neighbors, --prefetch"]),
+        (RunRequest(pool=False, torch=True, device_budget=0.5), []),
+        (RunRequest(pool=False, torch=True, device_budget=0.5, maximum=1), ["--maximum"]),
     ],
 )
-def test_request_knows_what_has_nothing_to_apply_to(request_: Request, unused: list[str]) -> None:
+def test_request_knows_what_has_nothing_to_apply_to(
+    request_: RunRequest, unused: list[str]
+) -> None:
     assert request_.unused() == [f"--no-pool: there is no pool for {each}" for each in unused]
 
 
 def test_request_travels_as_text() -> None:
-    request = Request(pool_size=0.25, libraries=(), html="/x")
-    assert Request.from_json(request.to_json()) == request
+    request = RunRequest(pool_size=0.25, libraries=(), html="/x")
+    assert RunRequest.from_json(request.to_json()) == request
 
 
 def test_outputs_checked_are_not_made_and_not_changed(tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     old.write_text("kept")
-    outputs.check(Request(json=str(old), trace=str(tmp_path / "new")))
+    outputs.check(RunRequest(json=str(old), trace=str(tmp_path / "new")))
     assert old.read_text() == "kept"
     assert list(tmp_path.iterdir()) == [old]
 
@@ -147,32 +149,32 @@ def test_outputs_checked_are_not_made_and_not_changed(tmp_path: Path) -> None:
 def test_outputs_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "no" / "file", "/proc/rmm-uvm"):
         with pytest.raises(ConfigurationError, match=r"--trace .* cannot be written"):
-            outputs.check(Request(trace=str(path)))
+            outputs.check(RunRequest(trace=str(path)))
 
 
 def test_outputs_of_the_same_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
     with pytest.raises(ConfigurationError, match="--trace and --json name the same file"):
-        outputs.check(Request(json=str(tmp_path / "file"), trace=str(tmp_path / "link")))
-    outputs.check(Request(json=os.devnull, html=os.devnull))
+        outputs.check(RunRequest(json=str(tmp_path / "file"), trace=str(tmp_path / "link")))
+    outputs.check(RunRequest(json=os.devnull, html=os.devnull))
 
 
 def test_outputs_trace_that_is_a_device_or_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in ("/dev/null", "/dev/full", str(tmp_path / "pipe")):
         with pytest.raises(ConfigurationError, match=f"--trace {path} is no regular file") as told:
-            outputs.check(Request(trace=path))
+            outputs.check(RunRequest(trace=path))
         assert "remove" not in str(told.value)
-    outputs.check(Request(html="/dev/null", json="/dev/full"))  # written directly
+    outputs.check(RunRequest(html="/dev/null", json="/dev/full"))  # written directly
 
 
 def test_outputs_trace_that_holds_another_run_is_refused(tmp_path: Path) -> None:
     trace = tmp_path / "t.trace"
     trace.touch()
-    outputs.check(Request(trace=str(trace)))  # empty: nothing is lost
+    outputs.check(RunRequest(trace=str(trace)))  # empty: nothing is lost
     trace.write_bytes(b"of the first run")
     with pytest.raises(ConfigurationError, match=r"--trace .*t.trace exists: name another file"):
-        outputs.check(Request(trace=str(trace)))
+        outputs.check(RunRequest(trace=str(trace)))
 
 
 def test_outputs_html_without_bokeh_is_refused_before(
@@ -180,7 +182,7 @@ def test_outputs_html_without_bokeh_is_refused_before(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(AvailabilityError, match="pip install"):
-        outputs.check(Request(html=str(tmp_path / "x.html")))
+        outputs.check(RunRequest(html=str(tmp_path / "x.html")))
 
 
 def test_outputs_that_fail_at_the_end_are_a_line(tmp_path: Path) -> None:
@@ -188,7 +190,7 @@ def test_outputs_that_fail_at_the_end_are_a_line(tmp_path: Path) -> None:
         def save_json(self, path: str) -> None:
             raise OSError(28, "No space left on device")
 
-    assert outputs.write(Request(json="/x/y"), Report()) == [
+    assert outputs.write(RunRequest(json="/x/y"), Report()) == [
         "/x/y cannot be written: No space left on device"
     ]
 

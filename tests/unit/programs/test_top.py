@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.cli.top import watch
-from rmm_uvm.top.seams import Published
+from rmm_uvm.top.seams import PublishedDevice
 from rmm_uvm.top.view import ProcessRow, View
 
 from .fakes import GIB, FakeMachine, device
@@ -101,7 +101,7 @@ def test_view_as_json_never_holds_the_history() -> None:
 def test_one_table_shows_processes_and_devices(capsys: pytest.CaptureFixture[str]) -> None:
     machine = FakeMachine(memory=[device()])
     counters = machine.process(PID, "solver")
-    machine.board = [Published(PID + 1, "python3", 0, 1.0, {"footprint_bytes": 3 * GIB})]
+    machine.board = [PublishedDevice(PID + 1, "python3", 0, 1.0, {"footprint_bytes": 3 * GIB})]
     assert look(machine) == 0
     out = capsys.readouterr().out
     for expected in ("solver", "3.00 GiB", "GPU 0 NVIDIA H200: 12.0 GiB of 139 GiB"):
