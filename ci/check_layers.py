@@ -78,11 +78,6 @@ PYTHON_LAYERS = (
     "__main__",
 )
 RANKS = {name: rank for rank, name in enumerate(PYTHON_LAYERS)}
-# Files that may import one module above them, since they do it when that is asked for.
-DOORS = {
-    # rmm_uvm.monitor.start_http() is found where monitors are, and not where Prometheus is.
-    ("rmm_uvm/watch/monitor.py", "rmm_uvm.integrations.prometheus"),
-}
 # Classes of one name that are one thing: a protocol or a value in Python, and its compiled side.
 SAME_THING = {"Mark", "MemoryKind", "ResidencyStatistics"}
 CYTHON_FROM = re.compile(
@@ -214,8 +209,6 @@ def check_circles(root: Path) -> Iterator[str]:
         module = module_of(path, root)
         used = graph.setdefault(module, set())
         for name, names in named_imports(path, root):
-            if (str(path.relative_to(root)), name) in DOORS:
-                continue
             # `from package import module` is an import of that module.
             inside = {f"{name}.{one}" for one in names}
             used |= inside & modules
@@ -243,8 +236,8 @@ def check_python(root: Path) -> Iterator[str]:
         if not own:
             yield f"{where}: in no layer: add it to PYTHON_LAYERS in ci/check_layers.py"
             continue
-        used = {name for name in package_imports(path, root) if (str(where), name) not in DOORS}
-        layers = {layer_of(name) or "__init__" for name in used}  # no module: of the front page
+        # What is in no module is the front page's.
+        layers = {layer_of(name) or "__init__" for name in package_imports(path, root)}
         for layer in sorted(layers):
             if RANKS[layer] > RANKS[own]:
                 yield f"{where}: {own} may not import {layer}, which lies above it"

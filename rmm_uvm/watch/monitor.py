@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rmm_uvm.report import Report
+    from rmm_uvm.watch.telling.metrics_server import MetricsServer
 
 __all__ = ["Monitor", "running"]
 
@@ -376,7 +376,9 @@ class Monitor:
         return Report(self.recording())
 
     @staticmethod
-    def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = None) -> Any:
+    def start_http(
+        port: int, host: str = "127.0.0.1", monitor: Monitor | None = None
+    ) -> MetricsServer:
         """Serve figures to Prometheus: ``rmm_uvm.monitor.start_http(9400)``.
 
         Parameters
@@ -391,7 +393,7 @@ class Monitor:
 
         Returns
         -------
-        server
+        MetricsServer
             With ``port`` and ``close()``.
 
         Raises
@@ -399,9 +401,11 @@ class Monitor:
         AvailabilityError
             If the port is taken, or prometheus_client is not installed.
         """
-        # By name, since integrations lie above: this is a door to them and no dependency.
-        exporter = importlib.import_module("rmm_uvm.integrations.prometheus")
-        return exporter.start_http(port, host, monitor)
+        from rmm_uvm.watch.telling.prometheus import serve
+
+        if monitor is not None:
+            return serve(port, host, lambda: (monitor,))
+        return serve(port, host, running, None if running() else Monitor)
 
     def _started(self) -> Session:
         if self._session is None:

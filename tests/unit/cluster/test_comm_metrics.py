@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import rmm_uvm
 from rmm_uvm.dask.comm.statistics import CommTotals
 from rmm_uvm.dask.worker.comm_metrics import CommCollector
-from rmm_uvm.integrations import collectors
 from rmm_uvm.integrations.prometheus import MonitorCollector
+from rmm_uvm.watch.telling import collectors
 
 METRICS_DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "metrics.md"
 TOTALS = CommTotals(1, 2, 3, 4, 5, 6, 7, 0.5, 9)
