@@ -35,7 +35,7 @@ from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.session import watch_command
 from rmm_uvm.watch.telling.board import Board, read_board
 
-from ..unit.programs.fakes import FakeMachine
+from ..unit.top.fakes import FakeMachine
 
 PACKAGE = Path(rmm_uvm.__file__).parent
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "security.md"
