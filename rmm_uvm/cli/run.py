@@ -19,9 +19,9 @@ from rmm_uvm.cli.once import OnceCommand
 from rmm_uvm.cli.setting_options import Refused, settings_options
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
 from rmm_uvm.run import outputs, pool_check, program, torch_memory
-from rmm_uvm.run.program import Program
+from rmm_uvm.run.program import PythonProgram
 from rmm_uvm.run.program_files import files_named
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.settings import OF_TORCH, SETTINGS
 
@@ -166,7 +166,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     pool_check.check(request)
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
-    what = Program(
+    what = PythonProgram(
         "module" if parts.kind == "module" else "script", parts.words[0], parts.words[1:]
     )
     try:
@@ -182,7 +182,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     raise Afterwards(run)
 
 
-def _run_command(request: Request, words: Sequence[str]) -> int:
+def _run_command(request: RunRequest, words: Sequence[str]) -> int:
     from rmm_uvm.run.command import CommandError
     from rmm_uvm.run.session import watch_command
     from rmm_uvm.top.machine import real_seams
@@ -194,10 +194,10 @@ def _run_command(request: Request, words: Sequence[str]) -> int:
         return error.exit_status
 
 
-def _request(options: dict[str, Any]) -> Request:
+def _request(options: dict[str, Any]) -> RunRequest:
     driver, device = _device(options["device"])
     absolute = functools.partial(_absolute, options)
-    return Request(
+    return RunRequest(
         pool=not options["no_pool"],
         driver=driver,
         device=device,

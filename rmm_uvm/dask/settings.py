@@ -26,7 +26,7 @@ from rmm_uvm.support.settings import SETTINGS, Setting
 from rmm_uvm.support.units import VA_BLOCK_BYTES
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
-__all__ = ["NAMES", "OF_COMM", "ON_WORKERS", "Settings", "checked", "settings_of"]
+__all__ = ["NAMES", "OF_COMM", "ON_WORKERS", "WorkerSettings", "checked", "settings_of"]
 
 # Chunks are a quarter of it at most, and below 1 MiB each message costs more than its bytes; a size
 # that is less than one such chunk is a unit that was forgotten.
@@ -170,8 +170,8 @@ NAMES: Final = tuple(ON_WORKERS)
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Settings of one worker, checked; `settings_of` makes them. Each is an attribute, too.
+class WorkerSettings:
+    """WorkerSettings of one worker, checked; `settings_of` makes them. Each is an attribute, too.
 
     Parameters
     ----------
@@ -189,12 +189,12 @@ class Settings:
         except KeyError:
             raise AttributeError(name) from None
 
-    def changed(self, keywords: Mapping[str, Any]) -> Settings:
+    def changed(self, keywords: Mapping[str, Any]) -> WorkerSettings:
         """Return these settings with some changed. Raises as `settings_of`."""
         changes = checked(keywords)
         if "comm" in changes:
             changes["comm"] = {**self.comm, **changes["comm"]}
-        return Settings({**self.values, **changes})
+        return WorkerSettings({**self.values, **changes})
 
     def arguments(self, host_sharers: int) -> dict[str, Any]:
         """Return the keywords for `rmm_uvm.reinitialize`.
@@ -219,7 +219,7 @@ class Settings:
 
 def settings_of(
     section: Mapping[str, Any] | None, keywords: Mapping[str, Any] | None = None
-) -> Settings:
+) -> WorkerSettings:
     """Return the settings that Dask's configuration and the keywords make together.
 
     Parameters
@@ -246,7 +246,7 @@ def settings_of(
             f"Dask's configuration has rmm-uvm: {shown(section)}, and it is a section of settings: "
             "rmm-uvm: {maximum-pool-size: 64GiB}"
         )
-    return Settings().changed(section or {}).changed(keywords or {})
+    return WorkerSettings().changed(section or {}).changed(keywords or {})
 
 
 def checked(keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ __all__ = [
     "DEFAULTS",
     "POLICIES",
     "Options",
+    "PlanRequest",
     "Policy",
-    "Request",
     "checked_request",
     "options_text",
 ]
@@ -77,7 +77,7 @@ def options_text(options: Options) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class PlanRequest:
     """What a plan is asked for, checked.
 
     Attributes
@@ -123,7 +123,7 @@ def checked_request(
     fitting_seconds: float | None = None,
     *,
     announced: bool = False,
-) -> Request:
+) -> PlanRequest:
     """Return the request.
 
     Raises
@@ -150,7 +150,7 @@ def checked_request(
             f"fitting_seconds={shown(fitting_seconds)}: a time in seconds, "
             f"{_LEAST_SECONDS:g} to {_MOST_SECONDS:g}"
         )
-    return Request(
+    return PlanRequest(
         device_bytes=() if device_memory is None else _cards(device_memory),
         options=(DEFAULTS, *(one for one in asked if one != DEFAULTS)),
         alternatives=tuple(one for one in others if one not in asked and one != DEFAULTS),

@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from rmm_uvm.support.settings import OF_TORCH, SETTINGS, Activations, Evict
 
-__all__ = ["Request"]
+__all__ = ["RunRequest"]
 
 _OF_OTHERS = ("libraries",)  # of the program: they say nothing of its memory
 _OF_TORCH_TOO = ("--device-budget", "--eviction", "--neighbors")
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class RunRequest:
     """How to run a program; names are those of the options.
 
     Parameters
@@ -78,7 +78,7 @@ class Request:
 
         Examples
         --------
-        >>> Request(settings={"initial_pool_size": 1 << 30, "prefetch": "never"}).of_pool()
+        >>> RunRequest(settings={"initial_pool_size": 1 << 30, "prefetch": "never"}).of_pool()
         ['--pool-size', '--prefetch']
         """
         return [
@@ -99,13 +99,13 @@ class Request:
 
         Examples
         --------
-        >>> Request.from_json(Request(pool=False).to_json()) == Request(pool=False)
+        >>> RunRequest.from_json(RunRequest(pool=False).to_json()) == RunRequest(pool=False)
         True
         """
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Request:
+    def from_json(cls, text: str) -> RunRequest:
         """Return the request that `to_json` wrote, of the same version of this package."""
         values: dict[str, Any] = json.loads(text)
         given = {name: SETTINGS[name].read(value) for name, value in values["settings"].items()}
