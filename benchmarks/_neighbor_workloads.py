@@ -41,8 +41,8 @@ class Etl:
     def __init__(self, rows: int) -> None:
         import residency_mortgage
 
-        from rmm_uvm.mortgage.data_cache import generated_data
-        from rmm_uvm.mortgage.generate import GeneratorConfig
+        from rmm_uvm_mortgage.data_cache import generated_data
+        from rmm_uvm_mortgage.generate import GeneratorConfig
 
         data = generated_data(GeneratorConfig(performance_rows=rows))
         self._loop = residency_mortgage.Loop(data, iterations=5)

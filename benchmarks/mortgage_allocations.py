@@ -19,8 +19,8 @@ from pathlib import Path
 
 import rmm
 
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.pipeline import PipelineConfig, run_pipeline
 
 
 class StageMarks:

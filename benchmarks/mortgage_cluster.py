@@ -22,12 +22,12 @@ from typing import Any
 import _harness
 from _dask_chains import ClusterProcess, make_chain
 
-from rmm_uvm.mortgage.cluster.report import ClusterReport
-from rmm_uvm.mortgage.cluster.run import ClusterRun
-from rmm_uvm.mortgage.data_cache import generated_data
-from rmm_uvm.mortgage.generate import GeneratorConfig
-from rmm_uvm.mortgage.pipeline import PipelineConfig
 from rmm_uvm.support.units import parse_bytes
+from rmm_uvm_mortgage.cluster.report import ClusterReport
+from rmm_uvm_mortgage.cluster.run import ClusterRun
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.generate import GeneratorConfig
+from rmm_uvm_mortgage.pipeline import PipelineConfig
 
 CHAINS = ("stock-cuda", "ours")
 END_TO_END_BOUND = 1.05

@@ -20,14 +20,14 @@ from typing import Any
 from _harness import judged, medians, ratio, require_managed_limit, write_json
 
 from rmm_uvm.drivers import cuda_driver
-from rmm_uvm.mortgage.data_cache import generated_data
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.generate import GeneratorConfig
-from rmm_uvm.mortgage.gpu_run import measure
-from rmm_uvm.mortgage.memory import find_memory, gpu_chain
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.run_report import RunReport
 from rmm_uvm.support.units import parse_bytes
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.generate import GeneratorConfig
+from rmm_uvm_mortgage.gpu_run import measure
+from rmm_uvm_mortgage.memory import find_memory, gpu_chain
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.run_report import RunReport
 
 VARIANTS = {
     "cuda-pool": ("cuda-pool", False),

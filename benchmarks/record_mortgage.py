@@ -20,11 +20,11 @@ import _harness
 
 import rmm_uvm
 from rmm_uvm.drivers import choose_driver
-from rmm_uvm.mortgage.data_cache import generated_data
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.generate import GeneratorConfig
-from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
 from rmm_uvm.watch.stages import stage
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.generate import GeneratorConfig
+from rmm_uvm_mortgage.pipeline import PipelineConfig, run_pipeline
 
 
 class WatchedStages:

@@ -32,7 +32,7 @@ def place_of(frame: FrameType | None) -> str:
         name = frame.f_code.co_filename
         if not function and "/cudf/" in name:
             function = frame.f_code.co_name
-        if not step and "/rmm_uvm/mortgage/steps/" in name:
+        if not step and "/mortgage/rmm_uvm_mortgage/steps/" in name:
             step = f"{frame.f_code.co_name}:{frame.f_lineno}"
         frame = frame.f_back
     return f"{step or 'elsewhere'} {function}".rstrip()
@@ -105,9 +105,9 @@ def main() -> None:
 
     import rmm_uvm
     from rmm_uvm.integrations.cudf_accesses import observe
-    from rmm_uvm.mortgage.data_cache import generated_data
-    from rmm_uvm.mortgage.generate import GeneratorConfig
     from rmm_uvm.residency import Budget
+    from rmm_uvm_mortgage.data_cache import generated_data
+    from rmm_uvm_mortgage.generate import GeneratorConfig
 
     _harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
     _harness.keep_host_memory()

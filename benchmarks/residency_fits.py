@@ -27,11 +27,11 @@ from residency_mortgage import Loop
 
 import rmm_uvm
 from rmm_uvm.integrations.cudf_accesses import observe
-from rmm_uvm.mortgage.data_cache import generated_data
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.etl import run_etl
-from rmm_uvm.mortgage.generate import GeneratorConfig
 from rmm_uvm.residency import Budget
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.etl import run_etl
+from rmm_uvm_mortgage.generate import GeneratorConfig
 
 WAYS = ("plain", "budget", "plain again")
 MOST_POOL_BYTES = int(7.9 * (1 << 30))  # three of them within 24 GiB

@@ -28,14 +28,14 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.integrations.cudf_accesses import observe
-from rmm_uvm.mortgage.compare import features_digest
-from rmm_uvm.mortgage.data_cache import generated_data
-from rmm_uvm.mortgage.dictionary import load_domains
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.etl import run_etl
-from rmm_uvm.mortgage.files import find_files, make_parts
-from rmm_uvm.mortgage.generate import GeneratorConfig
 from rmm_uvm.residency import Budget
+from rmm_uvm_mortgage.compare import features_digest
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.dictionary import load_domains
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.etl import run_etl
+from rmm_uvm_mortgage.files import find_files, make_parts
+from rmm_uvm_mortgage.generate import GeneratorConfig
 
 FIRST_POOL_BYTES = 8 << 30
 MOST_POOL_BYTES = 23 << 30

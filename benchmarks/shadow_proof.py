@@ -22,15 +22,15 @@ import rmm
 from _harness import require_managed_limit, write_json
 
 from rmm_uvm.drivers import cuda_driver
-from rmm_uvm.mortgage.data_cache import generated_data
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.generate import GeneratorConfig
-from rmm_uvm.mortgage.gpu_run import measure
-from rmm_uvm.mortgage.memory import Chain, find_memory
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.run import RunConfig, quiet_rmm, run
-from rmm_uvm.mortgage.run_report import RunReport
 from rmm_uvm.support.units import format_bytes
+from rmm_uvm_mortgage.data_cache import generated_data
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.generate import GeneratorConfig
+from rmm_uvm_mortgage.gpu_run import measure
+from rmm_uvm_mortgage.memory import Chain, find_memory
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.run import RunConfig, quiet_rmm, run
+from rmm_uvm_mortgage.run_report import RunReport
 
 ROOM_BYTES = 16 << 30
 LARGEST_DEVIATION = 0.15

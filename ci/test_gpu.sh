@@ -6,8 +6,8 @@
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
 #     [tests|benchmarks|residency|training|notebooks|endurance|cluster|neighbors|others|all]
 # By default the tests.
-# The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
-# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time; but among
+# rmm-uvm has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy and,
+# for the benchmarks, torch; and rmm-uvm-mortgage[gpu], from mortgage/. One GPU, one process at a time; but among
 # `tests`, and so in `residency` and `training`, are some of two GPUs or of a process for each, which use
 # what is there: with CUDA_VISIBLE_DEVICES=0 they are skipped or have one. `residency` and
 # `training` (torch) are what runs with a budget, and not part of `all`. Nor are `notebooks`, whose

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import errno
 import functools
@@ -14,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from ..support.projects import CONTENTS
 from .columns import COLUMNS
 from .hidden import LIBRARIES, any_library, no_driver, require_hidden
 from .machines import MACHINES, NOBODY, THERE
@@ -176,12 +177,13 @@ def missing_rows(project: Mapping[str, Any]) -> set[str]:
     return wanted - NOT_OPTIONAL - packages_of(project["dependencies"]) - set(PACKAGE_ROWS)
 
 
-def project() -> Any:
-    return tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text())["project"]
+def project(distribution: str = "rmm-uvm") -> Any:
+    return copy.deepcopy(CONTENTS[distribution]["project"])
 
 
-def test_every_package_that_can_be_missing_has_a_row() -> None:
-    assert missing_rows(project()) == set()
+@pytest.mark.parametrize("distribution", CONTENTS)
+def test_every_package_that_can_be_missing_has_a_row(distribution: str) -> None:
+    assert missing_rows(project(distribution)) == set()
 
 
 def test_package_of_a_new_extra_without_a_row_is_found() -> None:

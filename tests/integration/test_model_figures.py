@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.mortgage.etl import STAGES
 from rmm_uvm.planner.workload.loading import load_workload
+from rmm_uvm_mortgage.etl import STAGES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "benchmarks" / "results"
