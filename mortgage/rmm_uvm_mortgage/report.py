@@ -25,7 +25,7 @@ SIMULATED_LINES = (
 )
 
 _ONE_RUN_EACH = (
-    "seconds: one run each, kernels compiled in the first; benchmarks/mortgage_pipeline.py\n"
+    "seconds: one run each, kernels compiled in the first; benchmarks/mortgage/pipeline.py\n"
     "interleaves many"
 )
 

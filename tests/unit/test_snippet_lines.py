@@ -74,13 +74,13 @@ def inline() -> Iterator[tuple[str, str]]:
 LINES = list(dict.fromkeys([*blocks(), *inline()]))
 ASKED = list(dict.fromkeys(line for _, line in LINES if line not in NOT_ASKED))
 WRONG: Mapping[str, str] = {
-    "python benchmarks/record.py --no-such-option": "unrecognized arguments: --no-such-option",
-    "python benchmarks/record.py --only nothing": "invalid choice: 'nothing'",
-    "python benchmarks/record.py --clock-allowance much": "invalid float value: 'much'",
-    "python benchmarks/record.py --keep results/kept": "there is no folder results",
+    "python benchmarks/common/record.py --no-such": "unrecognized arguments: --no-such",
+    "python benchmarks/common/record.py --only nothing": "invalid choice: 'nothing'",
+    "python benchmarks/common/record.py --clock-allowance much": "invalid float value: 'much'",
+    "python benchmarks/common/record.py --keep results/kept": "there is no folder results",
     "python benchmarks/no.py": "there is no",
-    "python benchmarks/_harness.py": "ended without parsing",
-    "python benchmarks/advice.py": "does not parse its arguments",
+    "python benchmarks/common/harness.py": "ended without parsing",
+    "python benchmarks/planner/advice.py": "does not parse its arguments",
     "python -m nothing": "no check knows python",
     "dask nonsense --protocol x": "dask has no nonsense",
     "dask cuda nonsense": "cuda has no nonsense",
