@@ -181,7 +181,7 @@ def test_names_of_one_thing_and_of_another_program_are_nobodys_business(
         "_lib/marks.pyi": "class Mark: ...",
         "dask/comm/quarantine.py": "class Mark: ...",
         "planner/planned.py": "class Plan: ...",
-        "mortgage/plan.py": "class Plan: ...",
+        "../mortgage/rmm_uvm_mortgage/plan.py": "class Plan: ...",
     }
     assert names(layers, tmp_path, files) == []
 
