@@ -21,7 +21,7 @@ CLOCK_SECONDS = 300
 _LEFT_PIXELS = 68
 _RIGHT_PIXELS = 14
 # Of the time: half of a mark, and half of one with its number.
-_ROOM_LEFT, _ROOM_RIGHT = 0.02, 0.04
+ROOM_LEFT, ROOM_RIGHT = 0.02, 0.04
 
 
 def memory_unit(most_bytes: float) -> tuple[float, str]:
@@ -68,7 +68,7 @@ def shared_range(duration_seconds: float) -> Any:
     from bokeh.models import Range1d
 
     seconds = max(duration_seconds, 1e-3)
-    start, end = -_ROOM_LEFT * seconds, (1 + _ROOM_RIGHT) * seconds
+    start, end = -ROOM_LEFT * seconds, (1 + ROOM_RIGHT) * seconds
     return Range1d(start, end, bounds=(start, end))
 
 
@@ -136,7 +136,7 @@ def panel(x_range: Any, height: int, y_label: str, *, bare: bool = False) -> Any
     chart.yaxis.ticker.desired_num_ticks = 5
     chart.y_range.start = 0
     chart.xaxis.axis_label = "seconds since the start"
-    if x_range.end > CLOCK_SECONDS * (1 + _ROOM_RIGHT):
+    if x_range.end > CLOCK_SECONDS * (1 + ROOM_RIGHT):
         chart.xaxis.axis_label = "time since the start, h:mm:ss"
         chart.xaxis.formatter = NumeralTickFormatter(format="00:00:00")
         # Steps that clocks have; below a second the labels would repeat themselves.

@@ -72,7 +72,7 @@ def library() -> list[str]:
 
 def css() -> str:
     """Return the style sheet of pages."""
-    return package_text("rmm_uvm.report", "page.css")
+    return package_text("rmm_uvm.report", "document.css")
 
 
 def render(
