@@ -50,7 +50,6 @@ _TONES = {
 }
 _ANSWER_INDENT = "  "
 _FEWEST_CELLS = 20  # of a column that is broken, however narrow the terminal
-_MOST_REMEDY, _MOST_MESSAGE = 2, 3
 _CUT = " …"
 
 
@@ -137,8 +136,8 @@ def _paragraph(one: Paragraph, width: int) -> list[Text]:
 def _tasks(tasks: Tasks, width: int) -> Iterator[Text]:
     for number, one in enumerate(tasks.items, start=1):
         when = f" ({one.when})" if one.when else ""
-        yield from _wrapped(one.remedy, width, f"{number}. ", "   ", _MOST_REMEDY)
-        yield from _wrapped(f"{one.message}{when}", width, "   ", "   ", _MOST_MESSAGE)
+        yield from _wrapped(one.remedy, width, f"{number}. ", "   ", max(tasks.most - 1, 0))
+        yield from _wrapped(f"{one.message}{when}", width, "   ", "   ", tasks.most)
 
 
 def _styled(words: Words | Text) -> Text:

@@ -10,10 +10,10 @@ escape it. JSON is made of figures and not of documents: its keys are what other
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from rmm_uvm.report.style import Line
+from rmm_uvm.report.style import Fill, Line
 
 __all__ = [
     "Answers",
@@ -29,7 +29,6 @@ __all__ = [
     "Dots",
     "Figure",
     "Figures",
-    "Fill",
     "Level",
     "Moments",
     "Paragraph",
@@ -140,9 +139,19 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Tasks:
-    """What to do, by number."""
+    """What to do, by number.
+
+    Parameters
+    ----------
+    items : tuple of Task
+        The most pressing first.
+    most : int
+        Lines of 80 columns of each message that a terminal shows, and one less of a remedy; 0 for
+        all.
+    """
 
     items: tuple[Task, ...]
+    most: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,36 +274,8 @@ class Table:
         return any(column.title for column in self.columns)
 
 
-@dataclasses.dataclass(frozen=True)
-class Fill:
-    """How an area is filled: a colour, and strokes, so that nothing hangs on the colour alone.
-
-    Parameters
-    ----------
-    label : str
-        In the legend.
-    colour : str
-        In CSS's notation.
-    hatch : str
-        Bokeh's name of the strokes; empty for none.
-    strokes : str
-        The same as an SVG path of 28 by 12.
-    alpha : float
-        0 to 1, of the colour.
-    hatch_colour : str
-        Of the strokes.
-    """
-
-    label: str
-    colour: str
-    hatch: str = ""
-    strokes: str = ""
-    alpha: float = 1.0
-    hatch_colour: str = "#000000"
-
-
-Columns: TypeAlias = Mapping[str, Sequence[Any]]
-"""Data of a mark by name, all of one length. Marks that share it share one source on the page."""
+Columns: TypeAlias = Mapping[str, Any]
+"""Data of a mark by name, lists or arrays of one length. Marks that share it share one source."""
 
 Hover: TypeAlias = tuple[tuple[str, str], ...]
 """Label and template of each line of a hover text; ``@name`` is a column, as Bokeh has it."""
@@ -410,8 +391,8 @@ class Dots:
 class Bars:
     """A bar for each row of a chart, from `left` to `right`: names of columns, the first may be "".
 
-    `offset` and `height` are parts of a row: where its middle lies, and how high it is. A `tick`
-    is drawn at `right` in place of a bar.
+    `offset` and `height` are parts of a row: where its middle lies, and how high it is. With
+    `is_tick` a stroke is drawn at `right` in place of a bar.
     """
 
     data: Columns
@@ -420,7 +401,7 @@ class Bars:
     left: str = ""
     offset: float = 0.0
     height: float = 0.62
-    tick: bool = False
+    is_tick: bool = False
     hover: Hover = ()
 
 
@@ -487,7 +468,7 @@ class Chart:
         What is drawn; areas come first.
     height : int
         Pixels, without heading and legend.
-    bare : bool
+    is_bare : bool
         Without axes: numbers would say nothing. Rows are counted from the top.
     """
 
@@ -498,7 +479,7 @@ class Chart:
     y: Axis
     marks: tuple[Mark, ...]
     height: int
-    bare: bool = False
+    is_bare: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,6 @@ from rmm_uvm.report.document import (
     Chart,
     Curve,
     Dots,
-    Fill,
     Hover,
     Level,
     Mark,
@@ -24,7 +23,7 @@ from rmm_uvm.report.document import (
     Shade,
     Stack,
 )
-from rmm_uvm.report.style import Line
+from rmm_uvm.report.style import Fill, Line
 
 __all__ = ["Key", "draw", "legend", "range_of"]
 
@@ -73,8 +72,8 @@ def legend(chart: Chart) -> list[Key]:
                 found.append(_line_key(line))
             case Stack(fills=fills):
                 found += [_fill_key(fill) for fill in fills.values()]
-            case Bars(fill=fill, tick=tick):
-                found.append(Key(fill.label, fill.colour) if tick else _fill_key(fill))
+            case Bars(fill=fill, is_tick=is_tick):
+                found.append(Key(fill.label, fill.colour) if is_tick else _fill_key(fill))
             case Dots(label=label, colour=colour) if label:
                 found.append(Key(label, colour, marker=True))
     return [key for key in found if key.label]
@@ -218,7 +217,7 @@ class _Drawing:
         from bokeh.transform import dodge
 
         fill, source = mark.fill, self._source(mark)
-        if mark.tick:
+        if mark.is_tick:
             return self.panel.scatter(
                 mark.right, "row", source=source, marker="dash", angle=1.5708, size=24,
                 line_color=fill.colour, line_width=3,
@@ -262,7 +261,7 @@ def _panel(chart: Chart, x_range: Any) -> Any:
     from bokeh.plotting import figure
 
     rows = chart.y.rows
-    how: dict[str, Any] = _tools(bare=chart.bare)
+    how: dict[str, Any] = _tools(is_bare=chart.is_bare)
     if rows:
         how = {"tools": "", "toolbar_location": None, "x_range": (0, chart.x.end)}
         how["y_range"] = FactorRange(*reversed(rows), range_padding=0.1)
@@ -271,13 +270,13 @@ def _panel(chart: Chart, x_range: Any) -> Any:
         how["min_border_right"] = _RIGHT_PIXELS
     panel = figure(
         height=chart.height, sizing_mode="stretch_width", output_backend="canvas",
-        background_fill_color="#FFFFFF", outline_line_color=None if chart.bare else "#8A8A8A",
+        background_fill_color="#FFFFFF", outline_line_color=None if chart.is_bare else "#8A8A8A",
         **how,
     )  # fmt: skip
     panel.toolbar.logo = None
     panel.toolbar.autohide = True
     panel.grid.grid_line_color = "#E3E3E3"
-    if chart.bare:
+    if chart.is_bare:
         panel.axis.visible = panel.grid.visible = False
         panel.y_range.start, panel.y_range.end = chart.y.end, 0
         return panel
@@ -301,7 +300,7 @@ def _panel(chart: Chart, x_range: Any) -> Any:
     return panel
 
 
-def _tools(*, bare: bool) -> dict[str, Any]:
+def _tools(*, is_bare: bool) -> dict[str, Any]:
     from bokeh.models import PanTool, ResetTool, SaveTool, WheelZoomTool
 
     # With a key, so that turning the wheel still scrolls the page.
@@ -312,7 +311,7 @@ def _tools(*, bare: bool) -> dict[str, Any]:
         "tools": [pan, wheel, ResetTool(), SaveTool(filename="rmm_uvm_report")],
         "active_drag": pan,
         "active_scroll": wheel,
-        "toolbar_location": None if bare else "above",
+        "toolbar_location": None if is_bare else "above",
     }
 
 
