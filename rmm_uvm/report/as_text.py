@@ -73,9 +73,7 @@ class Printed:
     document: Document
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        for line in lines_of(self.document, options.max_width):
-            line.no_wrap, line.overflow = True, "ignore"
-            yield line
+        yield from lines_of(self.document, options.max_width)
 
 
 def lines_of(document: Document, width: int = WIDTH) -> list[Text]:
@@ -255,9 +253,14 @@ def _table(table: Table, width: int) -> Iterator[Text]:
             yield line
 
     if table.is_titled:
+        heads = (
+            _in_column(Text(column.title, "dim"), width, "")
+            if column.wraps
+            else [Text(line, "dim") for line in column.title.split("\n")]
+            for column, width in zip(columns, widths, strict=True)
+        )
         yield from laid_out(
-            (place, widths[place], columns[place].right, [Text(one, "dim") for one in title])
-            for place, title in enumerate(titles)
+            (place, widths[place], columns[place].right, head) for place, head in enumerate(heads)
         )
     for row in rows:
         cells = []
