@@ -253,14 +253,16 @@ def _table(table: Table, width: int) -> Iterator[Text]:
             yield line
 
     if table.is_titled:
-        heads = (
+        heads = [
             _in_column(Text(column.title, "dim"), width, "")
             if column.wraps
             else [Text(line, "dim") for line in column.title.split("\n")]
             for column, width in zip(columns, widths, strict=True)
-        )
+        ]
+        height = max(map(len, heads))
         yield from laid_out(
-            (place, widths[place], columns[place].right, head) for place, head in enumerate(heads)
+            (place, widths[place], columns[place].right, [Text()] * (height - len(head)) + head)
+            for place, head in enumerate(heads)
         )
     for row in rows:
         cells = []

@@ -200,7 +200,7 @@ class TableColumn:
     Parameters
     ----------
     title : str
-        Above it; a newline begins another line.
+        Above it, the last of its lines just there.
     right : bool
         Numbers: set flush right.
     width, most : int

@@ -34,8 +34,8 @@ _MOST_STAGES = 3
 _MOST_STAGES_OF_PAGE = 30
 _TRAILING_SECONDS = 0.1  # less after the last event is the end of watching
 _COLUMNS = (
-    "\ncard", "\nfactor", "working\nset", "\ntime", "times\nfitting", "to\ndevice", "to\nhost",
-    "\nevicted", "host\nmemory",
+    "card", "factor", "working\nset", "time", "times\nfitting", "to\ndevice", "to\nhost",
+    "evicted", "host\nmemory",
 )  # fmt: skip
 _PAGE_COLUMNS = (
     "Card", "Factor", "Working set", "Predicted time", "Times fitting", "To device", "To host",
