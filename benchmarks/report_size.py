@@ -27,7 +27,7 @@ import numpy as np
 from _harness import write_json
 
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.report import Report
 
@@ -41,7 +41,7 @@ READY = "window.Bokeh && Bokeh.documents.length && Bokeh.documents.every(d => d.
 
 def day() -> Recording:
     """Return a day at one sample a second."""
-    device = DeviceFacts(0, "made up", "GPU-0", 16 * GIB, 15 * GIB, simulated=True)
+    device = RecordedDevice(0, "made up", "GPU-0", 16 * GIB, 15 * GIB, simulated=True)
     random = np.random.default_rng(20260)
     t = np.arange(1, SAMPLES + 1)
     footprint = 22 * GIB * np.sin(t / SAMPLES * math.pi) ** 2 * random.uniform(0.9, 1.0, SAMPLES)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check that no file uses what lies above it.
 
-Covers the include rule of the C++ folders (cpp/README.md), the order of the Python folders, and
-circles of imports.
+Covers the include rule of the C++ folders (cpp/README.md), the order of the Python folders,
+circles of imports, and names: two classes of one name, modules named like their folder.
 Imports inside functions count as well, relative ones, names of the front page, and
 `import_module("...")` of a name that is written there. It does not look into tests and benchmarks:
 they may use everything, and the build keeps CUDA and RMM away from the tests of the core.
@@ -78,11 +78,8 @@ PYTHON_LAYERS = (
     "__main__",
 )
 RANKS = {name: rank for rank, name in enumerate(PYTHON_LAYERS)}
-# Files that may import one module above them, since they do it when that is asked for.
-DOORS = {
-    # rmm_uvm.monitor.start_http() is found where monitors are, and not where Prometheus is.
-    ("rmm_uvm/watch/monitor.py", "rmm_uvm.integrations.prometheus"),
-}
+# Classes of one name that are one thing: a protocol or a value in Python, and its compiled side.
+SAME_THING = {"Mark", "MemoryKind", "ResidencyStatistics"}
 CYTHON_FROM = re.compile(
     r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+c?import[ \t]+(?:\(([^)]*)\)|([^#\n]*))", re.MULTILINE
 )
@@ -212,8 +209,6 @@ def check_circles(root: Path) -> Iterator[str]:
         module = module_of(path, root)
         used = graph.setdefault(module, set())
         for name, names in named_imports(path, root):
-            if (str(path.relative_to(root)), name) in DOORS:
-                continue
             # `from package import module` is an import of that module.
             inside = {f"{name}.{one}" for one in names}
             used |= inside & modules
@@ -241,16 +236,37 @@ def check_python(root: Path) -> Iterator[str]:
         if not own:
             yield f"{where}: in no layer: add it to PYTHON_LAYERS in ci/check_layers.py"
             continue
-        used = {name for name in package_imports(path, root) if (str(where), name) not in DOORS}
-        layers = {layer_of(name) or "__init__" for name in used}  # no module: of the front page
+        # What is in no module is the front page's.
+        layers = {layer_of(name) or "__init__" for name in package_imports(path, root)}
         for layer in sorted(layers):
             if RANKS[layer] > RANKS[own]:
                 yield f"{where}: {own} may not import {layer}, which lies above it"
 
 
+def check_names(root: Path) -> Iterator[str]:
+    """Yield class names that two modules have for different things, and modules of doubtful names.
+
+    The mortgage pipeline is a program of its own, with words of its own.
+    """
+    modules: dict[str, list[str]] = {}
+    for path in python_files(root):
+        module = module_of(path, root)
+        if path.stem == path.parent.name:
+            yield f"{path.relative_to(root)}: named like its folder: say what is in it"
+        if path.suffix not in {".py", ".pyi"} or layer_of(module) == "mortgage":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(module)
+    for name, where in modules.items():
+        if len(set(where)) > 1 and name not in SAME_THING:
+            yield f"class {name} is in {', '.join(where)}: one of them needs a name of its own"
+
+
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
-    problems = [*check_cpp(ROOT), *check_python(ROOT), *check_circles(ROOT)]
+    checks = (check_cpp, check_python, check_circles, check_names)
+    problems = [problem for check in checks for problem in check(ROOT)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

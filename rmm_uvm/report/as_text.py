@@ -21,7 +21,7 @@ from rmm_uvm.report.document import (
     Bullets,
     Code,
     Document,
-    Figures,
+    FigureGrid,
     Paragraph,
     Section,
     Table,
@@ -106,7 +106,7 @@ def _lines(block: Block, width: int) -> Iterable[Text]:
             return [line for one in said for line in _wrapped(one, width, "", _ANSWER_INDENT)]
         case Code(text, lines):
             return [Text(text)] if len(text) <= width else [Text(line) for line in lines]
-        case Figures(items):
+        case FigureGrid(items):
             rows = tuple((one.name, f"{one.value} {one.note}".rstrip()) for one in items)
             columns = (TableColumn(right=False), TableColumn(right=False, wraps=True))
             return _table(Table(columns, rows), width)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import axes, budgets, causes, strip, style, words
 from rmm_uvm.report.document import Axis, Chart, Curve, Hover, Level, Mark, Moments, Shade, Stack
 from rmm_uvm.report.figures import of_device
@@ -38,7 +38,11 @@ _TOTALS = ("host_to_device_bytes", "device_to_host_bytes", "evicted_bytes_estima
 
 
 def charts(
-    recording: Recording, device: DeviceFacts, n_buckets: int, n_charted: int = 1, prefix: str = ""
+    recording: Recording,
+    device: RecordedDevice,
+    n_buckets: int,
+    n_charted: int = 1,
+    prefix: str = "",
 ) -> list[Chart]:
     """Return the charts of a device; those of which nothing is known are left out.
 
@@ -46,7 +50,7 @@ def charts(
     ----------
     recording : Recording
         What to show.
-    device : DeviceFacts
+    device : RecordedDevice
         One of its devices.
     n_buckets : int
         Into how many parts time is cut for thinning.
@@ -76,7 +80,7 @@ def charts(
 
 
 def _memory(
-    recording: Recording, device: DeviceFacts, series: DeviceSeries, n_buckets: int
+    recording: Recording, device: RecordedDevice, series: DeviceSeries, n_buckets: int
 ) -> Iterator[Chart]:
     columns = _known({name: series.values(name) for name in style.LINES if name in _LEVELS})
     if not columns:
@@ -119,7 +123,7 @@ def _memory(
 
 
 def _rates(
-    recording: Recording, device: DeviceFacts, series: DeviceSeries, n_buckets: int
+    recording: Recording, device: RecordedDevice, series: DeviceSeries, n_buckets: int
 ) -> Iterator[Chart]:
     columns = _known({name: series.rates(name) for name in style.LINES if name in _TOTALS})
     if not columns:
@@ -166,7 +170,7 @@ def _rates(
     )
 
 
-def _by_cause(recording: Recording, device: DeviceFacts, n_buckets: int) -> Iterator[Chart]:
+def _by_cause(recording: Recording, device: RecordedDevice, n_buckets: int) -> Iterator[Chart]:
     found = causes.of_device(recording, device.device_id)
     if found is None:
         return

@@ -27,8 +27,8 @@ __all__ = [
     "Curve",
     "Document",
     "Dots",
-    "Figure",
-    "Figures",
+    "FigureCell",
+    "FigureGrid",
     "Level",
     "Moments",
     "Paragraph",
@@ -178,7 +178,7 @@ class Code:
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure:
+class FigureCell:
     """One figure: its name, its value with a unit, and what is to be said of it."""
 
     name: str
@@ -187,10 +187,10 @@ class Figure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Figures:
+class FigureGrid:
     """Figures beside one another."""
 
-    items: tuple[Figure, ...]
+    items: tuple[FigureCell, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -510,7 +510,9 @@ class Section:
     is_folded: bool = False
 
 
-Block: TypeAlias = Paragraph | Bullets | Tasks | Answers | Code | Figures | Table | Chart | Section
+Block: TypeAlias = (
+    Paragraph | Bullets | Tasks | Answers | Code | FigureGrid | Table | Chart | Section
+)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.as_html import INSTALL_HINT
@@ -16,8 +16,8 @@ from rmm_uvm.report.document import (
     Bullets,
     Chart,
     Document,
-    Figure,
-    Figures,
+    FigureCell,
+    FigureGrid,
     Paragraph,
     Section,
     Span,
@@ -146,13 +146,13 @@ def _task(one: Advice, recording: Recording) -> Task:
     return Task(words.plain_name(finding.remedy, 300), said, when)
 
 
-def _section(device: DeviceFacts, blocks: Sequence[Block], prefix: str = "") -> Section:
+def _section(device: RecordedDevice, blocks: Sequence[Block], prefix: str = "") -> Section:
     title = f"Device {device.device_id}: {words.plain_name(device.name)}"
     return Section(title, tuple(blocks), f"{prefix}device-{device.device_id}")
 
 
 def _charts(
-    recording: Recording, device: DeviceFacts, n_charted: int, prefix: str = ""
+    recording: Recording, device: RecordedDevice, n_charted: int, prefix: str = ""
 ) -> list[Chart]:
     try:
         from rmm_uvm.report.charts import charts
@@ -162,7 +162,7 @@ def _charts(
     return charts(recording, device, n_buckets, n_charted, prefix)
 
 
-def _stages(recording: Recording, device: DeviceFacts) -> Iterator[Table]:
+def _stages(recording: Recording, device: RecordedDevice) -> Iterator[Table]:
     stages = sorted(by_stage(recording, device), key=lambda row: -row.figures.seconds)
     shown = {id(row) for row in stages[:_MOST_STAGES]}
     rows = [_stage(row) for row in by_stage_order(stages, recording) if id(row) in shown]
@@ -195,7 +195,7 @@ def _stage(row: StageFigures) -> tuple[str, ...]:
     )
 
 
-def _figures(recording: Recording, device: DeviceFacts) -> Figures:
+def _figures(recording: Recording, device: RecordedDevice) -> FigureGrid:
     figures = of_device(recording, device)
     by_cause = causes.of_device(recording, device.device_id)
     exact = DeviceSeries(recording.of(device.device_id)).resident_exact
@@ -235,7 +235,7 @@ def _figures(recording: Recording, device: DeviceFacts) -> Figures:
         ("CPU faults", words.count(figures.cpu_faults), ""),
     ]
     kept = [row for row in rows if row[1] != words.UNKNOWN]
-    return Figures(tuple(Figure(*row) for row in (*kept, *budgets.cells(budget))))
+    return FigureGrid(tuple(FigureCell(*row) for row in (*kept, *budgets.cells(budget))))
 
 
 def _background(recording: Recording, prefix: str) -> Iterator[Section]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.as_text import as_text, lines_of
@@ -87,7 +87,7 @@ def cell_summary(recording: Recording, begin_seconds: float, end_seconds: float)
     return as_text(Document((), tuple(blocks)), _CELL_WIDTH)
 
 
-def _cell_line(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
+def _cell_line(recording: Recording, device: RecordedDevice, figures: Figures) -> str:
     many = len(recording.devices) > 1
     name = f"uvm, device {device.device_id}" if many else "uvm"
     parts = [words.clock_text(figures.seconds)]
@@ -174,7 +174,7 @@ def _devices(recording: Recording) -> list[Section]:
     return [Section("", (_table("device", rows, recording), *map(Paragraph, lines)))]
 
 
-def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]:
+def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, str]]:
     figures = of_device(recording, device)
     capacity = words.size(device.capacity_bytes) if device.capacity_bytes else "unknown"
     rows = []
@@ -223,7 +223,7 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
     return rows
 
 
-def _evicted(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
+def _evicted(recording: Recording, device: RecordedDevice, figures: Figures) -> str:
     by_cause = causes.of_device(recording, device.device_id)
     whose = f" {budgets.DRIVERS_OWN}" * (device.device_id in recording.budgets)
     if by_cause is not None:

@@ -21,7 +21,7 @@ def script(name: str) -> ModuleType:
     before = list(sys.path)
     sys.path.insert(0, str(BENCHMARKS))
     others = {
-        path.stem: sys.modules.pop(path.stem)  # pytest calls tests/unit/residency "residency"
+        path.stem: sys.modules.pop(path.stem)
         for path in BENCHMARKS.glob("*.py")
         if not _is_ours(sys.modules.get(path.stem))
     }

@@ -21,7 +21,7 @@ from rmm_uvm.report import Report
 from rmm_uvm.report.advice import verdict
 from rmm_uvm.report.budgets import cells
 from rmm_uvm.report.charts import charts
-from rmm_uvm.report.document import Chart, Figures, Table
+from rmm_uvm.report.document import Chart, FigureGrid, Table
 from rmm_uvm.report.drawing import draw, legend
 from rmm_uvm.report.page import page
 from rmm_uvm.report.strip import strip
@@ -114,7 +114,7 @@ def shown_on_page(recording: Recording) -> tuple[list[str], list[str]]:
     """Return the titles of the table of stages, and the names of the figures of the device."""
     blocks = page(recording).sections[1].blocks
     (table,) = (block for block in blocks if isinstance(block, Table))
-    (figures,) = (block for block in blocks if isinstance(block, Figures))
+    (figures,) = (block for block in blocks if isinstance(block, FigureGrid))
     return [column.title for column in table.columns], [one.name for one in figures.items]
 
 

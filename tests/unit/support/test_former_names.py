@@ -31,3 +31,15 @@ def test_pickle_with_a_former_name_loads() -> None:
     former = text.replace(b"rmm_uvm.recording.finding", b"rmm_uvm.watch.finding")
     assert former != text
     assert pickle.loads(former) is Finding
+
+
+def test_pickle_with_a_former_name_of_a_class_loads() -> None:
+    from rmm_uvm.recording.recorded import RecordedDevice
+
+    device = RecordedDevice(0, "GPU", "GPU-0", 2 << 20, 2 << 20)
+    text = pickle.dumps(device, protocol=0)
+    former = text.replace(
+        b"rmm_uvm.recording.recorded\nRecordedDevice", b"rmm_uvm.watch.recording\nDeviceFacts"
+    )
+    assert former != text
+    assert pickle.loads(former) == device
