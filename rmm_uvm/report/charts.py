@@ -9,14 +9,16 @@ and findings above them is that of `rmm_uvm.report.strip`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
-from rmm_uvm.report import axes, budgets, causes, strip, style, words
+from rmm_uvm.report import budgets, causes, strip, style, words
 from rmm_uvm.report.document import Axis, Chart, Curve, Hover, Level, Mark, Moments, Shade, Stack
+from rmm_uvm.report.drawing import time_tooltip
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.series import DeviceSeries, rates_of
 from rmm_uvm.report.thinning import averaged, thinned
@@ -85,8 +87,8 @@ def _memory(
     columns = _known({name: series.values(name) for name in style.LINES if name in _LEVELS})
     if not columns:
         return
-    top = axes.highest([*columns.values(), np.array([float(device.capacity_bytes)])])
-    scale, unit = axes.memory_unit(top)
+    top = _highest([*columns.values(), np.array([float(device.capacity_bytes)])])
+    scale, unit = words.memory_unit(top)
     kept = thinned(
         series.seconds, list(columns.values()), n_buckets, strip.marks_seconds(recording)
     )
@@ -128,8 +130,8 @@ def _rates(
     columns = _known({name: series.rates(name) for name in style.LINES if name in _TOTALS})
     if not columns:
         return
-    top = axes.highest(list(columns.values()))
-    scale, unit = axes.rate_unit(top)
+    top = _highest(list(columns.values()))
+    scale, unit = words.rate_unit(top)
     rates = averaged(series.seconds, columns, n_buckets)
     crowded = len(rates.seconds) < len(series.seconds)
     data = {"seconds": rates.seconds} | {name: rates.mean[name] / scale for name in columns}
@@ -182,8 +184,8 @@ def _by_cause(recording: Recording, device: RecordedDevice, n_buckets: int) -> I
         }
         if not rates:
             continue
-        top = axes.highest([np.sum(list(rates.values()), axis=0)])
-        scale, unit = axes.rate_unit(top)
+        top = _highest([np.sum(list(rates.values()), axis=0)])
+        scale, unit = words.rate_unit(top)
         means = averaged(found.seconds, rates, n_buckets)
         # A rate is that of the interval before its sample, so an area has two corners for each.
         data = {"seconds": _stairs(means.seconds)}
@@ -226,7 +228,7 @@ def _curves(
 
     One of them answers for all: they share their times.
     """
-    rows = [("time", axes.time_tooltip(recording.duration_seconds, "seconds"))]
+    rows = [("time", time_tooltip(recording.duration_seconds, "seconds"))]
     rows += [(line.label, f"@{name}{{0,0.00}} {unit}") for name, line in lines.items()]
     for name, line in lines.items():
         if f"{name}_peak" in data:
@@ -246,3 +248,9 @@ def _stairs(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return begin and end of each interval."""
     begins = np.concatenate(([0.0], seconds[:-1]))
     return np.column_stack([begins, seconds]).ravel()
+
+
+def _highest(columns: Sequence[NDArray[np.float64]]) -> float:
+    """Return the greatest known value, 0 if there is none."""
+    known = [float(np.nanmax(c)) for c in columns if len(c) and not np.all(np.isnan(c))]
+    return max((value for value in known if math.isfinite(value)), default=0.0)

@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from rmm_uvm.report.axes import CLOCK_SECONDS, ROOM_LEFT, ROOM_RIGHT
 from rmm_uvm.report.document import (
     Axis,
     Bands,
@@ -25,7 +24,12 @@ from rmm_uvm.report.document import (
 )
 from rmm_uvm.report.style import Fill, Line
 
-__all__ = ["Key", "draw", "legend", "range_of"]
+__all__ = ["ROOM_RIGHT", "Key", "draw", "legend", "range_of", "time_tooltip"]
+
+ROOM_LEFT, ROOM_RIGHT = 0.02, 0.04
+"""Beside the time, parts of it: half of a mark, and half of one with its number."""
+
+_CLOCK_SECONDS = 300  # longer runs show h:mm:ss instead of seconds
 
 # As wide as the widest labels: the time axes of all charts lie exactly below one another.
 _LEFT_PIXELS = 68
@@ -85,6 +89,11 @@ def _line_key(line: Line, area: str = "") -> Key:
 
 def _fill_key(fill: Fill) -> Key:
     return Key(fill.label, fill.colour, hatch=fill.strokes)
+
+
+def time_tooltip(duration_seconds: float, field: str) -> str:
+    """Return a hover text's placeholder for a time."""
+    return f"@{field}{{00:00:00}}" if duration_seconds > _CLOCK_SECONDS else f"@{field}{{0.00}} s"
 
 
 def range_of(axis: Axis) -> Any:
@@ -319,7 +328,7 @@ def _time_axis(axis: Any, seconds: float) -> None:
     from bokeh.models import AdaptiveTicker, NumeralTickFormatter
 
     axis.axis_label = "seconds since the start"
-    if seconds <= CLOCK_SECONDS:
+    if seconds <= _CLOCK_SECONDS:
         return
     axis.axis_label = "time since the start, h:mm:ss"
     axis.formatter = NumeralTickFormatter(format="00:00:00")

@@ -10,9 +10,10 @@ from typing import Any
 
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording, Stage
-from rmm_uvm.report import axes, style, words
+from rmm_uvm.report import style, words
 from rmm_uvm.report.advice import about, collect
 from rmm_uvm.report.document import Axis, Bands, Chart, Dots, Mark
+from rmm_uvm.report.drawing import ROOM_RIGHT
 from rmm_uvm.report.figures import end_of
 
 __all__ = ["marks_seconds", "shown_findings", "strip"]
@@ -122,7 +123,7 @@ def _bands(
     """Yield stages: those wide enough for a name, then all others."""
     names = dict.fromkeys(stage.name for stage in stages)
     fills = {n: style.STAGE_FILLS[i % len(style.STAGE_FILLS)] for i, n in enumerate(names)}
-    narrowest = _NARROWEST_FRACTION * (1 + axes.ROOM_RIGHT) * max(recording.duration_seconds, 1e-3)
+    narrowest = _NARROWEST_FRACTION * (1 + ROOM_RIGHT) * max(recording.duration_seconds, 1e-3)
     rows = [_band(s, recording, top + lanes[_lane(s)], fills[s.name]) for s in stages]
     widest = sorted(rows, key=lambda row: row["left"] - row["right"])[:most_named]
     wide = {id(row) for row in widest if row["right"] - row["left"] >= narrowest}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmm_uvm.dask.reports.advice import WorkerSums
-from rmm_uvm.report import axes, style, words
+from rmm_uvm.report import style, words
 from rmm_uvm.report.document import Axis, Bars, Chart, Mark
 from rmm_uvm.report.style import CAPACITY, ELSEWHERE, Fill
 
@@ -31,7 +31,7 @@ def charts(told: Sequence[WorkerSums]) -> list[Chart]:
 
 def _memory(told: Sequence[WorkerSums]) -> Chart:
     levels = [max(one.peak_footprint_bytes or 0, one.capacity_bytes or 0) for one in told]
-    scale, unit = axes.memory_unit(max(levels))
+    scale, unit = words.memory_unit(max(levels))
     footprints = [(one.peak_footprint_bytes or 0) / scale for one in told]
     capacities = [(one.capacity_bytes or float("nan")) / scale for one in told]
     data = {
@@ -73,7 +73,7 @@ def _moved(told: Sequence[WorkerSums]) -> Chart:
     names = ("host_to_device_bytes", "device_to_host_bytes")
     columns = {name: [getattr(one.figures, name) for one in told] for name in names}
     most = max(value for values in columns.values() for value in values)
-    scale, unit = axes.memory_unit(most)
+    scale, unit = words.memory_unit(most)
     data = {
         "worker": _names(told),
         **{name: [value / scale for value in values] for name, values in columns.items()},

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from rmm_uvm.planner.outcome import Card, PlanFigures
 from rmm_uvm.planner.views.headline import enough_text
-from rmm_uvm.report import axes, style
+from rmm_uvm.report import style, words
 from rmm_uvm.report.document import Axis, Chart, Curve, Dots, Level
+from rmm_uvm.report.drawing import time_tooltip
 from rmm_uvm.support.units import format_bytes
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _FITTING = style.Line("as if it fitted", "#999999", (2, 3))
 def slowdown_against_capacity(plan: PlanFigures) -> Chart:
     """Return the chart of time, over that with room for everything, against managed capacity."""
     most_bytes = max(max(size for size, _ in plan.curve), plan.cards[-1].capacity_bytes)
-    scale, unit = axes.memory_unit(most_bytes)
+    scale, unit = words.memory_unit(most_bytes)
     advised = [(card.capacity_bytes, card.advised.slowdown) for card in plan.cards]
     slows = [slow for _, slow in (*plan.curve, *advised) if slow is not None]
     data = _against(plan.curve, scale)
@@ -73,14 +74,14 @@ def memory_over_time(card: Card, number: int, seconds: float) -> Chart:
     """
     result, timeline = card.defaults.result, card.defaults.result.timeline
     top = max([*timeline.live_bytes.tolist(), float(card.capacity_bytes)])
-    scale, unit = axes.memory_unit(top)
+    scale, unit = words.memory_unit(top)
     data = {
         "seconds": [*timeline.seconds, max([seconds, *timeline.seconds[-1:]])],
         "live": _lasting(timeline.live_bytes / scale),
         "resident": _lasting(timeline.resident_bytes / scale),
     }
     hover = (
-        ("at", axes.time_tooltip(seconds, "seconds")),
+        ("at", time_tooltip(seconds, "seconds")),
         ("allocated", f"@live{{0.00}} {unit}"),
         ("resident", f"@resident{{0.00}} {unit}"),
     )
