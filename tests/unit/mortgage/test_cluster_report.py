@@ -13,14 +13,14 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-from rmm_uvm.mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
-from rmm_uvm.mortgage.cluster.page import cluster_page, simulated_lines
-from rmm_uvm.mortgage.cluster.report import ClusterReport, worker_figures
-from rmm_uvm.mortgage.cluster.workers import WorkerInfo
-from rmm_uvm.mortgage.run_report import StageFigures
-from rmm_uvm.mortgage.train import ModelQuality
 from rmm_uvm.report.as_text import as_text
 from rmm_uvm.report.document import Document
+from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
+from rmm_uvm_mortgage.cluster.page import cluster_page, simulated_lines
+from rmm_uvm_mortgage.cluster.report import ClusterReport, worker_figures
+from rmm_uvm_mortgage.cluster.workers import WorkerInfo
+from rmm_uvm_mortgage.run_report import StageFigures
+from rmm_uvm_mortgage.train import ModelQuality
 
 MIB = 1 << 20
 GIB = 1 << 30
