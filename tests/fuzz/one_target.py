@@ -23,7 +23,7 @@ from . import json_changes
 _FOLLOWED = [
     "rmm_uvm.support.kinds",
     "rmm_uvm.dask.reports.advice",
-    "rmm_uvm.dask.reports.text",
+    "rmm_uvm.dask.reports.documents",
     "rmm_uvm.dask.settings",
     "rmm_uvm.dask.reports.worker_recording",
     "rmm_uvm.harvest",

@@ -17,6 +17,7 @@ from rich.console import Console
 from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.setting_options import BYTES, option_of
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.report.as_text import Printed
 from rmm_uvm.run.tidying import temporary_folder
 from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm_mortgage.cli.request import (
@@ -134,7 +135,8 @@ def _run(request: Request) -> int:
         from rmm_uvm_mortgage.report import simulated_lines
 
         device_bytes = request.device_memory or default_device_bytes(data)
-        console.print(simulated_lines(device_bytes, by_default=request.device_memory is None))
+        by_default = request.device_memory is None
+        console.print(Printed(simulated_lines(device_bytes, by_default=by_default)))
     elif request.device_memory is not None:
         raise ConfigurationError("--device-memory is for the simulated device; add --engine pandas")
     if request.compare:
@@ -184,7 +186,7 @@ def _single(request: Request, data: Path, device_bytes: int | None, console: Con
                 reference = make_reference(data, folder / "pandas.arrow", progress)
             how = reference.describe(report.pipeline.feature_digest, features)
             report = dataclasses.replace(report, features_against_pandas=how)
-    console.print(run_page(report))
+    console.print("", Printed(run_page(report)), sep="\n")
     write_json(request.json_file, report.to_json())
     if request.picture is not None:
         from rmm_uvm_mortgage.picture import draw
@@ -237,14 +239,14 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
         )
         with comparison_bar([run.title for run in planned]) as show:
             runs = compare_memories(planned, shared, reference, progress=show)
-    console.print(comparison_page(runs, reference.training_rows))
+    console.print("", Printed(comparison_page(runs, reference.training_rows)), sep="\n")
     plain: dict[str, Any] = {"runs": [run.to_json() for run in runs]}
     if device_bytes is not None:
         from rmm_uvm_mortgage.fragmentation import run_fragmentation
         from rmm_uvm_mortgage.report import fragmentation_lines
 
         cases = [run_fragmentation("cuda-pool"), run_fragmentation("managed")]
-        console.print(fragmentation_lines(cases))
+        console.print("", Printed(fragmentation_lines(cases)), sep="\n")
         plain["fragmentation"] = [dataclasses.asdict(case) for case in cases]
     write_json(request.json_file, plain)
     if request.picture is not None:
