@@ -169,11 +169,10 @@ def command(
         sys.exit(2)
     if _PIPE in (html, json_file):
         return
-    from rmm_uvm.planner.views.text import text
-    from rmm_uvm.report.text import WIDTH
+    from rmm_uvm.report.as_text import WIDTH
 
     # Names and paths are printed as they are, brackets and colons too.
-    make_console(soft_wrap=True).print(text(made, columns_of(sys.stdout, WIDTH)))
+    make_console(soft_wrap=True).print(made.text(columns_of(sys.stdout, WIDTH)))
 
 
 def _planned(trace: Path, options: dict[str, Any]) -> Plan:

@@ -9,7 +9,6 @@ see `rmm_uvm.pool.install`.
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -23,6 +22,7 @@ from rmm_uvm.integrations import Wiring
 from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.pool.device_installation import DeviceInstallation
+from rmm_uvm.report.document import Block, Document, Paragraph, Table, TableColumn
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.support.settings import EVICTION_POLICIES, PREFETCH_MODES, PrefetchMode
 from rmm_uvm.support.units import format_bytes
@@ -30,6 +30,7 @@ from rmm_uvm.watch.monitor import Monitor
 
 __all__ = ["DeviceInstallation", "Installation", "RemoteInstallation"]
 
+_WIDTH = 100
 _RELEASED = "rmm_uvm: this pool is not installed any more"
 
 
@@ -179,27 +180,17 @@ def render(installation: Installation) -> str:
     """Return the table that the handle's repr shows."""
     if not installation.devices:
         return _RELEASED
-    from rich.console import Console
-    from rich.table import Table
+    from rmm_uvm.report.as_text import as_text  # with rich, which takes its time
 
-    out = io.StringIO()
-    # In Jupyter rich would display the table itself, and a repr has to be text.
-    console = Console(file=out, width=100, color_system=None, force_jupyter=False)
+    columns = (*[TableColumn(right=False)] * 2, TableColumn(right=False, wraps=True))
+    blocks: list[Block] = []
     for device in installation.devices:
         info = device.info
-        table = Table(
-            title=f"rmm_uvm on device {info.device_id}: {info.name}"
-            f", {format_bytes(info.total_bytes)}",
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-        )
-        for header in ("", "", ""):
-            table.add_column(header)
-        for row in (*_rows(device, installation.wirings), _monitor_row(installation)):
-            table.add_row(*row)
-        console.print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
+        size = format_bytes(info.total_bytes)
+        blocks.append(Paragraph(f"rmm_uvm on device {info.device_id}: {info.name}, {size}"))
+        rows = (*_rows(device, installation.wirings), _monitor_row(installation))
+        blocks.append(Table(columns, rows, gap=2))
+    return as_text(Document((), tuple(blocks)), _WIDTH)
 
 
 def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[str, str, str]]:

@@ -23,7 +23,7 @@ from . import json_changes
 _FOLLOWED = [
     "rmm_uvm.support.kinds",
     "rmm_uvm.dask.reports.advice",
-    "rmm_uvm.dask.reports.text",
+    "rmm_uvm.dask.reports.documents",
     "rmm_uvm.dask.settings",
     "rmm_uvm.dask.reports.worker_recording",
     "rmm_uvm.harvest",
@@ -31,7 +31,7 @@ _FOLLOWED = [
     "rmm_uvm.ipc.handle",
     "rmm_uvm.ipc.table",
     "rmm_uvm._lib.limits",
-    "rmm_uvm.mortgage.dictionary",
+    "rmm_uvm_mortgage.dictionary",
     "rmm_uvm.planner",
     "rmm_uvm.report",
     "rmm_uvm.residency.budget",
