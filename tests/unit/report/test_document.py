@@ -99,6 +99,13 @@ def test_text_that_is_too_long_ends_with_a_mark_and_as_much_on_any_terminal() ->
     assert "…" not in text_of(Paragraph("word " * 30, most=2))[-1]
 
 
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_text_in_hardly_any_width_still_ends(width: int) -> None:
+    table = Table((TableColumn("a"), TableColumn("b", wraps=True)), (("数" * 9, "word " * 9),))
+    shown = text_of(Paragraph("数据 word", lead="   ", most=1), table, width=width)
+    assert "".join("".join(shown).split()).count("数") >= 9
+
+
 def test_lines_that_are_kept_or_cut_are_one() -> None:
     path = "/a  folder/" + "x" * 100
     assert text_of(Paragraph(path, fit="keep")) == [path]
