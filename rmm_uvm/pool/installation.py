@@ -24,7 +24,7 @@ from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.report.document import Block, Document, Paragraph, Table, TableColumn
 from rmm_uvm.residency.budget import Budget
-from rmm_uvm.residency.policies import POLICY_REASONS
+from rmm_uvm.support.settings import EVICTION_POLICIES, PREFETCH_MODES, PrefetchMode
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm.watch.monitor import Monitor
 
@@ -69,7 +69,6 @@ class Installation:
         wirings: Sequence[Wiring],
         monitor: Monitor | None = None,
         monitor_reason: str = "",
-        arguments: Mapping[str, Any] | None = None,
         undo: Callable[[], None] = lambda: None,
     ) -> None:
         self.devices = tuple(devices)
@@ -78,7 +77,7 @@ class Installation:
         self.monitor_reason = monitor_reason
         self._undo = undo  # what leaving it as a context calls
         self._when_released: list[Callable[[], object]] = []
-        self.arguments = dict(arguments or {})
+        self.arguments: dict[str, Any] = {}
         self.holders: set[str] = set()
 
     @property
@@ -240,7 +239,7 @@ def _budget_rows(
     dead = "dead data go first, without a copy" if drops else "dead data are copied too"
     return [
         ("budget", size, f"{budget.reason}; {dead}"),
-        ("eviction", budget.policy, POLICY_REASONS[budget.policy]),
+        ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),
         _migrations_row(budget, info),
         *_neighbors_rows(budget, prefetcher),
     ]
@@ -286,15 +285,10 @@ def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:
     return "migrations", "direct", "by the kernel driver's own call, which holds up no launch"
 
 
-def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:
+def _prefetch_row(mode: PrefetchMode, info: DeviceInfo) -> tuple[str, str, str]:
     if mode != "never" and not info.concurrent_managed_access:
         return "prefetch", "off", info.concurrent_managed_access.reason
-    reasons = {
-        "auto": "only what may have left the device",
-        "always": "every allocation, every time",
-        "never": "as asked",
-    }
-    return "prefetch", "off" if mode == "never" else mode, reasons[mode]
+    return "prefetch", "off" if mode == "never" else mode, PREFETCH_MODES[mode]
 
 
 def _availability_row(name: str, value: Availability) -> tuple[str, str, str]:

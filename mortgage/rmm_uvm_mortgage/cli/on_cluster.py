@@ -69,7 +69,11 @@ def _on_own(request: Request, workers: int, console: Console) -> int:
         logging.getLogger("rmm_uvm.dask").setLevel(logging.ERROR)
     with (
         local_workers(
-            workers, device_bytes, request.pool_size, request.device_budget, request.eviction
+            workers,
+            device_bytes,
+            request.initial_pool_size,
+            request.device_budget,
+            request.eviction,
         ) as client,
         _make_run(request, data, client) as run,
     ):
