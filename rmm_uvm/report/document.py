@@ -18,7 +18,7 @@ from rmm_uvm.report.style import Fill, Line
 __all__ = [
     "Answers", "Axis", "Bands", "Bars", "Block", "Bullets", "Chart", "Code", "Curve", "Document",
     "Dots", "FigureCell", "FigureGrid", "Level", "Moments", "Paragraph", "Section", "Shade", "Span",
-    "Stack", "Table", "TableColumn", "Task", "Tasks", "Wide", "Words", "plain", "titled",
+    "Stack", "Table", "TableColumn", "Task", "Tasks", "Wide", "Words", "titled",
 ]  # fmt: skip
 
 Tone: TypeAlias = Literal["", "strong", "faint", "good", "alarming", "doubtful", "moving"]
@@ -36,20 +36,6 @@ class Span:
 
 Words: TypeAlias = str | Span | tuple[str | Span, ...]
 """Text, all of it alike or in pieces. A no-break space is a space where no line is broken."""
-
-
-def plain(words: Words) -> str:
-    """Return the text alone.
-
-    Examples
-    --------
-    >>> plain(("the ", Span("title", "strong")))
-    'the title'
-    """
-    return "".join(
-        one if isinstance(one, str) else one.text
-        for one in (words if isinstance(words, tuple) else (words,))
-    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -41,7 +41,6 @@ from rmm_uvm.report.document import (
     Task,
     Tasks,
     Wide,
-    plain,
     titled,
 )
 from rmm_uvm.report.drawing import draw, legend
@@ -177,7 +176,6 @@ def test_colours_are_for_terminals_alone() -> None:
         console.print(Printed(shown))
         assert ("\x1b[" in out.getvalue()) == is_terminal
     assert out.getvalue() == "title\nyes it is\n"
-    assert plain((Span("yes", "good"), " it is")) == "yes it is"
 
 
 def test_documents_do_not_change() -> None:
