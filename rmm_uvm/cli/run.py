@@ -22,8 +22,8 @@ from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, pool_check, program, torch_memory
+from rmm_uvm.run.outputs import files_named
 from rmm_uvm.run.program import PythonProgram
-from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.units import parse_bytes
 
