@@ -18,11 +18,10 @@ import importlib.util
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.integrations.wiring import Wiring
+from rmm_uvm.support.settings import CudfPrefetch
 
 _PERIOD_SECONDS = 0.5
 _ON_BYTES = 32 << 20  # in one period: 16 blocks; less is a stray CPU access, not an eviction
@@ -110,23 +109,10 @@ class PrefetchSwitch:
             self.look()
 
 
-CudfPrefetch = bool | Literal["auto"]
 
 # std::atomic_bool& cudf::prefetch::detail::enabled(), from cudf/utilities/prefetch.hpp of 26.10.
 # pylibcudf has enable() and disable(), and no question.
 _ENABLED_SYMBOL = "_ZN4cudf8prefetch6detail7enabledEv"
-
-
-def check_prefetch(value: CudfPrefetch) -> None:
-    """Refuse values other than True, False and "auto".
-
-    Raises
-    ------
-    ConfigurationError
-        If it is something else.
-    """
-    if value not in (True, False, "auto") or not isinstance(value, (bool, str)):
-        raise ConfigurationError(f"cudf_prefetch={value!r}: use True, False or 'auto'")
 
 
 def prefetch_enabled() -> bool | None:
