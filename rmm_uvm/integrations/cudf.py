@@ -109,7 +109,6 @@ class PrefetchSwitch:
             self.look()
 
 
-
 # std::atomic_bool& cudf::prefetch::detail::enabled(), from cudf/utilities/prefetch.hpp of 26.10.
 # pylibcudf has enable() and disable(), and no question.
 _ENABLED_SYMBOL = "_ZN4cudf8prefetch6detail7enabledEv"

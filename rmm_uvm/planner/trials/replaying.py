@@ -59,7 +59,6 @@ def replaying_here(workload: Workload) -> Iterator[None]:
         ) from error
 
 
-
 _DEFAULT_DRIVER = DriverSettings()
 # Events between two looks at Python: the progress bar, and Ctrl-C.
 _CHUNK_EVENTS = 8192
