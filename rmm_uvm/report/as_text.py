@@ -180,7 +180,7 @@ def _wrapped(
     is_cut = 0 < most < len(places)
     if is_cut:
         begin, end = places[most - 1]
-        room = width - cell_len(indent if most > 1 else lead) - cell_len(_CUT)
+        room = max(width - cell_len(indent if most > 1 else lead) - cell_len(_CUT), 0)
         while cell_len(text.plain[begin:end]) > room:
             end = max(text.plain.rfind(" ", begin, end), begin)
         places = [*places[: most - 1], (begin, end)]
@@ -206,9 +206,10 @@ def _places(text: str, first: int, others: int) -> list[tuple[int, int]]:
                 begin, room = None, max(others, 1)
             begin = start if begin is None else begin
             while cell_len(text[begin:stop]) > room:
-                size = next(
+                fitting = (
                     n for n in range(room, 0, -1) if cell_len(text[begin : begin + n]) <= room
                 )
+                size = next(fitting, 1)
                 places.append((begin, begin + size))
                 begin, room = begin + size, max(others, 1)
             end = stop

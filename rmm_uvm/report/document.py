@@ -16,35 +16,10 @@ from typing import Any, Literal, TypeAlias
 from rmm_uvm.report.style import Fill, Line
 
 __all__ = [
-    "Answers",
-    "Axis",
-    "Bands",
-    "Bars",
-    "Block",
-    "Bullets",
-    "Chart",
-    "Code",
-    "Curve",
-    "Document",
-    "Dots",
-    "FigureCell",
-    "FigureGrid",
-    "Level",
-    "Moments",
-    "Paragraph",
-    "Section",
-    "Shade",
-    "Span",
-    "Stack",
-    "Table",
-    "TableColumn",
-    "Task",
-    "Tasks",
-    "Wide",
-    "Words",
-    "plain",
-    "titled",
-]
+    "Answers", "Axis", "Bands", "Bars", "Block", "Bullets", "Chart", "Code", "Curve", "Document",
+    "Dots", "FigureCell", "FigureGrid", "Level", "Moments", "Paragraph", "Section", "Shade", "Span",
+    "Stack", "Table", "TableColumn", "Task", "Tasks", "Wide", "Words", "titled",
+]  # fmt: skip
 
 Tone: TypeAlias = Literal["", "strong", "faint", "good", "alarming", "doubtful", "moving"]
 """How text stands out: never the only thing that tells."""
@@ -52,17 +27,7 @@ Tone: TypeAlias = Literal["", "strong", "faint", "good", "alarming", "doubtful",
 
 @dataclasses.dataclass(frozen=True)
 class Span:
-    """A piece of text that stands out, or leads somewhere.
-
-    Parameters
-    ----------
-    text : str
-        What it says.
-    tone : Tone
-        How it stands out.
-    link : str
-        The `Section` of the page that it leads to.
-    """
+    """A piece of text that stands out by its `tone`, or leads to the section with the id `link`."""
 
     text: str
     tone: Tone = ""
@@ -71,20 +36,6 @@ class Span:
 
 Words: TypeAlias = str | Span | tuple[str | Span, ...]
 """Text, all of it alike or in pieces. A no-break space is a space where no line is broken."""
-
-
-def plain(words: Words) -> str:
-    """Return the text alone.
-
-    Examples
-    --------
-    >>> plain(("the ", Span("title", "strong")))
-    'the title'
-    """
-    return "".join(
-        one if isinstance(one, str) else one.text
-        for one in (words if isinstance(words, tuple) else (words,))
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,15 +47,14 @@ class Paragraph:
     words : Words
         What is said.
     kind : str
-        How a page shows it: as a "verdict", one that "failed", a "hint", or that all is
-        "simulated".
+        How a page shows it.
     lead, indent : str
         What a terminal's first line, and each other, begins with.
     most : int
         Lines of 80 columns that a terminal shows; 0 for all.
     fit : str
-        What a terminal does with a line that is too long: it is broken between words ("wrap"),
-        kept, spaces and all ("keep"), or its end is left out ("cut").
+        What a terminal does with a line that is too long: it is broken between words, kept, spaces
+        and all, or its end is left out.
     """
 
     words: Words
@@ -124,13 +74,7 @@ class Bullets:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One thing to do.
-
-    Parameters
-    ----------
-    remedy, message, when : str
-        What to do, why, and when or where that was; the last may be empty.
-    """
+    """One thing to do: what, why, and where or when that was the case."""
 
     remedy: str
     message: str
@@ -139,16 +83,7 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Tasks:
-    """What to do, by number.
-
-    Parameters
-    ----------
-    items : tuple of Task
-        The most pressing first.
-    most : int
-        Lines of 80 columns of each message that a terminal shows, and one less of a remedy; 0 for
-        all.
-    """
+    """What to do, by number. A terminal shows `most` lines of each message, 0 for all."""
 
     items: tuple[Task, ...]
     most: int = 0
@@ -163,15 +98,7 @@ class Answers:
 
 @dataclasses.dataclass(frozen=True)
 class Code:
-    """A command.
-
-    Parameters
-    ----------
-    text : str
-        In one line.
-    lines : tuple of str
-        The same in several, for a terminal that is too narrow.
-    """
+    """A command, and its `lines` for a terminal in which it does not fit in one."""
 
     text: str
     lines: tuple[str, ...]
@@ -204,8 +131,7 @@ class TableColumn:
     right : bool
         Numbers: set flush right.
     width, most : int
-        The least and the most cells of a terminal that it takes; 0 for as many as it needs. What
-        is longer than `most` is cut.
+        The least and the most cells of a terminal that it takes; 0 for as many as it needs.
     wraps : bool
         A terminal breaks its text between words, to what the others leave. For one column.
     """
@@ -230,17 +156,7 @@ def titled(titles: Iterable[str], *, right: bool = True) -> tuple[TableColumn, .
 
 @dataclasses.dataclass(frozen=True)
 class Wide:
-    """A cell over several columns.
-
-    Parameters
-    ----------
-    words : Words
-        What it says; a terminal breaks it between words.
-    columns : int
-        How many, >= 2.
-    indent : str
-        What each line but the first begins with.
-    """
+    """A cell over several columns; where a terminal breaks it, lines begin with `indent`."""
 
     words: Words
     columns: int
@@ -249,18 +165,10 @@ class Wide:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of cells, the first of each its name.
+    """Rows of cells, the first of each its name; without any title a list of pairs.
 
-    Parameters
-    ----------
-    columns : tuple of TableColumn
-        Without any title it is a list of pairs.
-    rows : tuple of tuple of Words or Wide
-        A row may have fewer cells: the rest is empty, or on a page the last goes on to the edge.
-    caption : str
-        What it is, on a page.
-    gap : int
-        Spaces between two columns of a terminal.
+    A row may have fewer cells than there are columns: on a page the last goes on to the edge.
+    `gap` is the number of spaces between two columns of a terminal.
     """
 
     columns: tuple[TableColumn, ...]
@@ -283,22 +191,10 @@ Hover: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A value over the horizontal axis.
+    """A value over the horizontal axis, and the `area` below it in that colour.
 
-    Parameters
-    ----------
-    data : Columns
-        With `x` and `y`.
-    x, y : str
-        Names of columns; nothing is drawn where a value is NaN.
-    line : Line
-        How it is drawn.
-    steps : {"", "before", "after"}
-        Whether a value holds until its place, or from there; "" joins the points.
-    area : str
-        Colour below it; empty for none.
-    hover : Hover
-        Answers for all curves of the chart.
+    With `steps` a value holds until its place ("before") or from there ("after"). Nothing is drawn
+    where it is NaN. One curve of a chart has the `hover` text, which answers for all.
     """
 
     data: Columns
@@ -350,28 +246,9 @@ class Moments:
 class Dots:
     """Points that no line joins.
 
-    Parameters
-    ----------
-    data : Columns
-        With `x` and `y`, and those that `marker`, `text` and `hover` name.
-    x, y : str
-        Names of columns.
-    label : str
-        In the legend; empty where a line that they lie on is there.
-    colour : str
-        Of their inside, or of a hollow one's edge.
-    marker : str
-        Bokeh's name of a marker, or a column of such.
-    size : int
-        Pixels.
-    hollow : bool
-        Only an edge.
-    edge : str
-        Colour of the edge of one that is not hollow.
-    text : str
-        The column of what stands beside each; empty for nothing.
-    hover : Hover
-        Answers for the point below the mouse.
+    `label` is for the legend, empty where a line that they lie on is there. `marker` is Bokeh's
+    name of one, or a column of such; a hollow one has an edge alone, others one of the colour
+    `edge`. Beside each stands what the column `text` has.
     """
 
     data: Columns
@@ -407,17 +284,9 @@ class Bars:
 
 @dataclasses.dataclass(frozen=True)
 class Bands:
-    """Stretches of time, each in a lane.
+    """Stretches of time in lanes: columns "left", "right", "top", "bottom" and "fill", a colour.
 
-    Parameters
-    ----------
-    data : Columns
-        "left" and "right" in seconds, "top", "bottom" and "middle" in rows, "fill", a colour, and
-        those that `hover` names; with "name" where they are named.
-    is_named : bool
-        Whether names are written on them: a long one runs on until the next band.
-    hover : Hover
-        Answers for the band below the mouse.
+    With names the columns "name" and "middle" too: a long one runs on until the next band.
     """
 
     data: Columns
@@ -430,18 +299,9 @@ Mark: TypeAlias = Curve | Shade | Stack | Level | Moments | Dots | Bars | Bands
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """One axis of a chart, from 0.
+    """One axis of a chart, from 0 to `end`, or with names of `rows` from top to bottom.
 
-    Parameters
-    ----------
-    end : float
-        Its greatest value; without one it is as long as its rows.
-    label : str
-        Quantity and unit.
-    is_time : bool
-        Seconds since the start: all charts of a page with the same end move together.
-    rows : tuple of str
-        Names of rows in place of numbers, from top to bottom.
+    Of a time, in seconds since the start, all charts of a page with the same end move together.
     """
 
     end: float = 0.0
@@ -452,16 +312,14 @@ class Axis:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A chart with what stands around it. Its legend is that of its marks.
+    """A chart with what stands around it; its legend is that of its marks.
 
     Parameters
     ----------
     name : str
         Unique on the page.
-    title : str
-        Heading.
-    caption : str
-        What it shows, in words, for readers who cannot see it.
+    title, caption : str
+        Its heading, and what it shows, in words, for readers who cannot see it.
     x, y : Axis
         Its axes.
     marks : tuple of Mark
@@ -484,22 +342,10 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A part of a document.
+    """A part of a document, on a page with the heading `title` where links to `id` lead.
 
-    Parameters
-    ----------
-    title : Words
-        Its heading; a terminal shows a part without one too, and a page such as a paragraph.
-    blocks : tuple of Block
-        What is in it.
-    id : str
-        Where links of the page lead; needed where there is a title on a page.
-    indent : str
-        What its lines on a terminal begin with.
-    where : str
-        Small beside the heading of a folded one.
-    is_folded : bool
-        A page shows the heading alone until it is opened, and draws its charts then.
+    A terminal begins each of its lines with `indent`. A folded one shows on a page its heading,
+    and small `where`, until it is opened; its charts are drawn then.
     """
 
     title: str
@@ -517,17 +363,7 @@ Block: TypeAlias = (
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """All that is shown at once.
-
-    Parameters
-    ----------
-    sections : tuple of Section
-        Its parts.
-    opening : tuple of Block
-        What comes before them.
-    title : str
-        Of a page.
-    """
+    """All that is shown at once: what comes first, sections, and the title of a page."""
 
     sections: tuple[Section, ...]
     opening: tuple[Block, ...] = ()

@@ -39,22 +39,9 @@ _HOVER_MODES = {Curve: "vline", Bars: "hline"}
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """One entry of a legend: a line, with `hatch` a filled area, with `marker` a square.
+    """One entry of a legend: a line, an area below it, one with a `hatch`, or a square.
 
-    Parameters
-    ----------
-    label : str
-        What it is.
-    colour : str
-        Of the line or the area.
-    dash : str
-        As SVG's ``stroke-dasharray``.
-    area : str
-        Colour below the line; empty for none.
-    hatch : str or None
-        Strokes in the swatch; None for a line.
-    marker : bool
-        Points that no line joins.
+    `dash` is SVG's ``stroke-dasharray``, `hatch` the strokes of a path, `marker` a square alone.
     """
 
     label: str

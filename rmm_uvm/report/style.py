@@ -64,20 +64,8 @@ class Line:
 class Fill:
     """How an area is filled: a colour, and strokes, so that nothing hangs on the colour alone.
 
-    Parameters
-    ----------
-    label : str
-        In the legend.
-    colour : str
-        In CSS's notation.
-    hatch : str
-        Bokeh's name of the strokes; empty for none.
-    strokes : str
-        The same in a swatch of 28 by 12 pixels, as an SVG path.
-    alpha : float
-        0 to 1, of the colour.
-    hatch_colour : str
-        Of the strokes.
+    `hatch` is Bokeh's name of the strokes, empty for none, and `strokes` the same in a swatch of 28
+    by 12 pixels, as an SVG path. `alpha` is of the colour, 0 to 1.
     """
 
     label: str

@@ -12,7 +12,8 @@ from pathlib import Path
 from rmm_uvm import harvest
 from rmm_uvm._lib.harvest import HarvestBoard, look
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.report.document import plain
+from rmm_uvm.report.as_text import as_text
+from rmm_uvm.report.document import Document
 from rmm_uvm.top.render import harvest_line
 
 from .promises import FOLDER, Finding, attempted, check_shown
@@ -72,7 +73,7 @@ def _check_view(folder: Path, contents: bytes, taken: frozenset[int]) -> None:
     for device in harvest.read_board(folder).devices:
         for narrow in (False, True):
             line = harvest_line(device, name=device.uuid, narrow=narrow)
-            check_shown(line.lead + plain(line.words))
+            check_shown(as_text(Document((), (line,)), 10_000))
 
 
 def _take_part(board: HarvestBoard, path: Path, me: int, steps: bytes) -> None:

@@ -116,7 +116,7 @@ def test_recipes_are_short_and_name_files_that_are_there() -> None:
     found = recipes()
     assert set(found) == {
         *("A memory resource", "A metric", "An eviction policy"),
-        *("A prefetch mode", "A machine profile"),
+        *("A setting", "A prefetch mode", "A machine profile"),
     }
     for name, lines in found.items():
         assert 2 < len(lines) < 10, name

@@ -20,7 +20,6 @@ import yaml
 from click.testing import CliRunner
 
 import rmm_uvm
-from rmm_uvm.cli import mortgage as mortgage_command
 from rmm_uvm.cli import run as run_command
 from rmm_uvm.dask.preload import dask_setup
 from rmm_uvm.dask.settings import settings_of
@@ -29,6 +28,7 @@ from rmm_uvm.mr import ManagedPool
 from rmm_uvm.residency import Budget
 from rmm_uvm.support.settings import OF_TORCH, SETTINGS
 from rmm_uvm.support.units import parse_bytes, parse_size
+from rmm_uvm_mortgage.cli import command as mortgage_command
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
