@@ -3,7 +3,7 @@
 """Why pages move, and which: CUPTI and the simulated device behind one class.
 
 Covers `cpp/include/rmm_uvm/driver/migration_events.hpp` and what implements it. Does not cover
-finding libcupti; see `rmm_uvm.watch.sampling.causes`.
+finding libcupti; see `rmm_uvm.watch.sampling.attribution`.
 """
 
 from cython.operator cimport dereference
@@ -74,7 +74,7 @@ cdef class MigrationEvents:
     """Sums of what moved, by direction and cause, and by 2 MiB block. Off until started.
 
     Made by `cupti_events` and `simulated_events`. With CUPTI, code that faults takes much
-    longer while it is on: `rmm_uvm.watch.sampling.causes.COST_NOTE`.
+    longer while it is on: `rmm_uvm.watch.sampling.attribution.COST_NOTE`.
 
     Notes
     -----

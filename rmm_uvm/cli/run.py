@@ -19,8 +19,8 @@ from rmm_uvm.cli.once import OnceCommand
 from rmm_uvm.cli.setting_options import Refused, settings_options
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
 from rmm_uvm.run import outputs, pool_check, program, torch_memory
+from rmm_uvm.run.outputs import files_named
 from rmm_uvm.run.program import PythonProgram
-from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.settings import OF_TORCH, SETTINGS

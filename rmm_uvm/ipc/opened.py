@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from types import TracebackType
 from typing import Any
 
 from rmm_uvm._lib.transfers import Transfers
@@ -114,12 +113,7 @@ class Opened:
     def __enter__(self) -> Opened:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> str:

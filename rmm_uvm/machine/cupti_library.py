@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where libcupti is: in a wheel, a Conda environment, the loader's path or a CUDA toolkit.
 
-Covers finding. Does not cover using it; see `rmm_uvm.watch.sampling.causes`.
+Covers finding. Does not cover using it; see `rmm_uvm.watch.sampling.attribution`.
 """
 
 from __future__ import annotations

@@ -29,10 +29,10 @@ from rmm_uvm.planner.outcome import MachineFacts
 from rmm_uvm.planner.planned import Plan
 from rmm_uvm.planner.request import PlanRequest, checked_request
 from rmm_uvm.planner.trials.capacities import card_sizes
-from rmm_uvm.planner.trials.no_room import replaying_here
+from rmm_uvm.planner.trials.replaying import replaying_here
 from rmm_uvm.planner.trials.runs import PlanProgress, Replay, Runs, ShowProgress
 from rmm_uvm.planner.workload.events import Workload
-from rmm_uvm.planner.workload.size_classes import by_size_class, has_stages
+from rmm_uvm.planner.workload.stages import by_size_class, has_stages
 from rmm_uvm.planner.workload.working_set import working_set
 from rmm_uvm.support.messages import shown
 

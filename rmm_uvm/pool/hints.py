@@ -19,8 +19,7 @@ from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm._lib.residency import Prefetcher
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.pool.installed import managed_pools
-from rmm_uvm.residency.memory_of import memory_of, things_in
-from rmm_uvm.residency.region import Region, joined
+from rmm_uvm.residency.memory_of import Region, joined, memory_of, things_in
 from rmm_uvm.residency.streams import stream_handle
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES

@@ -7,9 +7,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from rmm_uvm.recording.exact_peak import exact_peak_bytes
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import Recording
+from rmm_uvm.recording.recorded import Recording, exact_peak_bytes
 from rmm_uvm.report import words
 from rmm_uvm.report.figures import Figures, of_device
 

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from rmm_uvm.recording.exact_peak import exact_peak_bytes
-from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage, exact_peak_bytes
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 
 __all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device"]

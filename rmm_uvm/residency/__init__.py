@@ -9,9 +9,8 @@ Hints on frames, arrays and buffers are `rmm_uvm.touch`, `rmm_uvm.prefetch`, `rm
 from __future__ import annotations
 
 from rmm_uvm.residency.budget import Budget
-from rmm_uvm.residency.memory_of import memory_of
+from rmm_uvm.residency.memory_of import Region, memory_of
 from rmm_uvm.residency.policies import POLICIES
-from rmm_uvm.residency.region import Region
 from rmm_uvm.residency.statistics import ResidencyStatistics
 
 __all__ = ["POLICIES", "Budget", "Region", "ResidencyStatistics", "memory_of"]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rmm_uvm.run import handover
 from rmm_uvm.run.request import RunRequest
-from rmm_uvm.run.termination import tell_before
+from rmm_uvm.run.tidying import tell_before
 from rmm_uvm.run.watching import Watch
 
 __all__ = ["CLAIM", "NOTES", "REQUEST", "begin"]

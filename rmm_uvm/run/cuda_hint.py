@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rmm_uvm.run.error_chain import error_chain
+from rmm_uvm.run.failure import error_chain
 
 __all__ = ["hint"]
 

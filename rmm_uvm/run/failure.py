@@ -11,12 +11,46 @@ from __future__ import annotations
 import dataclasses
 import re
 import signal
+from collections.abc import Callable, Iterator
 
 from rmm_uvm._lib.limits import ENVIRONMENT_VARIABLE
-from rmm_uvm.run.error_chain import error_chain
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["PoolLimit", "of_error", "of_status"]
+__all__ = ["PoolLimit", "error_chain", "of_error", "of_status"]
+
+_LONGEST_CHAIN = 16  # it may be a ring
+
+
+def error_chain(
+    error: BaseException, arose: Callable[[BaseException], bool] = lambda _: True
+) -> Iterator[BaseException]:
+    """Yield an error, then its causes, or else what it arose from, at most 16 in all.
+
+    Parameters
+    ----------
+    error : BaseException
+        What a program raised.
+    arose : callable
+        Whether what an error happened to arise from counts; what was raised ``from`` it always
+        does, and ``from None`` nothing.
+
+    Examples
+    --------
+    >>> first, then = ValueError("first"), KeyError("then")
+    >>> then.__context__ = first
+    >>> [str(one) for one in error_chain(then)]
+    ["'then'", 'first']
+    >>> [str(one) for one in error_chain(then, lambda one: False)]
+    ["'then'"]
+    """
+    one: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if one is None:
+            return
+        yield one
+        follows = not one.__suppress_context__ and arose(one)
+        one = one.__cause__ or (one.__context__ if follows else None)
+
 
 _OF_WHAT_RAN = "the figures are of what ran"
 

@@ -32,7 +32,7 @@ from rmm_uvm.run.summary import (
     unwatched,
     without_reason,
 )
-from rmm_uvm.run.termination import outlasting_hangups, tell_before
+from rmm_uvm.run.tidying import outlasting_hangups, tell_before
 from rmm_uvm.run.watching import Watch, say
 from rmm_uvm.support.output import columns_of
 from rmm_uvm.support.variables import likely_slips, setting

@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rmm_uvm.recording.exact_peak import exact_peak_bytes
+from rmm_uvm.recording.recorded import exact_peak_bytes
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.support.units import format_bytes
 

@@ -23,7 +23,7 @@ from rmm_uvm.errors import (
     FindingWarning,
     UvmError,
 )
-from rmm_uvm.recording.exact_peak import PEAK
+from rmm_uvm.recording.recorded import PEAK
 from rmm_uvm.run.failure import PoolLimit, of_error
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import NO_POOL

@@ -12,10 +12,8 @@ docs/simulator-model.md : what is modelled, what is not, and how far off it is.
 
 from __future__ import annotations
 
-from rmm_uvm.simulator.counters import Counters
-from rmm_uvm.simulator.driver_settings import DriverSettings
 from rmm_uvm.simulator.machine import Machine, load_machine, machine_names, save_machine
-from rmm_uvm.simulator.model import Access, Simulator
+from rmm_uvm.simulator.model import Access, Counters, DriverSettings, Simulator
 from rmm_uvm.simulator.patterns import (
     Pattern,
     hash_join_probe,

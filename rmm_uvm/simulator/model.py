@@ -10,7 +10,7 @@ prefetches, streams. Does not cover running a program on it in place of a GPU; s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from rmm_uvm._lib.model import ADVICE, UvmModel
 from rmm_uvm.errors import ConfigurationError
@@ -21,12 +21,102 @@ from rmm_uvm.simulator.checks import (
     checked_whole,
     shown_address,
 )
-from rmm_uvm.simulator.counters import Counters
-from rmm_uvm.simulator.driver_settings import DriverSettings
 from rmm_uvm.simulator.patterns import PAGE_BYTES, Pattern, sequential
 from rmm_uvm.simulator.profile import Machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Sums since a simulator was made, and levels now; bytes and counts.
+
+    Attributes
+    ----------
+    to_device_bytes, to_host_bytes, peer_bytes : int
+        Migrated from the host to GPUs, to the host (evictions included), between GPUs.
+    remote_bytes : int
+        Accessed by kernels where they lay, through a mapping.
+    evicted_bytes, evicted_blocks, dropped_bytes : int
+        Written back to make room; blocks whose device memory was taken; discarded bytes that left
+        without a copy.
+    filled_bytes : int
+        Device memory that came without a copy.
+    gpu_faults, fault_services, fault_batches, cpu_faults : int
+        Pages that faulted, duplicates included; blocks served, once for each batch; batches;
+        faults of the CPU.
+    block_operations : int
+        Blocks migrated, filled, evicted, discarded, or found where they should be.
+    managed_bytes, device_bytes, resident_bytes, peak_resident_bytes, host_page_bytes : int
+        Now: managed memory, cudaMalloc memory, device memory behind managed pages and the most of
+        it, host memory behind them.
+    """
+
+    to_device_bytes: int
+    to_host_bytes: int
+    peer_bytes: int
+    remote_bytes: int
+    evicted_bytes: int
+    evicted_blocks: int
+    dropped_bytes: int
+    filled_bytes: int
+    gpu_faults: int
+    fault_services: int
+    fault_batches: int
+    cpu_faults: int
+    block_operations: int
+    managed_bytes: int
+    device_bytes: int
+    resident_bytes: int
+    peak_resident_bytes: int
+    host_page_bytes: int
+
+    def since(self, earlier: Counters) -> Counters:
+        """Return what was added since; levels are those of now."""
+        return Counters(
+            **{
+                one.name: getattr(self, one.name)
+                - (0 if one.name in _LEVELS else getattr(earlier, one.name))
+                for one in fields(self)
+            }
+        )
+
+
+_LEVELS = frozenset(
+    ("managed_bytes", "device_bytes", "resident_bytes", "peak_resident_bytes", "host_page_bytes")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSettings:
+    """Parameters of the UVM kernel driver, as its module parameters.
+
+    Parameters
+    ----------
+    prefetch : bool
+        ``uvm_perf_prefetch_enable``: whether a page fault brings pages around it.
+    prefetch_threshold : int
+        ``uvm_perf_prefetch_threshold``, percent, 0..100.
+    min_faults : int
+        ``uvm_perf_prefetch_min_faults``, 1..20.
+    two_passes : bool
+        Whether a prefetch call of several blocks goes over them twice, as drivers 580 and 595 do.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is out of its bounds.
+    """
+
+    prefetch: bool = True
+    prefetch_threshold: int = 51
+    min_faults: int = 1
+    two_passes: bool = True
+
+    def __post_init__(self) -> None:
+        checked_whole(self.prefetch_threshold, "prefetch_threshold", 0, 100)
+        checked_whole(self.min_faults, "min_faults", 1, 20)
+
 
 _FIRST_ADDRESS, _LAST_ADDRESS = 1 << 40, 1 << 53
 _MOST_GPUS = 8

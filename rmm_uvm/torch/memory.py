@@ -30,13 +30,43 @@ from rmm_uvm.torch.announcements import announcing
 from rmm_uvm.torch.deferred_frees import DeferredFrees
 from rmm_uvm.torch.empty_cache import serve_empty_cache
 from rmm_uvm.torch.graphs import refuse_graphs
-from rmm_uvm.torch.ordinals import ordinal_of
 from rmm_uvm.torch.pinned_state import PinnedState
 from rmm_uvm.torch.routing import Routing, check_torch
 from rmm_uvm.torch.trimming import Trimming, trimming_for
 from rmm_uvm.torch.uses import Uses
 
-__all__ = ["TorchMemory", "install", "installed_memory", "managed"]
+__all__ = ["TorchMemory", "install", "installed_memory", "managed", "ordinal_of"]
+
+
+def ordinal_of(device: int | str | torch.device | None) -> int:
+    """Return the CUDA ordinal of a device.
+
+    Parameters
+    ----------
+    device : int, str, torch.device or None
+        The ordinal itself; a device such as ``"cuda:0"``; None or ``"cuda"`` for the current one,
+        which torch has with a GPU only.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no CUDA device.
+
+    Examples
+    --------
+    >>> ordinal_of("cuda:1"), ordinal_of(3)
+    (1, 3)
+    """
+    if isinstance(device, int):
+        return device
+    try:
+        found = torch.device("cuda" if device is None else device)
+    except (RuntimeError, TypeError):
+        found = None
+    if found is None or found.type != "cuda":
+        raise ConfigurationError(f"device={device!r}: use a CUDA ordinal, or one such as 'cuda:0'")
+    return int(torch.cuda.current_device() if found.index is None else found.index)
+
 
 _current: dict[int, TorchMemory] = {}
 

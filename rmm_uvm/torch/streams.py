@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 
-from rmm_uvm.torch.gpu_trace import listen
-from rmm_uvm.torch.telling import tell
+from rmm_uvm.torch.telling import listen, tell
 
 __all__ = ["watch_streams"]
 

@@ -1,22 +1,131 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""What was read of a trace, as one frozen value."""
+"""What was read of a trace, as one frozen value, with care: a file can say anything."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rmm_uvm.recording.recorded import Recording, Stage
+import numpy as np
+
+from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
+from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.trace.events import EventKind
-from rmm_uvm.trace.facts import as_seconds, as_texts, devices_of, sources_of
-from rmm_uvm.trace.footprint import footprint_samples
 
-if TYPE_CHECKING:
-    import numpy as np
+__all__ = ["Trace", "as_seconds", "as_texts", "devices_of", "footprint_samples", "sources_of"]
 
-__all__ = ["Trace"]
+Rows = np.ndarray[Any, np.dtype[np.void]]
+_LARGEST = 1 << 50  # bytes of one allocation that are believed: sums stay inside 64 bits
+
+
+def footprint_samples(events: Rows, most: int = 10_000) -> Rows:
+    """Return samples in which only the footprint is known.
+
+    Parameters
+    ----------
+    events : ndarray, dtype `EVENT_DTYPE`
+        In order of time.
+    most : int
+        Samples of one device at most, > 0. Where there are more events, each sample stands for
+        several and has the most of them, so that no peak is lost.
+
+    Returns
+    -------
+    ndarray, dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
+        In order of time.
+    """
+    parts = [_of_device(events, number, most) for number in np.unique(events["device_id"])]
+    if not parts:
+        return np.empty(0, SAMPLE_DTYPE)
+    samples = np.concatenate(parts)
+    return samples[samples["time_ns"].argsort(kind="stable")]
+
+
+def _of_device(events: Rows, number: int, most: int) -> Rows:
+    kinds = events["kind"]
+    allocated = kinds == EventKind.ALLOCATE
+    # A free of what was allocated before the trace takes nothing away.
+    freed = (kinds == EventKind.FREE) & (events["id"] >= 0)
+    chosen = events[(events["device_id"] == number) & (allocated | freed)]
+    if len(chosen) == 0:
+        return np.empty(0, SAMPLE_DTYPE)
+    changes = np.minimum(chosen["bytes"], _LARGEST).astype(np.int64)
+    changes[chosen["kind"] == EventKind.FREE] *= -1
+    levels = np.maximum(np.cumsum(changes), 0)
+    begins = np.linspace(0, len(chosen), min(most, len(chosen)), endpoint=False).astype(np.int64)
+    samples = np.zeros(len(begins), SAMPLE_DTYPE)
+    samples["footprint_bytes"] = np.maximum.reduceat(levels, begins)
+    samples["time_ns"] = chosen["time_ns"][np.append(begins[1:], len(chosen)) - 1]
+    samples["footprint_bytes"][-1] = levels[-1]
+    samples["device_id"] = number
+    samples["known"] = Known.FOOTPRINT
+    return samples
+
+
+_MOST = 1024  # entries of a list or mapping; a header can hold more, but no machine has them
+
+
+def devices_of(facts: Mapping[str, Any], *rows: Any) -> tuple[RecordedDevice, ...]:
+    """Return the devices that the header describes, and those that rows name besides."""
+    listed = facts.get("devices")
+    described: dict[int, RecordedDevice] = {}
+    for one in listed[:_MOST] if isinstance(listed, list) else []:
+        if isinstance(one, dict) and _is_count(one.get("device_id")):
+            described.setdefault(one["device_id"], _device(one))
+    seen = {int(number) for part in rows for number in np.unique(part["device_id"])[:_MOST]}
+    for number in sorted(seen - set(described)):
+        described[number] = RecordedDevice(number, f"device {number}", "", 0, 0)
+    return tuple(described[number] for number in sorted(described))
+
+
+def sources_of(facts: Mapping[str, Any]) -> dict[str, Availability]:
+    """Return the sources with their reasons: ``{name: [available, reason]}`` in the header."""
+    listed = facts.get("sources")
+    return {
+        str(name): Availability(bool(value[0]), str(value[1]))
+        for name, value in _entries(listed)
+        if isinstance(value, list) and len(value) == 2
+    }
+
+
+def as_texts(value: Any) -> dict[str, str]:
+    """Return a mapping as text; empty if it is none."""
+    return {str(name): str(text) for name, text in _entries(value)}
+
+
+def as_seconds(value: Any) -> float:
+    """Return a length of time; 0 if it is none."""
+    good = isinstance(value, int | float) and 0 <= value < 1e9 and math.isfinite(value)
+    return float(value) if good else 0.0
+
+
+def _device(one: Mapping[str, Any]) -> RecordedDevice:
+    chain = one.get("chain")
+    return RecordedDevice(
+        device_id=one["device_id"],
+        name=str(one.get("name", "")),
+        uuid=str(one.get("uuid", "")),
+        total_bytes=_count(one.get("total_bytes")),
+        capacity_bytes=_count(one.get("capacity_bytes")),
+        simulated=one.get("simulated") is True,
+        chain=tuple(str(name) for name in chain[:_MOST]) if isinstance(chain, list) else (),
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _count(value: Any) -> int:
+    return int(value) if _is_count(value) else 0
+
+
+def _entries(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items())[:_MOST] if isinstance(value, dict) else []
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

@@ -4,22 +4,138 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rmm_uvm._lib.trace import ChunkDecoder
 from rmm_uvm.errors import DataError
+from rmm_uvm.recording.recorded import Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
+from rmm_uvm.trace.chunks import ChunkKind, Chunks, open_regular
+from rmm_uvm.trace.compressed import Bytes
 from rmm_uvm.trace.contents import Trace
 from rmm_uvm.trace.events import EVENT_DTYPE
-from rmm_uvm.trace.marks import Marks
-from rmm_uvm.trace.parts import TraceParts, open_parts
 
-__all__ = ["iter_events", "read"]
+__all__ = ["Marks", "RawMark", "TracePart", "TraceParts", "iter_events", "open_parts", "read"]
 
-Rows = np.ndarray[Any, np.dtype[np.void]]
+_BEGIN, _END, _ANNOTATION = range(3)
+
+
+class Marks:
+    """Puts begins and ends together, thread by thread; an end without a begin is passed over.
+
+    Attributes
+    ----------
+    annotations : list of (float, str)
+        Seconds since the trace began, and text.
+    """
+
+    def __init__(self) -> None:
+        self.annotations: list[tuple[float, str]] = []
+        self._begun: list[tuple[float, str, int, str]] = []
+        self._ends: dict[int, float] = {}  # by index in _begun
+        self._open: dict[int, list[int]] = {}  # indices, by thread
+
+    def add(self, marks: Iterable[tuple[int, int, int, str, str]]) -> None:
+        """Take marks in order of time: time_ns, thread, kind, name, name of the thread."""
+        for time_ns, thread, kind, name, thread_name in marks:
+            seconds = time_ns / 1e9
+            running = self._open.setdefault(thread, [])
+            if kind == _BEGIN:
+                running.append(len(self._begun))
+                self._begun.append((seconds, name, len(running) - 1, thread_name or str(thread)))
+            elif kind == _END and running:
+                self._ends[running.pop()] = seconds
+            elif kind == _ANNOTATION:
+                self.annotations.append((seconds, name))
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages in order of their begin; the end of one that runs on is NaN."""
+        return tuple(
+            Stage(name, begin, self._ends.get(index, math.nan), depth, thread)
+            for index, (begin, name, depth, thread) in enumerate(self._begun)
+        )
+
+
+Rows: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
+RawMark: TypeAlias = tuple[int, int, int, str, str]
+"""time_ns, thread, kind, name, name of the thread."""
+
+_NO_EVENTS = np.empty(0, EVENT_DTYPE)
+_NO_SAMPLES = np.empty(0, SAMPLE_DTYPE)
+
+
+class TracePart(NamedTuple):
+    """What one chunk holds, each in order of time."""
+
+    events: Rows
+    marks: list[RawMark]
+    samples: Rows
+
+
+class TraceParts:
+    """Decodes an open trace; ends where it is cut off, and at the first damage.
+
+    Attributes
+    ----------
+    facts, truncated, damaged, dropped
+        As of `rmm_uvm.trace.Trace`; all but the first are known after iterating.
+    """
+
+    def __init__(self, file: Bytes, path: str | os.PathLike[str]) -> None:
+        self._file = file
+        self._chunks = Chunks(file, path)
+        self.facts: Mapping[str, Any] = self._chunks.facts
+
+    def __iter__(self) -> Iterator[TracePart]:
+        decoder = ChunkDecoder()
+        for kind, payload in self._chunks:
+            wrong = None
+            if kind == ChunkKind.EVENTS:
+                raw, marks, wrong = decoder.events(payload)
+                yield TracePart(np.frombuffer(raw, EVENT_DTYPE), marks, _NO_SAMPLES)
+            elif kind == ChunkKind.SAMPLES:
+                raw, wrong = decoder.samples(payload)
+                yield TracePart(_NO_EVENTS, [], np.frombuffer(raw, SAMPLE_DTYPE))
+            if wrong is not None:
+                self.damage(wrong)
+                return
+
+    def damage(self, reason: str) -> None:
+        """Note what is wrong with the latest part."""
+        self._chunks.damage(reason)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """How many bytes of the file have been read, and how many it has."""
+        return self._file.file_position, self._file.file_bytes
+
+    @property
+    def truncated(self) -> bool:
+        """The end is missing."""
+        return self._chunks.truncated
+
+    @property
+    def damaged(self) -> str:
+        """What is wrong and where."""
+        return self._chunks.damaged
+
+    @property
+    def dropped(self) -> int:
+        """Events that the writer could not record."""
+        return self._chunks.dropped
+
+
+@contextlib.contextmanager
+def open_parts(path: str | os.PathLike[str]) -> Iterator[TraceParts]:
+    """Open a trace, compressed or not. Raises as `rmm_uvm.trace.read`."""
+    with open_regular(path, "the trace") as file:
+        yield TraceParts(file, path)
 
 
 def read(path: str | os.PathLike[str], *, most_events: int = 50_000_000) -> Trace:

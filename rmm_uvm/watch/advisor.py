@@ -22,8 +22,7 @@ from rmm_uvm.machine.host_memory import HostMemory, host_memory
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.watch.judging.context import Context, worth_telling
-from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.policy import Context, PolicyState, evaluate, worth_telling
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.telling.delivery import Delivery
 

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import datetime
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,11 +25,12 @@ from rmm_uvm._lib.monitor import FakeClock, Sampler
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.recording import exact_peak
+from rmm_uvm.recording import recorded
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
+from rmm_uvm.support.requirements import installed_version
 from rmm_uvm.watch import stages
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.sampling import sources
@@ -38,14 +40,32 @@ from rmm_uvm.watch.sampling.sources import WatchedDevice
 from rmm_uvm.watch.sampling.tracing import Tracing
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
-from rmm_uvm.watch.telling.deferring import DeferringDelivery
-from rmm_uvm.watch.telling.publishing import Publisher
-from rmm_uvm.watch.versions import driver_version, versions
+from rmm_uvm.watch.telling.board import Publisher
+from rmm_uvm.watch.telling.delivery import DeferringDelivery
 
 if TYPE_CHECKING:
     from rmm_uvm.watch.sampling.attribution import Attribution
 
-__all__ = ["Session"]
+__all__ = ["Session", "driver_version", "versions"]
+
+_PACKAGES = ("rmm-uvm", "rmm-cu13", "cudf-cu13", "cupy-cuda13x")
+
+
+def driver_version(watched: Iterable[WatchedDevice]) -> str:
+    """Return the CUDA version of the driver, such as "13.0"; empty if no GPU is watched."""
+    infos = [device.driver.info for device in watched if device.driver is not None]
+    number = next((info.driver_version for info in infos if not info.simulated), 0)
+    return f"{number // 1000}.{number % 1000 // 10}" if number else ""
+
+
+def versions(driver: str = "") -> dict[str, str]:
+    """Return versions by name, of those that are there."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        if (version := installed_version(package)) is not None:
+            found[package] = version
+    return {**found, "CUDA driver": driver} if driver else found
+
 
 _OF_DEVICE = Known.COUNTERS | Known.FAULTS | Known.DEVICE  # what is read of it, and not of a pool
 _PATIENCE_SECONDS = 5.0  # with a callback that blocks, when the interpreter exits
@@ -386,7 +406,7 @@ class Session:
                 **self.settings.described(),
                 **({} if attribution is None else attribution.described()),
                 **self._stages.described(),
-                **exact_peak.described(chain.peak_bytes for chain in self._chains.values()),
+                **recorded.described(chain.peak_bytes for chain in self._chains.values()),
             },
             versions=versions(self._driver_version),
             cost_seconds=self.cost_seconds,

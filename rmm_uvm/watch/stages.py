@@ -17,7 +17,6 @@ import inspect
 import os
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from rmm_uvm.errors import ConfigurationError
@@ -236,12 +235,7 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
         _innermost.set(active)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         active = _innermost.get()
         while active is not None and active.owner is not self:
             active = active.outer  # one inside was never left: a generator that nobody finished

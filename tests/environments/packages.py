@@ -95,7 +95,7 @@ def without_cupti(version: str | None = None) -> None:
     import cuda.pathfinder
 
     from rmm_uvm.machine import cupti_library
-    from rmm_uvm.watch.sampling import causes
+    from rmm_uvm.watch.sampling import attribution
 
     def find(name: str) -> SimpleNamespace:
         if version is None:
@@ -104,7 +104,7 @@ def without_cupti(version: str | None = None) -> None:
 
     cuda.pathfinder.load_nvidia_dynamic_lib = find
     cupti_library.find_cupti.__defaults__ = (Path("/nowhere"),)
-    causes.SimulatedDevice = type(None)
+    attribution.SimulatedDevice = type(None)
 
 
 def _gpu_for_dask(_version: str | None) -> None:

@@ -16,7 +16,7 @@ import pytest
 import rmm_uvm
 from rmm_uvm._lib.events import MigrationEvents
 from rmm_uvm.drivers import CudaDriver
-from rmm_uvm.watch.sampling.causes import open_events
+from rmm_uvm.watch.sampling.attribution import open_events
 
 from .test_watching import touch_by_cpu, touch_by_gpu
 
@@ -166,7 +166,7 @@ _OTHER_CLIENT = """
     import ctypes
     import rmm_uvm
     from rmm_uvm.machine.cupti_library import find_cupti
-    from rmm_uvm.watch.sampling.causes import open_events
+    from rmm_uvm.watch.sampling.attribution import open_events
 
     cupti = ctypes.CDLL(find_cupti()[0])
     function = ctypes.CFUNCTYPE(
@@ -220,7 +220,7 @@ def test_devices_are_told_apart_however_they_are_numbered() -> None:
             import ctypes
             import os
             import rmm_uvm
-            from rmm_uvm.watch.sampling.causes import open_events
+            from rmm_uvm.watch.sampling.attribution import open_events
 
             def prefetched(driver, mr, nbytes):
                 address = mr.allocate(nbytes)

@@ -23,7 +23,7 @@ from rmm_uvm.dask.cluster.scheduler_plugin import UvmSchedulerPlugin
 from rmm_uvm.dask.comm import notices
 from rmm_uvm.dask.worker import findings
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.watch.telling import listeners
+from rmm_uvm.watch.telling import delivery
 
 # Dask's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -65,7 +65,7 @@ async def cluster() -> AsyncIterator[tuple[Scheduler, list[Worker], Client]]:
 
 def find() -> None:
     """Find something, in a thread as a monitor's."""
-    thread = threading.Thread(target=listeners.tell, args=(FINDING,))
+    thread = threading.Thread(target=delivery.tell, args=(FINDING,))
     thread.start()
     thread.join()
 

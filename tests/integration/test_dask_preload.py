@@ -17,7 +17,7 @@ from distributed import Scheduler, Worker, WorkerPlugin
 
 import rmm_uvm
 from rmm_uvm.dask import UvmSchedulerPlugin
-from rmm_uvm.dask.cluster.refused_starts import RefusedStarts
+from rmm_uvm.dask.cluster.local import RefusedStarts
 from rmm_uvm.errors import ConfigurationError
 
 from . import dask_in_process as cluster

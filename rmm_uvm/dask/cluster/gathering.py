@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from rmm_uvm import errors
-from rmm_uvm.dask.worker.events import FindingEvent
+from rmm_uvm.dask.worker.findings import FindingEvent
 
 __all__ = ["GATHER_SECONDS", "QUIET_SECONDS", "Gathered", "Said", "WarningGatherer", "gather"]
 

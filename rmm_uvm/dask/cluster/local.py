@@ -4,6 +4,9 @@
 
 With GPUs it is dask-cuda's LocalCUDACluster, set up right; without, Dask's LocalCluster whose
 workers run the same preload on simulated devices. Choosing is a pure function, `plan_cluster`.
+
+What a worker raises at its start reaches the cluster's process without its cause: an exception that
+is pickled loses it. The worker therefore also tells the scheduler, which is in that process.
 """
 
 from __future__ import annotations
@@ -15,15 +18,38 @@ import os
 from importlib.metadata import entry_points
 from typing import Any
 
+from distributed import SchedulerPlugin
+
 from rmm_uvm.dask import defaults
 from rmm_uvm.dask.cluster.planning import Surroundings, plan_cluster
-from rmm_uvm.dask.cluster.refused_starts import RefusedStarts
 from rmm_uvm.dask.cluster.scheduler_plugin import UvmSchedulerPlugin
+from rmm_uvm.dask.preload import EVENT_TOPIC, REFUSED
 from rmm_uvm.dask.worker.nanny import LocalNanny
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.support.variables import setting
 
-__all__ = ["local_cluster"]
+__all__ = ["RefusedStarts", "local_cluster"]
+
+
+class RefusedStarts(SchedulerPlugin):  # type: ignore[misc]
+    """Collects the reasons of workers that refuse to start.
+
+    Attributes
+    ----------
+    reasons : list of str
+        One line for each worker, in order of time.
+    """
+
+    name = "rmm-uvm-refused-starts"
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        """Notice an event; Dask calls it for every one."""
+        if topic == EVENT_TOPIC and isinstance(msg, dict) and msg.get("action") == REFUSED:
+            self.reasons.append(str(msg.get("reason")))
+
 
 PROTOCOL = "ucxuvm"
 

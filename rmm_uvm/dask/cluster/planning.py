@@ -12,8 +12,7 @@ from typing import Any
 
 from rmm_uvm.dask.flags import FLAGS, arguments_of
 from rmm_uvm.dask.settings import NAMES, WorkerSettings, settings_of
-from rmm_uvm.dask.worker.refusals import WorkerFacts, refusals
-from rmm_uvm.dask.worker.visible_devices import count_visible_devices
+from rmm_uvm.dask.worker.refusals import WorkerFacts, count_visible_devices, refusals
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.residency.budget import (
     Budget,

@@ -16,7 +16,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any
 
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
@@ -272,12 +271,7 @@ class Holding:
     def __enter__(self) -> Holding:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._held:
             return
         mark = self._mark()

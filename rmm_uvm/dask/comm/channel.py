@@ -9,11 +9,39 @@ something to await, and not coroutines, which would post when the event loop get
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
-__all__ = ["EAGER_SECONDS", "Channel", "Posted", "PostedMessage", "UcxChannel"]
+__all__ = [
+    "EAGER_SECONDS",
+    "TURN_SECONDS",
+    "Channel",
+    "Posted",
+    "PostedMessage",
+    "Turn",
+    "UcxChannel",
+]
+
+TURN_SECONDS = 1e-3
+"""For how long a transfer may keep the event loop: a fifth of what Dask takes for an empty task."""
+
+
+class Turn:
+    """What a transfer asks after each step whether its turn is over."""
+
+    __slots__ = ("_began",)
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    async def give_way(self) -> None:
+        """Let others run, if it has been long."""
+        if time.perf_counter() - self._began > TURN_SECONDS:
+            await asyncio.sleep(0)
+            self._began = time.perf_counter()
+
 
 EAGER_SECONDS = 200e-6
 """How long a message is looked for before other work of the event loop gets its turn: about what

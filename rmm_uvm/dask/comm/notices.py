@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Saying that transfers are slower than they could be: warnings, log records, listeners.
+"""What is said of transfers that are slower than they could be: warnings, log records, listeners.
 
-Each reason is said at most once a minute. Does not cover what is said; see
-`rmm_uvm.dask.comm.staging`.
+Each reason is said at most once a minute.
 """
 
 from __future__ import annotations
 
+import collections
 import logging
 import threading
 import time
@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rmm_uvm.errors import IpcPoolWarning
+from rmm_uvm.support.units import format_bytes
 
-__all__ = ["QUIET_SECONDS", "Listener", "Notices", "subscribe", "unsubscribe"]
+__all__ = ["QUIET_SECONDS", "Listener", "Notices", "Remarks", "subscribe", "unsubscribe"]
 
 QUIET_SECONDS = 60.0
 """How long a reason is not said again."""
@@ -100,3 +101,103 @@ NOTICES = Notices()
 
 subscribe = NOTICES.subscribe
 unsubscribe = NOTICES.unsubscribe
+
+
+_WAIT_WINDOW_SECONDS = 60.0
+_WAIT_NOTICE_SECONDS = 0.5
+_LARGE_MESSAGE_FACTOR = 16
+
+
+class Remarks:
+    """Decides what is worth a notice, and words it.
+
+    Parameters
+    ----------
+    notices : Notices
+        Where it goes.
+    pool_bytes : int
+        Size of the IPC pool; 0 if there is none.
+    clock : callable
+        Returns seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        notices: Notices,
+        pool_bytes: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._notices = notices
+        self._pool = f"the IPC pool of {format_bytes(pool_bytes)}"
+        self._has_pool = pool_bytes > 0
+        self._clock = clock
+        self._waits: collections.deque[tuple[float, float]] = collections.deque()
+
+    def waited(self, seconds: float) -> None:
+        """Take note of a wait for a chunk."""
+        now = self._clock()
+        self._waits.append((now, seconds))
+        while self._waits[0][0] < now - _WAIT_WINDOW_SECONDS:
+            self._waits.popleft()
+        waited = sum(each for _, each in self._waits)
+        if waited > _WAIT_NOTICE_SECONDS:
+            self._notices.say(
+                "waiting",
+                f"transfers waited {waited:.1f} s of the last minute for chunks: {self._pool} is "
+                "small for them; set a larger ipc-pool-size",
+            )
+
+    def message(self, stream_bytes: int, budget_bytes: int) -> None:
+        """Take note of the size of a message, and of the chunks that there are for it."""
+        if budget_bytes and stream_bytes > _LARGE_MESSAGE_FACTOR * budget_bytes:
+            self._notices.say(
+                "large message",
+                f"a message of {format_bytes(stream_bytes)} goes through {self._pool}: "
+                "a larger ipc-pool-size may make it faster",
+            )
+
+    def extra_chunk(self, nbytes: int) -> None:
+        """Say that a chunk is managed memory."""
+        if not self._has_pool:
+            self.no_pool(nbytes)
+            return
+        self._notices.say(
+            "overflow",
+            f"a chunk of {format_bytes(nbytes)} was taken from managed memory, which is slow: "
+            f"{self._pool} had none free in time; set a larger ipc-pool-size",
+        )
+
+    def no_room(self, chunk_bytes: int) -> None:
+        """Say that others hold the pool."""
+        self._notices.say(
+            "no pool",
+            f"{self._pool} has no room for two chunks of {format_bytes(chunk_bytes)}: "
+            "transfers go past it, which is slow; set a larger ipc-pool-size",
+        )
+
+    def no_pool(self, nbytes: int) -> None:
+        """Say that managed memory is on the wire path, since there is no IPC pool here."""
+        self._notices.say(
+            "no pool",
+            f"{format_bytes(nbytes)} of managed memory are on the wire path, which is slow: "
+            "there is no IPC pool in this process; set ipc-pool-size, such as '256MiB'",
+        )
+
+    def received_unstaged(self, nbytes: int) -> None:
+        """Say that managed memory was received into as it is, since the peer has no staging."""
+        if not self._has_pool:
+            self.no_pool(nbytes)
+            return
+        self._notices.say(
+            "stock peer",
+            f"{format_bytes(nbytes)} were received into managed memory, which is slow: the peer "
+            "has no IPC pool, or does not speak ucxuvm; set ipc-pool-size on all workers",
+        )
+
+    def stock_peer(self, nbytes: int) -> None:
+        """Say that managed memory is sent as it is, since the peer has no staging."""
+        self._notices.say(
+            "stock peer",
+            f"{format_bytes(nbytes)} of managed memory are sent without staging, which is slow: "
+            "the peer does not speak ucxuvm; install rmm-uvm there and use protocol='ucxuvm'",
+        )

@@ -29,12 +29,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.dask.comm.channel import Channel, PostedMessage
+from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn
 from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.send import DEPTH
 from rmm_uvm.dask.comm.staging import Staging
-from rmm_uvm.dask.comm.turn import Turn
 from rmm_uvm.dask.comm.wire import (
     PRELUDE_BYTES,
     READY,

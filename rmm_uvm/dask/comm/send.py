@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.dask.comm.channel import Channel, PostedMessage
+from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.staging import Staging
-from rmm_uvm.dask.comm.turn import Turn
 from rmm_uvm.dask.comm.wire import READY, FrameKind, pack_header, pack_prelude
 
 __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]

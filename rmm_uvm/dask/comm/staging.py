@@ -18,9 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rmm_uvm.dask.comm.budget import Chunk, ChunkBudget, Holding
-from rmm_uvm.dask.comm.notices import NOTICES, Notices
+from rmm_uvm.dask.comm.notices import NOTICES, Notices, Remarks
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
-from rmm_uvm.dask.comm.remarks import Remarks
 from rmm_uvm.dask.comm.settings import CommSettings, PoolShares, configured, share_pool
 from rmm_uvm.dask.comm.statistics import CommTotals, totals
 from rmm_uvm.errors import AvailabilityError, UvmError

@@ -21,7 +21,7 @@ from rmm_uvm.planner.advice.advising import (
     pool_sizes,
     room_bytes,
 )
-from rmm_uvm.planner.advice.driver_work import compared
+from rmm_uvm.planner.advice.reasons import compared
 from rmm_uvm.planner.outcome import AnnouncedWay, Settings
 from rmm_uvm.planner.request import DEFAULTS
 from rmm_uvm.report.words import clock_text

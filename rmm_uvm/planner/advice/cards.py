@@ -15,7 +15,7 @@ from rmm_uvm.planner.advice.reasons import settings
 from rmm_uvm.planner.advice.settling import Settled, Trial, tried
 from rmm_uvm.planner.outcome import AnnouncedWay, Card, MachineFacts, Variant
 from rmm_uvm.planner.request import DEFAULTS, Options, PlanRequest
-from rmm_uvm.planner.trials.curve import smallest_capacity
+from rmm_uvm.planner.trials.capacities import smallest_capacity
 from rmm_uvm.planner.trials.runs import Runs
 from rmm_uvm.planner.workload.result import StageResult
 from rmm_uvm.planner.workload.working_set import WorkingSet

@@ -22,7 +22,7 @@ from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.advice.announced import Moved
 from rmm_uvm.planner.outcome import AnnouncedWay
 from rmm_uvm.planner.request import DEFAULTS, Options
-from rmm_uvm.planner.trials.no_room import NoRoomError, replaying_here
+from rmm_uvm.planner.trials.replaying import NoRoomError, replaying_here
 from rmm_uvm.planner.trials.runs import PlanProgress, ShowProgress
 from rmm_uvm.planner.workload.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
 from rmm_uvm.planner.workload.live_ranges import LiveAllocations

@@ -9,24 +9,55 @@ Covers one replay: one card, one set of settings. Does not cover reading recordi
 The chain's own prefetcher and ledger decide, in C++, what is asked of the simulated device; the
 pool is not run again, since the recording has its addresses. docs/simulator-model.md, "Replaying",
 says what that means.
+
+That a card is too small is an answer of a replay. That this process has too little memory is none.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from rmm_uvm._lib.replay import Replayer
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.planner.request import POLICIES, Policy
-from rmm_uvm.planner.trials.no_room import replaying_here
 from rmm_uvm.planner.workload.events import REPLAY_DTYPE, Progress, Workload
 from rmm_uvm.planner.workload.result import OutOfMemory, ReplayResult, StageResult, Timeline
 from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.simulator.card import simulated_card
 from rmm_uvm.support.settings import SETTINGS, PrefetchMode
-from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_bytes
 
-__all__ = ["replay"]
+__all__ = ["NoRoomError", "replay", "replaying_here"]
+
+
+class NoRoomError(MemoryError):
+    """A workload cannot be replayed in this process."""
+
+
+@contextmanager
+def replaying_here(workload: Workload) -> Iterator[None]:
+    """Say what was being done, and what can be: C++ and numpy say no more than that there is none.
+
+    Raises
+    ------
+    NoRoomError
+        If memory runs out.
+    """
+    try:
+        yield
+    except NoRoomError:
+        raise
+    except MemoryError as error:
+        slab_bytes = sum(slab.nbytes for slab in workload.slabs)
+        raise NoRoomError(
+            f"{workload.source} cannot be replayed here: this process has no addresses or memory "
+            f"left for a model of {format_bytes(slab_bytes)}; raise its limit (ulimit -v, or the "
+            "container's), or record a shorter run"
+        ) from error
+
 
 _DEFAULT_DRIVER = DriverSettings()
 # Events between two looks at Python: the progress bar, and Ctrl-C.

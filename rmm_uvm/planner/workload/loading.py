@@ -17,8 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.planner.workload.assumed_touches import with_touches
-from rmm_uvm.planner.workload.event_rows import EventRows
 from rmm_uvm.planner.workload.events import (
     ALLOCATE,
     BY_THE_CPU,
@@ -26,6 +24,7 @@ from rmm_uvm.planner.workload.events import (
     REPLAY_DTYPE,
     TOUCH,
     WRITES,
+    EventRows,
     Progress,
     Workload,
 )
@@ -33,11 +32,36 @@ from rmm_uvm.planner.workload.live_ranges import TouchedRanges
 from rmm_uvm.planner.workload.recordings import RecordedPart, RecordingReader, open_recording
 from rmm_uvm.planner.workload.sifting import Sieve
 from rmm_uvm.planner.workload.slabs import CoverageError, CoveredBlocks
-from rmm_uvm.planner.workload.stage_numbers import StageNumbers
+from rmm_uvm.planner.workload.stages import StageNumbers
+from rmm_uvm.trace.contents import as_texts, devices_of
 from rmm_uvm.trace.events import EventKind
-from rmm_uvm.trace.facts import as_texts, devices_of
 
-__all__ = ["MOST_EVENTS", "load_workload"]
+__all__ = ["MOST_EVENTS", "load_workload", "with_touches"]
+
+
+def with_touches(rows: NDArray[np.void]) -> NDArray[np.void]:
+    """Return allocations and frees with a touch each: twice as many events.
+
+    Every allocation is written when it is made, and read just before it is freed; nothing is
+    touched in between. Few programs do less than that, since memory is allocated to be filled and
+    used; those that use it often move more.
+
+    Examples
+    --------
+    >>> from rmm_uvm.planner.workload.events import REPLAY_DTYPE
+    >>> rows = np.zeros(2, REPLAY_DTYPE)
+    >>> rows["kind"] = [ALLOCATE, FREE]
+    >>> with_touches(rows)["kind"].tolist()
+    [0, 2, 2, 1]
+    """
+    touched = np.repeat(rows, 2)
+    kinds, flags = touched["kind"], touched["flags"]
+    # Views of every second event; where they are written to, the other one stays what it was.
+    kinds[1::2][rows["kind"] == ALLOCATE] = TOUCH
+    flags[1::2][rows["kind"] == ALLOCATE] = WRITES
+    kinds[0::2][rows["kind"] == FREE] = TOUCH
+    return touched
+
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rmm_uvm.errors import DataError
 from rmm_uvm.trace.chunks import MAGIC, open_regular
 from rmm_uvm.trace.log_lines import HEADER
-from rmm_uvm.trace.log_parts import LogParts, device_of, log_files, open_log
-from rmm_uvm.trace.parts import RawMark, TraceParts, open_parts
+from rmm_uvm.trace.reader import RawMark, TraceParts, open_parts
+from rmm_uvm.trace.rmm_log import LogParts, device_of, log_files, open_log
 
 __all__ = ["RecordedPart", "RecordingReader", "open_recording"]
 

@@ -3,7 +3,7 @@
 """The workbench of a GPU: our driver for migration, cuda.bindings for kernels and copies.
 
 Covers one device; no other is touched. Does not cover how much memory is safe; see
-`rmm_uvm.simulator.measuring.room`.
+`rmm_uvm.simulator.measuring.procedure`.
 """
 
 from __future__ import annotations

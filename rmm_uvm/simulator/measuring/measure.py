@@ -19,8 +19,13 @@ from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
 from rmm_uvm.simulator.measuring.derivation import derive
 from rmm_uvm.simulator.measuring.figures import MeasuredFigures
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
-from rmm_uvm.simulator.measuring.procedure import ROUNDS, Progress, take_figures
-from rmm_uvm.simulator.measuring.room import COPY_BYTES, region_bytes_for
+from rmm_uvm.simulator.measuring.procedure import (
+    COPY_BYTES,
+    ROUNDS,
+    Progress,
+    region_bytes_for,
+    take_figures,
+)
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["Measurement", "machine_of", "measure", "similar_machine"]

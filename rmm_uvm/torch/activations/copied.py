@@ -18,14 +18,12 @@ from typing import Any
 
 import torch
 
-from rmm_uvm.torch.activations.copies import Copy, Kept, Key, Progress, State, key_of
+from rmm_uvm.torch.activations.copies import Copy, CopyStates, Kept, Key, Progress, State, key_of
 from rmm_uvm.torch.activations.demand import MARGIN_FRACTION, ActivationDemand
 from rmm_uvm.torch.activations.host_buffers import HostBuffers
-from rmm_uvm.torch.activations.largest_first import LargestFirst
-from rmm_uvm.torch.activations.leaving import address_that_may_leave
+from rmm_uvm.torch.activations.leaving import LargestFirst, address_that_may_leave
 from rmm_uvm.torch.activations.saved_tensors import changed
 from rmm_uvm.torch.activations.side_streams import SideStreams
-from rmm_uvm.torch.activations.states import CopyStates
 from rmm_uvm.torch.extents import SMALL_BYTES, Extent
 
 __all__ = ["CopiedActivations"]

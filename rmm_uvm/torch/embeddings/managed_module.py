@@ -18,8 +18,8 @@ from rmm_uvm.pool.install import current_installation
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes, whole_number
-from rmm_uvm.torch.embeddings.hit_statistics import HitStatistics
-from rmm_uvm.torch.embeddings.row_optimizers import check_has, follow, state_by_row
+from rmm_uvm.torch.embeddings.lookup_counts import HitStatistics
+from rmm_uvm.torch.embeddings.row_order import check_has, follow, state_by_row
 from rmm_uvm.torch.embeddings.row_table import RowTable, checked_batches
 
 __all__ = ["ManagedModule", "table_for"]

@@ -17,9 +17,8 @@ import torch
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, whole_number
-from rmm_uvm.torch.embeddings.hit_statistics import HitStatistics
 from rmm_uvm.torch.embeddings.hot_blocks import allowed_bytes, become, chosen, most_pinned_bytes
-from rmm_uvm.torch.embeddings.lookup_counts import LookupCounts
+from rmm_uvm.torch.embeddings.lookup_counts import HitStatistics, LookupCounts
 from rmm_uvm.torch.embeddings.row_memory import RowMemory
 from rmm_uvm.torch.embeddings.row_order import RowOrder, exchange_places, exchanged_rows
 

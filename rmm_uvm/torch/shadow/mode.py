@@ -16,8 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from rmm_uvm.torch.shadow.roofline import Roofline, operations_of
-from rmm_uvm.torch.shadow.storages import Storages, use_of
-from rmm_uvm.torch.shadow.uses import Receiver, Use
+from rmm_uvm.torch.shadow.uses import Receiver, Storages, Use, use_of
 
 __all__ = ["ShadowMode"]
 

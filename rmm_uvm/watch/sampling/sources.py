@@ -19,7 +19,7 @@ from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.recorded import RecordedDevice
-from rmm_uvm.watch.sampling import footprint
+from rmm_uvm.watch.sampling import chain
 
 __all__ = [
     "AVAILABLE",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 AVAILABLE = Availability(available=True)
-# Reasons that begin so are no fault: see `rmm_uvm.watch.judging.context.worth_telling`.
+# Reasons that begin so are no fault: see `rmm_uvm.watch.judging.policy.worth_telling`.
 NOT_ASKED_FOR = Availability(available=False, reason="not asked for")
 SWITCHED_OFF = Availability(available=False, reason="switched off")
 MOVED = Availability(
@@ -107,7 +107,7 @@ def devices_to_watch(asked: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return the ordinals that were asked for; else those with a chain of ours, else device 0."""
     if asked is not None:
         return asked
-    ours = tuple(i for i in footprint.known_devices() if footprint.driver_of(i) is not None)
+    ours = tuple(i for i in chain.known_devices() if chain.driver_of(i) is not None)
     return ours or (0,)
 
 
@@ -125,14 +125,14 @@ def open_device(device_id: int, driver: UvmDriver | str | None = None) -> Watche
     -----
     Never fails: a device that cannot be reached is one without a driver, with the reason.
     """
-    found = footprint.driver_of(device_id) if driver is None else None
+    found = chain.driver_of(device_id) if driver is None else None
     reason = ""
     if found is None:
         try:
             found = choose_driver(device_id, driver)
         except (UvmError, MemoryError) as error:
             reason = str(error)
-    names = footprint.chain_names(device_id)
+    names = chain.chain_names(device_id)
     if found is None:
         return _without_driver(device_id, names, reason)
     info = found.info
@@ -196,8 +196,8 @@ def _capacity_bytes(device_id: int, driver: UvmDriver) -> int:
     alarm.
     """
     free_bytes, total_bytes = driver.memory()
-    own = footprint.own_adaptor(device_id)
-    foreign = footprint.foreign_levels(device_id) if own is None else None
+    own = chain.own_adaptor(device_id)
+    foreign = chain.foreign_levels(device_id) if own is None else None
     if own is not None:
         managed_bytes = own.managed_mr.slab_bytes
     elif foreign is not None and foreign.managed_bytes:

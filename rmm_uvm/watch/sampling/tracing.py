@@ -21,7 +21,7 @@ from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.support.output import is_special
-from rmm_uvm.watch.sampling import footprint
+from rmm_uvm.watch.sampling import chain
 
 __all__ = ["Tracing"]
 
@@ -133,5 +133,5 @@ class Tracing:
 
     def _observable(self) -> list[UvmResourceAdaptor | SimulatedDevice]:
         """Return what can be observed now. Do not keep it."""
-        adaptors = [footprint.own_adaptor(device_id) for device_id in self._device_ids]
+        adaptors = [chain.own_adaptor(device_id) for device_id in self._device_ids]
         return [*(adaptor for adaptor in adaptors if adaptor is not None), *self._simulated]

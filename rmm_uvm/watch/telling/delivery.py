@@ -5,6 +5,11 @@
 A warning is shown by the main thread, at the line of user code that runs there, and in a notebook
 under a running cell: never by the thread that noticed. Does not cover what is found; see
 `rmm_uvm.watch.judging.policy`.
+
+Listeners are of the process and not of a monitor, since programs start others: a Dask worker hears
+of findings also after ``client.run(rmm_uvm.reinitialize)``. Where several monitors watch the same
+device one of them speaks: ``rmm-uvm run`` watches a program that may call `rmm_uvm.reinitialize`,
+which starts a monitor, too.
 """
 
 from __future__ import annotations
@@ -21,10 +26,64 @@ from typing import Any, Literal, TypeAlias
 from rmm_uvm._lib.pending import call_in_main_thread
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.finding import WARNING_OF, Finding
-from rmm_uvm.watch.telling import listeners
 from rmm_uvm.watch.telling.user_code import Place, place_of
 
-__all__ = ["Delivery", "OnFinding"]
+__all__ = ["DeferringDelivery", "Delivery", "Listener", "OnFinding", "subscribe", "tell"]
+
+Listener: TypeAlias = Callable[[Finding], object]
+"""Called with each finding by the thread that noticed; has to return soon."""
+
+# No lock: a dictionary's own steps are whole, and a fork may come at any time.
+_listeners: dict[object, Listener] = {}
+
+
+def subscribe(listener: Listener) -> Callable[[], None]:
+    """Let a function hear of every finding in this process that is not kept silent.
+
+    Those of monitors with ``on_finding=None`` are kept silent, and where two monitors watch a
+    device only one of them speaks.
+
+    Parameters
+    ----------
+    listener : callable
+        Called with the `Finding`, by the thread that noticed. What it raises is logged.
+
+    Returns
+    -------
+    callable
+        Ends it; may be called twice, and from any thread.
+
+    Notes
+    -----
+    Thread-safe. Threads of a monitor do not outlive a fork, so a child hears of nothing.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> unsubscribe = subscribe(heard.append)
+    >>> tell(Finding("eviction", 0, 1.0, 2.0, 1.0, "pages leave", "use fewer"))
+    >>> unsubscribe()
+    >>> tell(Finding("eviction", 0, 2.0, 2.0, 1.0, "pages leave", "use fewer"))
+    >>> len(heard)
+    1
+    """
+    place = object()
+    _listeners[place] = listener
+
+    def unsubscribe() -> None:
+        _listeners.pop(place, None)
+
+    return unsubscribe
+
+
+def tell(finding: Finding) -> None:
+    """Hand a finding to all that listen."""
+    for listener in list(_listeners.values()):
+        try:
+            listener(finding)
+        except Exception:
+            logging.getLogger("rmm_uvm.watch").exception("a listener failed for: %s", finding)
+
 
 OnFinding: TypeAlias = Literal["warn", "raise", "log"] | Callable[[Finding], object] | None
 """What to do about a finding; see `Delivery`."""
@@ -53,7 +112,7 @@ class Delivery:
 
     Notes
     -----
-    Except with None, a finding is also told to whoever listens (`rmm_uvm.watch.telling.listeners`),
+    Except with None, a finding is also told to whoever listens (`subscribe`),
     and logged as a warning by ``rmm_uvm.watch`` if the program set logging up. The main thread
     shows a warning when it next runs Python code: after a long call into C, not during it. What it
     never came to is shown by `close`. A forked child drops what its parent has not shown yet.
@@ -99,7 +158,7 @@ class Delivery:
         for finding in findings:
             self._log(finding)
             if self._on_finding is not None:
-                listeners.tell(finding)
+                tell(finding)
             if self._in_main_thread:
                 self._waiting.append(finding)
             elif callable(self._on_finding):
@@ -230,3 +289,23 @@ def _ipython() -> Any:
     """Return the shell of IPython or Jupyter that this process runs in, or None."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
+
+
+class DeferringDelivery(Delivery):
+    """Hands on only what nobody else says at that moment; all of it stays recorded.
+
+    Parameters
+    ----------
+    on_finding : {"warn", "raise", "log"}, callable or None
+        As for `Delivery`.
+    others_warn : callable
+        Whether another monitor warns of a device now.
+    """
+
+    def __init__(self, on_finding: OnFinding, others_warn: Callable[[int], bool]) -> None:
+        super().__init__(on_finding)
+        self._others_warn = others_warn
+
+    def deliver(self, findings: Iterable[Finding]) -> None:
+        """Hand findings on."""
+        super().deliver([one for one in findings if not self._others_warn(one.device_id)])

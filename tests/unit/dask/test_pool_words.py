@@ -10,7 +10,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.dask.worker.host_share import HostShare
-from rmm_uvm.dask.worker.pool_words import pool_line, with_guess
+from rmm_uvm.dask.worker.pool import pool_line, with_guess
 from rmm_uvm.errors import ConfigurationError
 
 GUESS = HostShare(12, "12 workers are a guess")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.dask.worker.visible_devices import (
+from rmm_uvm.dask.worker.refusals import (
     count_visible_devices,
     mig_remark,
     visible_devices_problem,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 
-from rmm_uvm.integrations.prefetch_switch import PrefetchSwitch, SwitchState, next_state
+from rmm_uvm.integrations.cudf import PrefetchSwitch, SwitchState, next_state
 
 LITTLE, MUCH = 1 << 20, 1 << 30
 

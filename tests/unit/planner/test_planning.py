@@ -19,7 +19,7 @@ from rmm_uvm.planner.advice.advising import ENOUGH
 from rmm_uvm.planner.advice.answers import TOLERABLE
 from rmm_uvm.planner.planning import plan_workload
 from rmm_uvm.planner.request import DEFAULTS, checked_request
-from rmm_uvm.planner.trials.curve import smallest_capacity
+from rmm_uvm.planner.trials.capacities import smallest_capacity
 from rmm_uvm.planner.trials.runs import PlanProgress, Runs
 from rmm_uvm.planner.workload.events import Workload
 
@@ -239,7 +239,7 @@ def test_workload_without_stages_is_told_by_size_of_allocation() -> None:
 
 
 def test_sizes_of_allocations_are_told_apart_at_their_bounds() -> None:
-    from rmm_uvm.planner.workload.size_classes import by_size_class
+    from rmm_uvm.planner.workload.stages import by_size_class
 
     sizes = [1, MIB - 1, MIB, 16 * MIB, 128 * MIB, GIB - 1, GIB]
     rows = [event("allocate", 0, size, 0.0) for size in sizes]

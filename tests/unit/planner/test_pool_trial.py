@@ -14,8 +14,8 @@ from rmm_uvm import simulated_device
 from rmm_uvm.planner.advice.advising import AdviceFacts, default_sizes, pool_sizes
 from rmm_uvm.planner.advice.settling import tried
 from rmm_uvm.planner.request import DEFAULTS, Options
-from rmm_uvm.planner.trials.no_room import NoRoomError
 from rmm_uvm.planner.trials.pool_trial import MOST_EVENTS, PoolSettings, PoolTrial, pool_seconds
+from rmm_uvm.planner.trials.replaying import NoRoomError
 from rmm_uvm.planner.trials.runs import PlanProgress
 from rmm_uvm.planner.workload.events import BY_THE_CPU, WRITES
 from rmm_uvm.simulator import DriverSettings, load_machine

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.planner.workload import event_rows, slabs
+from rmm_uvm.planner.workload import events, slabs
 from rmm_uvm.planner.workload.loading import load_workload
 
 from ...fuzz.payload import END, EVENTS, Payload, raw_trace
@@ -246,7 +246,7 @@ def test_more_events_than_memory_are_refused(
     def exhausted(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(event_rows.EventRows, "extend", exhausted)
+    monkeypatch.setattr(events.EventRows, "extend", exhausted)
     assert "does not fit into memory" in refused(path)
 
 

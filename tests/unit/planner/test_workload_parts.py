@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm._lib.trace import LiveRanges
-from rmm_uvm.planner.workload import stage_numbers
-from rmm_uvm.planner.workload.event_rows import EventRows
-from rmm_uvm.planner.workload.events import REPLAY_DTYPE
+from rmm_uvm.planner.workload import stages
+from rmm_uvm.planner.workload.events import REPLAY_DTYPE, EventRows
 from rmm_uvm.planner.workload.slabs import CoveredBlocks
-from rmm_uvm.planner.workload.stage_numbers import StageNumbers
+from rmm_uvm.planner.workload.stages import StageNumbers
 from rmm_uvm.trace import EVENT_DTYPE
 
 BLOCK = 2 << 20
@@ -107,14 +106,14 @@ def test_stages_go_on_from_part_to_part_and_stray_ends_are_passed_over() -> None
 
 
 def test_stages_of_more_names_than_numbers_share_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_numbers, "_MOST_STAGES", 3)
+    monkeypatch.setattr(stages, "_MOST_STAGES", 3)
     marks = [(10 * number, 1, BEGIN, f"stage {number}") for number in range(1, 6)]
     events = [(10 * number + 5, 1) for number in range(1, 6)]
     assert stages_of(events, marks) == ["stage 1", "stage 2", *(["other stages"] * 3)]
 
 
 def test_more_threads_than_are_followed_count_as_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_numbers, "_MOST_THREADS", 1)
+    monkeypatch.setattr(stages, "_MOST_THREADS", 1)
     marks = [(10, 1, BEGIN, "first"), (20, 2, BEGIN, "second")]
     assert stages_of([(25, 1), (25, 2), (30, 1)], [*marks, (27, 2, END, "")]) == [
         "first",

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import rmm_uvm
 from rmm_uvm.errors import DataError
 from rmm_uvm.residency import Region, memory_of
-from rmm_uvm.residency.region import joined
+from rmm_uvm.residency.memory_of import joined
 from rmm_uvm.residency.streams import stream_handle
 
 from .cudf_stand_ins import (

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from rmm_uvm.cli import run as cli
 from rmm_uvm.cli.afterwards import Afterwards
-from rmm_uvm.run.program_files import files_named, is_among
+from rmm_uvm.run.outputs import files_named, is_among
 
 from .started import run, script
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rmm_uvm.run.termination import outlasting_hangups, tell_before
+from rmm_uvm.run.tidying import outlasting_hangups, tell_before
 
 BOTH = (signal.SIGTERM, signal.SIGHUP)
 

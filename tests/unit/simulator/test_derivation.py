@@ -11,12 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import Machine, load_machine
 from rmm_uvm.simulator.measuring import MeasuredFigures, Timing, derive
-from rmm_uvm.simulator.measuring.derivation import prefetches_to_device
+from rmm_uvm.simulator.measuring.derivation import (
+    Call,
+    PrefetchCost,
+    Ramp,
+    fitted_ramp,
+    prefetches_to_device,
+)
 from rmm_uvm.simulator.measuring.measure import machine_of
-from rmm_uvm.simulator.measuring.ramp import Call, PrefetchCost, Ramp, fitted_ramp
+from rmm_uvm.simulator.profile import CONSTANTS
 
 from .recorded_figures import GIB, H200, MIB, at
 

@@ -11,10 +11,10 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
-from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.measuring import measure
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
 from rmm_uvm.simulator.measuring.procedure import take_figures
+from rmm_uvm.simulator.profile import CONSTANTS
 
 from .fake_cuda import CUresult, FakeCuda
 

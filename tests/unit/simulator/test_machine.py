@@ -14,7 +14,6 @@ import pytest
 
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.simulator import Access, Simulator
-from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import (
     Machine,
     load_machine,
@@ -23,6 +22,7 @@ from rmm_uvm.simulator.machine import (
     shipped_names,
     user_machines,
 )
+from rmm_uvm.simulator.profile import CONSTANTS
 
 H200 = "h200-pcie5"
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.simulator.constants import CONSTANTS
-from rmm_uvm.simulator.machine import load_machine
-from rmm_uvm.simulator.machine_text import format_machine, parse_machine
+from rmm_uvm.simulator.machine import format_machine, load_machine, parse_machine
+from rmm_uvm.simulator.profile import CONSTANTS
 
 MACHINE = load_machine("h200-pcie5")
 TEXT = format_machine(MACHINE)

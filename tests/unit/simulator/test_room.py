@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.simulator.measuring.room import COPY_BYTES, MOST_REGION_BYTES, region_bytes_for
+from rmm_uvm.simulator.measuring.procedure import COPY_BYTES, MOST_REGION_BYTES, region_bytes_for
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -13,15 +13,14 @@ import torch
 from torch.cuda import _gpu_trace
 from torch.utils import checkpoint
 
-from rmm_uvm.torch import gpu_trace, streams
-from rmm_uvm.torch.gpu_trace import listen
-from rmm_uvm.torch.telling import tell
+from rmm_uvm.torch import streams, telling
+from rmm_uvm.torch.telling import listen, tell
 
 
 @pytest.fixture
 def switch() -> Iterator[ctypes.c_bool]:
     """Torch's own, which the build that tests run with does show."""
-    found = gpu_trace._switch()
+    found = telling._switch()
     assert found is not None
     before = found.value
     yield found
@@ -35,7 +34,7 @@ def part() -> Iterator[type]:
     yield kind
     if "early_stop" in vars(kind):
         del kind.early_stop
-    gpu_trace._undo = None
+    telling._undo = None
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +98,7 @@ def test_switch_that_was_on_stays_on(switch: ctypes.c_bool, part: type) -> None:
 def test_without_the_switch_checkpointing_goes_on_recomputing(
     monkeypatch: pytest.MonkeyPatch, activated: list[bool], part: type
 ) -> None:
-    monkeypatch.setattr(gpu_trace, "_SWITCH", "no_such_variable")
+    monkeypatch.setattr(telling, "_SWITCH", "no_such_variable")
     for _ in range(2):
         listen()()
     assert len(activated) == 2
@@ -129,14 +128,14 @@ def test_listener_that_comes_while_the_last_one_goes_is_told(
     switch: ctypes.c_bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later: list[Callable[[], None]] = []
-    end_of_telling = gpu_trace._end
+    end_of_telling = telling._end
 
     def end_slowly(*given: Any) -> None:
         end_of_telling(*given)
         if not later:
             later.append(listen())  # in the same thread, as a pending call would
 
-    monkeypatch.setattr(gpu_trace, "_end", end_slowly)
+    monkeypatch.setattr(telling, "_end", end_slowly)
     listen()()
     assert switch.value
     later[0]()
@@ -154,7 +153,7 @@ def test_failure_to_begin_leaves_nothing(
         with pytest.raises(RuntimeError, match="no telling"):
             listen()
     assert not switch.value
-    assert not gpu_trace._listeners
+    assert not telling._listeners
     assert recomputed() == 1
     end = listen()
     assert switch.value

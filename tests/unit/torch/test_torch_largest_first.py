@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.torch.activations.copies import State
-from rmm_uvm.torch.activations.largest_first import LargestFirst
+from rmm_uvm.torch.activations.leaving import LargestFirst
 
 from ...support.late_streams import Copying, copying
 from ...support.small_transformer import gradients, same, transformer

@@ -10,7 +10,7 @@ import pytest
 from cuda.bindings import driver as cuda
 
 import rmm_uvm
-from rmm_uvm.torch.embeddings.link_mapping import map_through_link, unmap
+from rmm_uvm.torch.embeddings.row_memory import map_through_link, unmap
 
 MIB = 1 << 20
 

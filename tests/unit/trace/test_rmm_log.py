@@ -17,7 +17,7 @@ from rmm.pylibrmm.memory_resource import _memory_resource
 import rmm_uvm
 from rmm_uvm.errors import DataError
 from rmm_uvm.trace import EventKind, read, read_rmm_log
-from rmm_uvm.trace.bad_line import why_bad
+from rmm_uvm.trace.log_lines import why_bad
 
 HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
 LINE = "8298,13:16:52.923440,allocate,0x7fce86600000,1000,0\n"

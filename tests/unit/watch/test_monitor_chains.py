@@ -12,7 +12,7 @@ import rmm
 import rmm_uvm
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import SimulatedCudaMemoryResource, UvmResourceAdaptor
-from rmm_uvm.recording.exact_peak import exact_peak_bytes
+from rmm_uvm.recording.recorded import exact_peak_bytes
 from rmm_uvm.watch.monitor import Monitor
 
 from .monitors import MIB, Make

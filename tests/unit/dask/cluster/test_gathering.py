@@ -19,7 +19,7 @@ from rmm_uvm.dask.cluster.gathering import (
     WarningGatherer,
     gather,
 )
-from rmm_uvm.dask.worker.events import FindingEvent
+from rmm_uvm.dask.worker.findings import FindingEvent
 from rmm_uvm.recording.finding import WARNING_OF
 
 EVENT = FindingEvent(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rmm_uvm.dask.comm import channel, staging, turn
+from rmm_uvm.dask.comm import channel, staging
 from rmm_uvm.dask.comm.channel import Posted
 
 from .fakes import (
@@ -240,7 +240,7 @@ def test_transfers_on_any_schedule_arrive_or_leave_nothing_behind(
     seed: int, breaks: Breaks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule = random.Random(seed)
-    for module in (channel, staging, turn):
+    for module in (channel, staging):
         monkeypatch.setattr(module, "time", ScheduledTime(random.Random(seed)))
     monkeypatch.setattr(staging, "_PAUSE_SECONDS", 0)
     processes = [

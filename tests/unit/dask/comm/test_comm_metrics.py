@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import rmm_uvm
 from rmm_uvm.dask.comm.statistics import CommTotals
-from rmm_uvm.dask.worker.comm_metrics import CommCollector
+from rmm_uvm.dask.worker.telemetry import CommCollector
 from rmm_uvm.integrations.prometheus import MonitorCollector
 from rmm_uvm.watch.telling import collectors
 

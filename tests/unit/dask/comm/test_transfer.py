@@ -12,7 +12,7 @@ import rmm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmm_uvm.dask.comm import turn
+from rmm_uvm.dask.comm import channel
 from rmm_uvm.dask.comm.wire import pack_prelude
 
 from .fakes import KIB, InProcessChannel, Process, contents, transfer
@@ -176,7 +176,7 @@ def test_message_with_host_frames_only_needs_no_staging(
 
 
 def test_message_of_many_frames_gives_way_to_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "TURN_SECONDS", -1.0)  # every turn is over
+    monkeypatch.setattr(channel, "TURN_SECONDS", -1.0)  # every turn is over
 
     async def run() -> None:
         moved = asyncio.ensure_future(transfer(Process(), Process(), [b"x"] * 500))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm import errors
-from rmm_uvm.dask.worker.events import FindingEvent
+from rmm_uvm.dask.worker.findings import FindingEvent
 from rmm_uvm.recording.finding import WARNING_OF, Finding
 
 DOCUMENT = Path(__file__).resolve().parents[4] / "docs" / "watching-a-cluster.md"

@@ -11,8 +11,7 @@ import numpy as np
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
-from rmm_uvm.watch.judging.context import Context
-from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.policy import Context, PolicyState, evaluate
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
 GIB = 1 << 30

@@ -8,8 +8,7 @@ import dataclasses
 from typing import Any
 
 from rmm_uvm.residency import ResidencyStatistics
-from rmm_uvm.watch.judging.context import Context
-from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.policy import Context, PolicyState, evaluate
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import DEVICE, GIB, Samples

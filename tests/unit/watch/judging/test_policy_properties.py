@@ -11,8 +11,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from rmm_uvm.recording.finding import WARNING_OF
-from rmm_uvm.watch.judging.context import Context
-from rmm_uvm.watch.judging.policy import PolicyState, evaluate
+from rmm_uvm.watch.judging.policy import Context, PolicyState, evaluate
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import DEVICE, EXACT, GIB, Samples

@@ -8,7 +8,7 @@ import pytest
 
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.sample import Known
-from rmm_uvm.watch.judging.context import worth_telling
+from rmm_uvm.watch.judging.policy import worth_telling
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
 from .samples import EXACT, OVER, QUIET, Samples

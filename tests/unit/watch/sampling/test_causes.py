@@ -21,7 +21,7 @@ from rmm_uvm.machine.cupti_library import LIBRARY_NAME, find_cupti
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.mr import ManagedAccount, ManagedMemoryResource, SimulatedCudaMemoryResource
 from rmm_uvm.recording.recorded import CAUSES
-from rmm_uvm.watch.sampling import causes
+from rmm_uvm.watch.sampling import attribution
 
 MIB = 1 << 20
 
@@ -36,7 +36,7 @@ def managed(device: SimulatedDevice) -> ManagedMemoryResource:
 
 
 def started(device: SimulatedDevice) -> MigrationEvents:
-    events, _ = causes.open_events(device)
+    events, _ = attribution.open_events(device)
     assert events is not None
     assert events.start()
     return events
@@ -192,7 +192,7 @@ def test_row_has_a_value_for_every_column(device: SimulatedDevice) -> None:
     pointer = mr.allocate(2 * MIB)
     device.cpu_touch(pointer, 2 * MIB, write=True)
     device.prefetch(pointer, 2 * MIB)
-    row = dict(zip(causes.COLUMNS, causes.cause_row(2.5, 3, events.read()), strict=True))
+    row = dict(zip(attribution.COLUMNS, attribution.cause_row(2.5, 3, events.read()), strict=True))
     assert row["time_seconds"] == 2.5
     assert row["device_id"] == 3
     assert row["host_to_device_user_bytes"] == 2 * MIB
@@ -203,8 +203,8 @@ def test_row_has_a_value_for_every_column(device: SimulatedDevice) -> None:
 
 def test_cost_is_told_on_a_gpu_only(device: SimulatedDevice) -> None:
     gpu: Any = SimpleNamespace(info=SimpleNamespace(simulated=False))
-    assert causes.cost_note(gpu) == causes.COST_NOTE
-    assert causes.cost_note(device) == ""
+    assert attribution.cost_note(gpu) == attribution.COST_NOTE
+    assert attribution.cost_note(device) == ""
 
 
 # CUPTI, as far as it goes without a GPU
@@ -218,13 +218,13 @@ def gpu_driver(*, concurrent_managed_access: bool = True) -> Any:
 
 def test_open_without_a_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Availability(available=False, reason="no libcupti.so.13: pip install it")
-    monkeypatch.setattr(causes, "find_cupti", lambda: (None, missing))
-    assert causes.open_events(gpu_driver()) == (None, missing)
+    monkeypatch.setattr(attribution, "find_cupti", lambda: (None, missing))
+    assert attribution.open_events(gpu_driver()) == (None, missing)
 
 
 def test_open_where_nothing_migrates_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(causes, "find_cupti", lambda: pytest.fail("looked for a library"))
-    events, found = causes.open_events(gpu_driver(concurrent_managed_access=False))
+    monkeypatch.setattr(attribution, "find_cupti", lambda: pytest.fail("looked for a library"))
+    events, found = attribution.open_events(gpu_driver(concurrent_managed_access=False))
     assert events is None
     assert found.reason == "nothing migrates: WSL2"
 
@@ -236,8 +236,8 @@ def test_open_with_a_broken_library_gives_the_loaders_reason(
     broken = tmp_path / LIBRARY_NAME
     broken.write_bytes(content)
     found = str(broken), Availability(available=True)
-    monkeypatch.setattr(causes, "find_cupti", lambda: found)
-    events, reason = causes.open_events(gpu_driver())
+    monkeypatch.setattr(attribution, "find_cupti", lambda: found)
+    events, reason = attribution.open_events(gpu_driver())
     assert events is None
     assert str(broken) in reason.reason
     assert "pip install" in reason.reason

@@ -13,7 +13,7 @@ import rmm_uvm
 from rmm_uvm._lib.driver import LevelSource
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.mr import ManagedMemoryResource, SimulatedCudaMemoryResource, UvmResourceAdaptor
-from rmm_uvm.watch.sampling import footprint
+from rmm_uvm.watch.sampling import chain
 from rmm_uvm.watch.sampling.chain import WatchedChain
 
 MIB = 1 << 20
@@ -32,25 +32,25 @@ def install(mr: Any) -> Any:
 def test_chain_is_named_from_the_outermost(device: SimulatedDevice) -> None:
     install(rmm.mr.StatisticsResourceAdaptor(SimulatedCudaMemoryResource(device)))
 
-    assert footprint.chain_names(0) == (
+    assert chain.chain_names(0) == (
         "StatisticsResourceAdaptor",
         "SimulatedCudaMemoryResource",
     )
 
 
 def test_device_that_rmm_does_not_know_has_no_chain() -> None:
-    assert footprint.chain_names(7) == ()
-    assert 7 not in footprint.known_devices()
-    assert footprint.foreign_levels(7) is None
+    assert chain.chain_names(7) == ()
+    assert 7 not in chain.known_devices()
+    assert chain.foreign_levels(7) is None
 
 
 def test_driver_is_that_of_the_chain(device: SimulatedDevice) -> None:
     install(rmm.mr.StatisticsResourceAdaptor(SimulatedCudaMemoryResource(device)))
-    assert footprint.driver_of(0) is device
-    assert footprint.own_adaptor(0) is None
+    assert chain.driver_of(0) is device
+    assert chain.own_adaptor(0) is None
 
     install(rmm.mr.CudaMemoryResource())
-    assert footprint.driver_of(0) is None
+    assert chain.driver_of(0) is None
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_footprint_of_a_counting_adaptor_is_exact(
     mr = install(adaptor(SimulatedCudaMemoryResource(device)))
     pointer = mr.allocate(4096)
 
-    levels = footprint.foreign_levels(0)
+    levels = chain.foreign_levels(0)
 
     assert levels is not None
     assert (levels.footprint_bytes, levels.managed_bytes) == (4096, 0)
@@ -78,9 +78,9 @@ def test_footprint_of_a_counting_adaptor_is_exact(
 def test_footprint_of_a_bare_pool_is_its_size(device: SimulatedDevice) -> None:
     install(rmm.mr.PoolMemoryResource(ManagedMemoryResource(device), 16 * MIB))
 
-    levels = footprint.foreign_levels(0)
+    levels = chain.foreign_levels(0)
 
-    assert levels == footprint.Levels(16 * MIB, 16 * MIB, "PoolMemoryResource.pool_size()")
+    assert levels == chain.Levels(16 * MIB, 16 * MIB, "PoolMemoryResource.pool_size()")
 
 
 def test_adaptor_above_a_pool_counts_and_one_below_does_not(device: SimulatedDevice) -> None:
@@ -88,7 +88,7 @@ def test_adaptor_above_a_pool_counts_and_one_below_does_not(device: SimulatedDev
     mr = install(rmm.mr.TrackingResourceAdaptor(rmm.mr.PoolMemoryResource(below, 16 * MIB)))
     pointer = mr.allocate(1000)
 
-    levels = footprint.foreign_levels(0)
+    levels = chain.foreign_levels(0)
     assert levels is not None
     assert levels.footprint_bytes == 1000
     assert levels.managed_bytes == 16 * MIB
@@ -96,7 +96,7 @@ def test_adaptor_above_a_pool_counts_and_one_below_does_not(device: SimulatedDev
     del mr
 
     install(rmm.mr.PoolMemoryResource(below, 8 * MIB))
-    levels = footprint.foreign_levels(0)
+    levels = chain.foreign_levels(0)
     assert levels is not None
     assert levels.footprint_bytes == 8 * MIB
 
@@ -104,7 +104,7 @@ def test_adaptor_above_a_pool_counts_and_one_below_does_not(device: SimulatedDev
 def test_chain_that_tells_nothing_is_none(device: SimulatedDevice) -> None:
     install(SimulatedCudaMemoryResource(device))
 
-    assert footprint.foreign_levels(0) is None
+    assert chain.foreign_levels(0) is None
 
 
 class Sink:

@@ -19,8 +19,7 @@ import pytest
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.watch.telling import board
-from rmm_uvm.watch.telling.board import Board, Published, board_directories, read_board
-from rmm_uvm.watch.telling.publishing import Publisher
+from rmm_uvm.watch.telling.board import Board, Published, Publisher, board_directories, read_board
 
 from ....anomalies.faults import descriptors
 from ....anomalies.world import World

@@ -12,9 +12,7 @@ import pytest
 import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.watch.telling.deferring import DeferringDelivery
-from rmm_uvm.watch.telling.delivery import Delivery, OnFinding
-from rmm_uvm.watch.telling.listeners import subscribe
+from rmm_uvm.watch.telling.delivery import DeferringDelivery, Delivery, OnFinding, subscribe
 
 FINDING = Finding("eviction", 0, 1.0, 2.0, 1.0, "pages leave", "use fewer")
 

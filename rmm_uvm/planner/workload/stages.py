@@ -1,17 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""In which stage each event happened, from the marks of a trace."""
+"""In which stage each event happened: from the marks of a trace, or by sizes of allocations."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rmm_uvm.trace.parts import RawMark
+from rmm_uvm.planner.workload.events import Workload
+from rmm_uvm.trace.reader import RawMark
 
-__all__ = ["OUTSIDE", "StageNumbers"]
+__all__ = ["OUTSIDE", "StageNumbers", "by_size_class", "has_stages"]
 
 OUTSIDE = "outside any stage"
 """What stage 0 is called."""
@@ -115,3 +117,29 @@ def _at(
     ordered = np.maximum.accumulate(np.array(begins, np.uint64))
     where = np.searchsorted(ordered, times_ns, side="right") - 1
     return np.array(numbers, np.uint16)[where]
+
+
+_BOUNDS = (1 << 20, 16 << 20, 128 << 20, 1 << 30)
+_NAMES = (
+    "under 1 MiB",
+    "1 MiB to 16 MiB",
+    "16 MiB to 128 MiB",
+    "128 MiB to 1 GiB",
+    "1 GiB and more",
+)
+
+
+def has_stages(workload: Workload) -> bool:
+    """Return whether anything ran in a stage."""
+    return len(workload.stages) > 1 and bool(workload.events["stage"].any())
+
+
+def by_size_class(workload: Workload) -> Workload:
+    """Return the workload with size classes in the place of stages.
+
+    What a replay then tells of a stage is what allocating, touching and freeing ranges of that
+    size brought about.
+    """
+    events = workload.events.copy()
+    events["stage"] = np.searchsorted(np.array(_BOUNDS, "u8"), events["nbytes"], side="right")
+    return dataclasses.replace(workload, events=events, stages=_NAMES)
