@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/mr/managed_memory_resource.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/segment_map.hpp>
 
 #include <atomic>
@@ -117,8 +118,9 @@ class torch_segments {
   std::atomic<pressure_call> pressure_{nullptr};
   std::atomic<void*> pressure_argument_{nullptr};
 
-  std::mutex telling_;  // of allocations, one at a time; taken before the other one
-  mutable std::mutex mutex_;
+  ranked_mutex<lock_rank::segment_answers>
+    telling_;  // of allocations, one at a time; taken before the other one
+  mutable ranked_mutex<lock_rank::segments> mutex_;
   segment_map map_;
   std::unordered_map<std::uintptr_t, held> held_;  // every segment, by its start
   bool following_{false};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <atomic>
@@ -121,7 +122,7 @@ class prefetch_counts {
   std::atomic<std::uint64_t> discard_bytes_{0};
   std::atomic<std::uint64_t> undiscarded_bytes_{0};
   std::atomic<std::uint64_t> failed_{0};
-  mutable std::mutex failure_mutex_;
+  mutable ranked_mutex<lock_rank::failures> failure_mutex_;
   status last_failure_;
   std::array<std::atomic<std::uint64_t>, skip_reason_count> skipped_{};
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/budget/block_lists.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
@@ -128,7 +129,7 @@ class budget_ledger {
   std::size_t leaving_bytes_{0};
   std::size_t without_room_bytes_{0};  // of resident bytes: others are leaving for them
   std::size_t pinned_bytes_{0};
-  std::condition_variable changed_;
+  lock_condition changed_;
   std::uint64_t waits_{0};
   std::uint64_t over_budget_{0};
   std::uint64_t failed_calls_{0};
