@@ -73,11 +73,12 @@ PYTHON_LAYERS = (
     "__init__",
     "dask",
     "run",
-    "mortgage",
     "cli",
     "__main__",
 )
-RANKS = {name: rank for rank, name in enumerate(PYTHON_LAYERS)}
+MORTGAGE = "rmm_uvm_mortgage"  # lies above all of them, as a package of its own
+PACKAGES = {"rmm_uvm": "", MORTGAGE: "mortgage/"}
+RANKS = {name: rank for rank, name in enumerate((*PYTHON_LAYERS, MORTGAGE))}
 # Classes of one name that are one thing: a protocol or a value in Python, and its compiled side.
 SAME_THING = {"Mark", "MemoryKind", "ResidencyStatistics"}
 CYTHON_FROM = re.compile(
@@ -168,36 +169,45 @@ def cython_imports(source: str, package: str) -> Iterator[tuple[str, list[str]]]
 
 def layer_of(module: str) -> str:
     """Return the folder of a module, as `PYTHON_LAYERS` names it; "" for one that it does not."""
-    _, _, inside = module.partition(".")
+    package, _, inside = module.partition(".")
+    if package == MORTGAGE:
+        return MORTGAGE
     folder = inside.partition(".")[0] or "__init__"
     return folder if folder in RANKS else ""
 
 
 def named_imports(path: Path, root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield what one file imports from this package: a module, and names of it."""
-    package = ".".join(path.relative_to(root).parent.parts)
+    """Yield what one file imports from these packages: a module, and names of it."""
+    package = ".".join(place_of(path, root).parent.parts)
     imports = cython_imports if path.suffix in {".pyx", ".pxd"} else python_imports
     for module, names in imports(path.read_text(), package):
-        if module.split(".")[0] == "rmm_uvm":
+        if module.split(".")[0] in PACKAGES:
             yield module, names
 
 
 def package_imports(path: Path, root: Path) -> Iterator[str]:
-    """Yield the full name of all that one file imports from this package."""
+    """Yield the full name of all that one file imports from these packages."""
     for module, names in named_imports(path, root):
         yield from imported(module, names) if names else (module,)
 
 
+def place_of(path: Path, root: Path) -> Path:
+    """Return the path of a file from where its package is."""
+    where = path.relative_to(root)
+    return where if where.parts[0] in PACKAGES else where.relative_to(where.parts[0])
+
+
 def module_of(path: Path, root: Path) -> str:
     """Return the full name of the module that a file is, or describes."""
-    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(place_of(path, root).with_suffix("").parts).removesuffix(".__init__")
 
 
 def python_files(root: Path) -> Iterator[Path]:
-    """Yield every Python and Cython file of the package."""
-    for path in sorted((root / "rmm_uvm").rglob("*")):
-        if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}:
-            yield path
+    """Yield every Python and Cython file of the packages."""
+    for package, folder in PACKAGES.items():
+        for path in sorted((root / folder / package).rglob("*")):
+            if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}:
+                yield path
 
 
 def check_circles(root: Path) -> Iterator[str]:
@@ -253,7 +263,7 @@ def check_names(root: Path) -> Iterator[str]:
         module = module_of(path, root)
         if path.stem == path.parent.name:
             yield f"{path.relative_to(root)}: named like its folder: say what is in it"
-        if path.suffix not in {".py", ".pyi"} or layer_of(module) == "mortgage":
+        if path.suffix not in {".py", ".pyi"} or layer_of(module) == MORTGAGE:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):

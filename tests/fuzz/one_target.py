@@ -21,9 +21,9 @@ from . import json_changes
 
 # Parts of the standard library that do the work of a reader are followed as well.
 _FOLLOWED = [
-    "rmm_uvm.dask.checks",
+    "rmm_uvm.support.kinds",
     "rmm_uvm.dask.reports.advice",
-    "rmm_uvm.dask.reports.text",
+    "rmm_uvm.dask.reports.documents",
     "rmm_uvm.dask.settings",
     "rmm_uvm.dask.reports.worker_recording",
     "rmm_uvm.harvest",
@@ -31,7 +31,7 @@ _FOLLOWED = [
     "rmm_uvm.ipc.handle",
     "rmm_uvm.ipc.table",
     "rmm_uvm._lib.limits",
-    "rmm_uvm.mortgage.dictionary",
+    "rmm_uvm_mortgage.dictionary",
     "rmm_uvm.planner",
     "rmm_uvm.report",
     "rmm_uvm.residency.budget",

@@ -13,10 +13,13 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def script(folder: str, name: str) -> ModuleType:
-    """Import a script, with the helpers beside it."""
-    place = str(REPOSITORY / folder)
-    sys.path.insert(0, place)
+    """Import a script by its path in a folder, without ``.py``, with its helpers."""
+    before = list(sys.path)
     try:
+        if folder == "benchmarks":
+            sys.path.append(str(REPOSITORY))  # last, as scripts do
+            return importlib.import_module(f"benchmarks.{name.replace('/', '.')}")
+        sys.path.insert(0, str(REPOSITORY / folder))
         return importlib.import_module(name)
     finally:
-        sys.path.remove(place)
+        sys.path[:] = before

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""`benchmarks/record.py`: what runs, what it says, how it ends."""
+"""`benchmarks/common/record.py`: what runs, what it says, how it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from .scripts import script
 
-record = script("benchmarks", "record")
+record = script("benchmarks", "common/record")
 Benchmark, FILE = record.Benchmark, record.FILE
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .scripts import script
 
-figures = script("benchmarks", "_record_figures")
+figures = script("benchmarks", "common/record_figures")
 
 ROWS = [
     {"program": "etl", "factor": 1.5, "seconds": 2.0, "moved_bytes": 100},

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""`ci/test_gpu.sh` and `benchmarks/record.py` make a result by the same commands."""
+"""`ci/test_gpu.sh` and `benchmarks/common/record.py` make a result by the same commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from .scripts import REPOSITORY, script
 
-table = script("benchmarks", "_record_table")
+table = script("benchmarks", "common/record_table")
 RESULTS = REPOSITORY / "benchmarks" / "results"
 
 Calls = dict[str, list[tuple[str, ...]]]
@@ -43,7 +43,8 @@ def calls_of(what: str, folder: Path) -> Calls:
             continue
         file = next(Path(word) for word in words if word.startswith(str(RESULTS)))
         words = [table.FILE if word == str(file) else word for word in words]
-        call = (counters.removeprefix("counters="), Path(words[0]).name, *words[1:])
+        script_path = str(Path(words[0]).relative_to(RESULTS.parent))
+        call = (counters.removeprefix("counters="), script_path, *words[1:])
         calls.setdefault(str(file.relative_to(RESULTS).with_suffix("")), []).append(call)
     return calls
 
@@ -74,5 +75,8 @@ def test_calls_of_one_file_are_all_found_in_order(tmp_path: Path) -> None:
     training = calls_of("training", tmp_path)["torch_training"]
 
     assert len(training) == len(set(training)) > 1
-    assert training[-1] == ("", "torch_training.py", "--losses-steps", "50", "--json", table.FILE)
+    assert training[-1] == (
+        *("", "training/past_the_edge.py"),
+        *("--losses-steps", "50", "--json", table.FILE),
+    )
     assert training != calls_in_table()["torch_copies"]

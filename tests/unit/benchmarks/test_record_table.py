@@ -9,11 +9,11 @@ import re
 import click
 import pytest
 
-from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
+from rmm_uvm.cli.main import make_group
 
 from .scripts import REPOSITORY, script
 
-table = script("benchmarks", "_record_table")
+table = script("benchmarks", "common/record_table")
 RESULTS = REPOSITORY / "benchmarks" / "results"
 
 
@@ -44,7 +44,7 @@ def names_that_are_not_there(text: str) -> list[str]:
     ]
     for command in re.findall(r"`rmm-uvm ([^`]*)`", text):
         name, *words = command.split()
-        group = LazyGroup(SUBCOMMANDS, name="rmm-uvm")
+        group = make_group()
         found = group.get_command(click.Context(group), name)
         try:
             there = found is not None and found.make_context(name, words) is not None

@@ -11,10 +11,10 @@ import pytest
 
 from .scripts import REPOSITORY, script
 
-figures = script("benchmarks", "_record_figures")
-table = script("benchmarks", "_record_table")
-training = script("benchmarks", "torch_training")
-models = script("benchmarks", "_torch_models")
+figures = script("benchmarks", "common/record_figures")
+table = script("benchmarks", "common/record_table")
+training = script("benchmarks", "training/past_the_edge")
+models = script("benchmarks", "training/models")
 
 Case = tuple[str, str, str, int]
 

@@ -23,9 +23,11 @@ def layers() -> ModuleType:
     return module
 
 
-def problems(layers: ModuleType, folder: Path, file: str, text: str) -> list[str]:
+def problems(
+    layers: ModuleType, folder: Path, file: str, text: str, package: str = "rmm_uvm"
+) -> list[str]:
     """Return what is wrong with a package that has one file."""
-    path = folder / "rmm_uvm" / file
+    path = folder / package / file
     path.parent.mkdir(parents=True)
     path.write_text(text)
     return list(layers.check_python(folder))
@@ -63,6 +65,8 @@ def problems(layers: ModuleType, folder: Path, file: str, text: str) -> list[str
         ("_lib/sim.pyx", "from ..trace import Trace", "trace"),
         ("_lib/sim.pyx", "def f():\n    import rmm_uvm.trace", "trace"),
         ("watch/monitor.py", "import_module('rmm_uvm.integrations.cupy')", "integrations"),
+        ("cli/main.py", "def f():\n    import rmm_uvm_mortgage.etl", "rmm_uvm_mortgage"),
+        ("cli/main.py", "from rmm_uvm_mortgage import etl", "rmm_uvm_mortgage"),
     ],
 )
 def test_import_of_what_lies_above_is_found(
@@ -98,6 +102,12 @@ def test_import_of_what_lies_below_is_none(
     assert problems(layers, tmp_path, file, text) == []
 
 
+def test_package_above_may_use_all_of_it(layers: ModuleType, tmp_path: Path) -> None:
+    text = "from rmm_uvm import plan, cli\nfrom . import etl\nfrom rmm_uvm_mortgage.etl import f"
+    package = "mortgage/rmm_uvm_mortgage"
+    assert problems(layers, tmp_path, "shadow/engine.py", text, package) == []
+
+
 def test_module_in_no_layer_is_told(layers: ModuleType, tmp_path: Path) -> None:
     (problem,) = problems(layers, tmp_path, "novel.py", "")
     assert "rmm_uvm/novel.py: in no layer" in problem
@@ -121,6 +131,15 @@ def test_circle_within_a_folder_is_told(layers: ModuleType, tmp_path: Path) -> N
     (problem,) = circles(layers, tmp_path, files)
     assert problem.startswith("a circle of imports: ")
     assert {"rmm_uvm.trace.a", "rmm_uvm.trace.b"} <= set(problem.split(": ")[1].split(" -> "))
+
+
+def test_circle_within_the_package_above_is_told(layers: ModuleType, tmp_path: Path) -> None:
+    files = {
+        "../mortgage/rmm_uvm_mortgage/a.py": "from rmm_uvm_mortgage.b import c",
+        "../mortgage/rmm_uvm_mortgage/b.py": "from .a import c",
+    }
+    (problem,) = circles(layers, tmp_path, files)
+    assert {"rmm_uvm_mortgage.a", "rmm_uvm_mortgage.b"} <= set(problem.split(": ")[1].split(" -> "))
 
 
 def test_modules_that_use_others_of_their_folder_are_no_circle(
@@ -162,7 +181,7 @@ def test_names_of_one_thing_and_of_another_program_are_nobodys_business(
         "_lib/marks.pyi": "class Mark: ...",
         "dask/comm/quarantine.py": "class Mark: ...",
         "planner/planned.py": "class Plan: ...",
-        "mortgage/plan.py": "class Plan: ...",
+        "../mortgage/rmm_uvm_mortgage/plan.py": "class Plan: ...",
     }
     assert names(layers, tmp_path, files) == []
 

@@ -24,7 +24,7 @@ def test_bar_of_a_step_of_unknown_length_does_not_keep_the_length_before(
         made.append(Progress(disable=True))
         yield made[0]
 
-    monkeypatch.setattr(progress, "_bar", kept)
+    monkeypatch.setattr(progress, "vanishing_bar", kept)
     steps = [
         (PlanProgress("reading", 5, 10, 0), 10, "planning"),
         (PlanProgress("8.00 GiB", 1, 40, 3), 40, "replay 3"),

@@ -16,7 +16,7 @@ import rmm_uvm
 REPOSITORY = Path(__file__).resolve().parents[3]
 # Of these nothing is for users to import: commands, and what the others are made of.
 INTERNAL = {
-    *("_lib", "cli", "integrations", "machine", "mortgage", "pool", "recording", "run", "support"),
+    *("_lib", "cli", "integrations", "machine", "pool", "recording", "run", "support"),
     *("top", "watch"),
 }
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
+from rmm_uvm.cli.main import make_group
 from rmm_uvm.support.units import format_bytes
 
 from ...support.snippets import REPOSITORY, SNIPPETS
@@ -124,7 +124,7 @@ def test_program_runs_on_a_pool_and_is_told_of(
 @pytest.mark.parametrize("command", OTHERS)
 def test_command_ends_well_and_writes_what_it_is_to(folder: Path, command: str) -> None:
     words = shlex.split(f"{command} {ONCE.get(command, '')}")
-    result = CliRunner().invoke(LazyGroup(SUBCOMMANDS, name="rmm-uvm"), words[1:])
+    result = CliRunner().invoke(make_group(), words[1:])
     assert result.exit_code == 0, result.output
     missing = [line for line in SHOWN.get(command, ()) if line not in result.output]
     assert missing == [], result.output
@@ -141,5 +141,5 @@ def test_what_is_not_run_is_in_a_document() -> None:
 
 
 def test_command_that_fails_does_not_end_well() -> None:
-    result = CliRunner().invoke(LazyGroup(SUBCOMMANDS, name="rmm-uvm"), ["plan", "none.trace"])
+    result = CliRunner().invoke(make_group(), ["plan", "none.trace"])
     assert result.exit_code != 0

@@ -28,7 +28,7 @@ import torch
 
 import rmm_uvm
 import rmm_uvm.torch
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
 
 from ...other_process import other_process
 from ...support.fake_torch_cuda import FakeTorchCuda

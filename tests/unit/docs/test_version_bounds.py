@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import defaultdict
-from itertools import chain
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+from ...support.projects import CONTENTS, requirement_lines
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 # What documents quote: `bokeh 0.1 is not >=3.4`, and 'bokeh>=3.4' of a command.
@@ -23,13 +23,9 @@ DOCUMENTS = sorted([*(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("*.md
 
 
 def project_bounds() -> dict[str, set[SpecifierSet]]:
-    """Return what pyproject.toml asks of each package, in all its lists."""
-    content = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-    project = content["project"]
-    lists = [content["build-system"]["requires"], project["dependencies"]]
+    """Return what our projects ask of each package, in all their lists."""
     found = defaultdict(set)
-    for line in chain(*lists, *project["optional-dependencies"].values()):
-        needed = Requirement(line)
+    for needed in map(Requirement, requirement_lines()):
         found[canonicalize_name(needed.name)].add(needed.specifier)
     return found
 
@@ -77,3 +73,9 @@ def test_lower_bound_of_a_package_is_the_same_in_all_lists() -> None:
             one for bounds in asked for one in bounds if one.operator in (">=", "==", "~=", ">")
         }
         assert len(lower) == 1, name
+
+
+def test_mortgage_needs_the_version_of_rmm_uvm_beside_it() -> None:
+    projects = [each["project"] for each in CONTENTS.values()]
+    (version,) = {each["version"] for each in projects}
+    assert CONTENTS["rmm-uvm-mortgage"]["project"]["dependencies"] == [f"rmm-uvm=={version}"]

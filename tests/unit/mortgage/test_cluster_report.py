@@ -13,14 +13,14 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-from rich.console import Console, RenderableType
-
-from rmm_uvm.mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
-from rmm_uvm.mortgage.cluster.page import cluster_page, simulated_lines
-from rmm_uvm.mortgage.cluster.report import ClusterReport, worker_figures
-from rmm_uvm.mortgage.cluster.workers import WorkerInfo
-from rmm_uvm.mortgage.run_report import StageFigures
-from rmm_uvm.mortgage.train import ModelQuality
+from rmm_uvm.report.as_text import as_text
+from rmm_uvm.report.document import Document
+from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
+from rmm_uvm_mortgage.cluster.page import cluster_page, simulated_lines
+from rmm_uvm_mortgage.cluster.report import ClusterReport, worker_figures
+from rmm_uvm_mortgage.cluster.workers import WorkerInfo
+from rmm_uvm_mortgage.run_report import StageFigures
+from rmm_uvm_mortgage.train import ModelQuality
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -77,11 +77,8 @@ def report_of(**changes: object) -> ClusterReport:
     return dataclasses.replace(report, **changes)
 
 
-def text_of(page: RenderableType, width: int = 80) -> str:
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as capture:
-        console.print(page)
-    return capture.get()
+def text_of(page: Document, width: int = 80) -> str:
+    return as_text(page, width)
 
 
 def test_stages_of_several_tasks_add_up_and_keep_the_highest_peak() -> None:

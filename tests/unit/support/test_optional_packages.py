@@ -4,17 +4,22 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 
-from rmm_uvm.doctor.extras import PURPOSES, extras
+from rmm_uvm.doctor.extras import ADDED, PURPOSES, extras
 from rmm_uvm.support import optional_packages
-from rmm_uvm.support.optional_packages import Requirement, parse_requirement, requirements, too_old
+from rmm_uvm.support.optional_packages import (
+    ADDITIONS,
+    Requirement,
+    parse_requirement,
+    requirements,
+    too_old,
+)
 
-PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
+from ...support.projects import CONTENTS, extras_of
+
 REPORT = Requirement("report", "bokeh", ((">=", "3.8.2"),))
 
 
@@ -43,17 +48,23 @@ def test_minor_version_is_equal_whatever_follows_it() -> None:
     assert found.problem("26.12.0") == "cudf-cu13 26.12.0 is not ==26.10.*"
 
 
-def test_installed_package_says_what_pyproject_does() -> None:
-    extras_there = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
-    told = {(each.extra, each.package) for each in requirements()}
+@pytest.mark.parametrize("distribution", CONTENTS)
+def test_installed_package_says_what_pyproject_does(distribution: str) -> None:
+    extras_there = extras_of(distribution)
+    asked = [each for each in requirements() if each.distribution == distribution]
+    told = {(each.extra, each.package) for each in asked if each.package != distribution}
     assert {extra for extra, _ in told} == set(extras_there)
     for extra, lines in extras_there.items():
         assert sum(one == extra for one, _ in told) == len(lines)
 
 
 def test_every_extra_for_users_has_a_purpose() -> None:
-    extras_there = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
-    assert set(PURPOSES) == set(extras_there) - {"test"}
+    there = {*extras_of("rmm-uvm"), *ADDED} - {"test"}
+    assert set(PURPOSES) == there
+    assert sorted(ADDED.values()) == [
+        (name, extra) for name, offered in ADDITIONS.items() for extra in offered
+    ]
+    assert all(set(extras_of(name)) == set(offered) for name, offered in ADDITIONS.items())
 
 
 def test_requirements_of_a_package_that_is_not_installed_are_none(
@@ -66,11 +77,30 @@ def test_requirements_of_a_package_that_is_not_installed_are_none(
     assert requirements() == ()
 
 
+def test_addition_that_is_not_installed_is_what_its_extras_lack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = metadata.requires
+
+    def without_it(name: str) -> list[str] | None:
+        if name == "rmm-uvm-mortgage":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(metadata, "requires", without_it)
+    found = {each.name: each for each in extras(requirements(), lambda name: None)}
+    assert found["mortgage-gpu"].reason == (
+        "rmm-uvm-mortgage is not installed: pip install 'rmm-uvm-mortgage[gpu]'"
+    )
+    assert not found["mortgage"].available
+
+
 def test_too_old_names_package_and_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optional_packages, "installed_version", lambda name: "0.1")
     assert too_old("report") == "bokeh 0.1 is not >=3.8.2: pip install 'rmm-uvm[report]'"
-    assert "pandas 0.1" in too_old("mortgage", "pandas", "pyarrow")
-    assert "xgboost" not in too_old("mortgage", "pandas", "pyarrow")
+    told = too_old("cpu", "pandas", "pyarrow", distribution="rmm-uvm-mortgage")
+    assert told.startswith("pandas 0.1 is not >=2.2, pyarrow 0.1 is not >=17: ")
+    assert told.endswith("pip install 'rmm-uvm-mortgage[cpu]'")
 
 
 def test_too_old_says_nothing_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +123,6 @@ def test_extra_without_a_package_says_which_and_how_to_get_it() -> None:
 
 
 def test_larger_package_does_for_the_smaller_one() -> None:
-    needed = [Requirement("mortgage", "xgboost-cpu", ((">=", "3.0"),))]
+    needed = [Requirement("cpu", "xgboost-cpu", ((">=", "3.0"),), "rmm-uvm-mortgage")]
     assert extras(needed, {"xgboost": "3.1"}.get)[0].detail == "xgboost 3.1"
     assert not extras(needed, {"xgboost": "2.1"}.get)[0].available
