@@ -17,7 +17,7 @@ from rmm_uvm._lib.mr import (
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency, Prefetcher
 from rmm_uvm.pool.build import build_pool
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 
@@ -25,6 +25,7 @@ __all__ = [
     "ManagedAccount",
     "ManagedMemoryResource",
     "ManagedPool",
+    "ManagedResidency",
     "Prefetcher",
     "SimulatedCudaMemoryResource",
     "UvmResourceAdaptor",

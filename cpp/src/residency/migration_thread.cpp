@@ -351,7 +351,8 @@ residency_manager::outcome residency_manager::fetch_ahead()
 void residency_manager::flush() noexcept
 {
   ledger_view view{ledger_};
-  changed_.wait(view.lock(), [this] { return !woken_ && !working_ && leaving_bytes_ == 0; });
+  changed_.wait(view.lock(),
+                [this] { return stopping_ || (!woken_ && !working_ && leaving_bytes_ == 0); });
 }
 
 }  // namespace rmm_uvm

@@ -90,7 +90,8 @@ void residency_manager::wait_until_free(ledger_view& view, range_list wanted)
     for (auto const& range : wanted) {
       busy = busy || is_under_way(view, range);
     }
-    if (!busy) { return; }
+    // After the end another manager may be at a block: that one drops nothing that is handed out.
+    if (!busy || stopping_) { return; }
     if (!waited) { ++counts_.waits; }
     changed_.wait(view.lock());
   }
@@ -104,6 +105,7 @@ residency_manager::claims residency_manager::claim(ledger_view& view,
 {
   claims missing;
   wait_until_free(view, wanted);
+  if (stopping_) { return missing; }
   auto const as_of = epoch();
   for (auto const& range : wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
@@ -170,6 +172,7 @@ void residency_manager::bring(range_list wanted,
       return;
     }
     missing = claim(view, wanted, allocation, why);
+    if (stopping_) { return; }
   }
   if (settings_.fetch) { choose_renewed(missing, stream); }
   admit(view, missing, wanted, stream, why);

@@ -60,6 +60,7 @@ bool residency_manager::leave_neighbor(ledger_view& view,
                                        std::size_t bytes,
                                        departure_kind first)
 {
+  if (stopping_) { return false; }
   struct candidate {
     std::uint64_t key;
     viewed_block block;

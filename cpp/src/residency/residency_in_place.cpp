@@ -49,6 +49,7 @@ void residency_manager::choose_in_place(range_list wanted)
   if (!settings_.in_place || !holds_beside()) { return; }
   ledger_view view{ledger_};
   wait_until_free(view, wanted);
+  if (stopping_) { return; }
   std::size_t missing_bytes = 0;
   auto const beside         = lying_beside(view, wanted, missing_bytes);
   if (beside.empty()) { return; }

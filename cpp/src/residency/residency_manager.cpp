@@ -30,6 +30,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
       look_ahead{settings_.ahead_bytes, settings_.piece_bytes, settings_.budget_bytes / 2};
   }
   begin_with_neighbors();
+  counts_.policy       = settings_.policy;
   counts_.budget_bytes = settings_.budget_bytes;
   quiet_bytes_         = driver_->counters().read().device_to_host_bytes;
   foreign_bytes_       = quiet_bytes_;
@@ -46,12 +47,7 @@ residency_manager::~residency_manager()
   }
   wanted_.notify_all();
   if (thread_.joinable()) { thread_.join(); }
-  if (settings_.lends) {
-    if (owner_.busy) {
-      static_cast<void>(settings_.lender->set_busy(driver_->info().device_id, false));
-    }
-    settings_.lender->withdraw(driver_->info().device_id);
-  }
+  stop_lending();
 }
 
 void residency_manager::count_failure(status failure) noexcept
@@ -75,6 +71,10 @@ void residency_manager::count_failure_of(char const* call) noexcept
 void residency_manager::hand_out(ledger_view& view, memory_range range)
 {
   live_bytes_ += range.bytes;
+  if (untold_ != 0) {
+    hand_out_untold(view, range);
+    return;
+  }
   view.each(range, [range](block_record& block, memory_range whole) {
     block.live_bytes += static_cast<std::uint32_t>(bytes_in_common(range, whole));
   });
@@ -190,12 +190,14 @@ try {
 /** @brief Takes live bytes away. */
 void residency_manager::forget(ledger_view& view, memory_range allocation, bool fenced)
 {
+  fenced = fenced && !stopping_;  // the next manager's fences are others
   if (fenced) {
     ++frees_;
   } else {
     ++counts_.unfenced_frees;
   }
   live_bytes_ -= std::min(live_bytes_, allocation.bytes);
+  if (untold_ != 0) { keep_untold(view, allocation, fenced); }
   view.each(allocation, [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
     block.live_bytes -= std::min(block.live_bytes, bytes);
@@ -229,6 +231,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
       if (block.has_chunk(number)) { neighbors_[number].kept_bytes -= va_block_bytes; }
     }
     if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
+    if (block.untold) { --untold_; }
     live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
   });
   view.remove_slab(slab.address);  // before somebody finds its blocks, missing
@@ -305,6 +308,7 @@ void residency_manager::pin(memory_range range) noexcept
 {
   ledger_view view{ledger_};
   wait_until_free(view, {&range, 1});  // what is leaving leaves before it is pinned, not after
+  if (stopping_) { return; }
   view.each(range, [&](block_record& block, memory_range whole) {
     if (block.pins++ == 0) { counts_.pinned_bytes += whole.bytes; }
   });
@@ -313,6 +317,7 @@ void residency_manager::pin(memory_range range) noexcept
 void residency_manager::unpin(memory_range range) noexcept
 {
   ledger_view view{ledger_};
+  if (stopping_) { return; }
   view.each(range, [&](block_record& block, memory_range whole) {
     if (block.pins == 0) { return; }
     --block.pins;

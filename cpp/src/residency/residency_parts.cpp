@@ -21,7 +21,7 @@ void residency_manager::bring_in_parts(range_list wanted,
   std::size_t together_bytes = 0;
   for (auto const& range : wanted) {
     auto const bytes = bytes_of_blocks(range);
-    if (together_bytes + bytes <= settings_.budget_bytes) {
+    if (together_bytes + bytes <= budget_bytes()) {
       together.push_back(range);
       together_bytes += bytes;
     } else {

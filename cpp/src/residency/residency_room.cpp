@@ -89,11 +89,6 @@ std::vector<memory_range> residency_manager::joined(ledger_view const& view,
   return found;
 }
 
-bool residency_manager::under_pressure() const noexcept
-{
-  return ledger_.slab_bytes() > settings_.budget_bytes;
-}
-
 /**
  * @brief What the key counts of a block that a neighbour has memory for: as much as others' while
  * one takes any.
@@ -241,6 +236,7 @@ bool residency_manager::in_use(victims const& blocks) const noexcept
 bool residency_manager::drop(ledger_view& view, victims const& blocks)
 {
   if (blocks.empty()) { return true; }
+  if (stopping_) { return false; }  // others are told by now what lives
   auto const ranges = joined(view, blocks, ~std::size_t{0});
   bool const done   = std::all_of(blocks.begin(), blocks.end(), [this](viewed_block const& each) {
     return free_is_done(*each.record);
@@ -282,7 +278,7 @@ status residency_manager::discard_now(range_list ranges, bool frees_are_done) no
  */
 std::size_t residency_manager::leave(ledger_view& view, victims blocks)
 {
-  if (blocks.empty()) { return 0; }
+  if (blocks.empty() || stopping_) { return 0; }
   for (auto const& each : blocks) {
     each.record->busy = true;
   }

@@ -24,6 +24,7 @@ namespace {
 
 void residency_manager::learn(ledger_view& view, use_event const& event)
 {
+  if (stopping_) { return; }  // the next manager has a clock of its own
   if (confirmed_.passes_over() && !confirmed_present()) { end_confirmed(view); }
   if (now_ >= settings_.clock_end) { turn_back_clock(view); }
   ++now_;
@@ -83,6 +84,7 @@ void residency_manager::note_uses(std::span<use_event const> uses)
 {
   if (!settings_.as_kernel_driver()) { return; }  // noted before room was made
   ledger_view view{ledger_};
+  if (stopping_) { return; }
   for (auto const& use : uses) {
     if (use.range.bytes > 0 && view.holds(use.range.address)) {
       note_use(view, use, unknown_use, false);

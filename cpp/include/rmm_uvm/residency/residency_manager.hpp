@@ -28,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -78,6 +79,24 @@ class residency_manager {
   residency_manager& operator=(residency_manager&&)      = delete;
   /** @brief Stops the thread; a call under way is finished. */
   ~residency_manager();
+
+  // While the program runs: see `managed_residency`, which calls these one at a time.
+  /**
+   * @brief Takes over the blocks of all slabs that there are: on the device, in doubt, and live, as
+   * nobody has told what lives in them; see `block_record::untold`.
+   * @param publish called under the ledger's lock: whoever comes after it asks this object
+   */
+  void adopt(std::function<void()> const& publish) noexcept;
+  /** @brief Changes the budget; what is too much leaves soon, or for the next request. */
+  void change_budget(std::size_t budget_bytes, std::size_t low_bytes) noexcept;
+  /**
+   * @brief Ends: begins no call any more, waits for those under way, then stops the thread.
+   *
+   * Then what lies on neighbours goes to the host, offers are withdrawn, and all blocks are in
+   * doubt. Whoever still asks this object is answered, and nothing is done.
+   * @param publish called under the ledger's lock: nobody comes after it who does not ask already
+   */
+  void retire(std::function<void()> const& publish) noexcept;
 
   /** @brief Makes a new allocation usable on the device, in the order of `stream`. */
   void on_allocate(memory_range allocation, stream_handle stream) noexcept;
@@ -133,8 +152,18 @@ class residency_manager {
   [[nodiscard]] residency_statistics statistics() const noexcept;
   /** @brief What lives, in whole blocks. @param begins a round does: see `live_block_watch` */
   [[nodiscard]] live_blocks take_live_blocks(bool begins) noexcept;
-  /** @brief How it was set. */
+  /** @brief How it was set; its sizes change with `change_budget`. */
   [[nodiscard]] residency_settings const& settings() const noexcept { return settings_; }
+  /** @brief The budget now; takes no lock. */
+  [[nodiscard]] std::size_t budget_bytes() const noexcept
+  {
+    return budget_bytes_.load(std::memory_order_relaxed);
+  }
+  /** @brief Whether slabs are larger than the budget; takes no lock. */
+  [[nodiscard]] bool under_pressure() const noexcept
+  {
+    return ledger_.slab_bytes() > budget_bytes();
+  }
   /**
    * @brief True while nothing can be away: all slabs fit the budget, and nothing ever left.
    *
@@ -220,6 +249,13 @@ class residency_manager {
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
   bool issue(claims const& blocks, stream_handle stream, reason why) noexcept;
 
+  // residency_changes.cpp
+  void hand_out_untold(ledger_view& view, memory_range range);
+  void keep_untold(ledger_view& view, memory_range allocation, bool fenced);
+  void leave_what_is_too_much() noexcept;
+  void leave_neighbors() noexcept;
+  void stop_lending() noexcept;
+
   // residency_parts.cpp
   void bring_in_parts(range_list wanted, memory_range allocation, stream_handle stream, reason why);
   void leave_discarded(memory_range range) noexcept;
@@ -256,7 +292,6 @@ class residency_manager {
                                                         victims blocks,
                                                         std::size_t most_bytes);
   void settle(victims const& blocks, status result, block_place place);
-  [[nodiscard]] bool under_pressure() const noexcept;
   [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
 
   // residency_moves.cpp
@@ -348,6 +383,7 @@ class residency_manager {
   residency_ledger& ledger_;
   residency_settings settings_;
   memory_adviser* adviser_;
+  std::atomic<std::size_t> budget_bytes_{settings_.budget_bytes};  // the same, without the lock
   std::mutex room_;  // one at a time makes room; taken before the ledger's lock
 
   // Under the ledger's lock.
@@ -362,6 +398,7 @@ class residency_manager {
   std::size_t marks_{0};                 // made so far
   std::uint32_t owners_{0};
   std::size_t live_bytes_{0};  // of all allocations
+  std::size_t untold_{0};      // blocks that may be: while there are none, nobody looks for them
   live_block_watch live_blocks_;
   std::uint64_t frees_{0};       // fenced ones so far
   std::uint64_t frees_done_{0};  // work before that many of them is done, as far as marks tell
@@ -392,7 +429,7 @@ class residency_manager {
   residency_statistics counts_;
   bool woken_{false};
   bool working_{false};
-  bool stopping_{false};
+  bool stopping_{false};  // for good: no call is begun any more
 
   piece_movers movers_{3};
   fork_gate gate_;      // of the thread
