@@ -38,7 +38,8 @@ make_venv "$tools"
   nothing "pip-audit cannot be installed"
 packages=$tools/installed.txt
 # Ours is on no index, and local builds are not known by their versions.
-"$audited" -m pip freeze --disable-pip-version-check --exclude rmm-uvm |
+"$audited" -m pip freeze --disable-pip-version-check --exclude rmm-uvm \
+  --exclude rmm-uvm-mortgage |
   sed -e '/ @ /d' -e 's/+cpu$//' >"$packages"
 answer=$tools/answer.json
 errors=$tools/errors.txt

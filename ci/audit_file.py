@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a file of advisories about what is installed, and about what pyproject.toml allows.
+"""Asks a file of advisories about what is installed, and about what each pyproject.toml allows.
 
 Run by ci/audit.sh with the interpreter whose packages are asked about, and in need of no network:
     PYTHON ci/audit_file.py FILE
@@ -21,7 +21,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
+ROOT = Path(__file__).resolve().parents[1]
+PROJECTS = [ROOT / "pyproject.toml", *ROOT.glob("mortgage/pyproject.toml")]
+OURS = {"rmm-uvm", "rmm-uvm-mortgage"}
 
 
 def nothing(reason: str) -> NoReturn:
@@ -83,25 +85,25 @@ def _date(meta: Any) -> str:
 
 
 def installed() -> list[Asked]:
-    """Return what this interpreter has, but for rmm-uvm: it is on no index."""
+    """Return what this interpreter has, but for what is ours: it is on no index."""
     found = {
         Asked(canonicalize_name(each.name or ""), each.version, "installed")
         for each in metadata.distributions()
     }
-    return sorted((each for each in found if each.package != "rmm-uvm"), key=str)
+    return sorted((each for each in found if each.package not in OURS), key=str)
 
 
-def allowed(pyproject: Path) -> list[Asked]:
-    """Return the lowest version that each requirement allows, of the package, extras and build."""
-    content = tomllib.loads(pyproject.read_text(encoding="utf-8"))
-    project = content["project"]
-    lists = {"build": content["build-system"]["requires"], "package": project["dependencies"]}
-    lists |= project["optional-dependencies"]
+def allowed(projects: Iterable[Path]) -> list[Asked]:
+    """Return the lowest version that each requirement allows, of packages, extras and builds."""
     users: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for user, lines in lists.items():
-        for line in lines:
-            needed = Requirement(line)
-            users[canonicalize_name(needed.name), str(needed.specifier)].append(user)
+    for path in projects:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        project = content["project"]
+        lists = {"build": content["build-system"]["requires"], "package": project["dependencies"]}
+        for user, lines in (lists | project["optional-dependencies"]).items():
+            for needed in map(Requirement, lines):
+                if canonicalize_name(needed.name) not in OURS:
+                    users[canonicalize_name(needed.name), str(needed.specifier)].append(user)
     return [
         Asked(name, lowest(SpecifierSet(bounds)), f"{name}{bounds} in {', '.join(who)}")
         for (name, bounds), who in sorted(users.items())
@@ -166,7 +168,7 @@ def main(path: str) -> int:
     advisories = read(Path(path))
     print(f"audit: advisories of {advisories.date} about {len(advisories.specifiers)} packages")
     wrong = ask(advisories, installed(), "packages are installed")
-    wrong += ask(advisories, allowed(PYPROJECT), "requirements, each at its lowest version")
+    wrong += ask(advisories, allowed(PROJECTS), "requirements, each at its lowest version")
     return 1 if wrong else 0
 
 

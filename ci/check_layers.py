@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check that no file uses what lies above it.
 
-Covers the include rule of the C++ folders (cpp/README.md), the order of the Python folders, and
-circles of imports.
+Covers the include rule of the C++ folders (cpp/README.md), the order of the Python folders,
+circles of imports, and names: two classes of one name, modules named like their folder.
 Imports inside functions count as well, relative ones, names of the front page, and
 `import_module("...")` of a name that is written there. It does not look into tests and benchmarks:
 they may use everything, and the build keeps CUDA and RMM away from the tests of the core.
@@ -73,16 +73,14 @@ PYTHON_LAYERS = (
     "__init__",
     "dask",
     "run",
-    "mortgage",
     "cli",
     "__main__",
 )
-RANKS = {name: rank for rank, name in enumerate(PYTHON_LAYERS)}
-# Files that may import one module above them, since they do it when that is asked for.
-DOORS = {
-    # rmm_uvm.monitor.start_http() is found where monitors are, and not where Prometheus is.
-    ("rmm_uvm/watch/monitor.py", "rmm_uvm.integrations.prometheus"),
-}
+MORTGAGE = "rmm_uvm_mortgage"  # lies above all of them, as a package of its own
+PACKAGES = {"rmm_uvm": "", MORTGAGE: "mortgage/"}
+RANKS = {name: rank for rank, name in enumerate((*PYTHON_LAYERS, MORTGAGE))}
+# Classes of one name that are one thing: a protocol or a value in Python, and its compiled side.
+SAME_THING = {"Mark", "MemoryKind", "ResidencyStatistics"}
 CYTHON_FROM = re.compile(
     r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+c?import[ \t]+(?:\(([^)]*)\)|([^#\n]*))", re.MULTILINE
 )
@@ -171,36 +169,45 @@ def cython_imports(source: str, package: str) -> Iterator[tuple[str, list[str]]]
 
 def layer_of(module: str) -> str:
     """Return the folder of a module, as `PYTHON_LAYERS` names it; "" for one that it does not."""
-    _, _, inside = module.partition(".")
+    package, _, inside = module.partition(".")
+    if package == MORTGAGE:
+        return MORTGAGE
     folder = inside.partition(".")[0] or "__init__"
     return folder if folder in RANKS else ""
 
 
 def named_imports(path: Path, root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield what one file imports from this package: a module, and names of it."""
-    package = ".".join(path.relative_to(root).parent.parts)
+    """Yield what one file imports from these packages: a module, and names of it."""
+    package = ".".join(place_of(path, root).parent.parts)
     imports = cython_imports if path.suffix in {".pyx", ".pxd"} else python_imports
     for module, names in imports(path.read_text(), package):
-        if module.split(".")[0] == "rmm_uvm":
+        if module.split(".")[0] in PACKAGES:
             yield module, names
 
 
 def package_imports(path: Path, root: Path) -> Iterator[str]:
-    """Yield the full name of all that one file imports from this package."""
+    """Yield the full name of all that one file imports from these packages."""
     for module, names in named_imports(path, root):
         yield from imported(module, names) if names else (module,)
 
 
+def place_of(path: Path, root: Path) -> Path:
+    """Return the path of a file from where its package is."""
+    where = path.relative_to(root)
+    return where if where.parts[0] in PACKAGES else where.relative_to(where.parts[0])
+
+
 def module_of(path: Path, root: Path) -> str:
     """Return the full name of the module that a file is, or describes."""
-    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(place_of(path, root).with_suffix("").parts).removesuffix(".__init__")
 
 
 def python_files(root: Path) -> Iterator[Path]:
-    """Yield every Python and Cython file of the package."""
-    for path in sorted((root / "rmm_uvm").rglob("*")):
-        if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}:
-            yield path
+    """Yield every Python and Cython file of the packages."""
+    for package, folder in PACKAGES.items():
+        for path in sorted((root / folder / package).rglob("*")):
+            if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}:
+                yield path
 
 
 def check_circles(root: Path) -> Iterator[str]:
@@ -212,8 +219,6 @@ def check_circles(root: Path) -> Iterator[str]:
         module = module_of(path, root)
         used = graph.setdefault(module, set())
         for name, names in named_imports(path, root):
-            if (str(path.relative_to(root)), name) in DOORS:
-                continue
             # `from package import module` is an import of that module.
             inside = {f"{name}.{one}" for one in names}
             used |= inside & modules
@@ -241,16 +246,37 @@ def check_python(root: Path) -> Iterator[str]:
         if not own:
             yield f"{where}: in no layer: add it to PYTHON_LAYERS in ci/check_layers.py"
             continue
-        used = {name for name in package_imports(path, root) if (str(where), name) not in DOORS}
-        layers = {layer_of(name) or "__init__" for name in used}  # no module: of the front page
+        # What is in no module is the front page's.
+        layers = {layer_of(name) or "__init__" for name in package_imports(path, root)}
         for layer in sorted(layers):
             if RANKS[layer] > RANKS[own]:
                 yield f"{where}: {own} may not import {layer}, which lies above it"
 
 
+def check_names(root: Path) -> Iterator[str]:
+    """Yield class names that two modules have for different things, and modules of doubtful names.
+
+    The mortgage pipeline is a program of its own, with words of its own.
+    """
+    modules: dict[str, list[str]] = {}
+    for path in python_files(root):
+        module = module_of(path, root)
+        if path.stem == path.parent.name:
+            yield f"{path.relative_to(root)}: named like its folder: say what is in it"
+        if path.suffix not in {".py", ".pyi"} or layer_of(module) == MORTGAGE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(module)
+    for name, where in modules.items():
+        if len(set(where)) > 1 and name not in SAME_THING:
+            yield f"class {name} is in {', '.join(where)}: one of them needs a name of its own"
+
+
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
-    problems = [*check_cpp(ROOT), *check_python(ROOT), *check_circles(ROOT)]
+    checks = (check_cpp, check_python, check_circles, check_names)
+    problems = [problem for check in checks for problem in check(ROOT)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

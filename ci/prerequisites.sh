@@ -7,7 +7,8 @@
 #   check_prerequisites       ends the script with one line when something is missing
 #   require_browser           Chromium for the tests of reports; as root on Debian it is installed
 #   make_builder              what compiles the package and the C++ tests, in build/venv-build: sets $builder
-#   make_environment NAME EXTRAS   installs this package into build/venv-NAME, sets $environment
+#   make_environment NAME [EXTRAS]   installs rmm-uvm, and rmm-uvm-mortgage without a GPU, into
+#                             build/venv-NAME: sets $environment
 #   tree_seed                 prints a number for what is drawn by chance
 #
 # PYTHON and CXX choose another python3 and g++.
@@ -76,27 +77,37 @@ make_builder() {
   make_venv "$builder"
   "$builder/bin/python" -c '
 import sys, tomllib
-print(*tomllib.load(open(sys.argv[1], "rb"))["build-system"]["requires"], "cmake", "ninja", sep="\n")
-' "$repository/pyproject.toml" >"$builder/requirements.txt"
+for path in sys.argv[1:]:
+    print(*tomllib.load(open(path, "rb"))["build-system"]["requires"], sep="\n")
+print("cmake", "ninja", sep="\n")
+' "$repository/pyproject.toml" "$repository/mortgage/pyproject.toml" >"$builder/requirements.txt"
   "$builder/bin/python" -m pip install --quiet --disable-pip-version-check -r "$builder/requirements.txt"
 }
 
-# install_wheel FOLDER WHEEL [EXTRAS]: this very wheel and what it needs, into a virtual environment.
-install_wheel() {
+# build_wheels FOLDER SOURCES...: the wheels of packages, built by what make_builder has.
+build_wheels() {
+  PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
+    --no-build-isolation --no-deps --wheel-dir "$@"
+}
+
+# install_wheels FOLDER WHEEL[EXTRAS]...: these very wheels and what they need, into a virtual environment.
+install_wheels() {
+  local install=("$1/bin/python" -m pip install --quiet --disable-pip-version-check)
+  shift
   # Twice, since pip leaves what is installed at the same version.
-  "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$2${3:-}"
-  "$1/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$2"
+  "${install[@]}" "$@"
+  "${install[@]}" --force-reinstall --no-deps "${@%\[*\]}"
 }
 
 make_environment() {
   environment=$repository/build/venv-$1
   make_builder
   make_venv "$environment"
-  echo "installing rmm-uvm[$2] into ${environment#"$repository"/}"
-  local wheels
+  local extras=${2:+[$2]} wheels
+  echo "installing rmm-uvm$extras and rmm-uvm-mortgage[cpu] into ${environment#"$repository"/}"
   wheels=$(mktemp -d)
-  PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
-    --no-build-isolation --no-deps --wheel-dir "$wheels" "$repository"
-  install_wheel "$environment" "$wheels"/*.whl "[$2]"
+  build_wheels "$wheels" "$repository" "$repository/mortgage"
+  install_wheels "$environment" \
+    "$(echo "$wheels"/rmm_uvm-*.whl)$extras" "$(echo "$wheels"/rmm_uvm_mortgage-*.whl)[cpu]"
   rm -r "$wheels"
 }

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the package and runs every test that needs no GPU: style, C++, Python, doctests and
+# Installs both packages and runs every test that needs no GPU: style, C++, Python, doctests and
 # notebooks; fuzzes every reader for some seconds. How long it takes is in CONTRIBUTING.md.
 set -euo pipefail
 # shellcheck source=ci/prerequisites.sh
@@ -29,8 +29,8 @@ step "what to build with"
 make_builder
 
 # Installing waits for the network most of the time.
-step "C++ tests under the sanitizers; meanwhile the package is installed"
-make_environment test mortgage,test >"$work/install.log" 2>&1 &
+step "C++ tests under the sanitizers; meanwhile the packages are installed"
+make_environment test test >"$work/install.log" 2>&1 &
 installing=$!
 environment=$repository/build/venv-test
 PYTHON=$builder/bin/python bash "$repository/ci/test_cpp.sh" sanitizers
@@ -72,7 +72,7 @@ beside() {
   step "tests of whole programs, notebooks, states, environments and published tables"
   waited run_pytest -m "not gpu" "${apart[@]}" || status=$?
   step "doctests"
-  waited run_pytest --doctest-modules --pyargs rmm_uvm || status=$?
+  waited run_pytest --doctest-modules --pyargs rmm_uvm rmm_uvm_mortgage || status=$?
   step "API reference"
   waited bash "$repository/ci/build_api.sh" || status=$?
   step "style"

@@ -6,8 +6,8 @@
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
 #     [tests|benchmarks|residency|training|notebooks|endurance|cluster|neighbors|others|all]
 # By default the tests.
-# The package has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy
-# and, for the benchmarks, torch and mortgage-gpu. One GPU, one process at a time; but among
+# rmm-uvm has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy and,
+# for the benchmarks, torch; and rmm-uvm-mortgage[gpu], from mortgage/. One GPU, one process at a time; but among
 # `tests`, and so in `residency` and `training`, are some of two GPUs or of a process for each, which use
 # what is there: with CUDA_VISIBLE_DEVICES=0 they are skipped or have one. `residency` and
 # `training` (torch) are what runs with a budget, and not part of `all`. Nor are `notebooks`, whose
@@ -68,25 +68,34 @@ benchmark() {
   echo "== $*"
   local script=$1
   shift
-  # A script finds its helpers beside it, so no -P; the package is not in that folder.
+  # No -P: a script's own folder comes first, as for whoever runs it; the package is not in there.
   "$python" "$repository/benchmarks/$script" "$@"
 }
 
+# each SCRIPT=RESULT...: one that fails does not keep the others from running.
+each() {
+  local failed=0 one
+  for one in "$@"; do
+    benchmark "${one%=*}.py" --json "$results/${one#*=}.json" || failed=1
+  done
+  return "$failed"
+}
+
 run_benchmarks() {
-  benchmark driver_facts.py --json "$results/driver_facts.json"
-  benchmark allocate_free.py --json "$results/allocate_free.json"
-  benchmark cudf_pass.py --rows 20000000 --json "$results/cudf_pass_20m.json"
-  benchmark cudf_pass.py --rows 100000000 --pool 7.5GiB --steady-bounds 1.01 1.01 \
+  benchmark driver/driver_facts.py --json "$results/driver_facts.json"
+  benchmark pool/allocate_free.py --json "$results/allocate_free.json"
+  benchmark pool/cudf_pass.py --rows 20000000 --json "$results/cudf_pass_20m.json"
+  benchmark pool/cudf_pass.py --rows 100000000 --pool 7.5GiB --steady-bounds 1.01 1.01 \
     --json "$results/cudf_pass_100m.json"
-  RMM_UVM_COUNTERS=off benchmark cudf_pass.py --rows 20000000 --only-steady \
+  RMM_UVM_COUNTERS=off benchmark pool/cudf_pass.py --rows 20000000 --only-steady \
     --steady-bounds 1.05 1.05 --json "$results/cudf_pass_20m_without_counters.json"
-  benchmark cudf_prefetch.py --json "$results/cudf_prefetch.json"
-  benchmark recycled_memory.py --json "$results/recycled_memory.json"
-  benchmark mortgage_pipeline.py --json "$results/mortgage_pipeline.json"
-  benchmark watching_exactness.py --json "$results/watching_exactness.json"
-  benchmark watching_cost.py --json "$results/watching_cost.json"
-  benchmark attach_cost.py --json "$results/attach_cost.json"
-  benchmark shadow_proof.py --json "$results/shadow_proof.json"
+  benchmark pool/cudf_prefetch.py --json "$results/cudf_prefetch.json"
+  benchmark driver/recycled_memory.py --json "$results/recycled_memory.json"
+  benchmark mortgage/pipeline.py --json "$results/mortgage_pipeline.json"
+  benchmark watching/exactness.py --json "$results/watching_exactness.json"
+  benchmark watching/cost.py --json "$results/watching_cost.json"
+  benchmark watching/attach_cost.py --json "$results/attach_cost.json"
+  benchmark mortgage/shadow_proof.py --json "$results/shadow_proof.json"
 }
 
 # Past the edge, with a budget in the place of a smaller card: about ten minutes.
@@ -94,11 +103,11 @@ run_residency() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
-  for script in residency_mortgage residency_fits residency_launches residency_discards_gpu \
-    deferred_discards undiscarded migration_threads advice_on_gpus; do
-    benchmark "$script.py" --json "$results/$script.json" || failed=1
-  done
-  benchmark residency.py --scale 12 --json "$results/residency.json" || failed=1
+  each residency/mortgage=residency_mortgage residency/fits=residency_fits \
+    residency/launches=residency_launches residency/discards_gpu=residency_discards_gpu \
+    driver/deferred_discards=deferred_discards residency/undiscarded=undiscarded \
+    driver/migration_threads=migration_threads planner/advice_on_gpus=advice_on_gpus || failed=1
+  benchmark residency/past_the_edge.py --scale 12 --json "$results/residency.json" || failed=1
   return "$failed"
 }
 
@@ -107,10 +116,9 @@ run_training() {
   local failed=0 call words
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_torch_*.py || failed=1
-  for script in torch_copies torch_embedding torch_caching; do
-    benchmark "$script.py" --json "$results/$script.json" || failed=1
-  done
-  benchmark torch_save_on_cpu.py --models whisper-small --dtypes bf16 \
+  each training/copies=torch_copies training/embedding=torch_embedding \
+    training/caching=torch_caching || failed=1
+  benchmark training/save_on_cpu.py --models whisper-small --dtypes bf16 \
     --json "$results/torch_save_on_cpu.json" || failed=1
   # One file, whose parts are calls of their own: what fits, rows by batch, losses.
   for call in "--models gpt2,gpt2-medium,bert --dtypes bf16 --fits" \
@@ -120,7 +128,7 @@ run_training() {
     "--models alexnet,resnet50,resnet101,resnet152,densenet121,lstm,unet3d --batch-fraction 0.125" \
     "--losses-steps 50"; do
     read -ra words <<<"$call"
-    benchmark torch_training.py "${words[@]}" --json "$results/torch_training.json" || failed=1
+    benchmark training/past_the_edge.py "${words[@]}" --json "$results/torch_training.json" || failed=1
   done
   return "$failed"
 }
@@ -137,10 +145,10 @@ run_cluster() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_{comm,dask_cluster,ipc,local_cluster,mortgage_cluster,residency}.py || failed=1
-  for script in message_size ipc_copy dask_results dask_shuffle ipc_exhaustion worker_killed \
-    dask_pause mortgage_cluster; do
-    benchmark "$script.py" --json "$results/$script.json" || failed=1
-  done
+  each cluster/message_size=message_size cluster/ipc_copy=ipc_copy \
+    cluster/results=dask_results cluster/shuffle=dask_shuffle \
+    cluster/ipc_exhaustion=ipc_exhaustion cluster/worker_killed=worker_killed \
+    cluster/pause=dask_pause mortgage/cluster=mortgage_cluster || failed=1
   return "$failed"
 }
 
@@ -149,9 +157,8 @@ run_neighbors() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_{topology,neighbors}.py || failed=1
-  for script in neighbors_paths neighbors_interference neighbors_loops; do
-    benchmark "$script.py" --json "$results/$script.json" || failed=1
-  done
+  each neighbors/paths=neighbors_paths neighbors/interference=neighbors_interference \
+    neighbors/loops=neighbors_loops || failed=1
   return "$failed"
 }
 
@@ -164,8 +171,8 @@ run_others() {
     libraries=(pandas)
     failed=1
   fi
-  benchmark tpch.py --libraries "${libraries[@]}" --json "$results/tpch.json" || failed=1
-  benchmark dask_scripts.py --runs 3 --rounds 1 --time-limit 130 --json "$results/dask_scripts.json" || failed=1
+  benchmark tpch/compare.py --libraries "${libraries[@]}" --json "$results/tpch.json" || failed=1
+  benchmark cluster/scripts.py --runs 3 --rounds 1 --time-limit 130 --json "$results/dask_scripts.json" || failed=1
   return "$failed"
 }
 
@@ -178,7 +185,7 @@ case $what in
   residency) run_residency ;;
   training) run_training ;;
   notebooks) run_notebooks ;;
-  endurance) benchmark endurance_gpu.py --json "$results/endurance_gpu.json" ;;
+  endurance) benchmark endurance/gpu.py --json "$results/endurance_gpu.json" ;;
   all)
     run_tests
     run_benchmarks

@@ -30,15 +30,14 @@ fi
 mkdir -p "$folder"
 rm -f "$folder"/*.whl
 make_builder
-PATH=$builder/bin:$PATH "$builder/bin/python" -m pip wheel --quiet --disable-pip-version-check \
-  --no-build-isolation --no-deps --wheel-dir "$folder" .
+build_wheels "$folder" .
 
 failed=0
 for interpreter in "${interpreters[@]}"; do
   version=$("$interpreter" -c 'import platform; print(platform.python_version())')
   environment=$folder/$version
   python=$interpreter make_venv "$environment"
-  install_wheel "$environment" "$folder"/*.whl
+  install_wheels "$environment" "$folder"/*.whl
   if (cd "$folder" && PYTHONPATH=$repository/tests "$environment/bin/python" -P -c '
 from environments.columns import COLUMNS
 for name, column in COLUMNS.items():

@@ -4,8 +4,8 @@
 
     python -P docs/make_dashboard_picture.py
 
-Every figure in it is what the workers told. Needs the extras ``dask`` and ``mortgage``, and
-Chromium.
+Every figure in it is what the workers told. Needs the extra ``dask``, ``rmm-uvm-mortgage[cpu]``,
+and Chromium.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     python -P docs/make_pictures.py
 
 Every line in it comes from a run on a simulated device of 256 MiB; the merge is that of
-``notebooks/01_quickstart.ipynb``. Needs the extra ``mortgage``.
+``notebooks/01_quickstart.ipynb``. Needs ``rmm-uvm-mortgage[cpu]``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import rmm
 from matplotlib.figure import Figure
 
 import rmm_uvm
-from rmm_uvm.mortgage.shadow.engine import ShadowEngine
+from rmm_uvm_mortgage.shadow.engine import ShadowEngine
 
 _MIB = 1 << 20
 _ROWS = 4_000_000

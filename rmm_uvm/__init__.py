@@ -121,7 +121,10 @@ _FORMER_NAMES = {
     "rmm_uvm.dask.nanny": "rmm_uvm.dask.worker.nanny",
     "rmm_uvm.device_info": "rmm_uvm.machine.device_info",
     "rmm_uvm.installation": "rmm_uvm.pool.installation",
+    "rmm_uvm.report.report": "rmm_uvm.report.of_recording",
+    "rmm_uvm.simulator.simulator": "rmm_uvm.simulator.model",
     "rmm_uvm.sizing": "rmm_uvm.pool.sizing",
+    "rmm_uvm.trace.trace": "rmm_uvm.trace.contents",
     "rmm_uvm.units": "rmm_uvm.support.units",
     "rmm_uvm.watch.finding": "rmm_uvm.recording.finding",
     "rmm_uvm.watch.recording": "rmm_uvm.recording.recorded",
@@ -129,16 +132,25 @@ _FORMER_NAMES = {
     "rmm_uvm.watch.thresholds": "rmm_uvm.watch.judging.thresholds",
 }
 
+_FORMER_PACKAGES = {  # now installed by themselves: the name of today, and what brings it
+    "rmm_uvm.mortgage": ("rmm_uvm_mortgage", "rmm-uvm-mortgage[cpu]"),
+}
+
 
 class _FormerNames:
-    """Finds public modules by the names that they had; asked only for what nobody else finds."""
+    """Finds public modules by the names that they had."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> Any:
-        today = _FORMER_NAMES.get(name)
+        today, brought_by = _FORMER_NAMES.get(name), None
+        for former, (package, distribution) in _FORMER_PACKAGES.items():
+            if f"{name}.".startswith(f"{former}."):
+                today, brought_by = package + name.removeprefix(former), distribution
         if today is None:
             return None
-        return importlib.import_module("rmm_uvm.support.former_names").spec_of(name, today)
+        former_names = importlib.import_module("rmm_uvm.support.former_names")
+        return former_names.spec_of(name, today, brought_by)
 
 
-sys.meta_path.append(_FormerNames)
+# First, since a former package has the folder of today's: the modules there are found twice there.
+sys.meta_path.insert(0, _FormerNames)

@@ -16,7 +16,7 @@ END = "<!-- end -->"
 
 def document_with(text: str, tables: Sequence[Mapping[str, Any]]) -> str:
     """Return the document with the computed part anew; errors as `with_part`."""
-    from _document import with_part  # beside this folder
+    from benchmarks.common.document import with_part
 
     return with_part(text, DOCUMENT, BEGIN, END, computed_part(tables))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))  # for `_harness`
+sys.path.append(str(HERE.parents[1]))  # for `benchmarks`
 RESULTS = HERE.parent / "results" / "published"
 TOLERANCE_FRACTION = 0.15
 _ROUNDING = 1e-9  # 0.85 - 1 is a little more than 0.15 away
@@ -185,12 +185,12 @@ def result_path(name: str) -> Path:
 
 def write_result(table: Table, path: Path) -> None:
     """Write a table with the machine profile, versions, date and commit."""
-    import _harness  # beside this folder
+    from benchmarks.common import harness
 
     path.parent.mkdir(parents=True, exist_ok=True)
     report = {
         "benchmark": f"published/{table.name}",
-        "environment": {"device": table.machine, "simulated": True, **_harness.software()},
+        "environment": {"device": table.machine, "simulated": True, **harness.software()},
         "table": table.to_json(),
     }
     path.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")

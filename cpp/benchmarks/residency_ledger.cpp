@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // Host time and lock waits of a budget: allocate, free and touch over a ledger of slabs, with a
-// driver that does nothing. benchmarks/ledger_cost.py builds, runs and judges it.
+// driver that does nothing. benchmarks/pool/ledger_cost.py builds, runs and judges it.
 #include "lock_waits.hpp"
 #include "no_op_driver.hpp"
 

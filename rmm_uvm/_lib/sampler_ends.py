@@ -11,18 +11,21 @@ import atexit
 import weakref
 from typing import Protocol
 
-__all__ = ["stop_at_exit"]
+__all__ = ["Stoppable", "stop_at_exit"]
 
 
-class _Stoppable(Protocol):
-    def stop(self) -> None: ...
+class Stoppable(Protocol):
+    """What can be stopped, more than once."""
+
+    def stop(self) -> None:
+        """Stop."""
 
 
 # Module state, because the hook is the process' own.
-_live: weakref.WeakSet[_Stoppable] = weakref.WeakSet()
+_live: weakref.WeakSet[Stoppable] = weakref.WeakSet()
 
 
-def stop_at_exit(sampler: _Stoppable) -> None:
+def stop_at_exit(sampler: Stoppable) -> None:
     """Let a sampler stop when the process exits, if it still lives then."""
     _live.add(sampler)
 

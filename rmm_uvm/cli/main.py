@@ -11,40 +11,20 @@ import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import click
 
 from rmm_uvm.cli.afterwards import Afterwards
+from rmm_uvm.cli.subcommands import Subcommand, added_subcommands, load, refuse_known
 from rmm_uvm.errors import UvmError
 
-__all__ = ["SUBCOMMANDS", "LazyGroup", "Subcommand", "main"]
-
-
-@dataclass(frozen=True)
-class Subcommand:
-    """Where a subcommand is, and what it does.
-
-    Attributes
-    ----------
-    target : str
-        ``module:attribute`` of its `click.Command`, imported only when it is called.
-    summary : str
-        One line for the list of commands.
-    """
-
-    target: str
-    summary: str
+__all__ = ["SUBCOMMANDS", "LazyGroup", "Subcommand", "main", "make_group"]
 
 
 SUBCOMMANDS: Mapping[str, Subcommand] = {
     "doctor": Subcommand(
         "rmm_uvm.cli.doctor:command", "Tell what works on this machine, and why not."
-    ),
-    "mortgage": Subcommand(
-        "rmm_uvm.cli.mortgage:command", "Run the mortgage pipeline: ETL, PREP and training."
     ),
     "plan": Subcommand(
         "rmm_uvm.cli.plan:command", "Tell what a recorded workload would do on other cards."
@@ -61,30 +41,45 @@ class LazyGroup(click.Group):
     ----------
     subcommands : mapping of str to Subcommand
         Subcommands by name.
+    extensible : bool
+        Whether there are those that installed distributions add, too.
     **attributes : object
         As for `click.Group`.
     """
 
-    def __init__(self, subcommands: Mapping[str, Subcommand], **attributes: Any) -> None:
+    def __init__(
+        self,
+        subcommands: Mapping[str, Subcommand],
+        *,
+        extensible: bool = False,
+        **attributes: Any,
+    ) -> None:
         super().__init__(**attributes)
         self._subcommands = subcommands
+        self._extensible = extensible
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands."""
-        return list(self._subcommands)
+        return list(self._all())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a subcommand; None if there is none of this name."""
-        if cmd_name not in self._subcommands:
-            return None
-        module, _, attribute = self._subcommands[cmd_name].target.partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+        found = self._subcommands.get(cmd_name)
+        if found is None and self._extensible:
+            found = added_subcommands().get(cmd_name)
+            if found is None:
+                refuse_known(cmd_name)
+        return None if found is None else load(cmd_name, found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of subcommands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, sub.summary) for name, sub in self._subcommands.items()])
+            formatter.write_dl([(name, each.summary) for name, each in self._all().items()])
+
+    def _all(self) -> dict[str, Subcommand]:
+        """Return all subcommands in the order of their names; of two of one name, ours."""
+        added = added_subcommands() if self._extensible else {}
+        return dict(sorted((added | dict(self._subcommands)).items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; an error of this package becomes one line and exit status 1."""
@@ -94,10 +89,11 @@ class LazyGroup(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def _group() -> LazyGroup:
+def make_group() -> LazyGroup:
     """Return the top-level command."""
     group = LazyGroup(
         SUBCOMMANDS,
+        extensible=True,
         name="rmm-uvm",
         help="Managed GPU memory for cuDF, CuPy and PyTorch: data may outgrow the device.",
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -121,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     try:
         try:
-            _group().main(arguments, prog_name="rmm-uvm")
+            make_group().main(arguments, prog_name="rmm-uvm")
         finally:
             # Short output is written only now; a reader that has gone away must be noticed here,
             # since at interpreter exit it would become a traceback.

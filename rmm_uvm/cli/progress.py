@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -13,14 +13,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rmm_uvm.cli.console import make_console
 
 if TYPE_CHECKING:
-    from rmm_uvm.mortgage import generate
-    from rmm_uvm.mortgage.pipeline import PipelineProgress
     from rmm_uvm.planner import PlanProgress
 
-__all__ = ["comparison_bar", "generator_bar", "part_bar", "replay_bar", "stage_bar"]
+__all__ = ["part_bar", "replay_bar", "vanishing_bar"]
 
 
-def _bar() -> Progress:
+def vanishing_bar() -> Progress:
     """Return a bar that vanishes when it is done, and prints nothing where there is no terminal."""
     console = make_console(stderr=True)
     return Progress(
@@ -35,57 +33,11 @@ def _bar() -> Progress:
 
 
 @contextlib.contextmanager
-def generator_bar() -> Iterator[Callable[[generate.Progress], None]]:
-    """Show how many rows have been generated."""
-    with _bar() as bar:
-        task = bar.add_task("generating data", total=None, what="", visible=False)
-
-        def show(progress: generate.Progress) -> None:
-            bar.update(
-                task,
-                completed=progress.performance_rows,
-                total=progress.expected_performance_rows,
-                what=f"{progress.performance_rows:,} rows",
-                visible=True,
-            )
-
-        yield show
-
-
-@contextlib.contextmanager
 def part_bar(title: str) -> Iterator[Callable[[str], None]]:
     """Show which part of something is being done."""
-    with _bar() as bar:
+    with vanishing_bar() as bar:
         task = bar.add_task(title, total=None, what="")
         yield lambda part: bar.update(task, what=part)
-
-
-@contextlib.contextmanager
-def stage_bar(title: str) -> Iterator[Callable[[PipelineProgress], None]]:
-    """Show which stage of a run is running."""
-    with comparison_bar([title]) as show:
-        yield lambda progress: show(0, progress)
-
-
-@contextlib.contextmanager
-def comparison_bar(titles: Sequence[str]) -> Iterator[Callable[[int, PipelineProgress], None]]:
-    """Show which of several runs is running, and its stage."""
-    with _bar() as bar:
-        task = bar.add_task(titles[0] if titles else "", total=None, what="")
-        count = len(titles)
-
-        def show(number: int, progress: PipelineProgress) -> None:
-            title = titles[number] if count == 1 else f"{number + 1}/{count} {titles[number]}"
-            part = f", {progress.part}" if progress.part else ""
-            bar.update(
-                task,
-                description=title,
-                completed=progress.stages_begun - 1,
-                total=progress.stages_total,
-                what=f"{progress.stage}{part}",
-            )
-
-        yield show
 
 
 @contextlib.contextmanager
@@ -95,7 +47,7 @@ def replay_bar() -> Iterator[Callable[[PlanProgress], None]]:
     How many steps there will be depends on what they find, and so is not shown. A step of unknown
     length has a bar that only moves.
     """
-    with _bar() as bar:
+    with vanishing_bar() as bar:
         task = bar.add_task("planning", total=None, what="")
 
         def show(progress: PlanProgress) -> None:

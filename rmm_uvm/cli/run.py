@@ -22,9 +22,9 @@ from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, pool_check, program, torch_memory
-from rmm_uvm.run.program import Program
+from rmm_uvm.run.program import PythonProgram
 from rmm_uvm.run.program_files import files_named
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.units import parse_bytes
 
 __all__ = ["Split", "command", "split"]
@@ -222,7 +222,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     pool_check.check(request)
     if parts.kind == "command":
         sys.exit(_run_command(request, parts.words))
-    what = Program(
+    what = PythonProgram(
         "module" if parts.kind == "module" else "script", parts.words[0], parts.words[1:]
     )
     try:
@@ -238,7 +238,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     raise Afterwards(run)
 
 
-def _run_command(request: Request, words: Sequence[str]) -> int:
+def _run_command(request: RunRequest, words: Sequence[str]) -> int:
     from rmm_uvm.run.command import CommandError
     from rmm_uvm.run.session import watch_command
     from rmm_uvm.top.machine import real_seams
@@ -250,11 +250,11 @@ def _run_command(request: Request, words: Sequence[str]) -> int:
         return error.exit_status
 
 
-def _request(options: dict[str, Any]) -> Request:
+def _request(options: dict[str, Any]) -> RunRequest:
     driver, device = _device(options["device"])
     asked_neighbors(options["neighbors"])  # is it one at all?
     absolute = functools.partial(_absolute, options)
-    return Request(
+    return RunRequest(
         pool=not options["no_pool"],
         driver=driver,
         device=device,

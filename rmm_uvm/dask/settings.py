@@ -17,13 +17,13 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.messages import shown
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
-__all__ = ["NAMES", "Settings", "checked", "settings_of"]
+__all__ = ["NAMES", "WorkerSettings", "checked", "settings_of"]
 
 Size = int | float | None  # bytes, or a fraction of device memory
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings:
+class WorkerSettings:
     """Settings of one worker, checked; `settings_of` makes them.
 
     Parameters
@@ -71,7 +71,7 @@ class Settings:
         default_factory=lambda: {"chunk_size": None, "wait_seconds": 10}
     )
 
-    def changed(self, keywords: Mapping[str, Any]) -> Settings:
+    def changed(self, keywords: Mapping[str, Any]) -> WorkerSettings:
         """Return these settings with some changed. Raises as `settings_of`."""
         changes = checked(keywords)
         if "comm" in changes:
@@ -112,13 +112,13 @@ class Settings:
         }
 
 
-NAMES = tuple(field.name for field in dataclasses.fields(Settings))
+NAMES = tuple(field.name for field in dataclasses.fields(WorkerSettings))
 """Every setting, as Python spells it."""
 
 
 def settings_of(
     section: Mapping[str, Any] | None, keywords: Mapping[str, Any] | None = None
-) -> Settings:
+) -> WorkerSettings:
     """Return the settings that Dask's configuration and the keywords make together.
 
     Parameters
@@ -145,7 +145,7 @@ def settings_of(
             f"Dask's configuration has rmm-uvm: {shown(section)}, and it is a section of settings: "
             "rmm-uvm: {maximum-pool-size: 64GiB}"
         )
-    return Settings().changed(section or {}).changed(keywords or {})
+    return WorkerSettings().changed(section or {}).changed(keywords or {})
 
 
 def checked(keywords: Mapping[str, Any]) -> dict[str, Any]:

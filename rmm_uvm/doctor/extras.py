@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from rmm_uvm.doctor.facts import Feature
 from rmm_uvm.support.optional_packages import Requirement
 
-__all__ = ["PURPOSES", "extras"]
+__all__ = ["ADDED", "PURPOSES", "extras"]
 
 PURPOSES = {
     "cudf": "data frames on the GPU, in managed memory",
@@ -24,6 +24,9 @@ PURPOSES = {
     "mortgage-gpu": "the mortgage pipeline on a GPU",
 }
 """What an extra is good for. One that is not named here is for developing rmm-uvm."""
+
+ADDED = {"mortgage": ("rmm-uvm-mortgage", "cpu"), "mortgage-gpu": ("rmm-uvm-mortgage", "gpu")}
+"""Extras of what adds to rmm-uvm, by the names that they have here."""
 
 _ALSO_BY = {"xgboost-cpu": "xgboost"}
 """Packages that do for another one: they have all that it has."""
@@ -41,13 +44,13 @@ def extras(requirements: Iterable[Requirement], installed: Installed) -> tuple[F
     installed : callable
         Returns the installed version of a distribution, or None.
     """
-    needed: dict[str, list[Requirement]] = {}
+    needed: dict[tuple[str, str], list[Requirement]] = {}
     for requirement in requirements:
-        needed.setdefault(requirement.extra, []).append(requirement)
+        needed.setdefault((requirement.distribution, requirement.extra), []).append(requirement)
     return tuple(
-        _extra(name, purpose, needed[name], installed)
+        _extra(name, purpose, needed[extra], installed)
         for name, purpose in PURPOSES.items()
-        if name in needed
+        if (extra := ADDED.get(name, ("rmm-uvm", name))) in needed
     )
 
 
@@ -55,7 +58,7 @@ def _extra(name: str, purpose: str, needed: list[Requirement], installed: Instal
     found = [(each, *_found(each.package, installed)) for each in needed]
     problems = [problem for each, _, version in found if (problem := each.problem(version))]
     if problems:
-        reason = f"{', '.join(problems)}: pip install 'rmm-uvm[{name}]'"
+        reason = f"{', '.join(problems)}: {needed[0].remedy}"
         return Feature(name, name, purpose, available=False, reason=reason)
     detail = ", ".join(f"{package} {version}" for _, package, version in found)
     return Feature(name, name, purpose, available=True, detail=detail)

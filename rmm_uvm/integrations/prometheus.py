@@ -12,68 +12,21 @@ rmm_uvm.watch.snapshot : where the figures come from.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from rmm_uvm.errors import AvailabilityError, UvmError
-from rmm_uvm.integrations import collectors
-from rmm_uvm.integrations.collectors import MISSING
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.recording.recorded import DeviceFacts
-from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor, running
-from rmm_uvm.watch.snapshot import Snapshot
+from rmm_uvm.watch.telling import collectors
+from rmm_uvm.watch.telling.prometheus import FiguresCollector
 
 if TYPE_CHECKING:
-    from rmm_uvm.integrations.metrics_server import MetricsServer
+    from rmm_uvm.watch.telling.metrics_server import MetricsServer
 
 __all__ = ["MonitorCollector", "register", "start_http", "unregister"]
 
-_DIRECTIONS = ("host_to_device", "device_to_host")
-_TOTALS = {
-    "evicted_bytes_estimate": "Bytes evicted to make room on the device, an estimate",
-    "prefetched_bytes": "Bytes prefetched to the device by rmm_uvm",
-    "discarded_bytes": "Bytes discarded by rmm_uvm, and so not copied",
-    "cpu_faults": "Faults of the CPU on managed pages",
-    "gpu_faults": "Faults of the GPU on managed pages",
-}
-_LEVELS = {
-    "footprint_bytes": "Bytes allocated and not freed",
-    "managed_bytes": "Managed memory taken from the driver",
-    "resident_bytes": "Managed memory on the device, an estimate on a GPU",
-    "capacity_bytes": "Device memory that managed pages can use",
-    "device_used_bytes": "Device memory in use by all processes",
-    "oversubscription_factor": "Footprint over capacity: 1 is full",
-}
-_BUDGET_TOTALS = {
-    "evicted_bytes": "Bytes that left to keep the budget, to the host or to neighbours",
-    "dropped_bytes": "Dead bytes that were dropped to keep the budget, and not copied",
-    "fetched_bytes": "Bytes brought in for uses that waited",
-    "faulted_bytes": "Bytes that kernels faulted in: at least",
-    "too_large": "Requests larger than the budget, left to page faults",
-    "neighbor_bytes": "Of the bytes that left, those that went to neighbours",
-    "from_neighbor_bytes": "Bytes that came back from neighbours",
-    "in_place_bytes": "Bytes of announced uses on neighbours, through mappings",
-    "copied_beside_bytes": "Bytes on neighbours that were copied to the host beforehand",
-    "staged_bytes": "Bytes fetched from the host by way of a neighbour",
-    "given_back_bytes": "Bytes that left a neighbour because its owner needs the memory",
-    "given_back_at_once_bytes": "Of those, bytes that left without a copy",
-    "held_back": "Times that blocks left to the host because the neighbours were busy",
-    "reclaims": "Times that other processes held what was needed here",
-    "reclaim_wait_seconds": "What was waited until they had left it",
-}
-_BUDGET_LEVELS = {
-    "budget_bytes": "Device memory that managed memory may take",
-    "resident_bytes": "Of the budget, what is taken",
-    "overshoot_bytes": "Bytes faulted in beside the budget, an estimate",
-    "harvested_bytes": "Bytes on neighbours",
-    "peak_harvested_bytes": "Bytes on neighbours, at most, since the pool was made",
-    "foresees": "Whether the predictor of the eviction policy is believed",
-}
 
-
-class MonitorCollector:
+class MonitorCollector(FiguresCollector):
     """What ``prometheus_client`` asks for figures: a custom collector.
 
     Parameters
@@ -88,119 +41,7 @@ class MonitorCollector:
     """
 
     def __init__(self, monitors: Callable[[], Iterable[Monitor]] = running) -> None:
-        self._monitors = monitors
-
-    def describe(self) -> Iterator[Any]:
-        """Yield all metrics without values."""
-        yield from _Families().all()
-
-    def collect(self) -> Iterator[Any]:
-        """Yield all metrics with their values now."""
-        families = _Families()
-        found = sorted(self._snapshots(), key=lambda one: one[0].time_ns, reverse=True)
-        seen: set[int] = set()
-        for snapshot, monitor, facts in found:
-            if snapshot.device_id not in seen:
-                seen.add(snapshot.device_id)
-                families.add(snapshot, monitor)
-                families.simulated.add_metric([str(facts.device_id)], float(facts.simulated))
-        sources: dict[str, bool] = {}
-        for _, monitor, _ in found:
-            for name, answer in monitor.sources.items():
-                sources[name] = sources.get(name, False) or bool(answer)
-        for name, there in sources.items():
-            families.source.add_metric([name], float(there))
-        yield from families.all()
-
-    def _snapshots(self) -> Iterator[tuple[Snapshot, Monitor, DeviceFacts]]:
-        for monitor in self._monitors():
-            for facts in monitor.devices:
-                try:
-                    yield monitor.snapshot(facts.device_id), monitor, facts
-                except UvmError:  # stopped, or begun anew, meanwhile
-                    continue
-
-
-class _Families:
-    """One empty metric of each name."""
-
-    def __init__(self) -> None:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        self.migrated = CounterMetricFamily(
-            "rmm_uvm_migrated_bytes",
-            "Bytes of managed memory moved, whatever the cause",
-            labels=["device", "direction"],
-        )
-        self.by_cause = CounterMetricFamily(
-            "rmm_uvm_migrated_by_cause_bytes",
-            "Bytes of managed memory moved, by cause; with attribution",
-            labels=["device", "direction", "cause"],
-        )
-        self.totals = {
-            name: CounterMetricFamily(f"rmm_uvm_{name}", text, labels=["device"])
-            for name, text in _TOTALS.items()
-        }
-        self.levels = {
-            name: GaugeMetricFamily(f"rmm_uvm_{name}", text, labels=["device"])
-            for name, text in _LEVELS.items()
-        }
-        self.budget = {
-            name: CounterMetricFamily(f"rmm_uvm_budget_{name}", text, labels=["device"])
-            for name, text in _BUDGET_TOTALS.items()
-        } | {
-            name: GaugeMetricFamily(
-                f"rmm_uvm_budget_{name.removeprefix('budget_')}", text, labels=["device"]
-            )
-            for name, text in _BUDGET_LEVELS.items()
-        }
-        self.skipped = CounterMetricFamily(
-            "rmm_uvm_prefetch_skipped",
-            "Requests for which rmm_uvm prefetched nothing",
-            labels=["device", "reason"],
-        )
-        self.findings = CounterMetricFamily(
-            "rmm_uvm_findings", "Findings of the monitor", labels=["device", "kind"]
-        )
-        self.source = GaugeMetricFamily(
-            "rmm_uvm_source_available", "Whether a source of figures is there", labels=["source"]
-        )
-        self.simulated = GaugeMetricFamily(
-            "rmm_uvm_device_simulated",
-            "Whether the figures are modelled, of a simulated device: 1, or 0 of a GPU",
-            labels=["device"],
-        )
-
-    def all(self) -> Iterator[Any]:
-        yield self.migrated
-        yield self.by_cause
-        yield from self.totals.values()
-        yield from self.levels.values()
-        yield from self.budget.values()
-        yield from (self.skipped, self.findings, self.source, self.simulated)
-
-    def add(self, snapshot: Snapshot, monitor: Monitor) -> None:
-        """Add the figures of one device."""
-        device = str(snapshot.device_id)
-        for direction in _DIRECTIONS:
-            self._put(self.migrated, [device, direction], getattr(snapshot, f"{direction}_bytes"))
-            causes = (snapshot.causes or {}).get(f"{direction}_bytes", {})
-            for cause, nbytes in causes.items():
-                self._put(self.by_cause, [device, direction, cause], nbytes)
-        for name, family in (self.totals | self.levels).items():
-            self._put(family, [device], getattr(snapshot, name))
-        for name, family in self.budget.items():
-            self._put(family, [device], (snapshot.budget or {}).get(name))
-        for reason, count in (snapshot.prefetch_skipped or {}).items():
-            self._put(self.skipped, [device, reason], count)
-        kinds = Counter(f.kind for f in monitor.findings if f.device_id == snapshot.device_id)
-        for kind, count in kinds.items():
-            self._put(self.findings, [device, kind], count)
-
-    @staticmethod
-    def _put(family: Any, labels: list[str], value: float | None) -> None:
-        if value is not None:
-            family.add_metric(labels, value)
+        super().__init__(monitors)
 
 
 def register(registry: Any = None) -> Availability:
@@ -258,26 +99,4 @@ def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = Non
     -----
     Serves from threads of its own, which do not keep the process alive.
     """
-    try:
-        import prometheus_client
-    except ImportError:
-        raise AvailabilityError(MISSING) from None
-    if problem := too_old("prometheus"):
-        raise AvailabilityError(f"exporting metrics: {problem}")
-    from rmm_uvm.integrations.metrics_server import MetricsServer
-
-    registry = prometheus_client.CollectorRegistry()
-    started = None
-    if monitor is not None:
-        registry.register(MonitorCollector(lambda: (monitor,)))
-    else:
-        registry.register(MonitorCollector())
-        started = None if running() else Monitor()
-    server = MetricsServer(port, host, prometheus_client.make_wsgi_app(registry), started)
-    if started is not None:
-        try:
-            started.start()
-        except BaseException:
-            server.close()
-            raise
-    return server
+    return Monitor.start_http(port, host, monitor)

@@ -27,7 +27,7 @@ from rmm_uvm.planner.advice.notes import notes
 from rmm_uvm.planner.advice.settling import Trial
 from rmm_uvm.planner.outcome import MachineFacts
 from rmm_uvm.planner.planned import Plan
-from rmm_uvm.planner.request import Request, checked_request
+from rmm_uvm.planner.request import PlanRequest, checked_request
 from rmm_uvm.planner.trials.capacities import card_sizes
 from rmm_uvm.planner.trials.no_room import replaying_here
 from rmm_uvm.planner.trials.runs import PlanProgress, Replay, Runs, ShowProgress
@@ -153,7 +153,7 @@ def plan(
 def plan_workload(
     workload: Workload,
     machine: Any,
-    request: Request,
+    request: PlanRequest,
     *,
     replay: Replay,
     driver_settings: Callable[[int], Any],

@@ -15,9 +15,9 @@ from rmm_uvm.support.units import format_bytes, parse_bytes, whole_blocks
 __all__ = [
     "DEFAULTS",
     "Options",
+    "PlanRequest",
     "Policy",
     "Prefetch",
-    "Request",
     "checked_request",
     "options_text",
 ]
@@ -70,7 +70,7 @@ def options_text(options: Options) -> str:
 
 
 @dataclass(frozen=True)
-class Request:
+class PlanRequest:
     """What a plan is asked for, checked.
 
     Attributes
@@ -116,7 +116,7 @@ def checked_request(
     fitting_seconds: float | None = None,
     *,
     announced: bool = False,
-) -> Request:
+) -> PlanRequest:
     """Return the request.
 
     Raises
@@ -143,7 +143,7 @@ def checked_request(
             f"fitting_seconds={shown(fitting_seconds)}: a time in seconds, "
             f"{_LEAST_SECONDS:g} to {_MOST_SECONDS:g}"
         )
-    return Request(
+    return PlanRequest(
         device_bytes=() if device_memory is None else _cards(device_memory),
         options=(DEFAULTS, *(one for one in asked if one != DEFAULTS)),
         alternatives=tuple(one for one in others if one not in asked and one != DEFAULTS),

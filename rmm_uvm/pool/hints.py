@@ -24,7 +24,7 @@ from rmm_uvm.residency.region import Region, joined
 from rmm_uvm.residency.streams import stream_handle
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES
-from rmm_uvm.support.with_only import Line, WithOnly
+from rmm_uvm.support.with_only import CallerLine, WithOnly
 
 __all__ = ["Advised", "Hinted", "advise", "evict", "pin", "prefetch", "touch"]
 
@@ -309,7 +309,7 @@ def pin(
         lambda: _pinned(thing, mr),
         "what rmm_uvm.pin returned was never entered, so nothing was pinned: "
         "write `with rmm_uvm.pin(thing):`, or enter it in a contextlib.ExitStack",
-        Line(),
+        CallerLine(),
     )
 
 

@@ -14,14 +14,14 @@ from rmm_uvm.recording.finding import Finding
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["CAUSES", "DeviceFacts", "Recording", "Stage"]
+__all__ = ["CAUSES", "RecordedDevice", "Recording", "Stage"]
 
 CAUSES = ("unknown", "user", "coherence", "prefetch", "eviction", "access_counters")
 """Why pages move, in CUPTI's order; see docs/metrics.md."""
 
 
 @dataclasses.dataclass(frozen=True)
-class DeviceFacts:
+class RecordedDevice:
     """What does not change about a watched device.
 
     Parameters
@@ -49,6 +49,10 @@ class DeviceFacts:
     capacity_bytes: int
     simulated: bool = False
     chain: tuple[str, ...] = ()
+
+
+DeviceFacts = RecordedDevice
+"""The name that pickles of former versions have for it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Recording:
     ----------
     samples : ndarray, shape (n_samples,), dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
         In order of time, devices interleaved.
-    devices : tuple of DeviceFacts
+    devices : tuple of RecordedDevice
         The watched devices.
     stages : tuple of Stage
         In order of their begin.
@@ -117,7 +121,7 @@ class Recording:
     """
 
     samples: np.ndarray[Any, np.dtype[np.void]]
-    devices: tuple[DeviceFacts, ...]
+    devices: tuple[RecordedDevice, ...]
     stages: tuple[Stage, ...] = ()
     findings: tuple[Finding, ...] = ()
     sources: Mapping[str, Availability] = dataclasses.field(default_factory=dict)

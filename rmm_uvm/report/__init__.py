@@ -8,6 +8,6 @@ than the package itself; HTML needs Bokeh (``pip install 'rmm-uvm[report]'``).
 
 from __future__ import annotations
 
-from rmm_uvm.report.report import Report
+from rmm_uvm.report.of_recording import Report
 
 __all__ = ["Report"]

@@ -8,7 +8,7 @@ import dataclasses
 import math
 from typing import Any
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import advice, budgets, causes
 from rmm_uvm.report.figures import by_stage, of_device
 from rmm_uvm.report.series import DeviceSeries
@@ -56,7 +56,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _device(recording: Recording, device: DeviceFacts) -> dict[str, Any]:
+def _device(recording: Recording, device: RecordedDevice) -> dict[str, Any]:
     figures = of_device(recording, device)
     by_cause = causes.of_device(recording, device.device_id)
     peak_bytes = figures.peak_footprint_bytes

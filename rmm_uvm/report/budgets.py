@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import words
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.residency.statistics import ResidencyStatistics
@@ -24,7 +24,7 @@ KEPT = "with what the kernel driver keeps behind data that left"
 """Of resident bytes, where they are counted in pages: an eviction for a budget frees none."""
 
 
-def of_device(recording: Recording, device: DeviceFacts) -> ResidencyStatistics | None:
+def of_device(recording: Recording, device: RecordedDevice) -> ResidencyStatistics | None:
     """Return the counts and levels of a device's budget as they were last; None without one."""
     found = recording.budgets.get(device.device_id)
     return None if found is None else ResidencyStatistics(**found)

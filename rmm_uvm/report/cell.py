@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, words
 from rmm_uvm.report.advice import collect, message
 from rmm_uvm.report.figures import Figures, between
@@ -42,7 +42,7 @@ def summary(recording: Recording, begin_seconds: float, end_seconds: float) -> s
     return "\n".join(lines)
 
 
-def _line(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
+def _line(recording: Recording, device: RecordedDevice, figures: Figures) -> str:
     many = len(recording.devices) > 1
     name = f"uvm, device {device.device_id}" if many else "uvm"
     parts = [words.clock_text(figures.seconds)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import axes, budgets, causes, style, words
 from rmm_uvm.report.figures import of_device
 from rmm_uvm.report.series import DeviceSeries, rates_of
@@ -92,7 +92,7 @@ class Chart:
 
 def charts(
     recording: Recording,
-    device: DeviceFacts,
+    device: RecordedDevice,
     x_range: Any,
     n_buckets: int,
     marks_seconds: Sequence[float],
@@ -103,7 +103,7 @@ def charts(
     ----------
     recording : Recording
         What to show.
-    device : DeviceFacts
+    device : RecordedDevice
         One of its devices.
     x_range : bokeh.models.Range1d
         From `rmm_uvm.report.axes.shared_range`.
@@ -123,7 +123,7 @@ def charts(
 
 def _memory(
     recording: Recording,
-    device: DeviceFacts,
+    device: RecordedDevice,
     series: DeviceSeries,
     x_range: Any,
     n_buckets: int,
@@ -186,7 +186,7 @@ def _limit(line: style.Line, height: float) -> Any:
 
 def _rates(
     recording: Recording,
-    device: DeviceFacts,
+    device: RecordedDevice,
     series: DeviceSeries,
     x_range: Any,
     n_buckets: int,
@@ -237,7 +237,7 @@ def _rates(
 
 
 def _by_cause(
-    recording: Recording, device: DeviceFacts, x_range: Any, n_buckets: int
+    recording: Recording, device: RecordedDevice, x_range: Any, n_buckets: int
 ) -> list[Chart]:
     from bokeh.models import ColumnDataSource
 

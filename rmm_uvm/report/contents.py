@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.figures import StageFigures, by_stage, of_device
@@ -101,7 +101,7 @@ def _advice(one: Advice, recording: Recording) -> dict[str, str]:
 
 
 def _device(
-    recording: Recording, device: DeviceFacts, charts: Sequence[Mapping[str, Any]]
+    recording: Recording, device: RecordedDevice, charts: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     stages = sorted(by_stage(recording, device), key=lambda row: -row.figures.seconds)
     shown = {id(row) for row in stages[:_MOST_STAGES]}
@@ -139,7 +139,7 @@ def _stage(row: StageFigures) -> tuple[str, ...]:
     )
 
 
-def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str, str]]:
+def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, str, str]]:
     figures = of_device(recording, device)
     by_cause = causes.of_device(recording, device.device_id)
     exact = DeviceSeries(recording.of(device.device_id)).resident_exact

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from rmm_uvm.recording.exact_peak import exact_peak_bytes
-from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 
 __all__ = ["Figures", "StageFigures", "between", "by_stage", "in_all", "of_device"]
@@ -84,7 +84,7 @@ class StageFigures:
     figures: Figures
 
 
-def of_device(recording: Recording, device: DeviceFacts) -> Figures:
+def of_device(recording: Recording, device: RecordedDevice) -> Figures:
     """Return the figures of a whole recording for one device; totals are exact.
 
     Notes
@@ -102,12 +102,12 @@ def of_device(recording: Recording, device: DeviceFacts) -> Figures:
     return Figures(duration_seconds, **{name: series.total(name) for name in TOTALS}, **peaks)
 
 
-def between(recording: Recording, device: DeviceFacts, begin: float, end: float) -> Figures:
+def between(recording: Recording, device: RecordedDevice, begin: float, end: float) -> Figures:
     """Return the figures of one device from `begin` to `end`, seconds since the monitor began."""
     return _of_spans(DeviceSeries(recording.of(device.device_id)), [(begin, end)])
 
 
-def by_stage(recording: Recording, device: DeviceFacts) -> tuple[StageFigures, ...]:
+def by_stage(recording: Recording, device: RecordedDevice) -> tuple[StageFigures, ...]:
     """Return the figures of each stage of a device, in order of their first begin.
 
     Notes

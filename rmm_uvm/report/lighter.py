@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.report.advice import about
 from rmm_uvm.report.figures import end_of
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
@@ -54,7 +54,7 @@ def lighter(recording: Recording, n_buckets: int = _BUCKETS) -> Recording:
     >>> from rmm_uvm.recording.sample import SAMPLE_DTYPE
     >>> samples = np.zeros(36_000, SAMPLE_DTYPE)
     >>> samples["time_ns"] = np.arange(36_000) * 10**8
-    >>> facts = DeviceFacts(0, "GPU", "", 0, 0)
+    >>> facts = RecordedDevice(0, "GPU", "", 0, 0)
     >>> light = lighter(Recording(samples, (facts,)))
     >>> len(light.samples) < 5000, light.duration_seconds
     (True, 3599.9)
@@ -106,7 +106,7 @@ def _worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _kept(
-    recording: Recording, device: DeviceFacts, stages: Sequence[Stage], n_buckets: int
+    recording: Recording, device: RecordedDevice, stages: Sequence[Stage], n_buckets: int
 ) -> NDArray[np.intp]:
     """Return the positions of the samples of one device that are kept."""
     own = np.flatnonzero(recording.samples["device_id"] == device.device_id)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import template
 from rmm_uvm.report.contents import contents
 from rmm_uvm.report.template import INSTALL_HINT
@@ -70,7 +70,7 @@ def drawn(recording: Recording, n_charted: int) -> dict[int, list[Any]]:
     n_buckets = max(_MOST_BUCKETS // max(n_charted, 1), _FEWEST_BUCKETS)
     marks_seconds = strip.marks_seconds(recording)
 
-    def of(device: DeviceFacts) -> list[Any]:
+    def of(device: RecordedDevice) -> list[Any]:
         made = charts(recording, device, x_range, n_buckets, marks_seconds)
         findings = strip.shown_findings(recording, device.device_id)
         for chart in made:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
 from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
@@ -129,7 +129,7 @@ def _devices(recording: Recording, width: int) -> list[str]:
     return lines
 
 
-def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]:
+def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, str]]:
     figures = of_device(recording, device)
     capacity = words.size(device.capacity_bytes) if device.capacity_bytes else "unknown"
     rows = []
@@ -178,7 +178,7 @@ def _figures(recording: Recording, device: DeviceFacts) -> list[tuple[str, str]]
     return rows
 
 
-def _evicted(recording: Recording, device: DeviceFacts, figures: Figures) -> str:
+def _evicted(recording: Recording, device: RecordedDevice, figures: Figures) -> str:
     by_cause = causes.of_device(recording, device.device_id)
     whose = f" {budgets.DRIVERS_OWN}" * (device.device_id in recording.budgets)
     if by_cause is not None:

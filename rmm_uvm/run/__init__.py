@@ -3,5 +3,5 @@
 """Running other programs, watched: what ``rmm-uvm run`` does.
 
 A script or module runs in this process (`program`), any other command in a child (`command`). What
-is asked for is a `request.Request`; installing, watching and telling is in `watching`.
+is asked for is a `request.RunRequest`; installing, watching and telling is in `watching`.
 """

@@ -20,10 +20,10 @@ import numpy as np
 from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.machine.process_facts import descendants
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.support.units import format_bytes
-from rmm_uvm.top.seams import Counters, DeviceMemory, Seams
+from rmm_uvm.top.seams import AttachedCounters, DeviceMemory, Seams
 
 __all__ = ["Follower"]
 
@@ -35,7 +35,7 @@ _TOTALS = ("host_to_device_bytes", "device_to_host_bytes", "cpu_faults", "gpu_fa
 @dataclass
 class _Followed:
     name: str
-    counters: Counters
+    counters: AttachedCounters
     totals: dict[str, int] = field(default_factory=dict)
     ended: bool = False
 
@@ -191,6 +191,6 @@ class Follower:
         self._taken += 1
 
 
-def _facts_of(device: DeviceMemory) -> DeviceFacts:
+def _facts_of(device: DeviceMemory) -> RecordedDevice:
     total_bytes = device.total_bytes or 0
-    return DeviceFacts(device.index, device.name, device.uuid, total_bytes, total_bytes)
+    return RecordedDevice(device.index, device.name, device.uuid, total_bytes, total_bytes)

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from rmm_uvm.run import handover
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.termination import tell_before
 from rmm_uvm.run.watching import Watch
 
@@ -54,7 +54,7 @@ def begin(folder: str) -> bool:
         return False
     except FileNotFoundError:
         return False  # the command has ended; this process is a left-over of it
-    watch = Watch(Request.from_json((path / REQUEST).read_text()))
+    watch = Watch(RunRequest.from_json((path / REQUEST).read_text()))
     watch.begin()
     leave = functools.partial(_leave, watch, path, os.getpid())
     atexit.register(leave)

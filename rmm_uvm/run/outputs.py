@@ -12,21 +12,21 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
 from rmm_uvm.run.program_files import is_among
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.support.output import is_special
 
 __all__ = ["check", "drop_empty_trace", "write"]
 
 
-def check(request: Request, to_run: Sequence[Path] = ()) -> None:
+def check(request: RunRequest, to_run: Sequence[Path] = ()) -> None:
     """Raise if a file could not be written; leaves nothing behind.
 
     A run may take hours: that its report cannot be kept must be known before.
 
     Parameters
     ----------
-    request : Request
+    request : RunRequest
         What names the files.
     to_run : sequence of Path
         Files of the program and those that it is given, which must stay as they are.
@@ -62,7 +62,7 @@ def check(request: Request, to_run: Sequence[Path] = ()) -> None:
         raise AvailabilityError(f"--html: {problem}")
 
 
-def write(request: Request, report: Any) -> list[str]:
+def write(request: RunRequest, report: Any) -> list[str]:
     """Write the reports; return one line for each that could not be written."""
     problems = []
     for path, save in ((request.html, "save_html"), (request.json, "save_json")):
@@ -77,7 +77,7 @@ def write(request: Request, report: Any) -> list[str]:
     return problems
 
 
-def drop_empty_trace(request: Request) -> list[str]:
+def drop_empty_trace(request: RunRequest) -> list[str]:
     """Remove a finished trace in which nothing was allocated; return a line that says so.
 
     Without a pool of ours no allocation is seen, and the trace stays for its samples.
@@ -97,7 +97,7 @@ def drop_empty_trace(request: Request) -> list[str]:
     return [f"no trace was left at {path}: the program allocated nothing from the pool"]
 
 
-def _files(request: Request) -> Iterator[tuple[str, str]]:
+def _files(request: RunRequest) -> Iterator[tuple[str, str]]:
     for option, path in (
         ("--html", request.html),
         ("--json", request.json),

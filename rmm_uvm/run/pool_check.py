@@ -18,7 +18,7 @@ from rmm_uvm.machine.host_memory import host_memory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency.budget import budget_for
 from rmm_uvm.residency.neighbors import asked_neighbors
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.variables import setting
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
@@ -28,14 +28,14 @@ _ANY_DEVICE_BYTES = 1 << 62  # of a GPU that nobody named: it is not asked for t
 _ANY_COUNT = 1 << 31
 
 
-def check(request: Request) -> None:
+def check(request: RunRequest) -> None:
     """Raise if no pool could be had with these options, as far as it shows from outside.
 
     No CUDA context is made: it would take device memory as long as a command runs.
 
     Parameters
     ----------
-    request : Request
+    request : RunRequest
         What was asked for; of torch's memory see `rmm_uvm.run.torch_memory.check`.
 
     Raises

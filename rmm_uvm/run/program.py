@@ -31,7 +31,7 @@ from typing import Literal, NoReturn
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 
-__all__ = ["Program", "check", "run_as_main"]
+__all__ = ["PythonProgram", "check", "run_as_main"]
 
 _NAMES_CACHE = sys.version_info < (3, 15)  # whether a program finds the name `__cached__`
 # Frames that stand between the interpreter and the program: nobody wants them in a traceback.
@@ -39,7 +39,7 @@ _OUR_FILES = frozenset({__file__, importlib.util.__file__, "<frozen importlib.ut
 
 
 @dataclass(frozen=True)
-class Program:
+class PythonProgram:
     """A Python program.
 
     Parameters
@@ -57,7 +57,7 @@ class Program:
     arguments: tuple[str, ...] = ()
 
 
-def check(program: Program) -> None:
+def check(program: PythonProgram) -> None:
     """Raise if the program is not there; runs none of it.
 
     Raises
@@ -87,14 +87,16 @@ def check(program: Program) -> None:
         raise ConfigurationError(f"no __main__.py in the directory {program.target!r}")
 
 
-def run_as_main(program: Program, failed: Callable[[BaseException], object] | None = None) -> None:
+def run_as_main(
+    program: PythonProgram, failed: Callable[[BaseException], object] | None = None
+) -> None:
     """Run the program and end as the interpreter would end after it.
 
     Call it last, outside any handler of exceptions, in the main thread.
 
     Parameters
     ----------
-    program : Program
+    program : PythonProgram
         What to run.
     failed : callable, optional
         Called with an exception that the program did not catch, after its traceback was printed;
@@ -122,7 +124,7 @@ def run_as_main(program: Program, failed: Callable[[BaseException], object] | No
     sys.exit(1)
 
 
-def _execute(program: Program) -> BaseException | None:
+def _execute(program: PythonProgram) -> BaseException | None:
     """Run the program; return what it raised, with the program's own frames only."""
     try:
         if program.kind == "module":

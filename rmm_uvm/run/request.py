@@ -8,14 +8,14 @@ import dataclasses
 import json
 from typing import Any, Literal
 
-__all__ = ["Request"]
+__all__ = ["RunRequest"]
 
 _OF_POOL = ("pool_size", "maximum", "device_budget", "eviction", "neighbors")
 _OF_TORCH_TOO = ("--device-budget", "--eviction", "--neighbors")
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class RunRequest:
     """How to run a program; names are those of the options.
 
     Parameters
@@ -86,7 +86,7 @@ class Request:
 
         Examples
         --------
-        >>> Request(pool_size=1 << 30, prefetch="never").of_pool()
+        >>> RunRequest(pool_size=1 << 30, prefetch="never").of_pool()
         ['--pool-size', '--prefetch']
         """
         given = [name for name in _OF_POOL if getattr(self, name) is not None]
@@ -105,13 +105,13 @@ class Request:
 
         Examples
         --------
-        >>> Request.from_json(Request(pool=False).to_json()) == Request(pool=False)
+        >>> RunRequest.from_json(RunRequest(pool=False).to_json()) == RunRequest(pool=False)
         True
         """
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Request:
+    def from_json(cls, text: str) -> RunRequest:
         """Return the request that `to_json` wrote, of the same version of this package."""
         values: dict[str, Any] = json.loads(text)
         return cls(**{**values, "libraries": tuple(values["libraries"])})

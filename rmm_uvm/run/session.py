@@ -23,8 +23,8 @@ from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.command import environment, run_command
 from rmm_uvm.run.cuda_hint import hint
 from rmm_uvm.run.failure import of_status
-from rmm_uvm.run.program import Program, run_as_main
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.program import PythonProgram, run_as_main
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import (
     about_watching,
     compose,
@@ -42,7 +42,7 @@ from rmm_uvm.watch.telling.board import tell_command
 __all__ = ["prepare", "watch_command"]
 
 
-def prepare(request: Request, program: Program) -> Callable[[], None]:
+def prepare(request: RunRequest, program: PythonProgram) -> Callable[[], None]:
     """Install and watch; return the function that runs the program and then ends the process.
 
     The summary comes when the process ends: after the program's threads and exit handlers.
@@ -65,7 +65,7 @@ def prepare(request: Request, program: Program) -> Callable[[], None]:
     return functools.partial(_run, program, watch, interrupted)
 
 
-def _run(program: Program, watch: Watch, interrupted: list[bool]) -> None:
+def _run(program: PythonProgram, watch: Watch, interrupted: list[bool]) -> None:
     def failed(error: BaseException) -> None:
         watch.ended_with(error)
         _say_hint(error, pool=watch.request.pool)
@@ -105,7 +105,7 @@ def _end_by_interrupt(interrupted: list[bool]) -> None:
             exec("raise KeyboardInterrupt")
 
 
-def watch_command(request: Request, arguments: Sequence[str], seams: Seams) -> int:
+def watch_command(request: RunRequest, arguments: Sequence[str], seams: Seams) -> int:
     """Run a command as a child process, watched; return its exit status.
 
     Raises
@@ -146,7 +146,7 @@ def _tell(watch: Watch, owner: int, stream: Any) -> None:
     _finish(watch.request, recording, notes, stream)
 
 
-def _tell_command(request: Request, folder: Path, follower: Follower, status: int) -> None:
+def _tell_command(request: RunRequest, folder: Path, follower: Follower, status: int) -> None:
     """Write the files and print the summary of a command."""
     notes: list[str] = []
     own_pid: int | None = None
@@ -167,7 +167,7 @@ def _tell_command(request: Request, folder: Path, follower: Follower, status: in
     _finish(request, recording, notes, sys.stderr)
 
 
-def _finish(request: Request, recording: Any, notes: list[str], stream: Any) -> None:
+def _finish(request: RunRequest, recording: Any, notes: list[str], stream: Any) -> None:
     body, problems = "", []
     if recording is not None:
         reason = unwatched(recording)

@@ -18,7 +18,7 @@ from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, U
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import asked_neighbors
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["TorchRun", "check", "torch_budget"]
@@ -27,12 +27,12 @@ _DEFAULT_BUDGET = 0.9  # of the device: CUDA's own memory and that of libraries 
 _PREFIX = "torch: "
 
 
-def check(request: Request) -> None:
+def check(request: RunRequest) -> None:
     """Raise if torch cannot be served, as far as it shows before the program begins.
 
     Parameters
     ----------
-    request : Request
+    request : RunRequest
         What was asked for.
 
     Raises
@@ -72,7 +72,7 @@ def check(request: Request) -> None:
         raise AvailabilityError(f"--torch needs a GPU: {reason}") from error
 
 
-def torch_budget(request: Request) -> Budget:
+def torch_budget(request: RunRequest) -> Budget:
     """Return the budget of RMM's memory and torch's together.
 
     Raises
@@ -98,7 +98,7 @@ class TorchRun:
 
     Parameters
     ----------
-    request : Request
+    request : RunRequest
         What was asked for.
     shares_pool : bool
         Whether a pool was installed, whose budget torch is to share.
@@ -107,7 +107,7 @@ class TorchRun:
     """
 
     def __init__(
-        self, request: Request, *, shares_pool: bool, say: Callable[[str], object]
+        self, request: RunRequest, *, shares_pool: bool, say: Callable[[str], object]
     ) -> None:
         self._request = request
         self._shares_pool = shares_pool

@@ -26,7 +26,7 @@ from rmm_uvm.errors import (
 from rmm_uvm.recording.exact_peak import PEAK
 from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.failure import PoolLimit, of_error
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import NO_POOL
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Watch:
 
     Parameters
     ----------
-    request : Request
+    request : RunRequest
         What was asked for.
 
     Attributes
@@ -67,7 +67,7 @@ class Watch:
         How the program ended, where it did not end well, as `rmm_uvm.run.failure` says it.
     """
 
-    request: Request
+    request: RunRequest
     notes: list[str] = field(default_factory=list)
     failure: str = ""
     _limit: PoolLimit | None = field(default=None, repr=False)

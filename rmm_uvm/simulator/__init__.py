@@ -15,6 +15,7 @@ from __future__ import annotations
 from rmm_uvm.simulator.counters import Counters
 from rmm_uvm.simulator.driver_settings import DriverSettings
 from rmm_uvm.simulator.machine import Machine, load_machine, machine_names, save_machine
+from rmm_uvm.simulator.model import Access, Simulator
 from rmm_uvm.simulator.patterns import (
     Pattern,
     hash_join_probe,
@@ -25,7 +26,6 @@ from rmm_uvm.simulator.patterns import (
     strided,
     zipf,
 )
-from rmm_uvm.simulator.simulator import Access, Simulator
 
 __all__ = [
     "Access",

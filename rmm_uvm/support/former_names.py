@@ -12,7 +12,7 @@ import importlib
 import sys
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
+from importlib.util import find_spec, spec_from_loader
 from types import ModuleType
 
 __all__ = ["spec_of"]
@@ -30,6 +30,21 @@ class _Moved(Loader):
         sys.modules[module.__name__] = importlib.import_module(self._today)
 
 
-def spec_of(former: str, today: str) -> ModuleSpec | None:
-    """Return where the import system finds the module of today by a former name."""
+def spec_of(former: str, today: str, distribution: str | None = None) -> ModuleSpec | None:
+    """Return where the import system finds the module of today by a former name.
+
+    None if there is no such module.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        It is of another distribution, which is not installed.
+    """
+    if distribution is not None and find_spec(today.partition(".")[0]) is None:
+        raise ModuleNotFoundError(
+            f"{former} is {today} now, which is not installed: pip install '{distribution}'",
+            name=former,
+        )
+    if distribution is not None and find_spec(today) is None:
+        return None
     return spec_from_loader(former, _Moved(today))

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The packages that rmm-uvm's extras need, and in which versions.
+"""The packages that extras need, of rmm-uvm and of what adds to it, and in which versions.
 
-pyproject.toml says it once: what is asked here is what the installed rmm-uvm says of itself.
+Each pyproject.toml says it once: asked here is what installed distributions say of themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from importlib import metadata
 
 from rmm_uvm.support.requirements import installed_version, parse_version
 
-__all__ = ["Requirement", "parse_requirement", "requirements", "too_old"]
+__all__ = ["ADDITIONS", "Requirement", "parse_requirement", "requirements", "too_old"]
+
+ADDITIONS = {"rmm-uvm-mortgage": ("cpu", "gpu")}
+"""Distributions that add to rmm-uvm, and their extras."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,19 @@ class Requirement:
         Name of the distribution.
     bounds : tuple of (str, str)
         Operators and versions, such as ``(">=", "3.8.2")``; all have to hold.
+    distribution : str
+        Whose extra it is.
     """
 
     extra: str
     package: str
     bounds: tuple[tuple[str, str], ...] = ()
+    distribution: str = "rmm-uvm"
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs the extra."""
+        return f"pip install '{self.distribution}[{self.extra}]'"
 
     def problem(self, version: str | None) -> str:
         """Return what is wrong with a version, None for a missing package; empty if nothing is."""
@@ -43,13 +54,13 @@ class Requirement:
         return f"{self.package} {version} is not {wanted}"
 
 
-def parse_requirement(text: str) -> Requirement | None:
+def parse_requirement(text: str, distribution: str = "rmm-uvm") -> Requirement | None:
     """Return a line of a distribution's requirements; None if no extra needs it.
 
     Examples
     --------
     >>> parse_requirement('bokeh>=3.8.2; extra == "report"')
-    Requirement(extra='report', package='bokeh', bounds=(('>=', '3.8.2'),))
+    Requirement(extra='report', package='bokeh', bounds=(('>=', '3.8.2'),), distribution='rmm-uvm')
     >>> parse_requirement("click>=8.1") is None
     True
     """
@@ -59,19 +70,24 @@ def parse_requirement(text: str) -> Requirement | None:
     if extra is None or name is None:
         return None
     bounds = re.findall(r"(>=|<=|==|<|>)\s*([\w.*]+)", needed)
-    return Requirement(extra[1], name[0], tuple(sorted(bounds, reverse=True)))
+    return Requirement(extra[1], name[0], tuple(sorted(bounds, reverse=True)), distribution)
 
 
 def requirements() -> tuple[Requirement, ...]:
-    """Return what the extras of the installed rmm-uvm need; nothing if it is not installed."""
-    try:
-        lines = metadata.requires("rmm-uvm") or ()
-    except (metadata.PackageNotFoundError, OSError):
+    """Return what extras need, of the installed rmm-uvm and then of `ADDITIONS`.
+
+    An addition's extra needs the addition itself first. Nothing if rmm-uvm is not installed.
+    """
+    found = _requirements_of("rmm-uvm")
+    if not found:
         return ()
-    return tuple(found for line in lines if (found := parse_requirement(line)) is not None)
+    for distribution, extras in ADDITIONS.items():
+        found += [Requirement(extra, distribution, (), distribution) for extra in extras]
+        found += _requirements_of(distribution)
+    return tuple(found)
 
 
-def too_old(extra: str, *packages: str) -> str:
+def too_old(extra: str, *packages: str, distribution: str = "rmm-uvm") -> str:
     """Return which packages of an extra are there in a version that does not do, and the remedy.
 
     Empty if none is. Asked are `packages`, or all of the extra where none are named. What is not
@@ -81,12 +97,22 @@ def too_old(extra: str, *packages: str) -> str:
     problems = [
         problem
         for requirement in requirements()
-        if requirement.extra == extra
+        if (requirement.extra, requirement.distribution) == (extra, distribution)
         and (not packages or requirement.package in packages)
         and (version := installed_version(requirement.package)) is not None
         and (problem := requirement.problem(version))
     ]
-    return f"{', '.join(problems)}: pip install 'rmm-uvm[{extra}]'" if problems else ""
+    return f"{', '.join(problems)}: pip install '{distribution}[{extra}]'" if problems else ""
+
+
+def _requirements_of(distribution: str) -> list[Requirement]:
+    """Return what the extras of an installed distribution need; nothing of one that is not."""
+    try:
+        lines = metadata.requires(distribution) or ()
+    except (metadata.PackageNotFoundError, OSError):
+        return []
+    read = (parse_requirement(line, distribution) for line in lines)
+    return [each for each in read if each is not None]
 
 
 def _holds(version: str, operator: str, bound: str) -> bool:

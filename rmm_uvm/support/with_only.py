@@ -18,14 +18,14 @@ from typing import Generic, ParamSpec, TypeVar
 
 from rmm_uvm.errors import NotEnteredWarning
 
-__all__ = ["Line", "WithOnly"]
+__all__ = ["CallerLine", "WithOnly"]
 
 T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Line:
+class CallerLine:
     """The line that called the function which makes this, for what is said of it later."""
 
     __slots__ = ("_file", "_globals", "_number")
@@ -60,14 +60,14 @@ class WithOnly(AbstractContextManager[T], Generic[T]):
         Returns the context that is entered; called when it is.
     hint : str
         What to warn of where it never is, and what to do.
-    line : Line
+    line : CallerLine
         What the warning is about, not the line at which it happens to go.
     """
 
     _opened: Callable[[], AbstractContextManager[T]] | None = None
 
     def __init__(
-        self, opened: Callable[[], AbstractContextManager[T]], hint: str, line: Line
+        self, opened: Callable[[], AbstractContextManager[T]], hint: str, line: CallerLine
     ) -> None:
         self._hint = hint
         self._context: AbstractContextManager[T] | None = None

@@ -13,7 +13,7 @@ from typing import Any
 
 from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.process_facts import is_alive, name_of
-from rmm_uvm.top.seams import Candidate, Counters, DeviceMemory, Published, Seams
+from rmm_uvm.top.seams import AttachedCounters, Candidate, DeviceMemory, PublishedDevice, Seams
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import BUDGET_FIGURES, FIGURES, ProcessRow, View
 
@@ -28,7 +28,7 @@ class _Target:
     """One attached process."""
 
     candidate: Candidate
-    counters: Counters
+    counters: AttachedCounters
     track: Track = field(default_factory=Track)
     evicted_bytes: int = 0
     exited: bool = False
@@ -74,7 +74,7 @@ class Gatherer:
         self._targets: dict[int, _Target] = {}
         self._refused: dict[int, Candidate] = {}
         self._tracks: dict[tuple[int, int], Track] = {}
-        self._published: dict[int, dict[int, Published]] = {}
+        self._published: dict[int, dict[int, PublishedDevice]] = {}
         self._was_full = self._evicting = False
         self._evicted_known = False
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.machine.process_facts import name_of, user_of
-from rmm_uvm.top.seams import Published
+from rmm_uvm.top.seams import PublishedDevice
 from rmm_uvm.top.view import BUDGET_FIGURES, FIGURES
 from rmm_uvm.watch.telling.board import read_board
 
@@ -22,7 +22,7 @@ __all__ = ["published"]
 _MOST = 2**64  # totals and levels are of 64 bits, and a rate of two is a number that can be drawn
 
 
-def published(directories: Sequence[Path] | None = None) -> Sequence[Published]:
+def published(directories: Sequence[Path] | None = None) -> Sequence[PublishedDevice]:
     """Return what the monitors of this user publish, one for each device.
 
     Parameters
@@ -36,7 +36,7 @@ def published(directories: Sequence[Path] | None = None) -> Sequence[Published]:
             if figures is None:
                 continue
             found.append(
-                Published(
+                PublishedDevice(
                     pid=each.pid,
                     name=name_of(each.pid),
                     command=each.command,

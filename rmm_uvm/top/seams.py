@@ -16,10 +16,10 @@ from rmm_uvm.harvest import BoardView
 
 __all__ = [
     "FULL_FRACTION",
+    "AttachedCounters",
     "Candidate",
-    "Counters",
     "DeviceMemory",
-    "Published",
+    "PublishedDevice",
     "Seams",
 ]
 
@@ -27,7 +27,7 @@ FULL_FRACTION = 0.02
 """As the sampler has it: an eviction is what leaves while less than this share is free."""
 
 
-class Counters(Protocol):
+class AttachedCounters(Protocol):
     """Counters of another process, attached; see `rmm_uvm._lib.cuda.ProcessCounters`."""
 
     def read(self) -> Mapping[str, int]:
@@ -69,7 +69,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedDevice:
     """What one monitor of a process publishes of one device.
 
     Parameters
@@ -140,7 +140,7 @@ class Seams:
     processes : callable
         () -> all processes that use CUDA.
     attach : callable
-        (pid, faults) -> `Counters`; raises `UvmError` in one line.
+        (pid, faults) -> `AttachedCounters`; raises `UvmError` in one line.
     published : callable
         () -> what processes publish.
     devices : callable
@@ -150,7 +150,7 @@ class Seams:
     """
 
     processes: Callable[[], Sequence[Candidate]]
-    attach: Callable[[int, bool], Counters]
-    published: Callable[[], Sequence[Published]]
+    attach: Callable[[int, bool], AttachedCounters]
+    published: Callable[[], Sequence[PublishedDevice]]
     devices: Callable[[], tuple[Sequence[DeviceMemory], str]]
     harvest: Callable[[], BoardView]

@@ -13,10 +13,10 @@ docs/trace-format.md : the format.
 from __future__ import annotations
 
 from rmm_uvm._lib.trace import TraceWriter
+from rmm_uvm.trace.contents import Trace
 from rmm_uvm.trace.events import EVENT_DTYPE, EventKind
 from rmm_uvm.trace.reader import iter_events, read
 from rmm_uvm.trace.rmm_log import read_rmm_log
-from rmm_uvm.trace.trace import Trace
 
 __all__ = [
     "EVENT_DTYPE",

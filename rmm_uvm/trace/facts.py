@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 
 __all__ = ["as_seconds", "as_texts", "devices_of", "sources_of"]
 
 _MOST = 1024  # entries of a list or mapping; a header can hold more, but no machine has them
 
 
-def devices_of(facts: Mapping[str, Any], *rows: Any) -> tuple[DeviceFacts, ...]:
+def devices_of(facts: Mapping[str, Any], *rows: Any) -> tuple[RecordedDevice, ...]:
     """Return the devices that the header describes, and those that rows name besides."""
     listed = facts.get("devices")
-    described: dict[int, DeviceFacts] = {}
+    described: dict[int, RecordedDevice] = {}
     for one in listed[:_MOST] if isinstance(listed, list) else []:
         if isinstance(one, dict) and _is_count(one.get("device_id")):
             described.setdefault(one["device_id"], _device(one))
     seen = {int(number) for part in rows for number in np.unique(part["device_id"])[:_MOST]}
     for number in sorted(seen - set(described)):
-        described[number] = DeviceFacts(number, f"device {number}", "", 0, 0)
+        described[number] = RecordedDevice(number, f"device {number}", "", 0, 0)
     return tuple(described[number] for number in sorted(described))
 
 
@@ -52,9 +52,9 @@ def as_seconds(value: Any) -> float:
     return float(value) if good else 0.0
 
 
-def _device(one: Mapping[str, Any]) -> DeviceFacts:
+def _device(one: Mapping[str, Any]) -> RecordedDevice:
     chain = one.get("chain")
-    return DeviceFacts(
+    return RecordedDevice(
         device_id=one["device_id"],
         name=str(one.get("name", "")),
         uuid=str(one.get("uuid", "")),

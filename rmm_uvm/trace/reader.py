@@ -12,10 +12,10 @@ import numpy as np
 
 from rmm_uvm.errors import DataError
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
+from rmm_uvm.trace.contents import Trace
 from rmm_uvm.trace.events import EVENT_DTYPE
 from rmm_uvm.trace.marks import Marks
 from rmm_uvm.trace.parts import TraceParts, open_parts
-from rmm_uvm.trace.trace import Trace
 
 __all__ = ["iter_events", "read"]
 

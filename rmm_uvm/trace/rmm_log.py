@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
+from rmm_uvm.trace.contents import Trace
 from rmm_uvm.trace.events import EVENT_DTYPE, EventKind
 from rmm_uvm.trace.log_parts import log_files, open_log
-from rmm_uvm.trace.trace import Trace
 
 __all__ = ["read_rmm_log"]
 

@@ -20,7 +20,7 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.machine.host_memory import HostMemory, host_memory
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch.judging.context import Context, worth_telling
 from rmm_uvm.watch.judging.policy import PolicyState, evaluate
@@ -57,7 +57,7 @@ class Advisor:
     ----------
     sampler : SampleSource
         Where samples come from.
-    devices : sequence of DeviceFacts
+    devices : sequence of RecordedDevice
         The watched devices; `set_devices` changes them.
     delivery : Delivery
         Who is told; closed by `stop`.
@@ -91,7 +91,7 @@ class Advisor:
     def __init__(
         self,
         sampler: SampleSource,
-        devices: Sequence[DeviceFacts],
+        devices: Sequence[RecordedDevice],
         delivery: Delivery,
         *,
         thresholds: Thresholds | None = None,
@@ -144,7 +144,7 @@ class Advisor:
         """What failed in a look, each once; empty when all is well."""
         return tuple(self._failed)
 
-    def set_devices(self, devices: Sequence[DeviceFacts]) -> None:
+    def set_devices(self, devices: Sequence[RecordedDevice]) -> None:
         """Replace the facts, as when a program installs another pool."""
         self._devices = tuple(devices)
 
@@ -231,7 +231,7 @@ class Advisor:
 
     def _context(
         self,
-        device: DeviceFacts,
+        device: RecordedDevice,
         sources: Mapping[str, Availability],
         samples: np.ndarray[Any, np.dtype[np.void]],
     ) -> Context:

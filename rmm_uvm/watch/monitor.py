@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 import weakref
 from collections.abc import Iterable, Mapping
@@ -23,7 +22,7 @@ from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, FindingWarning
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.session import Session
 from rmm_uvm.watch.settings import check_settings
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rmm_uvm.report import Report
+    from rmm_uvm.watch.telling.metrics_server import MetricsServer
 
 __all__ = ["Monitor", "running"]
 
@@ -252,7 +252,7 @@ class Monitor:
         return self._settings.on_finding
 
     @property
-    def devices(self) -> tuple[DeviceFacts, ...]:
+    def devices(self) -> tuple[RecordedDevice, ...]:
         """The watched devices; empty before the first start."""
         return () if self._session is None else self._session.devices
 
@@ -376,7 +376,9 @@ class Monitor:
         return Report(self.recording())
 
     @staticmethod
-    def start_http(port: int, host: str = "127.0.0.1", monitor: Monitor | None = None) -> Any:
+    def start_http(
+        port: int, host: str = "127.0.0.1", monitor: Monitor | None = None
+    ) -> MetricsServer:
         """Serve figures to Prometheus: ``rmm_uvm.monitor.start_http(9400)``.
 
         Parameters
@@ -391,7 +393,7 @@ class Monitor:
 
         Returns
         -------
-        server
+        MetricsServer
             With ``port`` and ``close()``.
 
         Raises
@@ -399,9 +401,11 @@ class Monitor:
         AvailabilityError
             If the port is taken, or prometheus_client is not installed.
         """
-        # By name, since integrations lie above: this is a door to them and no dependency.
-        exporter = importlib.import_module("rmm_uvm.integrations.prometheus")
-        return exporter.start_http(port, host, monitor)
+        from rmm_uvm.watch.telling.prometheus import serve
+
+        if monitor is not None:
+            return serve(port, host, lambda: (monitor,))
+        return serve(port, host, running, None if running() else Monitor)
 
     def _started(self) -> Session:
         if self._session is None:

@@ -26,7 +26,7 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording import exact_peak
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording
+from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.watch import stages
@@ -107,7 +107,7 @@ class Session:
         settings = self.settings
         watched = sources.open_devices(settings.devices, settings.driver)
         self._watched = {device.facts.device_id: device for device in watched}
-        self.devices: tuple[DeviceFacts, ...] = tuple(device.facts for device in watched)
+        self.devices: tuple[RecordedDevice, ...] = tuple(device.facts for device in watched)
         self._driver_version = driver_version(watched)
         sampler = Sampler(
             [sources.slot_of(device, faults=settings.faults) for device in watched],
@@ -293,7 +293,7 @@ class Session:
                 self._attribution.look(self.elapsed_seconds())
         return self._newest(self.facts_of(device_id), fresh=fresh)
 
-    def _newest(self, facts: DeviceFacts, *, fresh: bool = False) -> Snapshot:
+    def _newest(self, facts: RecordedDevice, *, fresh: bool = False) -> Snapshot:
         rows = self._samples.newest(facts.device_id, fresh=fresh)
         if not len(rows):
             raise AvailabilityError(f"device {facts.device_id} has no sample yet")
@@ -307,7 +307,7 @@ class Session:
             run_id=self._run_id,
         )
 
-    def facts_of(self, device_id: int) -> DeviceFacts:
+    def facts_of(self, device_id: int) -> RecordedDevice:
         """Return the facts of a watched device."""
         return next(facts for facts in self.devices if facts.device_id == device_id)
 

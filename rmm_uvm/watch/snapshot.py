@@ -19,7 +19,7 @@ from rmm_uvm.watch.table import ShownAsTable, known_bytes
 if TYPE_CHECKING:
     import numpy as np
 
-    from rmm_uvm.recording.recorded import DeviceFacts
+    from rmm_uvm.recording.recorded import RecordedDevice
 
 __all__ = [
     "NEEDS",
@@ -255,7 +255,7 @@ None
 
 def snapshot_of(
     row: np.void,
-    facts: DeviceFacts,
+    facts: RecordedDevice,
     causes: Mapping[str, Any] | None = None,
     prefetch_skipped: Mapping[str, int] | None = None,
     budget: Mapping[str, Any] | None = None,
@@ -267,7 +267,7 @@ def snapshot_of(
     ----------
     row : void, dtype `SAMPLE_DTYPE`
         The sample.
-    facts : DeviceFacts
+    facts : RecordedDevice
         Of its device.
     causes, prefetch_skipped, budget, run_id
         As in `Snapshot`.

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.recorded import Stage
-from rmm_uvm.support.with_only import Line
+from rmm_uvm.support.with_only import CallerLine
 
 __all__ = ["StageLog", "stage", "subscribe", "unsubscribe"]
 
@@ -209,11 +209,11 @@ class stage:  # noqa: N801 - used as a function: with rmm_uvm.stage("etl"):
     __slots__ = ("_unused", "name")
 
     def __init__(self, name: str) -> None:
-        self._unused: Line | None = None
+        self._unused: CallerLine | None = None
         if not isinstance(name, str) or not name:
             raise ConfigurationError(f"stage({name!r}): give it a name, such as 'etl'")
         self.name = name
-        self._unused = Line()
+        self._unused = CallerLine()
 
     def __del__(self) -> None:
         if self._unused is not None:

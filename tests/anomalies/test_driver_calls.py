@@ -49,7 +49,7 @@ CALLS = {
     "request_faults": "monitor of causes and faults",
     "start": "monitor of causes and faults",  # of the events with causes
 }
-# Those of transfers fail in tests/unit/test_transfers.py, and in the lifetimes of IPC handles.
+# Those of transfers fail in tests/unit/_lib/test_transfers.py, and in the lifetimes of IPC handles.
 OF_TRANSFERS = {
     *("copy", "take_staging", "wait_for", "done", "wait", "make_wait"),
     *("open_ipc_memory", "close_ipc_memory", "open_ipc_event"),

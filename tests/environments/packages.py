@@ -119,7 +119,7 @@ def _gpu_for_dask(_version: str | None) -> None:
 def _gpu_for_mortgage(_version: str | None) -> None:
     """Let the mortgage pipeline see a GPU: only where there is one it asks for cuDF."""
     from rmm_uvm import drivers
-    from rmm_uvm.mortgage import gpu_run
+    from rmm_uvm_mortgage import gpu_run
 
     drivers.cuda_driver = lambda: None
     gpu_run.setting = lambda _name: ""

@@ -176,12 +176,13 @@ def missing_rows(project: Mapping[str, Any]) -> set[str]:
     return wanted - NOT_OPTIONAL - packages_of(project["dependencies"]) - set(PACKAGE_ROWS)
 
 
-def project() -> Any:
-    return tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text())["project"]
+def project(file: str = "pyproject.toml") -> Any:
+    return tomllib.loads((DOCUMENT.parents[1] / file).read_text())["project"]
 
 
-def test_every_package_that_can_be_missing_has_a_row() -> None:
-    assert missing_rows(project()) == set()
+@pytest.mark.parametrize("file", ["pyproject.toml", "mortgage/pyproject.toml"])
+def test_every_package_that_can_be_missing_has_a_row(file: str) -> None:
+    assert missing_rows(project(file)) == set()
 
 
 def test_package_of_a_new_extra_without_a_row_is_found() -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from rmm_uvm.mortgage.dictionary import FILE_NAME, load_domains
-from rmm_uvm.mortgage.files import find_files
+from rmm_uvm_mortgage.dictionary import FILE_NAME, load_domains
+from rmm_uvm_mortgage.files import find_files
 
 from .promises import FOLDER, Finding, attempted
 

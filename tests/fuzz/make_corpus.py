@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.ipc.handle import Handle
-from rmm_uvm.mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
+from rmm_uvm_mortgage.schema import CLOSED_DOMAINS, OPEN_DOMAINS
 
 from .categories_target import FILES
 from .make_shared import shared_seeds

@@ -14,7 +14,7 @@ import numpy as np
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.as_json import plain
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts, Recording, Stage
+from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE
 
 from . import lease_target, slow_board
@@ -43,7 +43,7 @@ def _recorded(**changes: Any) -> Recording:
     samples["known"] = _ALL_KNOWN
     return Recording(
         samples=samples,
-        devices=(DeviceFacts(0, "GPU", "GPU-0", 2 * _GIB, 2 * _GIB, chain=("Pool",)),),
+        devices=(RecordedDevice(0, "GPU", "GPU-0", 2 * _GIB, 2 * _GIB, chain=("Pool",)),),
         **{"began": "2026-01-01T00:00:00Z", "interval_seconds": 0.1, **changes},
     )
 

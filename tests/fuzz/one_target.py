@@ -31,7 +31,7 @@ _FOLLOWED = [
     "rmm_uvm.ipc.handle",
     "rmm_uvm.ipc.table",
     "rmm_uvm._lib.limits",
-    "rmm_uvm.mortgage.dictionary",
+    "rmm_uvm_mortgage.dictionary",
     "rmm_uvm.planner",
     "rmm_uvm.report",
     "rmm_uvm.residency.budget",

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))  # workers inherit it
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # workers inherit it
 
 MIB = 1 << 20
 MANAGED_BYTES = 1 << 30
@@ -24,30 +24,30 @@ SIZES = (4, 1 * MIB, 1 * MIB + 4, 40 * MIB + 4, 200 * MIB)
 
 def exchanged(gpus: int, ipc_pool_size: str | None) -> dict[str, Any]:
     """Pass results of all sizes on in both directions; wrong contents are an error."""
-    import _dask_tasks
-    from _dask_exchange import exchange, run_on_workers
-    from _dask_nannies import nanny_cluster
+    from benchmarks.cluster import tasks
+    from benchmarks.cluster.exchange import exchange, run_on_workers
+    from benchmarks.cluster.nannies import nanny_cluster
 
     devices = [number % gpus for number in range(2)]
     with nanny_cluster(devices, MANAGED_BYTES, {"ipc-pool-size": ipc_pool_size}) as client:
-        run_on_workers(client, _dask_tasks.keep_pool_warnings)
+        run_on_workers(client, tasks.keep_pool_warnings)
         for number, nbytes in enumerate(size for size in SIZES for _ in range(2)):
             exchange(client, number, nbytes)
         return {
             "sent_bytes": 2 * sum(SIZES),
-            "workers": run_on_workers(client, _dask_tasks.describe),
-            "totals": run_on_workers(client, _dask_tasks.communication_totals),
-            "warnings": run_on_workers(client, _dask_tasks.kept_pool_warnings),
+            "workers": run_on_workers(client, tasks.describe),
+            "totals": run_on_workers(client, tasks.communication_totals),
+            "warnings": run_on_workers(client, tasks.kept_pool_warnings),
         }
 
 
 def plugged_in(gpus: int) -> dict[str, Any]:
     """Register the plugin on workers of Dask-CUDA that run already."""
-    import _dask_tasks
-    from _dask_exchange import run_on_workers
     from dask_cuda import LocalCUDACluster
     from distributed import Client
 
+    from benchmarks.cluster import tasks
+    from benchmarks.cluster.exchange import run_on_workers
     from rmm_uvm.dask import UvmPlugin
 
     with (
@@ -56,10 +56,10 @@ def plugged_in(gpus: int) -> dict[str, Any]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        before = run_on_workers(client, _dask_tasks.describe)
+        before = run_on_workers(client, tasks.describe)
         plugin = UvmPlugin(initial_pool_size=MANAGED_BYTES, maximum_pool_size=MANAGED_BYTES)
         client.register_plugin(plugin)
-        return {"before": before, "after": run_on_workers(client, _dask_tasks.describe)}
+        return {"before": before, "after": run_on_workers(client, tasks.describe)}
 
 
 SCENARIOS = {

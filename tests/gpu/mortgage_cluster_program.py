@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rmm_uvm.dask
-from rmm_uvm.mortgage.cluster.run import ClusterRun
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.reference import make_reference
+from rmm_uvm_mortgage.cluster.run import ClusterRun
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.reference import make_reference
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -85,7 +85,7 @@ def test_worker_killed_in_mid_transfer_costs_the_others_nothing(gpus: int, tmp_p
     result = tmp_path / "killed.json"
 
     done = run(
-        *(str(BENCHMARKS / "worker_killed.py"), "--gpus", str(gpus), "--json", str(result)),
+        *(str(BENCHMARKS / "cluster/worker_killed.py"), "--gpus", str(gpus), "--json", str(result)),
         *("--size", "512MiB", "--managed", "2GiB", "--ipc-pool-size", "32MiB"),
         managed_limit="6GiB",
     )

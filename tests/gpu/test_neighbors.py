@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from rmm_uvm.residency import Budget
 
 from .free_memory import steady_free_bytes
 from .test_residency import (
-    BENCHMARKS,
     BUDGET_BYTES,
     MIB,
     POOL_BYTES,
+    REPOSITORY,
     TOLD_BYTES,
     random_program,
 )
@@ -39,7 +40,7 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(COUNT < 2, reason="needs two G
 def benchmarks(monkeypatch: pytest.MonkeyPatch, gpu: CudaDriver) -> None:
     if not (access := gpu.open_neighbor(1)):
         pytest.skip(access.reason)
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(REPOSITORY)])
     monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "2GiB")
 
 
@@ -53,7 +54,7 @@ def pool(gpu: CudaDriver, budget: Budget) -> Any:
 
 
 def arrays_of(mr: Any) -> Any:
-    return importlib.import_module("_gpu_arrays").GpuArrays(mr, passes=20)
+    return importlib.import_module("benchmarks.common.gpu_arrays").GpuArrays(mr, passes=20)
 
 
 def kept(mr: Any) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def test_without_neighbours_the_other_gpu_holds_nothing(gpu: CudaDriver) -> None
 
 
 def test_owner_in_another_process_has_all_its_memory_back(gpu: CudaDriver, tmp_path: Path) -> None:
-    claims = importlib.import_module("_neighbor_claims")
+    claims = importlib.import_module("benchmarks.neighbors.claims")
     with claims.OwnerProcess(str(tmp_path), OWNER_BYTES) as owner:
         mr = pool(gpu, Budget(BUDGET_BYTES, neighbors=[1], board=str(tmp_path)))
         arrays = arrays_of(mr)
@@ -158,7 +159,7 @@ def test_owner_in_another_process_has_all_its_memory_back(gpu: CudaDriver, tmp_p
 def test_owner_that_is_killed_leaves_a_board_without_its_offer(
     gpu: CudaDriver, tmp_path: Path
 ) -> None:
-    claims = importlib.import_module("_neighbor_claims")
+    claims = importlib.import_module("benchmarks.neighbors.claims")
     with claims.OwnerProcess(str(tmp_path), OWNER_BYTES) as owner:
         mr = pool(gpu, Budget(BUDGET_BYTES, neighbors=[1], board=str(tmp_path)))
         arrays = arrays_of(mr)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import random
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ from .free_memory import steady_free_bytes
 pytestmark = pytest.mark.gpu
 
 OTHERS = range(1, cupy.cuda.runtime.getDeviceCount())  # each as a neighbour of the first
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+REPOSITORY = Path(__file__).parents[2]
 MIB = 1 << 20
 BUDGET_BYTES = 192 * MIB
 POOL_BYTES = 1024 * MIB
@@ -33,18 +33,12 @@ TOLD_BYTES = 128 * MIB
 
 def benchmark(name: str) -> ModuleType:
     """Load a program of the benchmarks."""
-    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module(f"benchmarks.{name}")
 
 
 @pytest.fixture
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(REPOSITORY)])
     monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", "2GiB")
 
 
@@ -69,7 +63,7 @@ def random_program(arrays: Any, seed: int, steps: int) -> None:
 
 def random_programs(gpu: CudaDriver, budget: Budget) -> dict[str, Any]:
     """Run several over a budget, whose data must be right; return what was done to keep it."""
-    arrays_type = benchmark("_gpu_arrays").GpuArrays
+    arrays_type = benchmark("common.gpu_arrays").GpuArrays
     mr = rmm_uvm.managed_pool(
         driver=gpu,
         initial_pool_size=POOL_BYTES,
@@ -201,7 +195,7 @@ def test_several_streams_and_threads_lose_nothing(gpu: CudaDriver) -> None:
 @pytest.mark.usefixtures("benchmarks")
 def test_what_data_that_are_read_would_show_is_seen(gpu: CudaDriver) -> None:
     # The twin: words that are wrong are counted.
-    arrays = benchmark("_gpu_arrays").GpuArrays(rmm_uvm.managed_pool(driver=gpu))
+    arrays = benchmark("common.gpu_arrays").GpuArrays(rmm_uvm.managed_pool(driver=gpu))
     first, second = arrays.make(MIB), arrays.make(MIB)
     arrays._held[first], arrays._held[second] = arrays._held[second], arrays._held[first]
     arrays.read(first)
@@ -210,7 +204,7 @@ def test_what_data_that_are_read_would_show_is_seen(gpu: CudaDriver) -> None:
 
 @pytest.mark.usefixtures("benchmarks")
 def test_discards_take_effect_in_the_order_that_the_package_relies_on() -> None:
-    module = benchmark("deferred_discards")
+    module = benchmark("driver.deferred_discards")
     bench = module.Bench()
     for name, (case, relied_on) in module.CASES.items():
         for value in range(1000, 11000, 1000):

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from ..scenarios.residency_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "benchmarks" / "results"
@@ -22,14 +23,7 @@ CLUSTER_RESULTS = (
 
 @pytest.fixture(scope="module")
 def figures() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "cluster_figures", REPOSITORY / "benchmarks" / "cluster_figures.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("cluster/figures")
 
 
 @pytest.fixture
@@ -64,7 +58,7 @@ def test_every_document_with_a_place_shows_the_committed_results(figures: Module
 
     assert {"README.md", "benchmarks/README.md"} <= set(with_place)
     stale = [name for name in with_place if texts[name] != figures.filled(texts[name])]
-    assert stale == [], "run: python benchmarks/cluster_figures.py --write"
+    assert stale == [], "run: python benchmarks/cluster/figures.py --write"
 
 
 def test_document_with_other_figures_than_the_results_is_noticed(

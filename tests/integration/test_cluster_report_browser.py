@@ -11,7 +11,7 @@ import pytest
 
 from rmm_uvm.dask.reports.gathered import ClusterReport
 
-from ..unit.cluster import clusters
+from ..unit.dask.reports import clusters
 from .browser import Page, opened
 
 READY = "window.Bokeh && Bokeh.documents.length && Bokeh.documents.every(d => d.is_idle)"

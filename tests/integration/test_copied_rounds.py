@@ -17,7 +17,7 @@ ROUNDS = 12
 @pytest.fixture
 def rounds_of(monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(name: str, dtype: str, batch: int) -> Rounds:
-        models = script("_torch_models")
+        models = script("training/models")
         return Rounds(
             monkeypatch, lambda: models.make(name, batch=batch, dtype=dtype, device="cpu")
         )

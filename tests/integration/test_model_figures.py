@@ -4,41 +4,26 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from rmm_uvm.mortgage.etl import STAGES
 from rmm_uvm.planner.workload.loading import load_workload
+from rmm_uvm_mortgage.etl import STAGES
+
+from ..scenarios.residency_scripts import script
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RESULTS = REPOSITORY / "benchmarks" / "results"
 
 
 @pytest.fixture(scope="module")
-def calibration() -> Iterator[ModuleType]:
-    """The benchmark's module, which imports its neighbours."""
-    folder = REPOSITORY / "benchmarks"
-    spec = importlib.util.spec_from_file_location(
-        "model_calibration", folder / "model_calibration.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["model_calibration"] = module  # where its dataclasses look
-    sys.path.insert(0, str(folder))
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(folder))
-        del sys.modules["model_calibration"]
+def calibration() -> ModuleType:
+    """The benchmark's module."""
+    return script("planner/model_calibration")
 
 
 @pytest.fixture(scope="module")

@@ -32,14 +32,14 @@ from distributed import Client, LocalCluster
 from distributed.utils import offload
 
 import rmm_uvm
-from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
+from rmm_uvm.cli.main import make_group
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.mortgage.cluster.run import ClusterRun
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.reference import Reference, make_reference
-from rmm_uvm.mortgage.run import RunConfig, run
-from rmm_uvm.mortgage.stage_clock import PipelineProgress
+from rmm_uvm_mortgage.cluster.run import ClusterRun
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.reference import Reference, make_reference
+from rmm_uvm_mortgage.run import RunConfig, run
+from rmm_uvm_mortgage.stage_clock import PipelineProgress
 
 # Dask's and XGBoost's own warnings are no business of these tests.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -217,8 +217,7 @@ def test_memory_that_runs_out_on_a_worker_is_reported_with_its_name(
 
 
 def invoke(*arguments: object) -> Result:
-    group = LazyGroup(SUBCOMMANDS, name="rmm-uvm")
-    return CliRunner().invoke(group, ["mortgage", *map(str, arguments)])
+    return CliRunner().invoke(make_group(), ["mortgage", *map(str, arguments)])
 
 
 def shape(line: str) -> str:

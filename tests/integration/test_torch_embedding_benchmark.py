@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+REPOSITORY = Path(__file__).parents[2]
 WAYS = ["resident", "ours, not reordered", "ours", "host table", "plain"]
 
 
 def run(tmp_path: Path, program: str) -> subprocess.CompletedProcess[str]:
-    paths = [str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*filter(None, sys.path), str(REPOSITORY)]
     return subprocess.run(
         [sys.executable, "-P", "-c", program],
         capture_output=True,
@@ -34,11 +34,12 @@ def run(tmp_path: Path, program: str) -> subprocess.CompletedProcess[str]:
 
 
 MAIN = """
-import sys, torch_embedding
-sys.argv = ["torch_embedding", "--cpu", "--small", "--json", "found.json"]
-torch_embedding.BATCHES = dict.fromkeys(torch_embedding.BATCHES, 2)
+import sys
+from benchmarks.training import embedding
+sys.argv = ["embedding", "--cpu", "--small", "--json", "found.json"]
+embedding.BATCHES = dict.fromkeys(embedding.BATCHES, 2)
 {more}
-torch_embedding.main()
+embedding.main()
 """
 
 
@@ -57,7 +58,7 @@ def test_small_benchmark_has_the_same_rows_in_every_way_and_hits_more_once_reord
 
 
 def test_way_that_trains_other_rows_misses_the_verdict(tmp_path: Path) -> None:
-    other = "torch_embedding.HostTable.train = lambda self, ids: None"
+    other = "embedding.HostTable.train = lambda self, ids: None"
     done = run(tmp_path, MAIN.format(more=other))
     assert done.returncode == 1, done.stderr
     assert "missed: same rows in every way" in done.stdout
@@ -66,10 +67,10 @@ def test_way_that_trains_other_rows_misses_the_verdict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("plain_seconds", "status"), [(5.1, True), (4.9, False)])
 def test_verdicts_judge_both_bounds(tmp_path: Path, plain_seconds: float, status: bool) -> None:
     program = f"""
-import torch_embedding
+from benchmarks.training import embedding
 times = {{"ours": 1.0, "plain": {plain_seconds}, "resident": 0.51}}
 rows = [{{"way": w, "infer_seconds": t, "train_seconds": t}} for w, t in times.items()]
-found = torch_embedding.verdicts_of(rows, 0.0, timed=True)
+found = embedding.verdicts_of(rows, 0.0, timed=True)
 print([found[f"{{what}}: speed / {{base}}"]["reached"]
        for what in ("infer", "train") for base in ("plain managed", "resident")])
 """

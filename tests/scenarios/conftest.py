@@ -17,7 +17,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """What makes this process one on a machine."""
     from .torch_caching_calls import machine_of
 
-    harness = script("_harness")
+    harness = script("common/harness")
 
     def be(device: str, torch: str = "2.13.0", **others: str) -> None:
         machine = machine_of(device, torch, **others)
@@ -35,7 +35,7 @@ def measuring(
     """What is measured, and whether its kernels were recorded; nothing is."""
     from .test_torch_caching import a_kernel, measured
 
-    caching = script("torch_caching")
+    caching = script("training/caching")
     begun: list[tuple[tuple[str, str], bool]] = []
     recorded: set[tuple[str, str]] = set()
 

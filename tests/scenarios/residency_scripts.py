@@ -17,23 +17,13 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def script(name: str) -> ModuleType:
-    """Import a script of benchmarks/ by name, whatever else is imported under such names."""
+    """Import a script of benchmarks/, or a helper, by its path without ``.py``."""
     before = list(sys.path)
-    sys.path.insert(0, str(BENCHMARKS))
-    others = {
-        path.stem: sys.modules.pop(path.stem)  # pytest calls tests/unit/residency "residency"
-        for path in BENCHMARKS.glob("*.py")
-        if not _is_ours(sys.modules.get(path.stem))
-    }
+    sys.path.append(str(BENCHMARKS.parent))  # last, as scripts do
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(f"benchmarks.{name.replace('/', '.')}")
     finally:
         sys.path[:] = before
-        sys.modules.update(others)
-
-
-def _is_ours(module: ModuleType | None) -> bool:
-    return module is None or Path(module.__file__ or "").parent == BENCHMARKS
 
 
 def run_alone(name: str, *words: str) -> int:
@@ -67,5 +57,5 @@ def committed(name: str) -> dict[str, Any]:
 
 def missed(verdicts: dict[str, Any]) -> set[str]:
     """Return the names of the bounds that verdicts say are missed, as the record counts them."""
-    names: set[str] = script("_record_figures").missed({"verdicts": verdicts})
+    names: set[str] = script("common/record_figures").missed({"verdicts": verdicts})
     return names

@@ -4,30 +4,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from .residency_scripts import BENCHMARKS, script
+
 NAMES = ("etl loop", "hash join", "growing frame", "training-like loop", "random small")
 
 
 @pytest.fixture(scope="module")
 def programs() -> ModuleType:
     """Return the programs of the benchmark."""
-    spec = importlib.util.spec_from_file_location(
-        "_advice_programs", BENCHMARKS / "_advice_programs.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return script("planner/advice_programs")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -18,11 +18,11 @@ from rmm_uvm.simulator import load_machine
 
 from .residency_scripts import script
 
-benchmark = script("advice_on_gpus")
-order = script("_advice_order")
-ways_module = script("_advice_ways")
-workloads = script("_advice_workloads")
-document = script("_advice_document")
+benchmark = script("planner/advice_on_gpus")
+order = script("planner/advice_order")
+ways_module = script("planner/advice_ways")
+workloads = script("planner/advice_workloads")
+document = script("planner/advice_document")
 SMALL = ["--driver", "simulated", "--scale", "1", "--iterations", "3", "--rounds", "2"]
 
 
@@ -92,7 +92,7 @@ def test_advice_gains_somewhere_and_ways_differ(whole: tuple[int, dict[str, Any]
 def test_advice_for_a_card_that_is_truly_too_small_is_not_slower_there(
     name: str, tmp_path: Path
 ) -> None:
-    places = script("_advice_places")
+    places = script("planner/advice_places")
     machine = load_machine("h200-pcie5")
 
     def program(memory: Any) -> None:
@@ -156,7 +156,7 @@ def test_words_that_say_nothing_to_do_are_refused(words: list[str]) -> None:
 def test_contents_that_are_lost_end_a_workload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    places = script("_advice_places")
+    places = script("planner/advice_places")
     kept = places.SimulatedPlace.run
 
     def losing(self: Any, program: Any, settings: Any) -> Any:

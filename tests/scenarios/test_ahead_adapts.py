@@ -12,10 +12,10 @@ import pytest
 
 from .residency_scripts import committed, script
 
-ahead = script("ahead_adapts")
+ahead = script("residency/ahead_adapts")
 KEPT = committed("ahead_adapts_simulated")
 DECISION = Path(__file__).parents[2] / "docs" / "decisions" / "0014-look-ahead.md"
-MODELS = script("_torch_models").NAMES
+MODELS = script("training/models").NAMES
 
 
 def kept_row(kind: str, program: str, factor: float, way: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from .residency_scripts import script
 
-harness = script("_harness")
+harness = script("common/harness")
 
 
 def test_json_path_that_is_given_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:

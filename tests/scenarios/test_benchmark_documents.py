@@ -15,22 +15,23 @@ from .residency_scripts import committed, script
 PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION, ENDURANCE, LOAD, OTHERS = map(
     script,
     (
-        *("_placement_document", "_policy_document", "_advice_document", "_training_document"),
-        *("_consolidation_document", "_endurance_document", "_load_document", "others_figures"),
+        *("pool/placement_document", "residency/policy_document", "planner/advice_document"),
+        *("training/training_document", "neighbors/consolidation_document", "endurance/document"),
+        *("endurance/load_document", "common/others_figures"),
     ),
 )
 WRITTEN = {
-    "pool_placement": (PLACEMENT, committed("pool_placement")),
-    "residency_policies": (POLICY, committed("residency_policies")),
-    "advice_on_gpus": (
+    "pool/placement": (PLACEMENT, committed("pool_placement")),
+    "residency/policies": (POLICY, committed("residency_policies")),
+    "planner/advice_on_gpus": (
         ADVICE,
         json.loads(ADVICE.RESULT.read_text()) if ADVICE.RESULT.exists() else None,
     ),
-    "torch_training": (TRAINING, committed("torch_training")),
-    "neighbors_consolidation": (CONSOLIDATION, committed("neighbors_consolidation")),
-    "endurance": (ENDURANCE, committed("endurance")),
-    "endurance_gpu": (LOAD, committed("endurance_gpu")),
-    "others_figures": (OTHERS, OTHERS.load()),
+    "training/past_the_edge": (TRAINING, committed("torch_training")),
+    "neighbors/consolidation": (CONSOLIDATION, committed("neighbors_consolidation")),
+    "endurance/allocations": (ENDURANCE, committed("endurance")),
+    "endurance/gpu": (LOAD, committed("endurance_gpu")),
+    "common/others_figures": (OTHERS, OTHERS.load()),
 }
 WITH_DOCUMENTS = pytest.mark.parametrize(
     ("name", "document", "kept"), [(name, *both) for name, both in WRITTEN.items()], ids=WRITTEN
@@ -48,35 +49,35 @@ def test_document_says_what_the_committed_result_says(
 @pytest.mark.parametrize(
     ("name", "changed"),
     [
-        ("pool_placement", lambda kept: {"verdicts": {**kept["verdicts"], "decision": "another"}}),
+        ("pool/placement", lambda kept: {"verdicts": {**kept["verdicts"], "decision": "another"}}),
         (
-            "residency_policies",
+            "residency/policies",
             lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
         ),
         (
-            "torch_training",
+            "training/past_the_edge",
             lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
         ),
         (
-            "neighbors_consolidation",
+            "neighbors/consolidation",
             lambda kept: {"rows": [{**row, "speedup": 9.0} for row in kept["rows"]]},
         ),
         (
-            "endurance",
+            "endurance/allocations",
             lambda kept: {"rows": [{**row, "rss_bytes": 9 << 30} for row in kept["rows"]]},
         ),
         (
-            "endurance_gpu",
+            "endurance/gpu",
             lambda kept: {"rows": [{**row, "checks": 1} for row in kept["rows"]]},
         ),
         (
-            "others_figures",
+            "common/others_figures",
             lambda kept: {
                 "tpch": {**kept["tpch"], "ratios": dict.fromkeys(kept["tpch"]["ratios"], 9.0)}
             },
         ),
         (
-            "torch_training",
+            "training/past_the_edge",
             lambda kept: {"losses": [{**row, "equal_steps": 49} for row in kept["losses"]]},
         ),
     ],

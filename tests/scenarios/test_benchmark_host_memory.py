@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+REPOSITORY = Path(__file__).parents[2]
 PROGRAM = """
 import ctypes, resource, sys
-sys.path.insert(0, sys.argv[1])
-import _harness
+sys.path.append(sys.argv[1])
+from benchmarks.common import harness
 if sys.argv[2] == "kept":
-    _harness.keep_host_memory()
+    harness.keep_host_memory()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
@@ -32,7 +32,7 @@ print(first, second)
 
 def faults(how: str) -> tuple[int, int]:
     done = subprocess.run(
-        [sys.executable, "-P", "-c", PROGRAM, str(BENCHMARKS), how],
+        [sys.executable, "-P", "-c", PROGRAM, str(REPOSITORY), how],
         capture_output=True,
         text=True,
         check=True,

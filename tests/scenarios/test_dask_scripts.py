@@ -19,15 +19,15 @@ import pytest
 
 from .residency_scripts import BENCHMARKS, script
 
-benchmark = script("dask_scripts")
-chains = script("_dask_chains")
+benchmark = script("cluster/scripts")
+chains = script("cluster/chains")
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
     """Run everything once, in a process of its own: its clusters find their modules by its path."""
     file = tmp_path_factory.mktemp("whole") / "result.json"
-    command = [sys.executable, str(BENCHMARKS / "dask_scripts.py"), "--on-cpu"]
+    command = [sys.executable, str(BENCHMARKS / "cluster/scripts.py"), "--on-cpu"]
     done = subprocess.run(
         [*command, "--rounds", "1", "--runs", "2", "--json", str(file)],
         env={**os.environ, "RMM_UVM_DRIVER": "simulated"},
@@ -194,10 +194,10 @@ class Cluster:
         self._name = getattr(chain, "name", chain)
 
     def call(self, function: Any, *_: Any) -> Any:
-        if function is benchmark._dask_answers.scheduler_address:
+        if function is benchmark.answers.scheduler_address:
             return self._name
         pool = [{"resource": ["UvmResourceAdaptor"], "peak_bytes": 1}]
-        return pool if function is benchmark._dask_answers.memories else {"rows": 1}
+        return pool if function is benchmark.answers.memories else {"rows": 1}
 
     def __enter__(self) -> Cluster:
         return self

@@ -10,7 +10,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock, Sampler, Slot, levels_of
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.telling.delivery import Delivery
 
@@ -29,7 +29,7 @@ def kinds_after_cycles(pieces: int, cycles: int) -> list[str]:
     slot = Slot(0, device, capacity_bytes=DEVICE_BYTES)
     sampler = Sampler([slot], 10**8, 1000, clock)
     sampler.set_levels(0, levels_of(mr))
-    facts = DeviceFacts(0, "simulated", "", DEVICE_BYTES, DEVICE_BYTES, simulated=True)
+    facts = RecordedDevice(0, "simulated", "", DEVICE_BYTES, DEVICE_BYTES, simulated=True)
     advisor = Advisor(sampler, [facts], Delivery(None), prefetch=lambda device_id: "never")
     sampler.start()
     addresses = [mr.allocate(PIECE_BYTES) for _ in range(pieces)]

@@ -16,11 +16,12 @@ import rmm_uvm
 
 from .residency_scripts import BENCHMARKS, committed, missed, run_alone, script
 
-benchmark = script("endurance")
-extents = script("_free_extents")
-levels = script("_process_levels")
-stamped = script("_stamped")
-judge = script("_endurance_verdicts")
+PLACES = os.pathsep.join([*filter(None, sys.path), str(BENCHMARKS.parent)])  # of imports
+benchmark = script("endurance/allocations")
+extents = script("common/free_extents")
+levels = script("common/process_levels")
+stamped = script("common/stamped")
+judge = script("endurance/verdicts")
 KEPT = committed("endurance")
 MIB = 1 << 20
 RSS, HEAP = "resident memory of the process grew, bytes", "heap grew, bytes"
@@ -34,7 +35,7 @@ NEEDS_LONGER = {RSS, HEAP, FRAGMENTED, BLOCKS, SLOWER}
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     where = tmp_path_factory.mktemp("endurance") / "endurance.json"
-    run_alone("endurance", "--small", "--json", str(where))
+    run_alone("endurance/allocations", "--small", "--json", str(where))
     kept: dict[str, Any] = json.loads(where.read_text())
     return kept
 
@@ -56,7 +57,7 @@ def test_heap_of_the_run_in_little_stays_once_it_is_learnt(small: dict[str, Any]
 LEAVE = """
 import json, sys
 from pathlib import Path
-import endurance
+from benchmarks.endurance import allocations as endurance
 
 leaks, left = sys.argv[1] == "True", []
 
@@ -75,7 +76,7 @@ def told_by(program: str, *words: str) -> Any:
     """Return what a program told in its last line, which may import scripts of benchmarks/."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", program, *words],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(BENCHMARKS), *sys.path])},
+        env={**os.environ, "PYTHONPATH": PLACES},
         capture_output=True,
         text=True,
         timeout=300,
@@ -216,7 +217,7 @@ TAKE = """
 import json, mmap, threading
 from dataclasses import asdict
 from pathlib import Path
-from _process_levels import process_levels
+from benchmarks.common.process_levels import process_levels
 
 MIB, told, ending = 1 << 20, [], threading.Event()
 told.append(process_levels())
@@ -245,7 +246,7 @@ TAKE_AND_FREE = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from _process_levels import process_levels
+from benchmarks.common.process_levels import process_levels
 
 in_thread, taken, told = sys.argv[1] == "True", [], []
 
@@ -278,8 +279,8 @@ def test_what_malloc_keeps_free_is_resident_and_not_held(in_thread: bool) -> Non
 
 IN_A_THREAD = """
 from concurrent.futures import ThreadPoolExecutor
-from _malloc_arenas import mallinfo2, mappings, parts_of_arenas
-from _process_levels import process_levels
+from benchmarks.common.malloc_arenas import mallinfo2, mappings, parts_of_arenas
+from benchmarks.common.process_levels import process_levels
 
 def take():
     return [bytearray(100_000) for _ in range(160)]
@@ -306,9 +307,8 @@ def told_by_a_thread(**settings: str) -> list[int]:
     By how much their parts are larger than malloc says, and how many parts there are.
     """
     done = subprocess.run(
-        [sys.executable, "-c", IN_A_THREAD],
-        env={**os.environ, **settings},
-        cwd=BENCHMARKS,
+        [sys.executable, "-P", "-c", IN_A_THREAD],
+        env={**os.environ, "PYTHONPATH": PLACES, **settings},
         capture_output=True,
         text=True,
         check=True,

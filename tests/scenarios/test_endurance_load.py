@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The mixed load of endurance_gpu.py: its operations on a simulated device, and its verdicts."""
+"""The mixed load of endurance/gpu.py: its operations on a simulated device, and its verdicts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import rmm_uvm
 
 from .residency_scripts import missed, run_alone, script
 
-benchmark = script("endurance_gpu")
-load = script("_endurance_load")
-contents = script("_load_contents")
-judge = script("_load_verdicts")
+benchmark = script("endurance/gpu")
+load = script("endurance/load")
+contents = script("endurance/load_contents")
+judge = script("endurance/load_verdicts")
 MIB = 1 << 20
 RESIDENT = "resident memory of the process grew, bytes"
 HELD = "memory that malloc does not keep free grew, bytes"
@@ -27,7 +27,7 @@ HELD = "memory that malloc does not keep free grew, bytes"
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any]]:
     where = tmp_path_factory.mktemp("load") / "load.json"
-    status = run_alone("endurance_gpu", "--simulated", "--rounds", "9", "--json", str(where))
+    status = run_alone("endurance/gpu", "--simulated", "--rounds", "9", "--json", str(where))
     return status, json.loads(where.read_text())
 
 
@@ -235,4 +235,4 @@ def test_words_of_the_host_are_looked_at_as_kernels_write_them() -> None:
     assert (there == words).all()
     there[3] = 1  # it is the memory, and no copy of it
     assert words[3] == 1
-    assert Path(benchmark.__file__).name == "endurance_gpu.py"
+    assert Path(benchmark.__file__).name == "gpu.py"

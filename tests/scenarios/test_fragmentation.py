@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.mortgage.fragmentation import run_fragmentation
+from rmm_uvm_mortgage.fragmentation import run_fragmentation
 
 MIB = 1 << 20
 DEVICE_BYTES = 64 * MIB

@@ -12,7 +12,7 @@ import pytest
 
 from .residency_scripts import BENCHMARKS, committed, script
 
-ledger_cost = script("ledger_cost")
+ledger_cost = script("pool/ledger_cost")
 KEPT = committed("ledger_cost")
 DOCUMENT = (BENCHMARKS.parent / "docs" / "residency.md").read_text()
 

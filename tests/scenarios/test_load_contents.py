@@ -15,9 +15,9 @@ import pytest
 
 from .residency_scripts import BENCHMARKS, script
 
-contents = script("_load_contents")
-frames = script("_load_frames")
-stamped = script("_stamped")
+contents = script("endurance/load_contents")
+frames = script("endurance/load_frames")
+stamped = script("common/stamped")
 
 
 class Stream:

@@ -11,7 +11,7 @@ import pytest
 
 from .residency_scripts import script
 
-owner = script("_neighbor_owner")
+owner = script("neighbors/owner")
 
 
 class Alive:

@@ -12,7 +12,7 @@ import rmm_uvm
 
 from .residency_scripts import BENCHMARKS, committed, script
 
-consolidation = script("neighbors_consolidation")
+consolidation = script("neighbors/consolidation")
 KEPT = committed("neighbors_consolidation")
 BY_NAME = {scenario.name: scenario for scenario in consolidation.SCENARIOS}
 

@@ -11,7 +11,7 @@ import pytest
 
 from .residency_scripts import script
 
-interference = script("neighbors_interference")
+interference = script("neighbors/interference")
 GOOD_ROW = {"job": "matrix", "slowdown, neighbour first": 1.02, "neighbor_bytes": 1}
 GOOD_RECLAIM = {
     **{"harvested_bytes": 64 << 20, "left_bytes": 64 << 20, "wrong_words": 0, "failed_calls": 0},
@@ -48,7 +48,7 @@ def verdicts(row: dict[str, Any], reclaim: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_verdicts_are_reached_where_figures_are_good() -> None:
-    assert interference._harness.exit_status(verdicts({}, {})) == 0
+    assert interference.harness.exit_status(verdicts({}, {})) == 0
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_verdicts_are_reached_where_figures_are_good() -> None:
     ],
 )
 def test_verdict_that_is_missed_is_told(row: dict[str, Any], reclaim: dict[str, Any]) -> None:
-    assert interference._harness.exit_status(verdicts(row, reclaim)) == 1
+    assert interference.harness.exit_status(verdicts(row, reclaim)) == 1

@@ -12,7 +12,7 @@ import pytest
 
 from .residency_scripts import script
 
-loops = script("neighbors_loops")
+loops = script("neighbors/loops")
 SMALL = ["--simulated", "--rounds", "2"]
 
 
@@ -75,7 +75,7 @@ def test_program_that_fails_is_kept_with_its_reason_and_others_run(
 def test_verdicts_reach_their_bounds_where_programs_do() -> None:
     found = loops.verdicts([*rows("a", 3.0, 1.0), *rows("b", 1.5, 1.0)])
     assert found["the best"]["value"] == 3.0
-    assert loops._harness.exit_status(found) == 0
+    assert loops.harness.exit_status(found) == 0
 
 
 @pytest.mark.parametrize(
@@ -90,12 +90,12 @@ def test_verdicts_reach_their_bounds_where_programs_do() -> None:
     ],
 )
 def test_verdict_that_is_missed_is_told(found: list[dict[str, Any]]) -> None:
-    assert loops._harness.exit_status(loops.verdicts(found)) == 1
+    assert loops.harness.exit_status(loops.verdicts(found)) == 1
 
 
 def test_pipeline_of_uneven_stages_trains() -> None:
     pytest.importorskip("torch")
-    pipeline = script("_neighbor_pipeline").Pipeline
+    pipeline = script("neighbors/pipeline").Pipeline
     small = {"width": 8, "rows": 4, "micro_batches": 2}
     found = pipeline(("cpu", "cpu"), layers=(3, 1), **small).train(4)
     again = pipeline(("cpu", "cpu"), layers=(3, 1), **small).train(4)

@@ -11,8 +11,8 @@ import pytest
 
 from .residency_scripts import script
 
-paths = script("neighbors_paths")
-pair_module = script("_neighbor_pair")
+paths = script("neighbors/paths")
+pair_module = script("neighbors/pair")
 MIB = 1 << 20
 
 
@@ -81,12 +81,12 @@ def test_verdicts_of_a_part_are_those_that_are_there(result: dict[str, Any]) -> 
 )
 def test_verdict_that_is_missed_is_told(result: dict[str, Any], change: dict[str, Any]) -> None:
     found = paths.verdicts({**result, **change})
-    assert paths._harness.exit_status(found) == 1
+    assert paths.harness.exit_status(found) == 1
 
 
 def test_budget_that_is_slow_misses_its_bound(result: dict[str, Any]) -> None:
     slow = [{**one, "evict_bytes_per_second": 1.0} for one in result["ours"]]
-    assert paths._harness.exit_status(paths.verdicts({**result, "ours": slow})) == 1
+    assert paths.harness.exit_status(paths.verdicts({**result, "ours": slow})) == 1
 
 
 class StagingPair:

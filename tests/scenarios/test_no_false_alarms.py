@@ -125,7 +125,7 @@ def mortgage_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data set whose ETL needs about 17 MB unsplit, and a quarter of that in 4 parts."""
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    from rmm_uvm.mortgage.generate import GeneratorConfig, generate
+    from rmm_uvm_mortgage.generate import GeneratorConfig, generate
 
     directory = tmp_path_factory.mktemp("mortgage")
     generate(directory, GeneratorConfig(loans_per_quarter=400), workers=1)
@@ -134,9 +134,9 @@ def mortgage_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def mortgage_kinds(data: Path, device_bytes: int, parts: int, **options: Any) -> list[str]:
     """Run the pipeline, watched at every allocation and access, and return what was found."""
-    from rmm_uvm.mortgage.memory import find_memory, simulated_chain
-    from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
-    from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
+    from rmm_uvm_mortgage.memory import find_memory, simulated_chain
+    from rmm_uvm_mortgage.pipeline import PipelineConfig, run_pipeline
+    from rmm_uvm_mortgage.simulated_engine import SimulatedEngine
 
     device = rmm_uvm.simulated_device(device_bytes)
     chain = simulated_chain(find_memory("managed"), device)

@@ -69,8 +69,8 @@ def test_runs_of_scripts_are_told_as_they_were_and_are_measured_again_so() -> No
     assert SCRIPTS["workers"] == 2  # with one nothing travels
     assert f"ran each script {runs} times with {SCRIPTS['workers']} workers." in text
     [(asked, gpus)] = [
-        (script("dask_scripts").parser().parse_args(one.command[1:]), one.gpus)
-        for one in script("_record_table").BENCHMARKS
+        (script("cluster/scripts").parser().parse_args(one.command[1:]), one.gpus)
+        for one in script("common/record_table").BENCHMARKS
         if one.result == "dask_scripts"
     ]
     assert (asked.workers, asked.runs * asked.rounds, gpus) == (SCRIPTS["workers"], runs, 2)
@@ -154,7 +154,7 @@ def test_memory_that_stays_under_memcheck_is_told_to_be_the_tools() -> None:
 def test_load_went_on_for_eight_minutes_and_its_verdicts_are_those_of_its_rows() -> None:
     assert LOAD["settings"] == {"threads": 4, "seconds_asked": 480.0, "frames": True}
     assert LOAD["run_seconds"] >= 480
-    judge = script("_load_verdicts").load_verdicts
+    judge = script("endurance/load_verdicts").load_verdicts
     verdicts = {"the run came to its end": True, **judge(LOAD["rows"], with_frames=True)}
     assert verdicts == LOAD["verdicts"]
     last = LOAD["rows"][-1]
@@ -172,9 +172,9 @@ def test_memory_that_grew_is_told_to_be_what_malloc_keeps_free() -> None:
     text = " ".join(document("endurance.md").split())
     trimmed = committed("endurance_gpu_trimmed")
     assert trimmed["settings"] == LOAD["settings"]
-    judged = script("_load_verdicts").load_verdicts(trimmed["rows"], with_frames=True)
+    judged = script("endurance/load_verdicts").load_verdicts(trimmed["rows"], with_frames=True)
     assert trimmed["verdicts"] == {"the run came to its end": True, **judged}
-    named = {one.result: one for one in script("_record_table").BENCHMARKS}
+    named = {one.result: one for one in script("common/record_table").BENCHMARKS}
     [[variable, value]] = named["endurance_gpu_trimmed"].settings
     assert f"`{variable}={value}` in its environment" in text
     held, resident = (grown_mebibytes(LOAD["rows"], name) for name in ("held_bytes", "rss_bytes"))

@@ -18,11 +18,11 @@ from rmm_uvm.residency import Budget
 
 from .residency_scripts import committed, script
 
-placement = script("pool_placement")
-model = script("_placement_model")
-ways = script("_placement_ways")
-speed = script("_placement_speed")
-document = script("_placement_document")
+placement = script("pool/placement")
+model = script("pool/placement_model")
+ways = script("pool/placement_ways")
+speed = script("pool/placement_speed")
+document = script("pool/placement_document")
 KEPT = committed("pool_placement")
 MIB = 1 << 20
 RUN_HERE = [name for name in ways.PLACEMENTS if name != ways.ARENA]

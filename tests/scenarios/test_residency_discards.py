@@ -8,7 +8,7 @@ import pytest
 
 from .residency_scripts import committed, script
 
-discards = script("residency_discards")
+discards = script("residency/discards")
 KEPT = {(row["program"], row["factor"]): row for row in committed("residency_discards")["rows"]}
 
 

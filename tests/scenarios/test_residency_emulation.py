@@ -10,8 +10,8 @@ import pytest
 
 from .residency_scripts import BENCHMARKS, committed, script
 
-emulation = script("residency_emulation")
-card_module = script("_policy_card")
+emulation = script("residency/emulation")
+card_module = script("residency/policy_card")
 KEPT = committed("residency_emulation")
 COUNTING = emulation.counting(KEPT["rows"])
 DOCUMENT = (BENCHMARKS.parent / "docs" / "residency-policies.md").read_text()

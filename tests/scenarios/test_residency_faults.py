@@ -11,7 +11,7 @@ import pytest
 
 from .residency_scripts import script
 
-faults = script("residency_faults")
+faults = script("residency/faults")
 MIB = 1 << 20
 
 

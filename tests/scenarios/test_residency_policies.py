@@ -12,9 +12,9 @@ from rmm_uvm.residency import POLICIES
 
 from .residency_scripts import committed, script
 
-policies = script("residency_policies")
-card_module = script("_policy_card")
-document = script("_policy_document")
+policies = script("residency/policies")
+card_module = script("residency/policy_card")
+document = script("residency/policy_document")
 KEPT = committed("residency_policies")
 
 

@@ -14,10 +14,10 @@ import pytest
 
 from .residency_scripts import script
 
-caching = script("torch_caching")
-verdicts = script("_torch_caching_verdicts")
-document = script("_torch_caching_document")
-recordings = script("_torch_recordings")
+caching = script("training/caching")
+verdicts = script("training/caching_verdicts")
+document = script("training/caching_document")
+recordings = script("training/recordings")
 MIB = 1 << 20
 ARGUMENTS = SimpleNamespace(
     json=Path("found.json"), factors="0,2", steps=3, batch_fraction=0.25, child_seconds=60
@@ -243,7 +243,7 @@ def test_arguments_that_cannot_be_end_the_program(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", "found.json", *words])
+    monkeypatch.setattr(sys, "argv", ["caching.py", "--json", "found.json", *words])
     with pytest.raises(SystemExit) as caught:
         caching.main()
     assert caught.value.code == 2
@@ -317,7 +317,7 @@ def test_program_ends_with_1_where_a_child_fails_and_the_file_says_why(
 ) -> None:
     path = tmp_path / "found.json"
     words = ["--json", str(path), "--models", "gpt2", "--dtypes", "bf16", "--factors", "2"]
-    monkeypatch.setattr(sys, "argv", ["torch_caching.py", *words])
+    monkeypatch.setattr(sys, "argv", ["caching.py", *words])
     monkeypatch.setattr(caching, "run_child", lambda *_: "exit status 9: killed")
     monkeypatch.setattr(caching, "kernels_of", lambda *_: a_kernel())
     monkeypatch.setattr(
@@ -347,7 +347,7 @@ def test_kernels_of_a_recorded_step_use_less_than_its_peak() -> None:
 def test_without_a_cap_on_managed_memory_nothing_is_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", str(tmp_path / "found.json")])
+    monkeypatch.setattr(sys, "argv", ["caching.py", "--json", str(tmp_path / "found.json")])
     monkeypatch.setattr(
         caching.rmm_uvm, "cuda_driver", lambda _: caching.rmm_uvm.simulated_device()
     )

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of torch_caching.py that add to a file: what they measure, and what they leave there."""
+"""Calls of training/caching.py that add to a file: what they measure, and what they leave there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The result file of torch_caching.py: calls and machines that add to it, and what each is of."""
+"""The result file of training/caching.py: what adds to it, and what each part is of."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_merge_of_files_without_rows_asks_for_no_device(
     def no_device() -> None:
         raise AssertionError("a device was asked for")
 
-    monkeypatch.setattr(file._harness, "environment", no_device)
+    monkeypatch.setattr(file.harness, "environment", no_device)
     call(monkeypatch, tmp_path / "found.json", "--merge", str(tmp_path / "other.json"))
     assert json.loads((tmp_path / "found.json").read_text()) == other
 

@@ -17,7 +17,7 @@ BY_HAND = "ours / save_on_cpu in its memory"
 
 def test_full_batches_are_told() -> None:
     result, text = committed("torch_training_full_batch"), document("training.md")
-    part = script("_training_verdicts")
+    part = script("training/training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
     assert {row["commit"] for row in result["rows"]} == {"f7cdf37"}
     assert result["failed"] == []
@@ -44,7 +44,7 @@ def test_full_batches_are_told() -> None:
 
 
 def test_the_one_at_the_edge_is_told_with_its_other_runs() -> None:
-    part, text = script("_training_verdicts"), document("training.md")
+    part, text = script("training/training_verdicts"), document("training.md")
     runs = committed("torch_training_full_batch_whisper")["runs"]
     judged = [part.verdicts_of(run["rows"]) for run in runs]
     assert [run["commit"] for run in runs] == ["e83dd95", "f7cdf37", "f7cdf37"]
@@ -81,7 +81,7 @@ def test_both_in_one_cap_are_told() -> None:
     )
     told = f"({cap} MiB: {too_little} are too little, though its tensors take {peak} at most)"
     assert f"trains whisper-small bf16 {told}" in text
-    part = script("torch_save_on_cpu")
+    part = script("training/save_on_cpu")
     took: dict[str, list[float]] = {}
     for row in case["rows"]:
         took.setdefault(row["way"], []).append(row["seconds"] * 1e3)
@@ -153,7 +153,7 @@ def test_what_evicted_in_tight_budgets_is_told() -> None:
 
 def test_the_full_batch_on_another_card_is_told() -> None:
     result, text = committed("torch_training_full_batch_h100"), document("training.md")
-    part = script("_training_verdicts")
+    part = script("training/training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
     assert "H100" in result["environment"]["device"]
     assert part.Table(result["rows"]).cases == [("whisper-small", "fp32")]
@@ -172,7 +172,7 @@ def test_the_full_batch_on_another_card_is_told() -> None:
 
 def test_a_quarter_of_the_batch_is_told() -> None:
     result, text = committed("torch_training_quarter_batch"), document("training.md")
-    part = script("_training_verdicts")
+    part = script("training/training_verdicts")
     assert result["verdicts"] == part.all_verdicts(result)
     tables = [part.Table(one["rows"]) for one in (result, committed("torch_training"))]
     [case] = tables[0].cases

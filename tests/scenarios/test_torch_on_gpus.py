@@ -22,7 +22,7 @@ BY_HAND_FP32 = ("save_on_cpu", "fp32")
 def test_verdicts_of_training_are_those_of_its_rows() -> None:
     """So that test_readme_figures.py, which lists what is missed, judges what was measured."""
     result = committed("torch_training")
-    assert result["verdicts"] == script("_training_verdicts").all_verdicts(result)
+    assert result["verdicts"] == script("training/training_verdicts").all_verdicts(result)
 
 
 def test_training_past_the_budget_moved_memory_and_nothing_failed() -> None:
@@ -65,13 +65,13 @@ def test_losses_past_the_budget_are_those_of_the_run_that_fits() -> None:
 def trained() -> tuple[Any, dict[str, Any], str]:
     """Return rows to ask, the verdicts, and the document."""
     result = committed("torch_training")
-    table = script("_training_verdicts").Table(result["rows"])
+    table = script("training/training_verdicts").Table(result["rows"])
     return table, result["verdicts"], document("training.md")
 
 
 def test_fitting_models_are_told_with_what_small_batches_differ_by() -> None:
     table, verdicts, text = trained()
-    full = script("_training_verdicts").Table(committed("torch_training")["fits"])
+    full = script("training/training_verdicts").Table(committed("torch_training")["fits"])
     ratios = {case: table.fits(case) for case in table.cases}
     above = [case for case, ratio in ratios.items() if ratio > 1.02]
     others = [ratio for case, ratio in ratios.items() if case not in above]
@@ -102,8 +102,9 @@ def test_transformers_that_miss_the_larger_of_computing_and_link_are_told() -> N
     assert not missed
     assert f"gpt2-medium bf16 at 1.25 ({medium:.2f}) and whisper-small ({span(whisper)})" in text
     after_another: dict[bool, list[float]] = {True: [], False: []}
+    transformers = script("training/training_verdicts").TRANSFORMERS
     for case in table.cases:
-        for factor in (1.25, 1.5) if case[0] in script("_training_verdicts").TRANSFORMERS else ():
+        for factor in (1.25, 1.5) if case[0] in transformers else ():
             row = table.row(case, factor, "lazy")
             both_seconds = row["compute_seconds"] + row["link_seconds"]
             ratio = table.ours(case, factor) / both_seconds
@@ -116,7 +117,7 @@ def test_transformers_that_miss_the_larger_of_computing_and_link_are_told() -> N
 
 def test_hosts_of_what_was_measured_are_told() -> None:
     _, _, text = trained()
-    names = script("_training_verdicts").TRANSFORMERS
+    names = script("training/training_verdicts").TRANSFORMERS
     slow, others = set(), set()
     for row in committed("torch_training")["rows"]:
         alone = row["model"] in names and row["factor"] not in (2.0, 3.0)
@@ -145,7 +146,7 @@ def test_what_is_done_by_hand_is_told_beside_ours() -> None:
         (way, *case): table.in_memory_of(case, way) / table.row(case, 0.0, way)["seconds"]
         for way in ("save_on_cpu", "checkpointing")
         for case in table.cases
-        if case[0] in script("_training_verdicts").TRANSFORMERS
+        if case[0] in script("training/training_verdicts").TRANSFORMERS
     }
     assert all(ratio > 1 for (way, *_), ratio in ratios.items() if way == "checkpointing")
     single = [ratio for (way, _, dtype), ratio in ratios.items() if (way, dtype) == BY_HAND_FP32]
@@ -207,7 +208,7 @@ def test_what_lies_beside_budgets_and_how_lazy_and_eager_compare_is_told() -> No
 
 
 def test_medians_where_everything_fits_are_told() -> None:
-    fits = script("_training_verdicts").Table(committed("torch_training")["fits"])
+    fits = script("training/training_verdicts").Table(committed("torch_training")["fits"])
     ratios = {
         case: fits.row(case, 0.0, "managed")["seconds"] / fits.row(case, 0.0, "native")["seconds"]
         for case in fits.cases
@@ -218,7 +219,7 @@ def test_medians_where_everything_fits_are_told() -> None:
 
 
 def test_batches_are_told() -> None:
-    full = script("_torch_models").full_batch
+    full = script("training/models").full_batch
     table, _, text = trained()
     parts: dict[float, set[str]] = {}
     for case in table.cases:
@@ -276,13 +277,13 @@ def test_where_copies_pay_and_where_they_cost_is_told() -> None:
 
 
 def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -> None:
-    result, part = committed("torch_caching"), script("_torch_caching_document")
+    result, part = committed("torch_caching"), script("training/caching_document")
     text = part.DOCUMENT.read_text()
     assert part.document_with(text, result) == text, (
-        "run: python benchmarks/torch_caching.py --json benchmarks/results/torch_caching.json "
+        "run: python benchmarks/training/caching.py --json benchmarks/results/torch_caching.json "
         "--write"
     )
-    found = script("_torch_caching_verdicts")
+    found = script("training/caching_verdicts")
     judged = found.verdicts_of(result["rows"])
     assert judged == result["verdicts"]
     assert judged["processes that failed"]["reached"]
@@ -292,8 +293,8 @@ def test_training_with_and_without_a_caching_allocator_is_as_in_the_document() -
 
 
 def test_what_kernels_use_is_there_of_every_model_and_type_at_the_batch_of_the_rows() -> None:
-    result, caching = committed("torch_caching"), script("torch_caching")
-    found = script("_torch_caching_verdicts")
+    result, caching = committed("torch_caching"), script("training/caching")
+    found = script("training/caching_verdicts")
     batches = {case: caching.batch_of(case, caching.BATCH_FRACTION) for case in found.CASES}
     assert {found.case_of(one): one["batch"] for one in result["kernels"]} == batches
     assert len(result["kernels"]) == len(batches)
@@ -310,7 +311,7 @@ def test_what_kernels_use_is_what_is_recorded_again(dtype: str) -> None:
         for one in committed("torch_caching")["kernels"]
         if (one["model"], one["dtype"]) == ("lstm", dtype)  # the quickest to record
     ]
-    again = script("_torch_recordings").kernels_of("lstm", dtype, kept["batch"])
+    again = script("training/recordings").kernels_of("lstm", dtype, kept["batch"])
     # Other versions of torch have other operators.
     for figure in ("kernels", "median_used_bytes", "most_used_bytes", "recorded_peak_bytes"):
         assert again[figure] == pytest.approx(kept[figure], rel=0.05), figure

@@ -17,11 +17,11 @@ from rmm_uvm.torch.shadow.uses import Use
 from .documents import span
 from .residency_scripts import committed, script
 
-policies = script("torch_policies")
-document = script("_torch_policy_document")
-ideal = script("_torch_ideal")
+policies = script("training/policies")
+document = script("training/policy_document")
+ideal = script("training/ideal")
 KEPT = committed("torch_policies")
-MODELS = script("_torch_models").NAMES
+MODELS = script("training/models").NAMES
 MIB = 1 << 20
 
 
@@ -108,7 +108,7 @@ def is_slow(row: dict[str, Any]) -> bool:
 def test_document_says_what_the_committed_result_says() -> None:
     text = document.DOCUMENT.read_text()
     assert document.document_with(text, KEPT) == text, (
-        "run: python benchmarks/torch_policies.py --write"
+        "run: python benchmarks/training/policies.py --write"
     )
     slower = [{**row, "seconds": row["seconds"] + 1} for row in KEPT["rows"]]
     assert document.document_with(text, {**KEPT, "rows": slower}) != text

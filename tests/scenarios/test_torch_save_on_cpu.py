@@ -14,7 +14,7 @@ import torch
 
 from .residency_scripts import script
 
-part = script("torch_save_on_cpu")
+part = script("training/save_on_cpu")
 
 MIB = 1 << 20
 PEAK_BYTES, MOST_BYTES = 3200 * MIB, 4800 * MIB
@@ -61,8 +61,8 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> type[MadeUp]:
     monkeypatch.setattr(MadeUp, "budgets", [])
     monkeypatch.setattr(part, "Trainer", MadeUp)
     monkeypatch.setattr(part, "clean", lambda: None)
-    monkeypatch.setattr(part._harness, "environment", dict)
-    monkeypatch.setattr(part._harness, "require_managed_limit", lambda _free: 0)
+    monkeypatch.setattr(part.harness, "environment", dict)
+    monkeypatch.setattr(part.harness, "require_managed_limit", lambda _free: 0)
     monkeypatch.setattr(
         part.rmm_uvm, "cuda_driver", lambda _: SimpleNamespace(memory=lambda: (TOTAL_BYTES, 0))
     )

@@ -15,10 +15,10 @@ import torch
 
 from .residency_scripts import script
 
-training = script("torch_training")
-runs = script("_training_runs")
-verdicts = script("_training_verdicts")
-document = script("_training_document")
+training = script("training/past_the_edge")
+runs = script("training/training_runs")
+verdicts = script("training/training_verdicts")
+document = script("training/training_document")
 
 PEAK_BYTES = 1 << 30
 
@@ -107,7 +107,7 @@ class MadeUp:
 def made_up(monkeypatch: pytest.MonkeyPatch) -> type[MadeUp]:
     monkeypatch.setattr(training, "Trainer", MadeUp)
     monkeypatch.setattr(training, "duplex_rate", lambda _driver: 1e10)
-    monkeypatch.setattr(training._harness, "environment", dict)
+    monkeypatch.setattr(training.harness, "environment", dict)
     monkeypatch.setattr(training, "clean", lambda: None)  # of hundreds of runs nothing is left
     monkeypatch.setattr(MadeUp, "failing", {})
     monkeypatch.setattr(MadeUp, "past", {})
@@ -209,7 +209,7 @@ def test_rows_of_another_card_than_the_last_calls_say_so(
     path = tmp_path / "found.json"
     for model, device in (("gpt2", "one"), ("bert", "one"), ("lstm", "another")):
         monkeypatch.setattr(
-            training._harness, "environment", lambda device=device: {"device": device}
+            training.harness, "environment", lambda device=device: {"device": device}
         )
         call(path, "--losses-steps", "4", "--models", model, "--dtypes", "fp32")
     result = json.loads(path.read_text())
@@ -361,7 +361,7 @@ def test_document_says_what_failed_and_what_is_not_there() -> None:
 
 def test_models_with_figures_of_their_own_come_first() -> None:
     assert training.parsed(["--json", "found.json"]).models[:4] == list(verdicts.TRANSFORMERS)
-    assert sorted(training.NAMES) == sorted(script("_torch_models").NAMES)
+    assert sorted(training.NAMES) == sorted(script("training/models").NAMES)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""tpch.py on the CPU: processes that answer, fail or hang, and what is judged of a run."""
+"""tpch/compare.py on the CPU: processes that answer, fail or hang, and what is judged of a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ import rmm_uvm
 
 from .residency_scripts import script
 
-tables_module = script("_tpch_tables")
-polars_queries = script("_tpch_polars")
-shared = script("_tpch_queries")
-answers = script("_tpch_answers")
-memory = script("_tpch_memory")
-fallbacks = script("_tpch_fallbacks")
-processes = script("_tpch_process")
-benchmark = script("tpch")
+tables_module = script("tpch/tables")
+polars_queries = script("tpch/polars_engine")
+shared = script("tpch/queries")
+answers = script("tpch/answers")
+memory = script("tpch/memory")
+fallbacks = script("tpch/fallbacks")
+processes = script("tpch/process")
+benchmark = script("tpch/compare")
 SCALE = 0.01
 
 
@@ -159,7 +159,7 @@ def test_benchmark_with_an_answer_that_is_wrong_or_missing_fails(folder: Path) -
     assert [row["query"] for row in found["failures"]] == ["q6", "q99"]
     assert "KeyError" in found["failures"][1]["what"]
     assert {row["query"] for row in found["rows"]} == set(shared.ORDER) - {"q6"}
-    assert benchmark._harness.exit_status(found["verdicts"]) == 1
+    assert benchmark.harness.exit_status(found["verdicts"]) == 1
 
 
 def test_benchmark_whose_process_ends_keeps_what_it_found_and_fails(
@@ -204,7 +204,7 @@ def test_benchmark_writes_what_it_found_after_each_part(
     def write(_: Path, __: str, results: dict[str, Any]) -> None:
         written.append((len(results["answers"]), len(results["rows"])))
 
-    monkeypatch.setattr(benchmark._harness, "write_json", write)
+    monkeypatch.setattr(benchmark.harness, "write_json", write)
     words = ["--tables", str(folder), "--json", "f", "--scale", str(SCALE)]
     benchmark.main([*words, "--libraries", "polars", "--ways", "cpu", "--rounds", "1"])
     count = len(shared.ORDER)

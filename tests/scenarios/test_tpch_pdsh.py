@@ -17,10 +17,10 @@ import pytest
 
 from .residency_scripts import script
 
-tables_module = script("_tpch_tables")
-answers = script("_tpch_answers")
-shared = script("_tpch_queries")
-benchmark = script("tpch")
+tables_module = script("tpch/tables")
+answers = script("tpch/answers")
+shared = script("tpch/queries")
+benchmark = script("tpch/compare")
 SCALE = 0.01
 QUERIES = {f"q{number}" for number in shared.PDSH_NUMBERS}
 IN_PANDAS = """

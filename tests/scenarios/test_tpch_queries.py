@@ -14,11 +14,11 @@ import pytest
 
 from .residency_scripts import script
 
-tables_module = script("_tpch_tables")
-pandas_queries = script("_tpch_pandas")
-polars_queries = script("_tpch_polars")
-shared = script("_tpch_queries")
-answers = script("_tpch_answers")
+tables_module = script("tpch/tables")
+pandas_queries = script("tpch/pandas_engine")
+polars_queries = script("tpch/polars_engine")
+shared = script("tpch/queries")
+answers = script("tpch/answers")
 SCALE = 0.01
 ROWS = {
     **{"region": 5, "nation": 25, "supplier": 100, "customer": 1500, "part": 2000},

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of torch_caching.py that measure nothing, and what is in their file."""
+"""Calls of training/caching.py that measure nothing, and what is in their file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from .residency_scripts import script
 from .test_torch_caching import a_kernel, measured
 
-caching = script("torch_caching")
-file = script("_torch_caching_file")
-verdicts = script("_torch_caching_verdicts")
+caching = script("training/caching")
+file = script("training/caching_file")
+verdicts = script("training/caching_verdicts")
 Case = tuple[str, str]
 GPT2, BERT, LSTM = ("gpt2", "bf16"), ("bert", "bf16"), ("lstm", "fp32")
 
@@ -48,7 +48,7 @@ def put(path: Path, *cases: Case, kernels: bool = False) -> dict[str, Any]:
 
 
 def call(monkeypatch: pytest.MonkeyPatch, path: Path, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["torch_caching.py", "--json", str(path), *words])
+    monkeypatch.setattr(sys, "argv", ["caching.py", "--json", str(path), *words])
     caching.main()
 
 

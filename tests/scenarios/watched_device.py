@@ -11,7 +11,7 @@ import numpy as np
 
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.watch.advisor import Advisor
 from rmm_uvm.watch.judging.thresholds import Thresholds
@@ -66,7 +66,7 @@ class WatchedDevice:
         _, total_bytes = device.memory()
         self.device = device
         self.total_bytes = total_bytes
-        self.facts = DeviceFacts(0, "simulated", "", total_bytes, total_bytes, simulated=True)
+        self.facts = RecordedDevice(0, "simulated", "", total_bytes, total_bytes, simulated=True)
         self.advisor = Advisor(
             self,
             [self.facts],

@@ -31,11 +31,11 @@ from rmm_uvm.integrations import prometheus
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.ipc.table import LeaseTable, RemoteTable
 from rmm_uvm.residency import Budget
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.session import watch_command
 from rmm_uvm.watch.telling.board import Board, read_board
 
-from ..unit.programs.fakes import FakeMachine
+from ..unit.top.fakes import FakeMachine
 
 PACKAGE = Path(rmm_uvm.__file__).parent
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "security.md"
@@ -195,7 +195,7 @@ def test_saved_report_is_as_the_umask_has_it(tmp_path: Path) -> None:
 
 def test_run_keeps_what_a_program_recorded_in_a_folder_of_its_user(tmp_path: Path) -> None:
     command = 'stat -c "%a %n" "$UVM_RUN_FOLDER" > "$0"'
-    request = Request(driver="simulated:64MiB", quiet=True)
+    request = RunRequest(driver="simulated:64MiB", quiet=True)
     asked = ["sh", "-c", command, str(tmp_path / "seen")]
     assert watch_command(request, asked, FakeMachine().seams()) == 0
     rights, _, folder = (tmp_path / "seen").read_text().strip().partition(" ")

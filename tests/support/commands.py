@@ -9,17 +9,14 @@ they name; what scripts of ``ci/`` take is read from them.
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.metadata
 import importlib.util
-import itertools
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -28,18 +25,17 @@ import distributed.comm
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from rmm_uvm.cli.main import SUBCOMMANDS
+from rmm_uvm.cli.main import make_group
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import UvmError
 from rmm_uvm.support.units import parse_bytes
 from rmm_uvm.support.variables import KNOWN
 
 from . import ci_usage
+from .projects import CONTENTS, extras_of, requirement_lines
 from .snippets import REPOSITORY
 
 Words = list[str]
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
-EXTRAS = PROJECT["project"]["optional-dependencies"]
 _SET = re.compile(r"([A-Z]\w*)=(.*)", re.DOTALL)
 _GROUP = re.compile(r"(?<= )\[([^\[\]]*)\]")
 _SECONDS = 100
@@ -96,11 +92,10 @@ def check_rmm_uvm(words: Words) -> None:
     """Refuse a subcommand or an option of ``rmm-uvm`` that is none."""
     if len(words) < 2 or words[1].startswith("-"):
         return
-    if words[1] not in SUBCOMMANDS:
+    group = make_group()
+    command = group.get_command(click.Context(group), words[1])
+    if command is None:
         raise CommandError(f"rmm-uvm has no {words[1]}")
-    module, _, attribute = SUBCOMMANDS[words[1]].target.partition(":")
-    command = getattr(importlib.import_module(module), attribute)
-    assert isinstance(command, click.Command)
     known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     options = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
     if words[1] != "run":  # what follows the script is the program's
@@ -141,9 +136,8 @@ def check_dask(words: Words) -> None:
 @functools.cache
 def requirements() -> Mapping[str, set[SpecifierSet]]:
     """Return the versions that pyproject.toml asks for, by distribution."""
-    lines = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
     found: dict[str, set[SpecifierSet]] = {}
-    for each in map(Requirement, [*lines, *itertools.chain(*EXTRAS.values())]):
+    for each in map(Requirement, requirement_lines()):
         found.setdefault(each.name, set()).add(each.specifier)
     return found
 
@@ -165,9 +159,10 @@ def check_pip(words: Words) -> None:
             if word not in pip_options():
                 raise CommandError(f"pip install has no {word}")
             continue
-        asked = Requirement(re.sub(r"^\.", "rmm-uvm", word))
+        asked = Requirement(re.sub(r"^\.", "rmm-uvm", re.sub(r"^\./", "rmm-uvm-", word)))
         known = requirements().get(asked.name, set())
-        if unknown := asked.extras - set(EXTRAS if asked.name == "rmm-uvm" else asked.extras):
+        offered = extras_of(asked.name) if asked.name in CONTENTS else asked.extras
+        if unknown := asked.extras - set(offered):
             raise CommandError(f"pyproject.toml has no extra {', '.join(sorted(unknown))}")
         if known and asked.specifier and asked.specifier not in known:
             raise CommandError(f"pyproject.toml has {asked.name}{', '.join(map(str, known))}")

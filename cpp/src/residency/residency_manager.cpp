@@ -1,83 +1,146 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// What a program does reaches the manager here: allocations, frees, announced uses, hints.
+// What a program does reaches the budget here: allocations, frees, announced uses, hints.
+#include <rmm_uvm/residency/fault_driven/fault_driven.hpp>
+#include <rmm_uvm/residency/free_memory_lender.hpp>
 #include <rmm_uvm/residency/residency_manager.hpp>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace rmm_uvm {
+namespace {
+
+/** @brief Settings with everything that was left open. */
+[[nodiscard]] residency_settings complete(residency_settings settings, uvm_driver& driver)
+{
+  // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
+  bool const direct = settings.direct && driver.migrates_to(location::host());
+  if (settings.piece_bytes == 0) { settings.piece_bytes = (direct ? 4 : 2) * va_block_bytes; }
+  if (settings.fetch_bytes == 0) { settings.fetch_bytes = (direct ? 16 : 2) * va_block_bytes; }
+  if (settings.lender == nullptr) { settings.lender = std::make_shared<free_memory_lender>(); }
+  return settings;
+}
+
+[[nodiscard]] look_ahead look_ahead_of(residency_settings const& settings) noexcept
+{
+  if (!settings.ahead_adapts) { return look_ahead{settings.ahead_bytes}; }
+  return {settings.ahead_bytes, settings.piece_bytes, settings.budget_bytes / 2};
+}
+
+[[nodiscard]] std::unique_ptr<use_learner> make_learner(residency_settings const& settings,
+                                                        use_clock& clock,
+                                                        presence& present,
+                                                        stream_marks& marks,
+                                                        live_block_watch& watch,
+                                                        residency_ledger& blocks)
+{
+  if (is_fault_driven(settings)) {
+    return std::make_unique<fault_driven_learner>(
+      settings.policy, clock, present, marks, watch, blocks);
+  }
+  return std::make_unique<use_learner>(settings.policy, clock, present, marks, watch);
+}
+
+[[nodiscard]] std::unique_ptr<arrivals> make_arrivals(arrivals::parts const& all)
+{
+  if (is_fault_driven(all.settings)) { return std::make_unique<fault_driven_arrivals>(all); }
+  return std::make_unique<arrivals>(all);
+}
+
+}  // namespace
+
 residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                                      residency_ledger& ledger,
                                      residency_settings settings,
                                      memory_adviser* adviser)
   : driver_{std::move(driver)},
-    ledger_{ledger},
-    settings_{std::move(settings)},
-    adviser_{adviser},
-    predictor_{make_predictor(settings_.policy)},
-    look_ahead_{settings_.ahead_bytes},
-    faulted_in_{driver_->counters().read().host_to_device_bytes,
-                driver_->counters().read().device_to_host_bytes},
-    gate_{[this] { call_thread(); }, [this] { do_without_thread(); }}
+    settings_{complete(std::move(settings), *driver_)},
+    signal_{settings_.background},
+    ledger_{ledger, settings_.budget_bytes, settings_.low_bytes},
+    clock_{settings_.clock_end},
+    moved_{driver_->counters(), settings_.fetch},
+    present_{driver_->counters(), ledger_, clock_, moved_},
+    marks_{*driver_, ledger_, clock_, present_, moved_},
+    uses_{make_learner(settings_, clock_, present_, marks_, watch_, ledger)},
+    ahead_{look_ahead_of(settings_)},
+    mover_{*driver_, settings_, ledger_, adviser},
+    offer_{*driver_, settings_, ledger_, signal_},
+    neighbors_{*driver_, settings_, ledger_, signal_},
+    advice_{*driver_, ledger_, neighbors_, adviser},
+    room_{{*driver_,
+           settings_,
+           ledger_,
+           clock_,
+           moved_,
+           present_,
+           marks_,
+           *uses_,
+           ahead_,
+           mover_,
+           offer_,
+           neighbors_}},
+    coming_{make_arrivals({*driver_,
+                           settings_,
+                           ledger_,
+                           clock_,
+                           moved_,
+                           present_,
+                           marks_,
+                           mover_,
+                           offer_,
+                           neighbors_,
+                           advice_,
+                           room_,
+                           signal_})},
+    back_{{*driver_,
+           settings_,
+           ledger_,
+           clock_,
+           moved_,
+           present_,
+           marks_,
+           *uses_,
+           mover_,
+           neighbors_,
+           advice_,
+           *coming_}},
+    in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
+    work_{{*driver_,
+           settings_,
+           ledger_,
+           clock_,
+           marks_,
+           *uses_,
+           ahead_,
+           offer_,
+           neighbors_,
+           room_,
+           *coming_,
+           back_,
+           in_place_}},
+    thread_{ledger_, work_, signal_, [this] { do_without_thread(); }}
 {
-  // The largest that hold up nobody, by libcuda and past it (measured, see the settings).
-  bool const direct = moves_directly(location::host());
-  if (settings_.piece_bytes == 0) { settings_.piece_bytes = (direct ? 4 : 2) * va_block_bytes; }
-  if (settings_.fetch_bytes == 0) { settings_.fetch_bytes = (direct ? 16 : 2) * va_block_bytes; }
-  if (settings_.ahead_adapts) {
-    look_ahead_ =
-      look_ahead{settings_.ahead_bytes, settings_.piece_bytes, settings_.budget_bytes / 2};
-  }
-  begin_with_neighbors();
-  counts_.policy       = settings_.policy;
-  counts_.budget_bytes = settings_.budget_bytes;
-  quiet_bytes_         = driver_->counters().read().device_to_host_bytes;
-  foreign_bytes_       = quiet_bytes_;
-  if (settings_.background) {
-    thread_ = std::thread{[this] { run(); }};
-  }
+  offer_.offer_idle();
+  if (settings_.background) { thread_.start(); }
 }
 
-residency_manager::~residency_manager()
+residency_manager::~residency_manager() = default;
+
+/** @brief In a forked child: requests make room by themselves, and the rest is `run_pending`'s. */
+void residency_manager::do_without_thread() noexcept
 {
-  {
-    ledger_view const view{ledger_};
-    stopping_ = true;
-  }
-  wanted_.notify_all();
-  if (thread_.joinable()) { thread_.join(); }
-  stop_lending();
+  settings_.background = false;
+  signal_.is_not_heard();
+  mover_.work_alone();
 }
 
-void residency_manager::count_failure(status failure) noexcept
+void residency_manager::wake() noexcept
 {
-  ++counts_.failed_calls;
-  counts_.last_failure = failure;
-}
-
-/** @brief Counts a load that could not be read; a driver that tells none has not failed. */
-void residency_manager::count_unread(status answer) noexcept
-{
-  if (!answer.ok() && answer.code != status_code::not_supported) { count_failure(answer); }
-}
-
-void residency_manager::count_failure_of(char const* call) noexcept
-{
-  ledger_view const view{ledger_};
-  count_failure({status_code::out_of_memory, 0, call});
-}
-
-void residency_manager::hand_out(ledger_view& view, memory_range range)
-{
-  live_bytes_ += range.bytes;
-  if (untold_ != 0) {
-    hand_out_untold(view, range);
-    return;
-  }
-  view.each(range, [range](block_record& block, memory_range whole) {
-    block.live_bytes += static_cast<std::uint32_t>(bytes_in_common(range, whole));
-  });
+  if (!signal_.heard() || (!room_.is_short() && !settings_.ahead)) { return; }
+  ledger_view const view{ledger_.blocks()};
+  signal_.call();
 }
 
 void residency_manager::on_allocate(memory_range allocation, stream_handle stream) noexcept
@@ -87,30 +150,31 @@ try {
   auto first   = never_used;
   bool present = false;
   {
-    ledger_view view{ledger_};
-    wait_until_free(view, {&allocation, 1});
-    first = now_ + 1;
-    hand_out(view, allocation);
-    learn(view, use);
-    present = is_present(view, allocation);
+    ledger_view view{ledger_.blocks()};
+    ledger_.wait_until_free(view, {&allocation, 1});
+    first = clock_.now() + 1;
+    uses_->hand_out(view, allocation);
+    uses_->learn(view, use);
+    present = present_.is_present(view, allocation);
   }
-  if (present && under_pressure() && confirmed_present()) { return; }  // one lock, no call
-  if (present && !under_pressure()) {                                  // likewise
-    note_uses({&use, 1});
+  bool const pressed = ledger_.under_pressure();
+  if (present && pressed && present_.confirmed()) { return; }  // one lock, no call
+  if (present && !pressed) {                                   // likewise
+    uses_->room_was_made({&use, 1});
     wake();
     return;
   }
   if (driver_->capturing(stream) != capture_state::none) {
-    leave_to_faults(allocation);
-    note_uses({&use, 1});
+    coming_->leave_to_faults(allocation);
+    uses_->room_was_made({&use, 1});
     return;
   }
-  if (under_pressure()) { mark(first, allocation.bytes, stream); }
-  bring({&allocation, 1}, allocation, stream, reason::allocation);
-  note_uses({&use, 1});
+  if (pressed) { marks_.mark(first, allocation.bytes, stream); }
+  coming_->bring({{&allocation, 1}, allocation, stream, arrival_reason::allocation});
+  uses_->room_was_made({&use, 1});
   wake();
 } catch (...) {
-  count_failure_of("on_allocate");
+  ledger_.count_no_memory("on_allocate");
 }
 
 void residency_manager::on_reuse(carved_range const& carved,
@@ -122,43 +186,44 @@ try {
   memory_range const used{extent.address,
                           carved.likely_bytes == 0 ? extent.bytes : carved.likely_bytes};
   memory_range const rest{used.end(), extent.end() - used.end()};
+  use_event const use{use_kind::allocate, used, used.address};
   auto first   = never_used;
   bool present = false;
   {
-    ledger_view view{ledger_};
-    wait_until_free(view, {&extent, 1});
-    first = now_ + 1;
-    hand_out(view, carved.newly_live);
-    learn(view, {use_kind::allocate, used, used.address});
-    present = confirmed_present() && is_present(view, used);
+    ledger_view view{ledger_.blocks()};
+    ledger_.wait_until_free(view, {&extent, 1});
+    first = clock_.now() + 1;
+    uses_->hand_out(view, carved.newly_live);
+    uses_->learn(view, use);
+    present = present_.confirmed() && present_.is_present(view, used);
   }
-  leave_discarded(rest);  // the allocation may be longer than its likes were
+  coming_->leave_discarded(rest);  // the allocation may be longer than its likes were
   if (present) {
     look_at_live_blocks(used.bytes);
     return;
   }
   if (driver_->capturing(stream) != capture_state::none) {
-    leave_to_faults(used);
+    coming_->leave_to_faults(used);
     return;
   }
-  if (under_pressure()) { mark(first, used.bytes, stream); }
-  bring({&used, 1}, by_stream ? used : memory_range{}, stream, reason::allocation);
-  use_event const use{use_kind::allocate, used, used.address};
-  note_uses({&use, 1});
+  if (ledger_.under_pressure()) { marks_.mark(first, used.bytes, stream); }
+  auto const newly = by_stream ? used : memory_range{};
+  coming_->bring({{&used, 1}, newly, stream, arrival_reason::allocation});
+  uses_->room_was_made({&use, 1});
   look_at_live_blocks(used.bytes);
   wake();
 } catch (...) {
-  count_failure_of("on_reuse");
+  ledger_.count_no_memory("on_reuse");
 }
 
 void residency_manager::on_untold(memory_range range) noexcept
 {
   {
-    ledger_view view{ledger_};
-    wait_until_free(view, {&range, 1});
-    hand_out(view, range);
+    ledger_view view{ledger_.blocks()};
+    ledger_.wait_until_free(view, {&range, 1});
+    uses_->hand_out(view, range);
   }
-  leave_to_faults(range);
+  coming_->leave_to_faults(range);
 }
 
 void residency_manager::on_free(memory_range allocation,
@@ -171,158 +236,171 @@ try {
   status ordered;
   // Also where nothing is dropped: what is handed out anew need not be copied then.
   bool const discards = settings_.fetch && driver_->info().discard.available;
-  if (by_stream && discards && under_pressure() &&
+  if (by_stream && discards && ledger_.under_pressure() &&
       driver_->capturing(stream) == capture_state::none) {
     ordered = driver_->own_stream(own_stream_use::frees, frees);
     if (ordered.ok()) { ordered = driver_->order(frees, stream); }
     fenced = ordered.ok();
   }
   {
-    ledger_view view{ledger_};
-    if (!ordered.ok()) { count_failure(ordered); }
-    forget(view, allocation, fenced);
+    ledger_view view{ledger_.blocks()};
+    ledger_.count_if_failed(ordered);
+    uses_->forget(view, allocation, fenced);
   }
-  if (fenced) { mark_frees(allocation.bytes, frees); }
+  if (fenced) { marks_.mark_frees(allocation.bytes, frees); }
 } catch (...) {
-  count_failure_of("on_free");
-}
-
-/** @brief Takes live bytes away. */
-void residency_manager::forget(ledger_view& view, memory_range allocation, bool fenced)
-{
-  fenced = fenced && !stopping_;  // the next manager's fences are others
-  if (fenced) {
-    ++frees_;
-  } else {
-    ++counts_.unfenced_frees;
-  }
-  live_bytes_ -= std::min(live_bytes_, allocation.bytes);
-  if (untold_ != 0) { keep_untold(view, allocation, fenced); }
-  view.each(allocation, [&](block_record& block, memory_range whole) {
-    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
-    block.live_bytes -= std::min(block.live_bytes, bytes);
-    if (fenced) { block.freed = frees_; }
-    if (!fenced) {
-      block.unfenced = true;
-    } else if (allocation.covers(whole)) {
-      // The pool had this allocation's stream wait for earlier frees of the same bytes.
-      block.unfenced = false;
-    }
-    if (block.dead()) { block.expect(unknown_use); }
-  });
-  // Last, since it takes memory.
-  if (predictor_ != nullptr && postpones_learning()) {
-    postponed_.free(allocation.address);
-  } else if (predictor_ != nullptr) {
-    postponed_.tell(*predictor_);
-    predictor_->forget(allocation.address);
-  }
+  ledger_.count_no_memory("on_free");
 }
 
 void residency_manager::on_slab_free(memory_range slab) noexcept
 {
-  ledger_view view{ledger_};
-  wait_until_free(view, {&slab, 1});
+  ledger_view view{ledger_.blocks()};
+  ledger_.wait_until_free(view, {&slab, 1});
   view.each(slab, [&](block_record& block, memory_range whole) {
-    if (block.place == block_place::device) { counts_.resident_bytes -= whole.bytes; }
-    if (block.place == block_place::host) { faulted_in_.forget(whole.bytes); }
-    if (block.place == block_place::beside) { left_beside(block.neighbor, 1); }
-    for (std::size_t number = 0; number < neighbors_.size(); ++number) {
-      if (block.has_chunk(number)) { neighbors_[number].kept_bytes -= va_block_bytes; }
-    }
-    if (block.pins > 0) { counts_.pinned_bytes -= whole.bytes; }
-    if (block.untold) { --untold_; }
-    live_bytes_ -= std::min<std::size_t>(live_bytes_, block.live_bytes);  // it may go as it is
+    if (block.place == block_place::device) { ledger_.left(whole.bytes); }
+    if (block.place == block_place::host) { moved_.forget(whole.bytes); }
+    neighbors_.forget(block);
+    if (block.pins > 0) { ledger_.forget_pinned(whole.bytes); }
+    uses_->forget_block(block);  // it may go as it is
   });
   view.remove_slab(slab.address);  // before somebody finds its blocks, missing
-  offer_idle();
+  offer_.offer_idle();
 }
 
 void residency_manager::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
 try {
-  if (all_present() || is_confirmed(uses)) { return; }
+  if (present_.all_present() || present_.is_confirmed(uses)) { return; }
   std::vector<memory_range> wanted;
   std::size_t used_bytes = 0;
   auto first             = never_used;
   {
-    ledger_view view{ledger_};
+    ledger_view view{ledger_.blocks()};
     for (auto const& use : uses) {
       if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
     }
-    if (settings_.ahead && foresees()) { adapt_look_ahead(view, uses); }
-    wait_until_free(view, wanted);
-    first = now_ + 1;
+    work_.adapt_look_ahead(view, uses);
+    ledger_.wait_until_free(view, wanted);
+    first = clock_.now() + 1;
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
       used_bytes += use.range.bytes;
-      count_presence(view, use.range);
-      learn(view, use);
+      present_.count_use(view, use.range);
+      uses_->learn(view, use);
     }
   }
   if (wanted.empty()) { return; }
   if (driver_->capturing(stream) != capture_state::none) {
-    note_uses(uses);
+    uses_->room_was_made(uses);
     return;
   }
-  mark(first, used_bytes, stream);
-  choose_in_place(wanted);
-  bring(wanted, {}, stream, reason::use);
-  note_uses(uses);
+  marks_.mark(first, used_bytes, stream);
+  in_place_.choose(wanted);
+  coming_->bring({wanted, {}, stream, arrival_reason::use});
+  uses_->room_was_made(uses);
   wake();
 } catch (...) {
-  count_failure_of("on_touch");
+  ledger_.count_no_memory("on_touch");
 }
 
 void residency_manager::prefetch(memory_range range, stream_handle stream) noexcept
 try {
   if (range.bytes == 0 || driver_->capturing(stream) != capture_state::none) { return; }
-  bring({&range, 1}, {}, stream, reason::asked);
+  coming_->bring({{&range, 1}, {}, stream, arrival_reason::asked});
 } catch (...) {
-  count_failure_of("prefetch");
+  ledger_.count_no_memory("prefetch");
 }
 
 std::size_t residency_manager::evict(memory_range range) noexcept
 try {
-  ledger_view view{ledger_};
+  ledger_view view{ledger_.blocks()};
   std::size_t evicted_bytes = 0;
   // A neighbour may take some of them only: the next one, or the host, takes the rest.
   for (std::size_t round = 0; round <= neighbors_.size(); ++round) {
-    wait_until_free(view, {&range, 1});
-    victims going;
+    ledger_.wait_until_free(view, {&range, 1});
+    block_list going;
     view.each(range, [&](block_record& block, memory_range whole) {
       bool const here = block.place == block_place::device && !block.discarded;
       if (!here || !block.movable() || !range.covers(whole)) { return; }
       going.push_back({&block, whole});
     });
-    auto const left_bytes = leave(view, std::move(going));
+    auto const left_bytes = room_.leave(view, std::move(going));
     if (left_bytes == 0) { break; }
     evicted_bytes += left_bytes;
   }
   return evicted_bytes;
 } catch (...) {
-  count_failure_of("evict");
+  ledger_.count_no_memory("evict");
   return 0;
 }
 
 void residency_manager::pin(memory_range range) noexcept
 {
-  ledger_view view{ledger_};
-  wait_until_free(view, {&range, 1});  // what is leaving leaves before it is pinned, not after
-  if (stopping_) { return; }
-  view.each(range, [&](block_record& block, memory_range whole) {
-    if (block.pins++ == 0) { counts_.pinned_bytes += whole.bytes; }
-  });
+  ledger_view view{ledger_.blocks()};
+  ledger_.pin(view, range);
 }
 
 void residency_manager::unpin(memory_range range) noexcept
 {
-  ledger_view view{ledger_};
-  if (stopping_) { return; }
-  view.each(range, [&](block_record& block, memory_range whole) {
-    if (block.pins == 0) { return; }
-    --block.pins;
-    if (block.pins == 0) { counts_.pinned_bytes -= whole.bytes; }
-  });
+  ledger_view view{ledger_.blocks()};
+  ledger_.unpin(view, range);
+}
+
+void residency_manager::on_advised(memory_range range) noexcept
+try {
+  back_.on_advised(range);
+} catch (...) {
+  ledger_.count_no_memory("on_advised");
+}
+
+bool residency_manager::confirm_present(stream_handle stream) noexcept
+try {
+  return coming_->confirm_present(stream);
+} catch (...) {
+  ledger_.count_no_memory("confirm_present");
+  return false;
+}
+
+void residency_manager::run_pending() noexcept
+{
+  while (thread_.work_here("run_pending")) {}
+}
+
+bool residency_manager::run_pending_piece() noexcept
+{
+  return thread_.work_here("run_pending_piece");
+}
+
+void residency_manager::flush() noexcept { thread_.flush(); }
+
+/** @brief After an allocation: what was allocated since the last look may have made a peak. */
+void residency_manager::look_at_live_blocks(std::size_t new_bytes) noexcept
+{
+  ledger_view view{ledger_.blocks()};
+  watch_.allocated(view, new_bytes, ledger_.budget_bytes() / 64);
+}
+
+live_blocks residency_manager::take_live_blocks(bool begins) noexcept
+{
+  ledger_view view{ledger_.blocks()};
+  return watch_.take(view, clock_.now(), begins);
+}
+
+residency_statistics residency_manager::statistics() const noexcept
+{
+  ledger_view const view{ledger_.blocks()};
+  residency_statistics told;
+  told.policy = settings_.policy;
+  ledger_.tell(told);
+  moved_.tell(told);
+  present_.tell(told);
+  uses_->tell(told);
+  offer_.tell(told);
+  neighbors_.tell(told);
+  room_.tell(told);
+  coming_->tell(told);
+  in_place_.tell(told);
+  told.ahead_bytes = ahead_.bytes();
+  return told;
 }
 
 }  // namespace rmm_uvm

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rmm_uvm.dask.flags import FLAGS, arguments_of
-from rmm_uvm.dask.settings import NAMES, Settings, settings_of
+from rmm_uvm.dask.settings import NAMES, WorkerSettings, settings_of
 from rmm_uvm.dask.worker.refusals import WorkerFacts, refusals
 from rmm_uvm.dask.worker.visible_devices import count_visible_devices
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
@@ -242,7 +242,7 @@ def _refuse(others: Mapping[str, Any], around: Surroundings, *, is_simulated: bo
 
 
 def _refuse_budget(
-    settings: Settings,
+    settings: WorkerSettings,
     driver: str,
     keywords: Mapping[str, Any],
     around: Surroundings,

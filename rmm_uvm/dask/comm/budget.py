@@ -21,7 +21,7 @@ from typing import Any
 
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
 
-__all__ = ["Budget", "Chunk", "DeviceRange", "Holding"]
+__all__ = ["Chunk", "ChunkBudget", "DeviceRange", "Holding"]
 
 _IMPATIENT_SECONDS = 0.1  # what a chunk of managed memory takes on the wire, or a little more
 
@@ -86,7 +86,7 @@ class _Waiter:
         self.future: asyncio.Future[Chunk] = self.loop.create_future()
 
 
-class Budget:
+class ChunkBudget:
     """Hands out chunks. Thread-safe: event loops of several threads may share it.
 
     Parameters
@@ -238,34 +238,34 @@ class Holding:
 
     Parameters
     ----------
-    budget : Budget
+    budget : ChunkBudget
         Where they come from.
     mark : callable
         Returns a mark behind all copies queued so far.
     """
 
-    def __init__(self, budget: Budget, mark: Callable[[], Mark | None]) -> None:
+    def __init__(self, budget: ChunkBudget, mark: Callable[[], Mark | None]) -> None:
         self._budget = budget
         self._mark = mark
         self._held: set[Chunk] = set()
         self._wait_seconds = math.inf
 
     def acquire_now(self, nbytes: int) -> Chunk | None:
-        """See `Budget.acquire_now`."""
+        """See `ChunkBudget.acquire_now`."""
         chunk = self._budget.acquire_now(nbytes)
         if chunk is not None:
             self._held.add(chunk)
         return chunk
 
     async def acquire(self, nbytes: int) -> Chunk:
-        """See `Budget.acquire`."""
+        """See `ChunkBudget.acquire`."""
         chunk = await self._budget.acquire(nbytes, self._wait_seconds)
         self._wait_seconds = math.inf if chunk.pooled else _IMPATIENT_SECONDS
         self._held.add(chunk)
         return chunk
 
     def release(self, chunk: Chunk) -> None:
-        """See `Budget.release`."""
+        """See `ChunkBudget.release`."""
         self._held.remove(chunk)
         self._budget.release(chunk)
 

@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Protocol
 
-__all__ = ["EAGER_SECONDS", "Channel", "Posted", "Request", "UcxChannel"]
+__all__ = ["EAGER_SECONDS", "Channel", "Posted", "PostedMessage", "UcxChannel"]
 
 EAGER_SECONDS = 200e-6
 """How long a message is looked for before other work of the event loop gets its turn: about what
 32 MiB take over NVLink, with the messages around them (benchmarks/results/message_size.json)."""
 
 
-class Request(Protocol):
+class PostedMessage(Protocol):
     """A message that was posted."""
 
     def done(self) -> bool:
@@ -41,10 +41,10 @@ class Channel(Protocol):
     def alive(self) -> bool:
         """Neither end has closed it, and it has not broken."""
 
-    def send(self, buffer: Any) -> Request:
+    def send(self, buffer: Any) -> PostedMessage:
         """Post the send of a message; done when the buffer may be used again."""
 
-    def recv(self, buffer: Any, *, idle: bool = False) -> Request:
+    def recv(self, buffer: Any, *, idle: bool = False) -> PostedMessage:
         """Post the receive of the next message; done when it is in the buffer.
 
         `idle`: nothing says that it is on its way, so it is not worth looking for.
@@ -98,7 +98,7 @@ class Posted:
         yield from self._coroutine.__await__()
 
     def done(self) -> bool:
-        """See `Request`."""
+        """See `PostedMessage`."""
         # None is a bare "look again", and not a future that the event loop has to see.
         if not self._finished and self._first is None:
             if self._progress is not None:

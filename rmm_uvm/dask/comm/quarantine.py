@@ -31,7 +31,7 @@ class Mark(Protocol):
         """Return whether the copies before it are done; raise DriverError if they failed."""
 
 
-class _Entry(NamedTuple):
+class _Quarantined(NamedTuple):
     until_seconds: float
     mark: Mark | None
     give_back: Callable[[], object]
@@ -56,7 +56,7 @@ class Quarantine:
         self.seconds = seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: collections.deque[_Entry] = collections.deque()
+        self._entries: collections.deque[_Quarantined] = collections.deque()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -67,7 +67,7 @@ class Quarantine:
         Inside an event loop that happens by itself; else with the next `collect`.
         """
         with self._lock:
-            self._entries.append(_Entry(self._clock() + self.seconds, mark, give_back))
+            self._entries.append(_Quarantined(self._clock() + self.seconds, mark, give_back))
         self._call_later()
 
     def keep(self, things: object, mark: Mark | None = None) -> None:

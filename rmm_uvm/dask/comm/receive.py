@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.dask.comm.channel import Channel, Request
+from rmm_uvm.dask.comm.channel import Channel, PostedMessage
 from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.send import DEPTH
@@ -103,7 +103,7 @@ async def _receive_device_frames(
         for kind, size in zip(header.kinds, header.sizes, strict=True):
             frames.append(staging.allocate(size) if kind else host_buffer(size))
         targets = [
-            _Target(frame, staging)
+            _StreamFrame(frame, staging)
             for frame, kind in zip(frames, header.kinds, strict=True)
             if kind is FrameKind.STREAM
         ]
@@ -128,7 +128,7 @@ async def _receive_device_frames(
 
 async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
     """Receive every frame that is a message of its own."""
-    posted: collections.deque[Request] = collections.deque()
+    posted: collections.deque[PostedMessage] = collections.deque()
     turn = Turn()
     for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
         if not size or kind is FrameKind.STREAM:
@@ -141,7 +141,7 @@ async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header
         await posted.popleft()
 
 
-class _Target:
+class _StreamFrame:
     """A frame of the stream: where it begins, and whether a transport may write there itself."""
 
     __slots__ = ("address", "frame", "in_place", "nbytes")
@@ -156,7 +156,7 @@ class _Target:
 async def _receive_stream(
     channel: Channel,
     plans: Sequence[PlannedChunk],
-    targets: Sequence[_Target],
+    targets: Sequence[_StreamFrame],
     held: Holding,
     staging: Staging,
 ) -> None:
@@ -206,7 +206,7 @@ async def _receive_stream(
 class _Arriving(NamedTuple):
     """A chunk whose receive is posted; None: straight to where its bytes belong."""
 
-    received: Request
+    received: PostedMessage
     plan: PlannedChunk
     chunk: Chunk | None
 
@@ -221,7 +221,7 @@ class _Leaving(NamedTuple):
 async def _arrive(
     one: _Arriving,
     leaving: collections.deque[_Leaving],
-    targets: Sequence[_Target],
+    targets: Sequence[_StreamFrame],
     staging: Staging,
 ) -> None:
     await one.received
@@ -256,7 +256,7 @@ class _Ready:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._message = bytearray(len(READY))
-        self._posted: Request
+        self._posted: PostedMessage
 
     def post(self) -> None:
         """Post its receive, behind that of the chunk before."""
@@ -274,7 +274,7 @@ class _Ready:
         self._message = bytearray(len(READY))
 
 
-def _place(piece: Piece, targets: Sequence[_Target]) -> DeviceRange:
+def _place(piece: Piece, targets: Sequence[_StreamFrame]) -> DeviceRange:
     target = targets[piece.frame]
     return DeviceRange(target.address + piece.frame_offset, piece.nbytes, target.frame)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.dask.comm.channel import Channel, Request
+from rmm_uvm.dask.comm.channel import Channel, PostedMessage
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
@@ -166,7 +166,7 @@ async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: i
             if frame.nbytes and frame.kind is not FrameKind.STREAM:
                 yield frame.buffer
 
-    posted: collections.deque[Request] = collections.deque()
+    posted: collections.deque[PostedMessage] = collections.deque()
     turn = Turn()
     for message in messages():
         posted.append(channel.send(message))
@@ -261,8 +261,8 @@ def _filled(
 class _UnderWay(NamedTuple):
     """A chunk that was posted, and the ready message before it."""
 
-    ready: Request | None
-    sent: Request
+    ready: PostedMessage | None
+    sent: PostedMessage
     chunk: Chunk | None
 
 

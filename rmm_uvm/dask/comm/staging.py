@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rmm_uvm.dask.comm.budget import Budget, Chunk, Holding
+from rmm_uvm.dask.comm.budget import Chunk, ChunkBudget, Holding
 from rmm_uvm.dask.comm.notices import NOTICES, Notices
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
 from rmm_uvm.dask.comm.remarks import Remarks
@@ -117,8 +117,8 @@ class Staging:
             if not sending:
                 self.remarks.no_room(shares.chunk_bytes)
 
-        def budget(chunks: list[Chunk]) -> Budget:
-            return Budget(
+        def budget(chunks: list[Chunk]) -> ChunkBudget:
+            return ChunkBudget(
                 chunks,
                 self._extra_chunk,
                 wait_seconds=settings.wait_seconds,
@@ -152,7 +152,7 @@ class Staging:
         """
         self.copies.copy(())
 
-    def hold(self, budget: Budget) -> Holding:
+    def hold(self, budget: ChunkBudget) -> Holding:
         """Return what one message holds its chunks with."""
         return Holding(budget, self._last_mark)
 

@@ -15,7 +15,7 @@ from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, Rates
 from rmm_uvm.dask.worker.figures import WorkerFigures
 from rmm_uvm.report import words
 
-__all__ = ["Bar", "Card", "Line", "Row", "WorkerSeen", "cards", "rate", "rows"]
+__all__ = ["Bar", "ClusterFigure", "RateLines", "WorkerRow", "WorkerSeen", "cards", "rate", "rows"]
 
 UNKNOWN = "unknown"
 _MOST_LETTERS = 300
@@ -64,7 +64,7 @@ class Bar:
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class RateLines:
     """Rates over time, as corners of a line in a box of 100 by 20; empty for nothing."""
 
     to_device: str
@@ -72,7 +72,7 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class WorkerRow:
     """One worker's row; texts are not escaped. `reason` alone is shown if nothing is known."""
 
     name: str
@@ -86,7 +86,7 @@ class Row:
     capacity: str = UNKNOWN
     factor: str = ""
     resident: str = UNKNOWN
-    line: Line = Line("", "")
+    line: RateLines = RateLines("", "")
     to_device: str = UNKNOWN
     to_host: str = UNKNOWN
     evicted: str = UNKNOWN
@@ -102,7 +102,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Card:
+class ClusterFigure:
     """One figure of the whole cluster."""
 
     title: str
@@ -127,7 +127,7 @@ def rate(bytes_per_second: float | None) -> str:
     return f"{bytes_per_second / 1000:.0f} kB/s"
 
 
-def rows(workers: Sequence[WorkerSeen], now_seconds: float) -> list[Row]:
+def rows(workers: Sequence[WorkerSeen], now_seconds: float) -> list[WorkerRow]:
     """Return one row for each worker, in the order given; bars and lines share their scales.
 
     Parameters
@@ -142,7 +142,7 @@ def rows(workers: Sequence[WorkerSeen], now_seconds: float) -> list[Row]:
     return [_row(worker, widest, fastest, now_seconds) for worker in workers]
 
 
-def cards(workers: Sequence[WorkerSeen]) -> list[Card]:
+def cards(workers: Sequence[WorkerSeen]) -> list[ClusterFigure]:
     """Return figures of all workers together; what a worker does not know is not in them."""
     told = [worker.figures for worker in workers]
     silent = sum(one.footprint_bytes is None for one in told)
@@ -152,20 +152,22 @@ def cards(workers: Sequence[WorkerSeen]) -> list[Card]:
     past_pools = f"{_size(overflow)} past the IPC pools" if overflow else ""
     findings = int(_sum(told, "findings_total") or 0)
     return [
-        Card("Workers", str(len(told)), f"{silent} without figures" if silent else ""),
-        Card("Footprint", _size(footprint), of_capacity, _over(footprint, capacity)),
-        Card("Resident", _size(_sum(told, "resident_bytes")), "on the devices"),
-        Card("To the devices", rate(_sum(told, "host_to_device_bytes_per_second"))),
-        Card("To the hosts", rate(_sum(told, "device_to_host_bytes_per_second"))),
-        Card("Evicted", _size(_sum(told, "evicted_bytes_estimate")), "estimate"),
-        Card("Between workers", _size(_comm_sum(told, *_WAYS)), past_pools, bool(overflow)),
-        Card("Findings", str(findings), "", findings > 0),
+        ClusterFigure("Workers", str(len(told)), f"{silent} without figures" if silent else ""),
+        ClusterFigure("Footprint", _size(footprint), of_capacity, _over(footprint, capacity)),
+        ClusterFigure("Resident", _size(_sum(told, "resident_bytes")), "on the devices"),
+        ClusterFigure("To the devices", rate(_sum(told, "host_to_device_bytes_per_second"))),
+        ClusterFigure("To the hosts", rate(_sum(told, "device_to_host_bytes_per_second"))),
+        ClusterFigure("Evicted", _size(_sum(told, "evicted_bytes_estimate")), "estimate"),
+        ClusterFigure(
+            "Between workers", _size(_comm_sum(told, *_WAYS)), past_pools, bool(overflow)
+        ),
+        ClusterFigure("Findings", str(findings), "", findings > 0),
     ]
 
 
-def _row(worker: WorkerSeen, widest: int, fastest: float, now_seconds: float) -> Row:
+def _row(worker: WorkerSeen, widest: int, fastest: float, now_seconds: float) -> WorkerRow:
     figures = worker.figures
-    row = Row(
+    row = WorkerRow(
         name=words.plain_name(worker.name),
         address=worker.address,
         status="" if worker.status == "running" else worker.status,
@@ -271,10 +273,10 @@ def _fastest(history: Sequence[Rates]) -> float:
     return max((rate or 0.0 for point in history for rate in point[1:3]), default=0.0)
 
 
-def _line(history: Sequence[Rates], fastest: float, now_seconds: float) -> Line:
+def _line(history: Sequence[Rates], fastest: float, now_seconds: float) -> RateLines:
     if len(history) < 2 or fastest <= 0:
-        return Line("", "")
-    return Line(
+        return RateLines("", "")
+    return RateLines(
         _corners([(p.seconds, p.host_to_device) for p in history], fastest, now_seconds),
         _corners([(p.seconds, p.device_to_host) for p in history], fastest, now_seconds),
     )

@@ -20,7 +20,7 @@ from typing import Any
 
 from rmm_uvm.dask import defaults
 from rmm_uvm.dask.comm.settings import share_pool
-from rmm_uvm.dask.settings import Settings, settings_of
+from rmm_uvm.dask.settings import WorkerSettings, settings_of
 from rmm_uvm.dask.worker import findings, host_pause, logged_errors, telemetry
 from rmm_uvm.dask.worker.host_share import HostShare, workers_on_host
 from rmm_uvm.dask.worker.pool_words import pool_line, with_guess
@@ -60,7 +60,7 @@ class WorkerPool:
         self._worker = worker
         self._holders: set[str] = set()
         self._leaving: set[str] = set()  # let go in this turn of the event loop
-        self._base: Settings | None = None  # what the preload was told
+        self._base: WorkerSettings | None = None  # what the preload was told
         self._installation: Any = None  # Installation; RMM may be missing here
         self._attached: list[Any] = []
         self._comm_configuration: Any = None
@@ -132,12 +132,12 @@ class WorkerPool:
             self._leaving.add(holder)
             asyncio.get_running_loop().call_soon(self._put_back)
 
-    def _settings(self, keywords: dict[str, Any], *, is_base: bool) -> Settings:
+    def _settings(self, keywords: dict[str, Any], *, is_base: bool) -> WorkerSettings:
         if is_base or self._base is None:
             return settings_of(defaults.section(), keywords)
         return self._base.changed(keywords)
 
-    def _host_share(self, settings: Settings) -> HostShare:
+    def _host_share(self, settings: WorkerSettings) -> HostShare:
         from distributed.system import MEMORY_LIMIT
 
         return workers_on_host(
@@ -147,7 +147,7 @@ class WorkerPool:
             visible_devices=count_visible_devices(os.environ.get("CUDA_VISIBLE_DEVICES")),
         )
 
-    def _keeps(self, arguments: dict[str, Any], settings: Settings) -> bool:
+    def _keeps(self, arguments: dict[str, Any], settings: WorkerSettings) -> bool:
         """Tell whether the pool that is there was made with these settings; then it will do."""
         from rmm_uvm.pool.install import current_installation
 
@@ -159,7 +159,7 @@ class WorkerPool:
         return True
 
     def _install(
-        self, arguments: dict[str, Any], settings: Settings, share: HostShare, holder: str
+        self, arguments: dict[str, Any], settings: WorkerSettings, share: HostShare, holder: str
     ) -> None:
         from rmm_uvm.pool.install import current_installation, reinitialize, restore
 
@@ -217,7 +217,7 @@ class WorkerPool:
             self._comm_configuration.__exit__(None, None, None)
             self._comm_configuration = None
 
-    def _configure_comm(self, settings: Settings) -> None:
+    def _configure_comm(self, settings: WorkerSettings) -> None:
         """Let the comm backend, which reads Dask's configuration, see what flags said."""
         import dask.config
 
@@ -248,7 +248,7 @@ class WorkerPool:
         self._detach()  # last: a monitor that stops looks once more, and may find something
 
 
-def _check_chunks(ipc_pool_bytes: int, settings: Settings) -> None:
+def _check_chunks(ipc_pool_bytes: int, settings: WorkerSettings) -> None:
     """Refuse a size of chunks that the IPC pool cannot be divided into."""
     if ipc_pool_bytes:
         share_pool(ipc_pool_bytes, settings.comm["chunk_size"])
@@ -275,7 +275,7 @@ def _refuse_if_alive(installation: Any, differences: str) -> None:
 
 
 def _differences(
-    installed: Mapping[str, Any], arguments: dict[str, Any], settings: Settings
+    installed: Mapping[str, Any], arguments: dict[str, Any], settings: WorkerSettings
 ) -> str:
     """Return in words which settings of an installation are not those that are asked for."""
     from rmm_uvm.pool.install import reinitialize

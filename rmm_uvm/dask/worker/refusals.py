@@ -13,7 +13,7 @@ import dataclasses
 import os
 from typing import Any
 
-from rmm_uvm.dask.settings import Settings
+from rmm_uvm.dask.settings import WorkerSettings
 from rmm_uvm.dask.worker.visible_devices import mig_remark, visible_devices_problem
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm.support.variables import setting
@@ -64,13 +64,13 @@ class WorkerFacts:
     simulated: bool = False
 
 
-def facts_of(worker: Any, settings: Settings) -> WorkerFacts:
+def facts_of(worker: Any, settings: WorkerSettings) -> WorkerFacts:
     """Return the facts of a worker, whether it is starting or runs.
 
     Parameters
     ----------
     worker : distributed.Worker
-    settings : Settings
+    settings : WorkerSettings
         What it was told.
     """
     # Plugins given at the start wait there until the preloads have run; dask-cuda has no other
@@ -97,7 +97,7 @@ def facts_of(worker: Any, settings: Settings) -> WorkerFacts:
     )
 
 
-def is_simulated(settings: Settings) -> bool:
+def is_simulated(settings: WorkerSettings) -> bool:
     """Return whether settings and environment ask for a simulated device."""
     driver = settings.driver or setting("RMM_UVM_DRIVER")
     return driver.startswith("simulated")

@@ -45,7 +45,7 @@ def attach(worker: Any) -> None:
     become another dict: a heartbeat may be waiting for one of them, in the midst of the old, and a
     worker whose heartbeat fails closes.
     """
-    from rmm_uvm.integrations import collectors
+    from rmm_uvm.watch.telling import collectors
 
     if isinstance(worker.metrics.get(NAME), Telemetry):
         return
@@ -57,7 +57,7 @@ def attach(worker: Any) -> None:
 
 def detach(worker: Any) -> None:
     """Take them away; nothing if they are not there."""
-    from rmm_uvm.integrations import collectors
+    from rmm_uvm.watch.telling import collectors
 
     if isinstance(worker.metrics.get(NAME), Telemetry):
         worker.metrics = {name: each for name, each in worker.metrics.items() if name != NAME}

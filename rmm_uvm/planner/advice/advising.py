@@ -22,7 +22,7 @@ __all__ = [
     "HOST_FRACTION",
     "INITIAL_FACTOR",
     "WORTH_SETTING",
-    "Facts",
+    "AdviceFacts",
     "best",
     "default_sizes",
     "helps_most",
@@ -48,7 +48,7 @@ _PART_FRACTION = 0.9  # of the card for a part: pools break into pieces
 _SLAB_LEFT_BYTES = 128 << 20  # what a new slab leaves free, or a sixteenth of the device
 
 
-class Facts(NamedTuple):
+class AdviceFacts(NamedTuple):
     """What advice is given on, sizes in bytes.
 
     Attributes
@@ -120,7 +120,7 @@ def parts_needed(peak_bytes: int, capacity_bytes: int) -> int:
     return max(math.ceil(peak_bytes / (capacity_bytes * _PART_FRACTION)), 1)
 
 
-def pool_sizes(facts: Facts) -> tuple[int, int]:
+def pool_sizes(facts: AdviceFacts) -> tuple[int, int]:
     """Return initial and maximum size of a pool for a workload on a card, bytes."""
     initial_bytes = min(_rounded_up(facts.peak_bytes * INITIAL_FACTOR), room_bytes(facts))
     maximum_bytes = max(initial_bytes + 2 * facts.peak_bytes, facts.slab_bytes)
@@ -130,7 +130,7 @@ def pool_sizes(facts: Facts) -> tuple[int, int]:
     return initial_bytes, _rounded_up(maximum_bytes)
 
 
-def room_bytes(facts: Facts) -> int:
+def room_bytes(facts: AdviceFacts) -> int:
     """Return what a slab, or a budget, may take of a card, bytes: page tables need some too."""
     left_bytes = min(_SLAB_LEFT_BYTES, facts.capacity_bytes // 16)
     return whole_blocks(facts.capacity_bytes - left_bytes)
@@ -150,7 +150,7 @@ def spread(peak_bytes: int, working_set_bytes: int) -> bool:
     return working_set_bytes > peak_bytes * INITIAL_FACTOR
 
 
-def default_sizes(facts: Facts) -> tuple[int, int]:
+def default_sizes(facts: AdviceFacts) -> tuple[int, int]:
     """Return the sizes of a pool for which none are given, bytes.
 
     Half of a free card, and what the host can back: as `rmm_uvm.pool.sizing` has it, with room for

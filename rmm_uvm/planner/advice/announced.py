@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from rmm_uvm.planner.advice.advising import (
     INITIAL_FACTOR,
     WORTH_SETTING,
-    Facts,
+    AdviceFacts,
     default_sizes,
     pool_sizes,
     room_bytes,
@@ -57,7 +57,7 @@ class AnnouncedTrial(Protocol):
 
 def tried_ways(
     trial: AnnouncedTrial,
-    facts: Facts,
+    facts: AdviceFacts,
     modes: Iterable[Prefetch],
     beside_seconds: float,
     fitting_seconds: float,
@@ -68,7 +68,7 @@ def tried_ways(
     ----------
     trial : AnnouncedTrial
         What tries.
-    facts : Facts
+    facts : AdviceFacts
         Of workload and card.
     modes : iterable of str
         Prefetch modes without a budget; the default is tried in any case.

@@ -17,7 +17,7 @@ from rmm_uvm.planner.workload.result import StageResult
 from rmm_uvm.report.words import plain_name
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["BEARABLE", "TOLERABLE", "Asked", "more_data", "no_card_is_enough", "splitting"]
+__all__ = ["BEARABLE", "TOLERABLE", "AnswerFacts", "more_data", "no_card_is_enough", "splitting"]
 
 TOLERABLE = 1.25
 """Slowdown up to which an answer is a plain yes."""
@@ -32,7 +32,7 @@ _SPREAD = (
 )
 
 
-class Asked(NamedTuple):
+class AnswerFacts(NamedTuple):
     """What the answers are about, sizes in bytes.
 
     Attributes
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
     tolerable_options: Options = DEFAULTS
 
 
-def splitting(asked: Asked) -> Answer:
+def splitting(asked: AnswerFacts) -> Answer:
     """Answer "Can I avoid splitting my input?"."""
     question = "Can I avoid splitting my input?"
     card = _card(asked, asked.advised.options)
@@ -128,7 +128,7 @@ def splitting(asked: Asked) -> Answer:
     return Answer(question, "no", f"Better not: {cost} {in_parts}")
 
 
-def _in_pieces(asked: Asked) -> str:
+def _in_pieces(asked: AnswerFacts) -> str:
     """Return why RMM's pool runs out of memory where a replay does not, in two sentences."""
     factor = asked.peak_bytes / asked.capacity_bytes
     held = (
@@ -148,7 +148,7 @@ def _in_pieces(asked: Asked) -> str:
     return f"{held}, which would fit; {pool} takes more than its maximum{most}: {more} would do."
 
 
-def more_data(asked: Asked) -> Answer:
+def more_data(asked: AnswerFacts) -> Answer:
     """Answer "Can I train on more data?".
 
     So many times the data on a card are taken to run as these data do on a card so many times
@@ -237,13 +237,13 @@ def _more(gain: float) -> str:
     return f"{gain:.0%} more" if gain < 1 else f"{gain + 1:.1f} times as much"
 
 
-def _card(asked: Asked, options: Options) -> str:
+def _card(asked: AnswerFacts, options: Options) -> str:
     """Return the card, and how the workload is run there unless that is the default."""
     way = "" if options == DEFAULTS else f", with {options_text(options)},"
     return f"a card of {format_bytes(asked.device_bytes)} in {asked.machine}{way}"
 
 
-def _by_default(asked: Asked) -> str:
+def _by_default(asked: AnswerFacts) -> str:
     """Return what the default settings come to where others are advised."""
     if asked.defaults is None:
         return ""

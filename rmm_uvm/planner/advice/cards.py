@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rmm_uvm.planner.advice.advising import ENOUGH, Facts, best
+from rmm_uvm.planner.advice.advising import ENOUGH, AdviceFacts, best
 from rmm_uvm.planner.advice.announced import AnnouncedTrial, tried_ways, with_way
-from rmm_uvm.planner.advice.answers import TOLERABLE, Asked, more_data, splitting
+from rmm_uvm.planner.advice.answers import TOLERABLE, AnswerFacts, more_data, splitting
 from rmm_uvm.planner.advice.reasons import settings
 from rmm_uvm.planner.advice.settling import Settled, Trial, tried
 from rmm_uvm.planner.outcome import AnnouncedWay, Card, MachineFacts, Variant
-from rmm_uvm.planner.request import DEFAULTS, Options, Request
+from rmm_uvm.planner.request import DEFAULTS, Options, PlanRequest
 from rmm_uvm.planner.trials.curve import smallest_capacity
 from rmm_uvm.planner.trials.runs import Runs
 from rmm_uvm.planner.workload.result import StageResult
@@ -45,7 +45,7 @@ class Around:
         What replays the workload.
     trial : Trial or None
         What tries pool sizes.
-    request : Request
+    request : PlanRequest
         What was asked for.
     machine : MachineFacts
         What is simulated.
@@ -59,7 +59,7 @@ class Around:
 
     runs: Runs
     trial: Trial | None
-    request: Request
+    request: PlanRequest
     machine: MachineFacts
     touched: WorkingSet
     staged: bool
@@ -83,7 +83,7 @@ class TriedCard(NamedTuple):
     ----------
     device_bytes : int
         Memory of the card.
-    facts : Facts
+    facts : AdviceFacts
         Of workload and card, `enough_bytes` and `splits` not found yet.
     variants : tuple of Variant
         All that were replayed; the defaults first.
@@ -94,7 +94,7 @@ class TriedCard(NamedTuple):
     """
 
     device_bytes: int
-    facts: Facts
+    facts: AdviceFacts
     variants: tuple[Variant, ...]
     replayed: Variant
     settled: Settled
@@ -105,7 +105,7 @@ def tried_card(around: Around, device_bytes: int) -> TriedCard:
     runs, request = around.runs, around.request
     ipc_bytes = _ipc_bytes(around, device_bytes)
     variants = ways_to_run(around, device_bytes)
-    facts = Facts(
+    facts = AdviceFacts(
         peak_bytes=runs.workload.peak_live_bytes,
         slab_bytes=sum(slab.nbytes for slab in runs.workload.slabs),
         capacity_bytes=whole_blocks(device_bytes - ipc_bytes),
@@ -154,7 +154,7 @@ def planned_card(around: Around, card: TriedCard, settable: Sequence[Options]) -
     works = any(way.driver_seconds is not None for way in ways)
     pool_fails = settled.out_of_memory and not works
     tolerable_bytes, tolerable_options = _tolerable(runs, capacity_bytes, advised, settable)
-    asked = Asked(
+    asked = AnswerFacts(
         device_bytes=device_bytes,
         capacity_bytes=capacity_bytes,
         peak_bytes=peak_bytes,
@@ -244,7 +244,9 @@ def _ipc_bytes(around: Around, device_bytes: int) -> int:
     return ipc_pool_bytes("auto", device_bytes) if around.request.workers > 1 else 0
 
 
-def _ways(around: Around, facts: Facts, variants: tuple[Variant, ...]) -> tuple[AnnouncedWay, ...]:
+def _ways(
+    around: Around, facts: AdviceFacts, variants: tuple[Variant, ...]
+) -> tuple[AnnouncedWay, ...]:
     """Return the ways to run with uses announced; the kernel driver is as it is by default."""
     trial, runs = around.announced, around.runs
     if trial is None or not trial.able:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from rmm_uvm.planner.advice.advising import spread
 from rmm_uvm.planner.outcome import MachineFacts
-from rmm_uvm.planner.request import Request
+from rmm_uvm.planner.request import PlanRequest
 from rmm_uvm.planner.trials.runs import Runs
 from rmm_uvm.planner.workload.working_set import WorkingSet
 from rmm_uvm.report.words import plain_name
@@ -15,7 +15,7 @@ __all__ = ["notes"]
 
 
 def notes(
-    runs: Runs, machine: MachineFacts, request: Request, touched: WorkingSet, *, tried: bool
+    runs: Runs, machine: MachineFacts, request: PlanRequest, touched: WorkingSet, *, tried: bool
 ) -> tuple[str, ...]:
     """Return sentences, the most important first.
 
@@ -25,7 +25,7 @@ def notes(
         What was replayed.
     machine : MachineFacts
         Where.
-    request : Request
+    request : PlanRequest
         What was asked for.
     touched : WorkingSet
         Of the workload.

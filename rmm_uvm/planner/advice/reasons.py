@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from rmm_uvm.planner.advice.advising import (
     ENOUGH,
     INITIAL_FACTOR,
-    Facts,
+    AdviceFacts,
     parts_needed,
     pool_sizes,
     spread,
@@ -42,13 +42,13 @@ _THRESHOLD_HOW = (
 
 
 def settings(
-    facts: Facts, defaults: Variant, settled: Settled, replayed: Variant | None = None
+    facts: AdviceFacts, defaults: Variant, settled: Settled, replayed: Variant | None = None
 ) -> Settings:
     """Return the settings for a card with their reasons.
 
     Parameters
     ----------
-    facts : Facts
+    facts : AdviceFacts
         Of workload and card.
     defaults : Variant
         What runs there where nothing is set.
@@ -102,7 +102,7 @@ def settings(
     )
 
 
-def _initial_reason(facts: Facts, initial_bytes: int) -> str:
+def _initial_reason(facts: AdviceFacts, initial_bytes: int) -> str:
     peak = f"the peak of {format_bytes(facts.peak_bytes)}"
     if initial_bytes < facts.peak_bytes:
         return "as much as the card holds, in one slab; the pool grows by what does not fit"
@@ -113,7 +113,7 @@ def _initial_reason(facts: Facts, initial_bytes: int) -> str:
     return f"{peak} and a tenth in one slab, on the device from the start: the pool need not grow"
 
 
-def _budget(facts: Facts, settled: Settled) -> tuple[int, str]:
+def _budget(facts: AdviceFacts, settled: Settled) -> tuple[int, str]:
     advised = settled.variant
     if settled.out_of_memory:
         return facts.capacity_bytes, "the whole card, and still it runs out of memory"
@@ -135,7 +135,7 @@ def _budget(facts: Facts, settled: Settled) -> tuple[int, str]:
     )
 
 
-def _unsized_reason(facts: Facts, advised: Variant, told: Sequence[Tried]) -> str:
+def _unsized_reason(facts: AdviceFacts, advised: Variant, told: Sequence[Tried]) -> str:
     """Return why sizes of the pool are no part of the advice."""
     ways = [one for one in told if one.sized]
     if not told and spread(facts.peak_bytes, facts.working_set_bytes):

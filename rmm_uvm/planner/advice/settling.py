@@ -7,7 +7,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
-from rmm_uvm.planner.advice.advising import WORTH_SETTING, Facts, default_sizes, pool_sizes, spread
+from rmm_uvm.planner.advice.advising import (
+    WORTH_SETTING,
+    AdviceFacts,
+    default_sizes,
+    pool_sizes,
+    spread,
+)
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import Options
 
@@ -72,14 +78,14 @@ class Settled(NamedTuple):
         return bool(self.told) and all(one.seconds is None for one in self.told)
 
 
-def tried(trial: Trial | None, facts: Facts, defaults: Variant, advised: Variant) -> Settled:
+def tried(trial: Trial | None, facts: AdviceFacts, defaults: Variant, advised: Variant) -> Settled:
     """Return what stays advised: the fastest of all, or the defaults if none gains a hundredth.
 
     Parameters
     ----------
     trial : Trial or None
         What tries; None for advice that rests on replays alone.
-    facts : Facts
+    facts : AdviceFacts
         Of workload and card.
     defaults, advised : Variant
         What runs where nothing is set, and what replays speak for.

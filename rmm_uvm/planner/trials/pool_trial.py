@@ -25,7 +25,7 @@ from rmm_uvm.planner.request import DEFAULTS, Options, Prefetch
 from rmm_uvm.planner.trials.no_room import NoRoomError, replaying_here
 from rmm_uvm.planner.trials.runs import PlanProgress, ShowProgress
 from rmm_uvm.planner.workload.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
-from rmm_uvm.planner.workload.live_ranges import LiveRanges
+from rmm_uvm.planner.workload.live_ranges import LiveAllocations
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.simulator.card import simulated_card
 from rmm_uvm.support.units import format_bytes
@@ -133,7 +133,7 @@ def _run(
     columns = (events[name].tolist() for name in ("kind", "flags", "address", "nbytes"))
     live: dict[int, tuple[int, int]] = {}  # by recorded address: address and bytes now
     fresh: int | None = None
-    ranges = LiveRanges()  # as recorded: touches may be inside an allocation, or of several
+    ranges = LiveAllocations()  # as recorded: touches may be inside an allocation, or of several
     try:
         for number, (kind, flags, address, nbytes) in enumerate(zip(*columns, strict=True)):
             if progress is not None and number % _CHUNK_EVENTS == 0:

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from rmm_uvm.trace.events import EventKind
 
-__all__ = ["LiveRanges", "TouchedRanges"]
+__all__ = ["LiveAllocations", "TouchedRanges"]
 
 Rows: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
 
 
-class LiveRanges:
+class LiveAllocations:
     """Ranges of bytes that do not overlap, found by any address in them.
 
     Examples
     --------
-    >>> live = LiveRanges()
+    >>> live = LiveAllocations()
     >>> live.add(4096, 100)
     >>> list(live.overlapping(4000, 120)), list(live.overlapping(4196, 8))
     ([(4096, 100)], [])
@@ -66,7 +66,7 @@ class TouchedRanges:
     """Follows a recording part by part, and tells what its touches are of."""
 
     def __init__(self) -> None:
-        self._live = LiveRanges()
+        self._live = LiveAllocations()
 
     def follow(self, events: Rows) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return address and bytes of all events; touches from the first live byte to the last.

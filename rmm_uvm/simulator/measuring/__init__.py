@@ -15,12 +15,12 @@ rmm_uvm.cli.doctor : ``rmm-uvm doctor --measure``.
 from __future__ import annotations
 
 from rmm_uvm.simulator.measuring.derivation import Derived, derive
-from rmm_uvm.simulator.measuring.figures import Figures, Timing
+from rmm_uvm.simulator.measuring.figures import MeasuredFigures, Timing
 from rmm_uvm.simulator.measuring.measure import Measurement, measure, similar_machine
 
 __all__ = [
     "Derived",
-    "Figures",
+    "MeasuredFigures",
     "Measurement",
     "Timing",
     "derive",

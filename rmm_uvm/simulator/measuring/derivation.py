@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rmm_uvm.simulator.constants import CONSTANTS
-from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, Figures, Timing
+from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, MeasuredFigures, Timing
 from rmm_uvm.simulator.measuring.ramp import (
     RAMP_ONLY_WHEN_QUEUED,
     Call,
@@ -80,12 +80,12 @@ class _Known:
         self.derived[name] = Derived(value, f"taken from {self.base.name}: {reason}")
 
 
-def derive(figures: Figures, base: Machine) -> Mapping[str, Derived]:
+def derive(figures: MeasuredFigures, base: Machine) -> Mapping[str, Derived]:
     """Return every constant of a machine, as its figures have it.
 
     Parameters
     ----------
-    figures : Figures
+    figures : MeasuredFigures
         What was measured.
     base : Machine
         Gives what was not, or cannot be measured safely.
@@ -106,7 +106,7 @@ def derive(figures: Figures, base: Machine) -> Mapping[str, Derived]:
     return {name: known.derived[name] for name in CONSTANTS}
 
 
-def _links(figures: Figures, known: _Known) -> None:
+def _links(figures: MeasuredFigures, known: _Known) -> None:
     launch_seconds = figures.launch or 0.0
     rate = _when(figures.copy_to_device, lambda t: t.bytes_per_ns)
     known.set("to_device_bytes_per_ns", rate, "measured: one copy of pinned memory")
@@ -136,7 +136,7 @@ def _links(figures: Figures, known: _Known) -> None:
     known.set("memory_bytes_per_ns", rate, "measured: kernel reading managed memory on the device")
 
 
-def _peers(figures: Figures, known: _Known) -> None:
+def _peers(figures: MeasuredFigures, known: _Known) -> None:
     for name in ("peer_bytes_per_ns", "peer_remote_bytes_per_ns"):
         if figures.devices < 2:
             known.set(name, 0.0, "one GPU is visible: there is no peer")
@@ -144,7 +144,7 @@ def _peers(figures: Figures, known: _Known) -> None:
             known.take(name, "other GPUs are left alone; set it for the link between yours")
 
 
-def _calls(figures: Figures, known: _Known) -> None:
+def _calls(figures: MeasuredFigures, known: _Known) -> None:
     known.set(
         "call_ns",
         _when(figures.prefetch_call, lambda t: t.seconds * 1e9),
@@ -162,7 +162,7 @@ def _calls(figures: Figures, known: _Known) -> None:
     )
 
 
-def _migrations(figures: Figures, known: _Known) -> None:
+def _migrations(figures: MeasuredFigures, known: _Known) -> None:
     known.set(
         "resident_block_ns",
         _when(figures.prefetch_resident, lambda t: t.block_ns / 2),
@@ -185,7 +185,7 @@ def _migrations(figures: Figures, known: _Known) -> None:
     _to_host(figures, known)
 
 
-def prefetches_to_device(figures: Figures) -> list[Call]:
+def prefetches_to_device(figures: MeasuredFigures) -> list[Call]:
     """Return the calls that tell what a block takes and what a ramp is."""
     calls = [Call(timing, has_ramp=True) for timing in figures.queued_prefetches]
     if figures.prefetch_to_device:
@@ -195,7 +195,7 @@ def prefetches_to_device(figures: Figures) -> list[Call]:
     return calls
 
 
-def _to_host(figures: Figures, known: _Known) -> None:
+def _to_host(figures: MeasuredFigures, known: _Known) -> None:
     """Prefetches to the host show the driver's work only where the copies do not take longer."""
     copy_ns = known["copy_ns"] + VA_BLOCK_BYTES / known["to_host_bytes_per_ns"]
     warm, cold = figures.prefetch_to_host, figures.prefetch_to_cold_host
@@ -218,7 +218,7 @@ def _to_host(figures: Figures, known: _Known) -> None:
     )
 
 
-def _discards(figures: Figures, known: _Known) -> None:
+def _discards(figures: MeasuredFigures, known: _Known) -> None:
     passes_ns = 2 * known["resident_block_ns"]
     known.set(
         "discard_block_ns",
@@ -246,7 +246,7 @@ def _discards(figures: Figures, known: _Known) -> None:
     )
 
 
-def _faults(figures: Figures, known: _Known) -> None:
+def _faults(figures: MeasuredFigures, known: _Known) -> None:
     """Two streams give what a service takes, two sparse kernels what of it is the block's."""
     one, many = figures.first_touch, figures.first_touches
     if one and many and many.blocks > one.blocks:
@@ -306,7 +306,7 @@ def _faults(figures: Figures, known: _Known) -> None:
     known.take("batch_faults", "a parameter of the kernel driver")
 
 
-def _allocations(figures: Figures, known: _Known) -> None:
+def _allocations(figures: MeasuredFigures, known: _Known) -> None:
     for name, call in (
         ("allocate_managed", "cudaMallocManaged"),
         ("free_managed", "cudaFree of managed memory"),

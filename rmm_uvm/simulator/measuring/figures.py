@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from rmm_uvm.support.units import VA_BLOCK_BYTES
 
-__all__ = ["PAGE_BYTES", "Figures", "Timing"]
+__all__ = ["PAGE_BYTES", "MeasuredFigures", "Timing"]
 
 PAGE_BYTES = 4096
 
@@ -43,7 +43,7 @@ class Timing(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figures:
+class MeasuredFigures:
     """Everything that is measured; None where a figure could not be taken.
 
     Times are from the call to completion, unless a "call" is named: that ends when it returns.

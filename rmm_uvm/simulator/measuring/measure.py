@@ -17,7 +17,7 @@ from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.host_memory import host_memory
 from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
 from rmm_uvm.simulator.measuring.derivation import derive
-from rmm_uvm.simulator.measuring.figures import Figures
+from rmm_uvm.simulator.measuring.figures import MeasuredFigures
 from rmm_uvm.simulator.measuring.gpu import GpuWorkbench
 from rmm_uvm.simulator.measuring.procedure import ROUNDS, Progress, take_figures
 from rmm_uvm.simulator.measuring.room import COPY_BYTES, region_bytes_for
@@ -36,14 +36,14 @@ class Measurement:
     ----------
     machine : Machine
         The profile.
-    figures : Figures
+    figures : MeasuredFigures
         What it rests on.
     base : Machine
         The machine that ships with the package and is most like it; it gave what was not measured.
     """
 
     machine: Machine
-    figures: Figures
+    figures: MeasuredFigures
     base: Machine
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,7 +141,9 @@ def measure(
     return Measurement(machine, figures, base)
 
 
-def machine_of(figures: Figures, base: Machine, *, name: str, gpu: str, driver: str) -> Machine:
+def machine_of(
+    figures: MeasuredFigures, base: Machine, *, name: str, gpu: str, driver: str
+) -> Machine:
     """Return the machine that follows from figures; see `measure`."""
     derived = derive(figures, base)
     to_device, to_host = (derived[f"to_{way}_bytes_per_ns"].value for way in ("device", "host"))

@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, Figures, Timing
+from rmm_uvm.simulator.measuring.figures import PAGE_BYTES, MeasuredFigures, Timing
 from rmm_uvm.simulator.measuring.workbench import Workbench
 from rmm_uvm.support.units import VA_BLOCK_BYTES
 
@@ -84,7 +84,7 @@ def take_figures(
     copy_bytes: int = 256 * MIB,
     rounds: int = ROUNDS,
     progress: Progress | None = None,
-) -> Figures:
+) -> MeasuredFigures:
     """Measure.
 
     Parameters
@@ -134,18 +134,18 @@ def take_figures(
     return _figures(times)
 
 
-def _figures(times: _Round) -> Figures:
-    """Return what was kept under the names that `Figures` has."""
+def _figures(times: _Round) -> MeasuredFigures:
+    """Return what was kept under the names that `MeasuredFigures` has."""
     bench = times.bench
     single, queued = (
         tuple(filter(None, (times.timing(f"{kind}_{nbytes}") for nbytes in sizes)))
         for kind, sizes in (("single", _CALL_BYTES), ("queued", _QUEUED_BYTES))
     )
     launch = times.timing("launch")
-    names = set(Figures.__dataclass_fields__) - {
+    names = set(MeasuredFigures.__dataclass_fields__) - {
         *("device_bytes", "devices", "prefetch_calls", "queued_prefetches", "launch")
     }
-    return Figures(
+    return MeasuredFigures(
         device_bytes=bench.device_bytes,
         devices=bench.devices,
         prefetch_calls=single,

@@ -16,7 +16,7 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.pool.build import PrefetchMode, check_mode
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.support.messages import shown
@@ -165,7 +165,7 @@ def mode_for(receiver: Receiver, roofline: Roofline) -> Any:
 
 
 def _facts(device_bytes: int) -> dict[str, Any]:
-    device = DeviceFacts(0, "simulated device", "", device_bytes, device_bytes, simulated=True)
+    device = RecordedDevice(0, "simulated device", "", device_bytes, device_bytes, simulated=True)
     return {
         "devices": [dataclasses.asdict(device)],
         "settings": {"shadowed": "torch on the CPU"},

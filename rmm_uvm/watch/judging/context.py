@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.residency.statistics import ResidencyStatistics
 
 __all__ = ["Context", "worth_telling"]
@@ -25,7 +25,7 @@ class Context:
 
     Parameters
     ----------
-    device : DeviceFacts
+    device : RecordedDevice
         The device.
     host_available_bytes : int or None
         What the host, or the container's limit, still allows; None when it is not known or does
@@ -43,7 +43,7 @@ class Context:
         Sources that ought to work and do not, with the reason; see `worth_telling`.
     """
 
-    device: DeviceFacts
+    device: RecordedDevice
     host_available_bytes: int | None = None
     host_limit_source: str = ""
     prefetch: str | None = None

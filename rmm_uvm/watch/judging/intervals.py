@@ -13,10 +13,10 @@ import numpy as np
 
 from rmm_uvm.recording.sample import Known
 
-__all__ = ["BEGIN", "Interval", "Row", "gone_after", "interval_between", "rows_of"]
+__all__ = ["BEGIN", "Interval", "SampleRow", "gone_after", "interval_between", "rows_of"]
 
 
-class Row(NamedTuple):
+class SampleRow(NamedTuple):
     """One sample as plain integers; fields as in `rmm_uvm.recording.sample.SAMPLE_DTYPE`."""
 
     time_ns: int = 0
@@ -45,7 +45,7 @@ class Row(NamedTuple):
         return self.known & what == what
 
 
-BEGIN = Row()
+BEGIN = SampleRow()
 """Before the first sample: totals count from zero."""
 
 
@@ -86,12 +86,12 @@ class Interval(NamedTuple):
         )
 
 
-def rows_of(samples: np.ndarray[Any, np.dtype[np.void]]) -> list[Row]:
+def rows_of(samples: np.ndarray[Any, np.dtype[np.void]]) -> list[SampleRow]:
     """Return samples as rows."""
-    return [Row._make(values) for values in samples.tolist()]
+    return [SampleRow._make(values) for values in samples.tolist()]
 
 
-def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | None:
+def interval_between(before: SampleRow, after: SampleRow, total_bytes: int) -> Interval | None:
     """Return what happened between two samples of a device with `total_bytes` of memory.
 
     None without byte counters, or when time went back. Totals that fell count as nothing moved:
@@ -113,7 +113,7 @@ def interval_between(before: Row, after: Row, total_bytes: int) -> Interval | No
     )
 
 
-def gone_after(gone_bytes: int, before: Row, after: Row) -> int:
+def gone_after(gone_bytes: int, before: SampleRow, after: SampleRow) -> int:
     """Return how much of the managed memory lies on the host after a sample.
 
     As much as left the device and did not come back, and no more than there is: what was freed lies
@@ -123,12 +123,12 @@ def gone_after(gone_bytes: int, before: Row, after: Row) -> int:
     ----------
     gone_bytes : int
         The same after the sample `before`.
-    before, after : Row
+    before, after : SampleRow
         Samples in a row. Totals that fell count as nothing moved.
 
     Examples
     --------
-    >>> full = Row(device_to_host_bytes=50, managed_bytes=90, known=Known.FOOTPRINT)
+    >>> full = SampleRow(device_to_host_bytes=50, managed_bytes=90, known=Known.FOOTPRINT)
     >>> gone_after(0, BEGIN, full), gone_after(50, full, full._replace(managed_bytes=20))
     (50, 20)
     """
@@ -140,7 +140,7 @@ def gone_after(gone_bytes: int, before: Row, after: Row) -> int:
     return min(gone_bytes, after.managed_bytes or after.footprint_bytes)
 
 
-def all_fits(row: Row, total_bytes: int) -> bool:
+def all_fits(row: SampleRow, total_bytes: int) -> bool:
     """Return whether the managed memory that is not on the device would find room there.
 
     If so nothing needs to leave, and what did was wanted by the CPU.

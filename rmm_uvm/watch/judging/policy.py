@@ -28,7 +28,7 @@ from rmm_uvm.watch.judging.context import Context
 from rmm_uvm.watch.judging.intervals import (
     BEGIN,
     Interval,
-    Row,
+    SampleRow,
     all_fits,
     gone_after,
     interval_between,
@@ -45,7 +45,7 @@ __all__ = ["PolicyState", "evaluate"]
 _WINDOW_PIECES = 60
 
 
-class Piece(NamedTuple):
+class EvictingStretch(NamedTuple):
     """A stretch of time in which the device evicted.
 
     Parameters
@@ -71,7 +71,7 @@ class PolicyState:
 
     Parameters
     ----------
-    last : Row
+    last : SampleRow
         The latest sample.
     gone_bytes : int
         Managed memory that lies on the host.
@@ -81,7 +81,7 @@ class PolicyState:
         The latest intervals, all of them with eviction above the threshold.
     quiet_samples : int
         Samples in a row with hardly any eviction.
-    moved : tuple of Piece
+    moved : tuple of EvictingStretch
         The window in which amplification is looked for.
     alarms : mapping of str to Alarm
         By kind; "eviction" also stands for what takes its place.
@@ -93,12 +93,12 @@ class PolicyState:
         What was told of the budget: requests larger than it, and predictors that are off.
     """
 
-    last: Row = BEGIN
+    last: SampleRow = BEGIN
     gone_bytes: int = 0
     begun: Interval | None = None
     evicting: tuple[Interval, ...] = ()
     quiet_samples: int = 0
-    moved: tuple[Piece, ...] = ()
+    moved: tuple[EvictingStretch, ...] = ()
     alarms: Mapping[str, Alarm] = dataclasses.field(default_factory=dict)
     told: frozenset[str] = frozenset()
     unanswered_samples: int | None = None
@@ -129,11 +129,11 @@ def evaluate(
     Examples
     --------
     >>> import numpy as np
-    >>> from rmm_uvm.recording.recorded import DeviceFacts
+    >>> from rmm_uvm.recording.recorded import RecordedDevice
     >>> from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
     >>> sample = np.zeros(1, SAMPLE_DTYPE)
     >>> sample["time_ns"], sample["known"], sample["footprint_bytes"] = 10**9, Known.FOOTPRINT, 300
-    >>> device = DeviceFacts(0, "model", "", total_bytes=200, capacity_bytes=200)
+    >>> device = RecordedDevice(0, "model", "", total_bytes=200, capacity_bytes=200)
     >>> _, findings = evaluate(PolicyState(), sample, Context(device), Thresholds())
     >>> findings[0].kind, findings[0].value
     ('footprint', 1.5)
@@ -153,7 +153,7 @@ class _Step:
     def __init__(
         self,
         state: PolicyState,
-        row: Row,
+        row: SampleRow,
         context: Context,
         thresholds: Thresholds,
         findings: list[Finding],
@@ -297,7 +297,7 @@ class _Step:
             moved=self._window(interval if evicts else None),
         )
 
-    def _window(self, evicting: Interval | None) -> tuple[Piece, ...]:
+    def _window(self, evicting: Interval | None) -> tuple[EvictingStretch, ...]:
         now = self._row.seconds
         length = self._limits.amplification_window_seconds
         pieces = [piece for piece in self.state.moved if piece.end_seconds > now - length]
@@ -307,10 +307,10 @@ class _Step:
         if self._row.knows(Known.FOOTPRINT):
             # Some pages of a small program that come and go are no traffic to speak of.
             used_bytes = max(self._row.footprint_bytes, used_bytes // 10)
-        new = Piece(now - evicting.seconds, now, evicting.to_device_bytes, used_bytes)
+        new = EvictingStretch(now - evicting.seconds, now, evicting.to_device_bytes, used_bytes)
         if pieces and now - pieces[-1].begin_seconds <= length / _WINDOW_PIECES:
             old = pieces.pop()
-            new = Piece(
+            new = EvictingStretch(
                 old.begin_seconds,
                 now,
                 old.to_device_bytes + new.to_device_bytes,

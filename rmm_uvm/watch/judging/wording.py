@@ -8,12 +8,12 @@ Does not cover when there is a finding, see `rmm_uvm.watch.judging.policy`. Ever
 from __future__ import annotations
 
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.recording.sample import Known
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.residency.troubles import prediction_off, too_large
 from rmm_uvm.support.units import format_bytes
-from rmm_uvm.watch.judging.intervals import Row
+from rmm_uvm.watch.judging.intervals import SampleRow
 
 __all__ = [
     "amplification_found",
@@ -33,7 +33,9 @@ _DOCTOR = "run `rmm-uvm doctor` to see what it needs"
 _NEW_MONITOR = "start a new monitor"  # the remedy that reasons name for which there is no other
 
 
-def footprint_found(row: Row, device: DeviceFacts, value: float, threshold: float) -> Finding:
+def footprint_found(
+    row: SampleRow, device: RecordedDevice, value: float, threshold: float
+) -> Finding:
     """Return the finding: more is allocated than fits."""
     return _finding(
         "footprint",
@@ -47,7 +49,9 @@ def footprint_found(row: Row, device: DeviceFacts, value: float, threshold: floa
     )
 
 
-def eviction_found(row: Row, device: DeviceFacts, value: float, threshold: float) -> Finding:
+def eviction_found(
+    row: SampleRow, device: RecordedDevice, value: float, threshold: float
+) -> Finding:
     """Return the finding: pages leave, sample after sample. Both figures in bytes per second."""
     message = f"{_rate(value)} are evicted to the host to make room (threshold {_rate(threshold)})"
     remedy = _LESS_DATA
@@ -65,7 +69,7 @@ def eviction_found(row: Row, device: DeviceFacts, value: float, threshold: float
     return _finding("eviction", row, value, threshold, message, remedy)
 
 
-def device_taken_found(row: Row, device: DeviceFacts, rate: float) -> Finding:
+def device_taken_found(row: SampleRow, device: RecordedDevice, rate: float) -> Finding:
     """Return the finding: others hold the room that managed memory needs."""
     others_bytes = row.device_used_bytes - row.resident_bytes
     room_bytes = device.total_bytes - row.managed_bytes
@@ -81,7 +85,7 @@ def device_taken_found(row: Row, device: DeviceFacts, rate: float) -> Finding:
     )
 
 
-def prefetch_found(row: Row, prefetch: str | None, value: float, threshold: float) -> Finding:
+def prefetch_found(row: SampleRow, prefetch: str | None, value: float, threshold: float) -> Finding:
     """Return the finding: what is prefetched pushes out what is used."""
     better = "auto" if prefetch == "always" else "never"
     return _finding(
@@ -96,7 +100,7 @@ def prefetch_found(row: Row, prefetch: str | None, value: float, threshold: floa
 
 
 def amplification_found(
-    row: Row, moved_bytes: int, seconds: float, value: float, threshold: float
+    row: SampleRow, moved_bytes: int, seconds: float, value: float, threshold: float
 ) -> Finding:
     """Return the finding: the same bytes move again and again."""
     return _finding(
@@ -111,8 +115,8 @@ def amplification_found(
 
 
 def host_memory_found(
-    row: Row,
-    device: DeviceFacts,
+    row: SampleRow,
+    device: RecordedDevice,
     needed_bytes: int,
     available_bytes: int,
     source: str,
@@ -135,19 +139,19 @@ def host_memory_found(
     )
 
 
-def too_large_found(row: Row, device: DeviceFacts, budget: ResidencyStatistics) -> Finding:
+def too_large_found(row: SampleRow, device: RecordedDevice, budget: ResidencyStatistics) -> Finding:
     """Return the finding: the budget cannot hold what one request asks for."""
     words = too_large(budget, device.total_bytes)
     return _finding("budget", row, budget.too_large_bytes, budget.budget_bytes, *words)
 
 
-def prediction_found(row: Row, budget: ResidencyStatistics) -> Finding:
+def prediction_found(row: SampleRow, budget: ResidencyStatistics) -> Finding:
     """Return the finding: the predictor is right too seldom, and is off."""
     words = prediction_off(budget)
     return _finding("prediction", row, budget.switched_off, 0, *words)
 
 
-def source_unavailable(row: Row, name: str, reason: str) -> Finding:
+def source_unavailable(row: SampleRow, name: str, reason: str) -> Finding:
     """Return the finding: a source does not work."""
     readable = name.replace("_", " ")
     what, _, remedy = reason.rpartition(": ")
@@ -156,14 +160,14 @@ def source_unavailable(row: Row, name: str, reason: str) -> Finding:
     return _finding("monitor", row, 0.0, 1.0, f"not watched: {readable} ({what})", remedy)
 
 
-def counters_lost(row: Row, samples: int) -> Finding:
+def counters_lost(row: SampleRow, samples: int) -> Finding:
     """Return the finding: a source worked and stopped."""
     message = f"the byte counters have not answered for {samples} samples"
     return _finding("monitor", row, samples, samples, message, "start the monitor again")
 
 
 def _finding(
-    kind: str, row: Row, value: float, threshold: float, message: str, remedy: str
+    kind: str, row: SampleRow, value: float, threshold: float, message: str, remedy: str
 ) -> Finding:
     return Finding(
         kind=kind,

@@ -18,7 +18,7 @@ from rmm_uvm._lib.monitor import Sampler, Slot
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch.sampling import footprint
 
 __all__ = [
@@ -55,7 +55,7 @@ class WatchedDevice:
 
     Parameters
     ----------
-    facts : DeviceFacts
+    facts : RecordedDevice
         What does not change.
     driver : UvmDriver or None
         None where there is no GPU, or no driver.
@@ -67,7 +67,7 @@ class WatchedDevice:
         NVML's, that tells device memory; the driver does where it is None.
     """
 
-    facts: DeviceFacts
+    facts: RecordedDevice
     driver: UvmDriver | None
     reason: str = ""
     nvml: Availability = SWITCHED_OFF
@@ -136,7 +136,7 @@ def open_device(device_id: int, driver: UvmDriver | str | None = None) -> Watche
     if found is None:
         return _without_driver(device_id, names, reason)
     info = found.info
-    facts = DeviceFacts(
+    facts = RecordedDevice(
         device_id=device_id,
         name=info.name,
         uuid=info.uuid,
@@ -157,13 +157,13 @@ def _without_driver(device_id: int, names: tuple[str, ...], reason: str) -> Watc
     listed: tuple[tuple[str, str], ...] = library.devices() if library.available else ()
     # Without CUDA nobody tells how its ordinals map to NVML's; a single device is itself.
     if len(listed) != 1 or device_id != 0:
-        facts = DeviceFacts(device_id, "unknown", "", 0, 0, chain=names)
+        facts = RecordedDevice(device_id, "unknown", "", 0, 0, chain=names)
         nvml = _no("no such device") if library.available else library.available
         return WatchedDevice(facts, None, reason, nvml)
     uuid, name = listed[0]
     nvml, reader = _nvml_reader(uuid)
     total_bytes = library.memory(uuid)[2] if nvml else 0
-    facts = DeviceFacts(device_id, name, uuid, total_bytes, total_bytes, chain=names)
+    facts = RecordedDevice(device_id, name, uuid, total_bytes, total_bytes, chain=names)
     return WatchedDevice(facts, None, reason, nvml, reader)
 
 
@@ -252,7 +252,7 @@ def fixed_sources(
     }
 
 
-def renewed(watched: WatchedDevice, names: tuple[str, ...]) -> DeviceFacts:
+def renewed(watched: WatchedDevice, names: tuple[str, ...]) -> RecordedDevice:
     """Return a device's facts with another chain than it had, and the capacity that leaves."""
     capacity_bytes = watched.facts.capacity_bytes
     if watched.driver is not None:

@@ -19,7 +19,7 @@ from rmm_uvm.drivers import SimulatedDevice, UvmDriver
 from rmm_uvm.errors import DataError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.support.output import is_special
 from rmm_uvm.watch.sampling import footprint
 
@@ -38,7 +38,7 @@ class Tracing:
     ----------
     path : Path
         The file; must not exist.
-    devices : sequence of DeviceFacts
+    devices : sequence of RecordedDevice
         What is watched.
     drivers : sequence of UvmDriver
         Their drivers; a simulated device tells of touches.
@@ -61,7 +61,7 @@ class Tracing:
     def __init__(
         self,
         path: Path,
-        devices: Sequence[DeviceFacts],
+        devices: Sequence[RecordedDevice],
         drivers: Sequence[UvmDriver],
         settings: dict[str, str],
         versions: dict[str, str],

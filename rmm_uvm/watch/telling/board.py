@@ -47,7 +47,7 @@ class Published:
     interval_seconds : float
         Between two of its samples.
     devices : tuple of mapping
-        One for each watched device, with the fields of `DeviceFacts`.
+        One for each watched device, with the fields of `RecordedDevice`.
     snapshots : tuple of mapping
         One for each watched device: `Snapshot.to_dict`.
     sources : mapping of str to str

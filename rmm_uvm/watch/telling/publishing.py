@@ -12,7 +12,7 @@ from typing import Any
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import DeviceFacts
+from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.watch.snapshot import Snapshot
 from rmm_uvm.watch.telling.board import Board
 
@@ -62,7 +62,7 @@ class Publisher:
         self,
         *,
         interval_seconds: float,
-        devices: Sequence[DeviceFacts],
+        devices: Sequence[RecordedDevice],
         snapshots: Sequence[Snapshot],
         sources: Mapping[str, Availability],
         findings: Sequence[Finding],

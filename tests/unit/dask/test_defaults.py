@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rmm_uvm.dask.settings import Settings
+from rmm_uvm.dask.settings import WorkerSettings
 
 PROGRAM = """
 {first}
@@ -61,7 +61,7 @@ def test_without_files_and_environment_there_are_the_defaults(tmp_path: Path) ->
     assert settings_with(tmp_path) == {
         "prefetch": "auto",
         "ipc_pool_size": "auto",
-        "comm": Settings().comm,
+        "comm": WorkerSettings().comm,
     }
 
 
@@ -114,7 +114,7 @@ def test_section_that_is_no_section_is_said_and_not_replaced_by_the_defaults(
 
 def test_section_without_anything_in_it_is_the_defaults(tmp_path: Path) -> None:
     found = settings_with(tmp_path, "rmm-uvm:\n  comm:\n")
-    assert found["comm"] == Settings().comm
+    assert found["comm"] == WorkerSettings().comm
     assert settings_with(tmp_path, "rmm-uvm:\n") == found
 
 

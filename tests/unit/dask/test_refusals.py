@@ -14,7 +14,7 @@ from dask_cuda.device_host_file import DeviceHostFile
 from dask_cuda.plugins import CUDFSetup, RMMSetup
 from distributed import WorkerPlugin
 
-from rmm_uvm.dask.settings import Settings
+from rmm_uvm.dask.settings import WorkerSettings
 from rmm_uvm.dask.worker.refusals import _RMM_OPTIONS, WorkerFacts, facts_of, refusals, remarks
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -32,8 +32,8 @@ def rmm_setup(**options: Any) -> RMMSetup:
     return RMMSetup(**{**nothing, "async_alloc": False, "managed_memory": False, **options})
 
 
-def facts(worker: FakeWorker, settings: Settings | None = None) -> WorkerFacts:
-    return facts_of(worker, settings or Settings())
+def facts(worker: FakeWorker, settings: WorkerSettings | None = None) -> WorkerFacts:
+    return facts_of(worker, settings or WorkerSettings())
 
 
 # --- judging -----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_visible_devices_are_read_from_the_environment(monkeypatch: pytest.Monke
 
 def test_simulated_is_what_setting_or_environment_say(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not facts(FakeWorker()).simulated
-    assert facts(FakeWorker(), Settings(driver="simulated:64MiB")).simulated
+    assert facts(FakeWorker(), WorkerSettings(driver="simulated:64MiB")).simulated
     monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
     assert facts(FakeWorker()).simulated
-    assert not facts(FakeWorker(), Settings(driver="cuda")).simulated
+    assert not facts(FakeWorker(), WorkerSettings(driver="cuda")).simulated

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import rmm_uvm
 from rmm_uvm.dask.checks import CHECKS
-from rmm_uvm.dask.settings import NAMES, Settings, settings_of
+from rmm_uvm.dask.settings import NAMES, WorkerSettings, settings_of
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
@@ -35,7 +35,7 @@ def dashed(names: Any) -> set[str]:
 
 
 def test_nothing_given_is_the_default() -> None:
-    assert settings_of(None) == settings_of({}) == Settings()
+    assert settings_of(None) == settings_of({}) == WorkerSettings()
 
 
 def test_keyword_comes_before_the_configuration_and_that_before_the_default() -> None:
@@ -59,24 +59,24 @@ def test_keys_may_have_dashes_or_underscores_at_every_depth() -> None:
 def test_defaults_of_the_packaged_file_are_those_of_the_class() -> None:
     section = packaged("rmm-uvm.yaml")["rmm-uvm"]
     assert set(section) == dashed(NAMES)
-    assert settings_of(section) == Settings()
+    assert settings_of(section) == WorkerSettings()
 
 
 def test_schema_names_every_setting_and_its_default_fits_it() -> None:
     schema = packaged("rmm-uvm-schema.yaml")["properties"]["rmm-uvm"]
     assert set(schema["properties"]) == dashed(NAMES)
-    assert set(schema["properties"]["comm"]["properties"]) == dashed(Settings().comm)
+    assert set(schema["properties"]["comm"]["properties"]) == dashed(WorkerSettings().comm)
     assert all(
         entry["description"] for name, entry in schema["properties"].items() if name != "comm"
     )
 
 
 def test_every_setting_has_a_check_and_no_other() -> None:
-    assert set(CHECKS) == {field.name for field in dataclasses.fields(Settings)}
+    assert set(CHECKS) == {field.name for field in dataclasses.fields(WorkerSettings)}
 
 
 def test_settings_are_arguments_of_reinitialize() -> None:
-    arguments = Settings().arguments(host_sharers=3)
+    arguments = WorkerSettings().arguments(host_sharers=3)
     inspect.signature(rmm_uvm.reinitialize).bind(**arguments)
     assert arguments["host_sharers"] == 3
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
 
 LOANS_PER_QUARTER = 300
 

@@ -21,10 +21,10 @@ pytest.importorskip("xgboost")
 
 from click.testing import CliRunner, Result
 
-from rmm_uvm.cli import mortgage
-from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
-from rmm_uvm.cli.mortgage_request import TrainParts
-from rmm_uvm.mortgage.memory import MEMORIES
+from rmm_uvm.cli.main import make_group
+from rmm_uvm_mortgage.cli import command as mortgage
+from rmm_uvm_mortgage.cli.request import TrainParts
+from rmm_uvm_mortgage.memory import MEMORIES
 
 SMALL = ["--engine", "pandas", "--rounds", "1"]
 
@@ -45,8 +45,7 @@ def _fonts_are_open(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def invoke(*arguments: object) -> Result:
-    group = LazyGroup(SUBCOMMANDS, name="rmm-uvm")
-    return CliRunner().invoke(group, ["mortgage", *map(str, arguments)])
+    return CliRunner().invoke(make_group(), ["mortgage", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(("more", "folders"), [([], 1), (["--compare", "--memory", "cuda"], 2)])
@@ -176,7 +175,7 @@ def test_run_of_a_single_loan_completes() -> None:
 def test_run_whose_features_differ_has_status_1(
     mortgage_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rmm_uvm.mortgage.reference import Reference
+    from rmm_uvm_mortgage.reference import Reference
 
     monkeypatch.setattr(Reference, "describe", lambda *_: "different: upb: 1.0 and 2.0")
     result = invoke("--data", mortgage_data, *SMALL)

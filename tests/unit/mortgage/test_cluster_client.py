@@ -29,18 +29,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rmm_uvm.dask
-from rmm_uvm.cli.main import SUBCOMMANDS, LazyGroup
+from rmm_uvm.cli.main import make_group
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm.machine.device_info import Availability
-from rmm_uvm.mortgage.cluster.connect import existing_workers, local_workers, no_gpu_reason
-from rmm_uvm.mortgage.cluster.device_size import default_worker_device
-from rmm_uvm.mortgage.cluster.run import ClusterRun
-from rmm_uvm.mortgage.cluster.training import _telling_line
-from rmm_uvm.mortgage.cluster.waiting import completed, result_of
-from rmm_uvm.mortgage.compare import combined_digest
-from rmm_uvm.mortgage.fit import is_out_of_memory, says_out_of_memory
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.run import default_device_bytes
+from rmm_uvm_mortgage.cluster.connect import existing_workers, local_workers, no_gpu_reason
+from rmm_uvm_mortgage.cluster.device_size import default_worker_device
+from rmm_uvm_mortgage.cluster.run import ClusterRun
+from rmm_uvm_mortgage.cluster.training import _telling_line
+from rmm_uvm_mortgage.cluster.waiting import completed, result_of
+from rmm_uvm_mortgage.compare import combined_digest
+from rmm_uvm_mortgage.fit import is_out_of_memory, says_out_of_memory
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.run import default_device_bytes
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -136,7 +136,7 @@ def test_scheduler_that_cannot_be_reached_is_one_line(address: str, said: str) -
     # In a process of its own: Dask leaves the thread of a client that could not connect.
     program = f"""
 from rmm_uvm.errors import UvmError
-from rmm_uvm.mortgage.cluster.connect import existing_workers, local_workers, no_gpu_reason
+from rmm_uvm_mortgage.cluster.connect import existing_workers, local_workers, no_gpu_reason
 try:
     with existing_workers({address!r}, connect_seconds=0.1):
         pass
@@ -212,8 +212,7 @@ def test_exhausted_memory_is_told_from_a_lost_peer() -> None:
 
 
 def invoke(*arguments: str) -> Result:
-    group = LazyGroup(SUBCOMMANDS, name="rmm-uvm")
-    return CliRunner().invoke(group, ["mortgage", *arguments])
+    return CliRunner().invoke(make_group(), ["mortgage", *arguments])
 
 
 @pytest.mark.parametrize(
@@ -239,9 +238,9 @@ def test_options_that_contradict_each_other_are_one_line_with_status_2(
 
 
 def test_device_memory_on_gpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rmm_uvm.cli import mortgage_cluster
+    from rmm_uvm_mortgage.cli import on_cluster
 
-    monkeypatch.setattr(mortgage_cluster, "simulated_because", lambda *_: "")
+    monkeypatch.setattr(on_cluster, "simulated_because", lambda *_: "")
     result = invoke("--workers", "2", "--device-memory", "1GiB")
     assert result.exit_code == 1
     assert result.output.splitlines() == [
@@ -253,7 +252,7 @@ def test_cluster_without_dask_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "dask.dataframe", None)
     result = invoke("--workers", "2")
     assert result.exit_code == 1
-    assert "pip install 'rmm-uvm[dask,mortgage]'" in result.output.splitlines()[-1]
+    assert "pip install 'rmm-uvm[dask]' 'rmm-uvm-mortgage[cpu]'" in result.output.splitlines()[-1]
 
 
 # -- simulated devices -----------------------------------------------------------------------------

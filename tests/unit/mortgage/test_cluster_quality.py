@@ -17,7 +17,7 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.mortgage.cluster.quality import quality_of
+from rmm_uvm_mortgage.cluster.quality import quality_of
 
 PREDICTED = st.floats(0, 1, width=32)
 ROWS = st.lists(st.tuples(st.booleans(), PREDICTED), min_size=1, max_size=60)

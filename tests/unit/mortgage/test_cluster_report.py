@@ -15,12 +15,12 @@ pytest.importorskip("pyarrow")
 
 from rich.console import Console, RenderableType
 
-from rmm_uvm.mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
-from rmm_uvm.mortgage.cluster.page import cluster_page, simulated_lines
-from rmm_uvm.mortgage.cluster.report import ClusterReport, worker_figures
-from rmm_uvm.mortgage.cluster.workers import WorkerInfo
-from rmm_uvm.mortgage.run_report import StageFigures
-from rmm_uvm.mortgage.train import ModelQuality
+from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
+from rmm_uvm_mortgage.cluster.page import cluster_page, simulated_lines
+from rmm_uvm_mortgage.cluster.report import ClusterReport, worker_figures
+from rmm_uvm_mortgage.cluster.workers import WorkerInfo
+from rmm_uvm_mortgage.run_report import StageFigures
+from rmm_uvm_mortgage.train import ModelQuality
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -25,19 +25,19 @@ import pandas as pd
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, DataError
-from rmm_uvm.mortgage.cluster.console_log import output_logged
-from rmm_uvm.mortgage.cluster.state import MortgageWorker, state
-from rmm_uvm.mortgage.cluster.worker_engine import (
+from rmm_uvm.pool.installation import DeviceInstallation, Installation
+from rmm_uvm_mortgage.cluster.console_log import output_logged
+from rmm_uvm_mortgage.cluster.state import MortgageWorker, state
+from rmm_uvm_mortgage.cluster.worker_engine import (
     CudfWorkerEngine,
     SimulatedWorkerEngine,
     WorkerEngine,
     worker_engine,
 )
-from rmm_uvm.mortgage.dictionary import load_domains
-from rmm_uvm.mortgage.etl import STAGES, run_etl
-from rmm_uvm.mortgage.files import Part, find_files, make_parts
-from rmm_uvm.mortgage.prep import training_frames
-from rmm_uvm.pool.installation import DeviceInstallation, Installation
+from rmm_uvm_mortgage.dictionary import load_domains
+from rmm_uvm_mortgage.etl import STAGES, run_etl
+from rmm_uvm_mortgage.files import Part, find_files, make_parts
+from rmm_uvm_mortgage.prep import training_frames
 
 DEVICE = "simulated:256MiB"
 
@@ -126,8 +126,8 @@ def test_training_memory_is_taken_past_the_pool_and_freed(installed: DeviceInsta
 def test_engine_on_a_gpu_leaves_frames_and_memory_to_cudf_and_xgboost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from rmm_uvm.mortgage import engines
-    from rmm_uvm.mortgage.shadow.stages import Footprint
+    from rmm_uvm_mortgage import engines
+    from rmm_uvm_mortgage.shadow.stages import Footprint
 
     monkeypatch.setattr(engines, "make_engine", lambda name: SimpleNamespace(name=name))
     device = rmm_uvm.simulated_device("64MiB")
@@ -303,7 +303,7 @@ def test_tasks_can_be_imported_where_there_is_neither_rmm_nor_pandas() -> None:
 import sys
 for name in ("rmm", "cudf", "pandas", "numpy", "pyarrow", "xgboost"):
     sys.modules[name] = None
-import rmm_uvm.mortgage.cluster.tasks
+import rmm_uvm_mortgage.cluster.tasks
 """
     subprocess.run([sys.executable, "-P", "-c", program], check=True)
 

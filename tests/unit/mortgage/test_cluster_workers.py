@@ -19,7 +19,7 @@ import rmm
 
 import rmm_uvm
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.mortgage.cluster.workers import (
+from rmm_uvm_mortgage.cluster.workers import (
     WorkerInfo,
     describe_worker,
     find_workers,
@@ -151,7 +151,7 @@ def test_one_gpu_and_simulated_devices_need_no_nccl(workers: tuple[WorkerInfo, .
 @pytest.mark.parametrize(
     "error",
     [
-        Exception("ModuleNotFoundError(\"No module named 'rmm_uvm.mortgage.cluster'\")"),
+        Exception("ModuleNotFoundError(\"No module named 'rmm_uvm_mortgage.cluster'\")"),
         AttributeError("module has no attribute describe_worker"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.mortgage.compare import compare_features, features_digest
+from rmm_uvm_mortgage.compare import compare_features, features_digest
 
 
 def table(a: list[float], b: list[float]) -> pa.Table:

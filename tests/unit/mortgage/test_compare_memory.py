@@ -13,15 +13,15 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("xgboost")
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.mortgage.compare_memory import (
+from rmm_uvm_mortgage.compare_memory import (
     PlannedRun,
     RunFailedError,
     RunRequest,
     compare_memories,
     planned_runs,
 )
-from rmm_uvm.mortgage.pipeline import PipelineProgress
-from rmm_uvm.mortgage.reference import Reference, make_reference
+from rmm_uvm_mortgage.pipeline import PipelineProgress
+from rmm_uvm_mortgage.reference import Reference, make_reference
 
 
 @pytest.fixture(scope="module")

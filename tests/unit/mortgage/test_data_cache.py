@@ -12,10 +12,10 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage import data_cache
-from rmm_uvm.mortgage.data_cache import cache_directory, generated_data
-from rmm_uvm.mortgage.files import find_files
-from rmm_uvm.mortgage.generate import GeneratorConfig
+from rmm_uvm_mortgage import data_cache
+from rmm_uvm_mortgage.data_cache import cache_directory, generated_data
+from rmm_uvm_mortgage.files import find_files
+from rmm_uvm_mortgage.generate import GeneratorConfig
 
 SMALL = GeneratorConfig(loans_per_quarter=20, months=12)
 

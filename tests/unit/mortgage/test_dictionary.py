@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage.dictionary import FILE_NAME, load_domains, scan_domains
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.files import find_files, make_parts
-from rmm_uvm.mortgage.schema import CLOSED_DOMAINS
-from rmm_uvm.mortgage.steps.load import load_performance
+from rmm_uvm_mortgage.dictionary import FILE_NAME, load_domains, scan_domains
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.files import find_files, make_parts
+from rmm_uvm_mortgage.schema import CLOSED_DOMAINS
+from rmm_uvm_mortgage.steps.load import load_performance
 
 
 def edit(path: Path, **changes: Any) -> None:

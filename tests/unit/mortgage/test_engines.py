@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.engines.base import Column, Engine
-from rmm_uvm.mortgage.ranges import body_of
-from rmm_uvm.mortgage.schema import TableSchema, _table
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.engines.base import Column, Engine
+from rmm_uvm_mortgage.ranges import body_of
+from rmm_uvm_mortgage.schema import TableSchema, _table
 
 TABLE = _table(
     "test", "key int64", "date date", "number int32", "amount float64", "flag category flag"

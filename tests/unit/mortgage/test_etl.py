@@ -18,19 +18,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmm_uvm.mortgage.compare import compare_features
-from rmm_uvm.mortgage.dictionary import load_domains
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.etl import STAGES, run_etl
-from rmm_uvm.mortgage.files import find_files, make_parts
-from rmm_uvm.mortgage.schema import ACQUISITION, NAMES, PERFORMANCE, TableSchema
-from rmm_uvm.mortgage.steps.delinquency import (
+from rmm_uvm_mortgage.compare import compare_features
+from rmm_uvm_mortgage.dictionary import load_domains
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.etl import STAGES, run_etl
+from rmm_uvm_mortgage.files import find_files, make_parts
+from rmm_uvm_mortgage.schema import ACQUISITION, NAMES, PERFORMANCE, TableSchema
+from rmm_uvm_mortgage.steps.delinquency import (
     create_delinq_features,
     create_ever_features,
     join_ever_delinq_features,
 )
-from rmm_uvm.mortgage.steps.final import DROPPED_COLUMNS, LABEL
-from rmm_uvm.mortgage.steps.load import load_performance
+from rmm_uvm_mortgage.steps.final import DROPPED_COLUMNS, LABEL
+from rmm_uvm_mortgage.steps.load import load_performance
 
 Row = dict[str, Any]
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm.errors import ConfigurationError, DataError
-from rmm_uvm.mortgage.files import divide_quarter, find_files, make_parts
-from rmm_uvm.mortgage.ranges import TextRange, body_of, split_loans
-from rmm_uvm.mortgage.schema import PERFORMANCE
+from rmm_uvm_mortgage.files import divide_quarter, find_files, make_parts
+from rmm_uvm_mortgage.ranges import TextRange, body_of, split_loans
+from rmm_uvm_mortgage.schema import PERFORMANCE
 
 PERFORMANCE_FILE = "perf/Performance_2000Q1.txt"
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
-from rmm_uvm.mortgage.dictionary import FILE_NAME
-from rmm_uvm.mortgage.generate import GeneratorConfig, Progress, generate
-from rmm_uvm.mortgage.schema import PERFORMANCE
+from rmm_uvm_mortgage.dictionary import FILE_NAME
+from rmm_uvm_mortgage.generate import GeneratorConfig, Progress, generate
+from rmm_uvm_mortgage.schema import PERFORMANCE
 
 
 def content(directory: Path) -> dict[str, bytes]:

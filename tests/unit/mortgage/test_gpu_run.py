@@ -19,10 +19,10 @@ pytest.importorskip("pyarrow")
 import rmm.mr
 
 import rmm_uvm
-from rmm_uvm.mortgage.gpu_run import gpu_reason, measure
-from rmm_uvm.mortgage.memory import Chain, find_memory, simulated_chain
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.shadow.engine import ShadowEngine
+from rmm_uvm_mortgage.gpu_run import gpu_reason, measure
+from rmm_uvm_mortgage.memory import Chain, find_memory, simulated_chain
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.shadow.engine import ShadowEngine
 
 DEVICE_BYTES = 64 << 20
 BEFORE = object()

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The development entry ``python -m rmm_uvm.mortgage``."""
+"""The development entry ``python -m rmm_uvm_mortgage``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rmm_uvm.mortgage.__main__ import main
+from rmm_uvm_mortgage.__main__ import main
 
 
 def test_main_prints_the_result_as_json(

@@ -7,9 +7,10 @@ from __future__ import annotations
 import pytest
 
 import rmm_uvm
-from rmm_uvm.cli.mortgage_request import BUDGETED
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.mortgage.memory import (
+from rmm_uvm.residency import Budget
+from rmm_uvm_mortgage.cli.request import BUDGETED
+from rmm_uvm_mortgage.memory import (
     MEMORIES,
     Chain,
     asked_budget,
@@ -18,7 +19,6 @@ from rmm_uvm.mortgage.memory import (
     simulated_chain,
     tear_down_pool,
 )
-from rmm_uvm.residency import Budget
 
 DEVICE_BYTES = 16 << 20
 

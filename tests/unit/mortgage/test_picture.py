@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
-from rmm_uvm.mortgage.picture import check, draw
-from rmm_uvm.mortgage.result import OutOfMemory, PipelineResult, StageResult
-from rmm_uvm.mortgage.run_report import RunReport, StageFigures
+from rmm_uvm_mortgage.picture import check, draw
+from rmm_uvm_mortgage.result import OutOfMemory, PipelineResult, StageResult
+from rmm_uvm_mortgage.run_report import RunReport, StageFigures
 
 MIB = 1 << 20
 

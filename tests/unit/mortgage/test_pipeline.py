@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
-from rmm_uvm.mortgage.compare import compare_features
-from rmm_uvm.mortgage.engines.pandas import PandasEngine
-from rmm_uvm.mortgage.etl import STAGES
-from rmm_uvm.mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
-from rmm_uvm.mortgage.prep import hold_out, prepare
-from rmm_uvm.mortgage.steps.final import LABEL
-from rmm_uvm.mortgage.train import PARAMETERS
+from rmm_uvm_mortgage.compare import compare_features
+from rmm_uvm_mortgage.engines.pandas import PandasEngine
+from rmm_uvm_mortgage.etl import STAGES
+from rmm_uvm_mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
+from rmm_uvm_mortgage.prep import hold_out, prepare
+from rmm_uvm_mortgage.steps.final import LABEL
+from rmm_uvm_mortgage.train import PARAMETERS
 
 
 def config(data: Path, **values: Any) -> PipelineConfig:

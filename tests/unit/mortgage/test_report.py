@@ -14,19 +14,19 @@ pytest.importorskip("pyarrow")
 
 from rich.console import Console, RenderableType
 
-from rmm_uvm.mortgage.compare_memory import ComparedRun, PlannedRun
-from rmm_uvm.mortgage.etl import STAGES
-from rmm_uvm.mortgage.fragmentation import run_fragmentation
-from rmm_uvm.mortgage.report import (
+from rmm_uvm_mortgage.compare_memory import ComparedRun, PlannedRun
+from rmm_uvm_mortgage.etl import STAGES
+from rmm_uvm_mortgage.fragmentation import run_fragmentation
+from rmm_uvm_mortgage.report import (
     comparison_page,
     fragmentation_lines,
     run_page,
     short_message,
     simulated_lines,
 )
-from rmm_uvm.mortgage.result import OutOfMemory, PipelineResult, StageResult
-from rmm_uvm.mortgage.run_report import RunReport, StageFigures
-from rmm_uvm.mortgage.train import ModelQuality
+from rmm_uvm_mortgage.result import OutOfMemory, PipelineResult, StageResult
+from rmm_uvm_mortgage.run_report import RunReport, StageFigures
+from rmm_uvm_mortgage.train import ModelQuality
 
 MIB = 1 << 20
 GIB = 1 << 30

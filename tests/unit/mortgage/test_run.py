@@ -14,11 +14,11 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.mortgage.engines import make_engine
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
-from rmm_uvm.mortgage.run import RunConfig, default_device_bytes, default_device_reason, run
-from rmm_uvm.mortgage.run_report import RunReport
+from rmm_uvm_mortgage.engines import make_engine
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.pipeline import PipelineConfig, run_pipeline
+from rmm_uvm_mortgage.run import RunConfig, default_device_bytes, default_device_reason, run
+from rmm_uvm_mortgage.run_report import RunReport
 
 DEVICE_BYTES = 8 << 20
 

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.pipeline import PipelineConfig
-from rmm_uvm.mortgage.run import RunConfig, run
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.pipeline import PipelineConfig
+from rmm_uvm_mortgage.run import RunConfig, run
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 LARGEST_DEVIATION = 0.15

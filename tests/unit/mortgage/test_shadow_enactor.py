@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 import rmm.mr
 
-from rmm_uvm.mortgage.shadow.enactor import DeviceColumn, Enactor
-from rmm_uvm.mortgage.shadow.plan import Plan, PlannedColumn
-from rmm_uvm.mortgage.shadow.sizes import ColumnShape
+from rmm_uvm_mortgage.shadow.enactor import DeviceColumn, Enactor
+from rmm_uvm_mortgage.shadow.plan import Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 
 NUMBERS = ColumnShape("int64", 100, has_mask=True)
 

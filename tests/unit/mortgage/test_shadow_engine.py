@@ -15,14 +15,14 @@ import pandas as pd
 import pyarrow as pa
 import rmm.mr
 
-from rmm_uvm.mortgage.dictionary import load_domains
-from rmm_uvm.mortgage.engines.pandas import PandasEngine
-from rmm_uvm.mortgage.etl import STAGES, run_etl
-from rmm_uvm.mortgage.files import Part, find_files, make_parts
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.shadow.engine import ShadowEngine
-from rmm_uvm.mortgage.shadow.frame import ShadowFrame
-from rmm_uvm.mortgage.shadow.stages import StageMeter
+from rmm_uvm_mortgage.dictionary import load_domains
+from rmm_uvm_mortgage.engines.pandas import PandasEngine
+from rmm_uvm_mortgage.etl import STAGES, run_etl
+from rmm_uvm_mortgage.files import Part, find_files, make_parts
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.shadow.engine import ShadowEngine
+from rmm_uvm_mortgage.shadow.frame import ShadowFrame
+from rmm_uvm_mortgage.shadow.stages import StageMeter
 
 LOANS = 60
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.mortgage.shadow import operators
-from rmm_uvm.mortgage.shadow.plan import Allocate, Free, Plan, PlannedColumn
-from rmm_uvm.mortgage.shadow.sizes import ColumnShape, DeviceType
+from rmm_uvm_mortgage.shadow import operators
+from rmm_uvm_mortgage.shadow.plan import Allocate, Free, Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.sizes import ColumnShape, DeviceType
 
 ROWS = 10_000
 MASK = 1280  # of ROWS rows

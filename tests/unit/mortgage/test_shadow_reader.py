@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from rmm_uvm.mortgage.shadow.plan import Allocate, Plan
-from rmm_uvm.mortgage.shadow.reader import CHUNK_BYTES, read_csv
-from rmm_uvm.mortgage.shadow.sizes import ColumnShape
+from rmm_uvm_mortgage.shadow.plan import Allocate, Plan
+from rmm_uvm_mortgage.shadow.reader import CHUNK_BYTES, read_csv
+from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 
 ROWS = 1_000_000
 NUMBER = ColumnShape("float64", ROWS)

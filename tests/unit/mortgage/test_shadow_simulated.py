@@ -14,12 +14,12 @@ pytest.importorskip("pyarrow")
 import rmm.mr
 
 import rmm_uvm
-from rmm_uvm.mortgage.dictionary import load_domains
-from rmm_uvm.mortgage.etl import run_etl
-from rmm_uvm.mortgage.files import Part, find_files, make_parts
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.shadow.engine import ShadowEngine
-from rmm_uvm.mortgage.shadow.stages import StageMeter, StageReport
+from rmm_uvm_mortgage.dictionary import load_domains
+from rmm_uvm_mortgage.etl import run_etl
+from rmm_uvm_mortgage.files import Part, find_files, make_parts
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.shadow.engine import ShadowEngine
+from rmm_uvm_mortgage.shadow.stages import StageMeter, StageReport
 
 DEVICE_BYTES = 8 << 20
 MAXIMUM_BYTES = 256 << 20

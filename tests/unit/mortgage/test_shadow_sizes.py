@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmm_uvm.mortgage.shadow.sizes import (
+from rmm_uvm_mortgage.shadow.sizes import (
     ColumnShape,
     groupby_set_bytes,
     index_bytes,

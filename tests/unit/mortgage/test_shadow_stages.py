@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 import rmm.mr
 
-from rmm_uvm.mortgage.shadow.enactor import DeviceColumn, Enactor
-from rmm_uvm.mortgage.shadow.plan import Plan
-from rmm_uvm.mortgage.shadow.sizes import ColumnShape
-from rmm_uvm.mortgage.shadow.stages import (
+from rmm_uvm_mortgage.shadow.enactor import DeviceColumn, Enactor
+from rmm_uvm_mortgage.shadow.plan import Plan
+from rmm_uvm_mortgage.shadow.sizes import ColumnShape
+from rmm_uvm_mortgage.shadow.stages import (
     Footprint,
     FootprintSource,
     ResourceFootprint,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmm_uvm.mortgage.schema import ACQUISITION, CLOSED_DOMAINS, PERFORMANCE
-from rmm_uvm.mortgage.synthetic import histories, loans
-from rmm_uvm.mortgage.synthetic.text import LineFormatter, header_line, names_lines, sorted_domains
+from rmm_uvm_mortgage.schema import ACQUISITION, CLOSED_DOMAINS, PERFORMANCE
+from rmm_uvm_mortgage.synthetic import histories, loans
+from rmm_uvm_mortgage.synthetic.text import LineFormatter, header_line, names_lines, sorted_domains
 
 
 def make_block(seed: int, months: int, loan_count: int) -> tuple[loans.Loans, dict[str, Any]]:

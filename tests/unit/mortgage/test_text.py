@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.mortgage.ranges import TextRange, body_of
-from rmm_uvm.mortgage.schema import PERFORMANCE
-from rmm_uvm.mortgage.text import read_table, scan_batches
+from rmm_uvm_mortgage.ranges import TextRange, body_of
+from rmm_uvm_mortgage.schema import PERFORMANCE
+from rmm_uvm_mortgage.text import read_table, scan_batches
 
 GOOD = {"loan_id": "1", "monthly_reporting_period": "02/01/2000"}
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 
-from rmm_uvm.mortgage.timeline import Sampler, Timeline
+from rmm_uvm_mortgage.timeline import Sampler, Timeline
 
 
 def timeline_of(levels: list[int]) -> Timeline:

@@ -10,11 +10,11 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 import rmm_uvm
-from rmm_uvm.mortgage import training_set
-from rmm_uvm.mortgage.memory import find_memory, simulated_chain
-from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
-from rmm_uvm.mortgage.training_set import largest_training_rows
-from rmm_uvm.mortgage.xgboost_memory import TrainingShape
+from rmm_uvm_mortgage import training_set
+from rmm_uvm_mortgage.memory import find_memory, simulated_chain
+from rmm_uvm_mortgage.simulated_engine import SimulatedEngine
+from rmm_uvm_mortgage.training_set import largest_training_rows
+from rmm_uvm_mortgage.xgboost_memory import TrainingShape
 
 MIB = 1 << 20
 SHAPE = TrainingShape(1000, entries=28_000, row_stride=40, bins=1000, depth=8)

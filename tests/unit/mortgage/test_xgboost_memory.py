@@ -10,8 +10,8 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 import rmm_uvm
-from rmm_uvm.mortgage.simulated_engine import XGBoostShadow
-from rmm_uvm.mortgage.xgboost_memory import TrainingShape, training_shape
+from rmm_uvm_mortgage.simulated_engine import XGBoostShadow
+from rmm_uvm_mortgage.xgboost_memory import TrainingShape, training_shape
 
 MIB = 1 << 20
 

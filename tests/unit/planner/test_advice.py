@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner.advice.advising import (
-    Facts,
+    AdviceFacts,
     best,
     default_sizes,
     helps_most,
@@ -27,7 +27,7 @@ from rmm_uvm.residency import Budget
 
 from .workloads import GIB, FakeReplay, Machine, etl
 
-FACTS = Facts(
+FACTS = AdviceFacts(
     peak_bytes=10 * GIB,
     slab_bytes=11 * GIB,
     capacity_bytes=16 * GIB,
@@ -49,7 +49,9 @@ def variant(seconds: float | None, options: Options = DEFAULTS) -> Variant:
     return Variant(options, result, seconds, seconds / 10)
 
 
-def settings(facts: Facts, defaults: Variant, advised: Variant, *, sized: bool = True) -> Settings:
+def settings(
+    facts: AdviceFacts, defaults: Variant, advised: Variant, *, sized: bool = True
+) -> Settings:
     """Return the settings that replays alone speak for."""
     return settings_of(facts, defaults, Settled(advised, sized))
 

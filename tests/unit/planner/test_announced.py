@@ -11,7 +11,7 @@ import pytest
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.planner import plan
-from rmm_uvm.planner.advice.advising import Facts
+from rmm_uvm.planner.advice.advising import AdviceFacts
 from rmm_uvm.planner.advice.announced import Moved, advised_way, tried_ways, with_way
 from rmm_uvm.planner.outcome import AnnouncedWay, Settings
 from rmm_uvm.planner.trials.pool_trial import PoolTrial
@@ -40,8 +40,8 @@ SETTINGS = Settings(
 )
 
 
-def facts(capacity_bytes: int = CARD_BYTES) -> Facts:
-    return Facts(
+def facts(capacity_bytes: int = CARD_BYTES) -> AdviceFacts:
+    return AdviceFacts(
         peak_bytes=PEAK_BYTES,
         slab_bytes=PEAK_BYTES,
         capacity_bytes=capacity_bytes,

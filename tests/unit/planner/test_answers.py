@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from rmm_uvm.planner.advice.answers import Asked, more_data, splitting
+from rmm_uvm.planner.advice.answers import AnswerFacts, more_data, splitting
 from rmm_uvm.planner.request import Options
 
 from .test_advice import variant
@@ -17,9 +17,9 @@ def asked(
     *,
     tolerable: float = 8.0,
     host_bytes: int | None = None,
-) -> Asked:
+) -> AnswerFacts:
     """Return what is asked of 10 GiB that take 10 s where they fit, and `seconds` here."""
-    return Asked(
+    return AnswerFacts(
         device_bytes=int(capacity * GIB),
         capacity_bytes=int(capacity * GIB),
         peak_bytes=10 * GIB,

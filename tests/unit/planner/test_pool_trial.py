@@ -11,7 +11,7 @@ import pytest
 import rmm
 
 from rmm_uvm import simulated_device
-from rmm_uvm.planner.advice.advising import Facts, default_sizes, pool_sizes
+from rmm_uvm.planner.advice.advising import AdviceFacts, default_sizes, pool_sizes
 from rmm_uvm.planner.advice.settling import tried
 from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.trials.no_room import NoRoomError
@@ -25,7 +25,7 @@ from ...anomalies.world import World
 from .test_advice import variant
 from .workloads import MIB, Machine, etl, event, workload
 
-FACTS = Facts(
+FACTS = AdviceFacts(
     peak_bytes=96 * MIB,
     slab_bytes=96 * MIB,
     capacity_bytes=64 * MIB,
@@ -109,7 +109,9 @@ class RuledTrial:
 
     able = True
 
-    def __init__(self, told: Mapping[tuple[str, bool], float | None], facts: Facts = FACTS) -> None:
+    def __init__(
+        self, told: Mapping[tuple[str, bool], float | None], facts: AdviceFacts = FACTS
+    ) -> None:
         self.told, self.facts = told, facts
 
     def __call__(

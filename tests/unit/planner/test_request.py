@@ -11,7 +11,7 @@ import pytest
 
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.planner.request import DEFAULTS, Options, Request, checked_request
+from rmm_uvm.planner.request import DEFAULTS, Options, PlanRequest, checked_request
 from rmm_uvm.planner.trials.capacities import card_sizes, fitting_bytes
 from rmm_uvm.support.units import whole_blocks
 
@@ -28,7 +28,7 @@ GIVEN: dict[str, Any] = {
 }
 
 
-def asked(**changes: Any) -> Request:
+def asked(**changes: Any) -> PlanRequest:
     return checked_request(**{**GIVEN, **changes})
 
 

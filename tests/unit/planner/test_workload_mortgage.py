@@ -13,14 +13,14 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 from rmm_uvm.drivers import simulated_device
-from rmm_uvm.mortgage.etl import STAGES
-from rmm_uvm.mortgage.generate import GeneratorConfig, generate
-from rmm_uvm.mortgage.memory import find_memory, simulated_chain
-from rmm_uvm.mortgage.pipeline import PipelineConfig, run_pipeline
-from rmm_uvm.mortgage.simulated_engine import SimulatedEngine
 from rmm_uvm.planner.workload.events import ALLOCATE, FREE, TOUCH
 from rmm_uvm.planner.workload.loading import load_workload
 from rmm_uvm.trace import TraceWriter
+from rmm_uvm_mortgage.etl import STAGES
+from rmm_uvm_mortgage.generate import GeneratorConfig, generate
+from rmm_uvm_mortgage.memory import find_memory, simulated_chain
+from rmm_uvm_mortgage.pipeline import PipelineConfig, run_pipeline
+from rmm_uvm_mortgage.simulated_engine import SimulatedEngine
 
 from ...fuzz.slow_workload import problem
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.recording.recorded import CAUSES, DeviceFacts, Recording, Stage
+from rmm_uvm.recording.recorded import CAUSES, RecordedDevice, Recording, Stage
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 
 GIB = 1 << 30
@@ -28,8 +28,8 @@ HOSTILE = [
 ]
 
 
-def device(device_id: int = 0, *, simulated: bool = False, gib: int = 16) -> DeviceFacts:
-    return DeviceFacts(
+def device(device_id: int = 0, *, simulated: bool = False, gib: int = 16) -> RecordedDevice:
+    return RecordedDevice(
         device_id=device_id,
         name="simulated device" if simulated else "NVIDIA H200",
         uuid=f"GPU-{device_id:08}",
@@ -41,7 +41,7 @@ def device(device_id: int = 0, *, simulated: bool = False, gib: int = 16) -> Dev
 
 
 def samples_of(
-    facts: DeviceFacts,
+    facts: RecordedDevice,
     n_samples: int,
     interval_seconds: float,
     *,
@@ -74,7 +74,7 @@ def samples_of(
     return rows
 
 
-def _recording(devices: tuple[DeviceFacts, ...], samples: Any, **more: Any) -> Recording:
+def _recording(devices: tuple[RecordedDevice, ...], samples: Any, **more: Any) -> Recording:
     given: dict[str, Any] = {
         "sources": {
             "kernel_counters": Availability(True),

@@ -362,8 +362,8 @@ def test_context_that_is_kept_until_the_program_ends_warns_too(tmp_path: Path) -
     program = tmp_path / "program.py"
     program.write_text(
         "import contextlib\n"
-        "from rmm_uvm.support.with_only import Line, WithOnly\n"
-        "def opened(): return WithOnly(contextlib.nullcontext, 'nothing was done', Line())\n"
+        "from rmm_uvm.support.with_only import CallerLine, WithOnly\n"
+        "def opened(): return WithOnly(contextlib.nullcontext, 'nothing was done', CallerLine())\n"
         "kept = opened()\n"
         "with opened(): pass\n"
     )

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was measured on an H200, PCIe 5, driver 580.159.04, on 2026-11-21, before the model was.
 
-The profile ``h200-pcie5`` was written from these by hand. Figures that `Figures` has and these have
-not were not measured then.
+The profile ``h200-pcie5`` was written from these by hand. Figures that `MeasuredFigures` has
+and these have not were not measured then.
 """
 
 from __future__ import annotations
 
-from rmm_uvm.simulator.measuring import Figures, Timing
+from rmm_uvm.simulator.measuring import MeasuredFigures, Timing
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -18,7 +18,7 @@ def at(bytes_per_ns: float, nbytes: int = 2 * GIB) -> Timing:
     return Timing(nbytes, nbytes / bytes_per_ns / 1e9)
 
 
-H200 = Figures(
+H200 = MeasuredFigures(
     device_bytes=139 * GIB,
     devices=2,
     copy_to_device=at(55.5),

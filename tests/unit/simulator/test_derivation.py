@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import Machine, load_machine
-from rmm_uvm.simulator.measuring import Figures, Timing, derive
+from rmm_uvm.simulator.measuring import MeasuredFigures, Timing, derive
 from rmm_uvm.simulator.measuring.derivation import prefetches_to_device
 from rmm_uvm.simulator.measuring.measure import machine_of
 from rmm_uvm.simulator.measuring.ramp import Call, PrefetchCost, Ramp, fitted_ramp
@@ -89,7 +89,7 @@ def test_shipped_unmapping_lies_between_what_the_recorded_streams_give() -> None
 
 
 def test_derive_without_any_figure_is_the_other_machine() -> None:
-    derived = derive(Figures(device_bytes=GIB, devices=2), BASE)
+    derived = derive(MeasuredFigures(device_bytes=GIB, devices=2), BASE)
     expected = BASE.constants() | {"device_bytes": GIB}
     assert {name: one.value for name, one in derived.items()} == expected
     taken = [name for name, one in derived.items() if one.source.startswith("taken from ")]
@@ -97,7 +97,7 @@ def test_derive_without_any_figure_is_the_other_machine() -> None:
 
 
 def test_derive_one_gpu_has_no_peers() -> None:
-    derived = derive(Figures(device_bytes=GIB, devices=1), SHIPPED)
+    derived = derive(MeasuredFigures(device_bytes=GIB, devices=1), SHIPPED)
     assert derived["peer_bytes_per_ns"].value == derived["peer_remote_bytes_per_ns"].value == 0
     assert "no peer" in derived["peer_bytes_per_ns"].source
 
@@ -110,7 +110,7 @@ def test_derive_impossible_measurement_is_not_believed() -> None:
     assert derived.source.startswith("taken from h200-pcie5: the measurement gave -87")
 
 
-def refilling(on_device_seconds: float) -> Figures:
+def refilling(on_device_seconds: float) -> MeasuredFigures:
     """Return figures with another time of discard-and-prefetch; two passes are 0.9 ms of it."""
     timing = Timing(2 * GIB, on_device_seconds)
     return dataclasses.replace(H200, discard_and_prefetch_on_device=timing)
@@ -161,7 +161,7 @@ timings = st.builds(
         st.sampled_from(
             [
                 one.name
-                for one in dataclasses.fields(Figures)
+                for one in dataclasses.fields(MeasuredFigures)
                 if one.name
                 not in ("device_bytes", "devices", "launch", "prefetch_calls", "queued_prefetches")
             ]
@@ -171,7 +171,7 @@ timings = st.builds(
     st.lists(timings, max_size=4),
 )
 def test_derive_any_figures_give_a_machine(figures: dict[str, Timing], calls: list[Timing]) -> None:
-    whole = Figures(device_bytes=GIB, queued_prefetches=tuple(calls), **figures)  # type: ignore[arg-type]
+    whole = MeasuredFigures(device_bytes=GIB, queued_prefetches=tuple(calls), **figures)  # type: ignore[arg-type]
     machine = machine_of(whole, SHIPPED, name="any", gpu="any", driver="")
     assert machine.label == "measured"
     assert list(machine.sources) == list(CONSTANTS)
@@ -179,7 +179,7 @@ def test_derive_any_figures_give_a_machine(figures: dict[str, Timing], calls: li
 
 def test_figures_as_json_have_every_field() -> None:
     plain = json.loads(json.dumps(H200.to_dict()))
-    assert list(plain) == [one.name for one in dataclasses.fields(Figures)]
+    assert list(plain) == [one.name for one in dataclasses.fields(MeasuredFigures)]
     assert plain["discard"] == {"nbytes": 2 * GIB, "seconds": 6.4e-3}
     assert len(plain["prefetch_calls"]) == 3
     assert plain["small_copy"] is None

@@ -10,7 +10,7 @@ import math
 import pytest
 
 from rmm_uvm.simulator.machine import Machine, load_machine, shipped_names
-from rmm_uvm.simulator.measuring import Figures, Timing
+from rmm_uvm.simulator.measuring import MeasuredFigures, Timing
 from rmm_uvm.simulator.measuring.measure import machine_of
 from rmm_uvm.simulator.measuring.procedure import take_figures
 
@@ -30,7 +30,7 @@ NOT_MEASURED = (
 CARDS = [name for name in shipped_names() if name != "uvm-smart"]
 
 
-def figures_of(machine: Machine, rounds: int = 1) -> Figures:
+def figures_of(machine: Machine, rounds: int = 1) -> MeasuredFigures:
     return take_figures(SimulatorWorkbench(machine), REGION_BYTES, rounds=rounds)
 
 
@@ -59,7 +59,7 @@ def test_measured_machine_is_the_one_that_is_simulated(name: str) -> None:
 def test_measured_machine_measures_like_the_one_that_is_simulated(name: str) -> None:
     machine = load_machine(name)
     true, again = figures_of(machine), figures_of(measured(machine))
-    for one in dataclasses.fields(Figures):
+    for one in dataclasses.fields(MeasuredFigures):
         a, b = getattr(true, one.name), getattr(again, one.name)
         for x, y in (
             zip(a, b, strict=True)
@@ -121,7 +121,7 @@ def test_procedure_takes_every_figure_and_rounds_do_not_disturb_one_another() ->
     machine = load_machine("h200-pcie5")
     one, three = figures_of(machine), figures_of(machine, rounds=3)
     assert None not in dataclasses.asdict(one).values()
-    for field in dataclasses.fields(Figures):
+    for field in dataclasses.fields(MeasuredFigures):
         a, b = getattr(one, field.name), getattr(three, field.name)
         if isinstance(a, Timing):
             assert b.nbytes == a.nbytes

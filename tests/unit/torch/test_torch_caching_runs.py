@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""benchmarks/torch_caching.py, run: torch's CUDA side is a fake, memory is simulated.
+"""benchmarks/training/caching.py, run: torch's CUDA side is a fake, memory is simulated.
 
 The model is a step that allocates, uses and frees, through whichever allocator torch would have.
 """
@@ -23,9 +23,9 @@ from rmm_uvm.integrations.wiring import Wiring
 from ...scenarios.residency_scripts import script
 from ...support.fake_torch_cuda import FakeTorchCuda
 
-caching = script("torch_caching")
-trainers = script("_torch_caching_trainers")
-verdicts = script("_torch_caching_verdicts")
+caching = script("training/caching")
+trainers = script("training/caching_trainers")
+verdicts = script("training/caching_verdicts")
 MIB = 1 << 20
 TENSOR_BYTES = 4 * MIB
 TENSORS = 12  # of a step: each lives with the one after it, and two for good
@@ -126,7 +126,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     monkeypatch.setattr("rmm_uvm.torch.memory.announcing", announcing)
     monkeypatch.setattr("rmm_uvm.torch.announcements.announcing", announcing)
     monkeypatch.setattr(rmm_uvm, "cuda_driver", lambda _: device)
-    models = caching._torch_models
+    models = caching.models
     monkeypatch.setattr(models, "make", lambda *_, **__: Model(one))
     yield one
     rmm.mr.set_per_device_resource(0, before)

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rmm_uvm.torch import recorded
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+from ...scenarios.residency_scripts import script
+
 NAMES = (
     *("alexnet", "resnet50", "resnet101", "resnet152", "densenet121", "unet3d", "lstm"),
     *("gpt2", "gpt2-medium", "bert", "whisper-small"),
@@ -24,15 +23,8 @@ PARAMETERS = {"alexnet": 61.1, "resnet50": 25.6, "densenet121": 8.0, "gpt2": 124
 
 
 @pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    theirs = dict(sys.modules)
-    import _torch_models
-
-    yield _torch_models
-    for name in ("_torch_models", "_torch_networks"):
-        if name not in theirs:
-            del sys.modules[name]
+def models() -> Any:
+    return script("training/models")
 
 
 def test_every_model_of_the_table_is_there(models: Any) -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from rmm_uvm.cli import run as cli
-from rmm_uvm.run.request import Request
+from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.torch_memory import told
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -212,8 +212,8 @@ def test_budget_that_cannot_be_used_is_usage(
 
 
 def test_request_with_torch_travels_as_text() -> None:
-    request = Request(torch=True, evict="activations", activations="copy", eager=False)
-    assert Request.from_json(request.to_json()) == request
+    request = RunRequest(torch=True, evict="activations", activations="copy", eager=False)
+    assert RunRequest.from_json(request.to_json()) == request
 
 
 def test_summary_names_one_step_and_a_refusal() -> None:

@@ -65,12 +65,6 @@ struct residency_settings {
   /** @brief Whether dead blocks are dropped. */
   [[nodiscard]] bool drops() const noexcept { return discard_dead && fetch; }
 
-  /** @brief Whether blocks come and leave as they do on a smaller card without a manager. */
-  [[nodiscard]] bool as_kernel_driver() const noexcept
-  {
-    return policy == eviction_policy::fifo && !fetch;
-  }
-
   /** @brief The usual settings for a budget: the low watermark 1/48 below it. */
   [[nodiscard]] static residency_settings of(std::size_t budget_bytes) noexcept
   {

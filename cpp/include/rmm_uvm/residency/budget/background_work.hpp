@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/residency/budget/arrivals.hpp>
+#include <rmm_uvm/residency/budget/giving_back.hpp>
+#include <rmm_uvm/residency/budget/in_place_uses.hpp>
+#include <rmm_uvm/residency/budget/work_outcome.hpp>
+#include <rmm_uvm/residency/look_ahead.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace rmm_uvm {
+
+/**
+ * @brief What a budget does on its own: makes room behind requests, fetches ahead of uses, and
+ * looks after neighbours.
+ *
+ * A piece at a time, so that a request that comes meanwhile finds what it needs not chosen yet. It
+ * takes the ledger's lock itself, except where a method takes a view.
+ */
+class background_work {
+ public:
+  /** @brief What it works with; all of it outlives this object. */
+  struct parts {
+    uvm_driver& driver;
+    residency_settings const& settings;
+    budget_ledger& ledger;
+    use_clock const& clock;
+    stream_marks& marks;
+    use_learner const& uses;
+    look_ahead& ahead;
+    device_offer& offer;
+    neighbor_memory const& neighbors;
+    room_maker& room;
+    arrivals& coming;
+    giving_back& back;
+    in_place_uses& in_place;
+  };
+  explicit background_work(parts const& all) noexcept : with_{all} {}
+
+  /** @brief Does one piece. */
+  [[nodiscard]] work_outcome work_once();
+  /** @brief When to look again without having been called; none: only when called. */
+  [[nodiscard]] std::optional<std::chrono::microseconds> look_again_in(
+    work_outcome before) const noexcept;
+  /** @brief Counts what comes too late for uses; called before anything is learnt of them. */
+  void adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept;
+
+ private:
+  [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
+  [[nodiscard]] work_outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
+  [[nodiscard]] expected_use expected_next(ledger_view& view) const;
+  [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
+  [[nodiscard]] work_outcome fetch_ahead();
+
+  parts with_;
+};
+
+}  // namespace rmm_uvm

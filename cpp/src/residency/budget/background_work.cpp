@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/budget/background_work.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm {
+namespace {
+
+/** @brief How often the thread looks whether a neighbour's owner needs its memory. */
+constexpr std::chrono::milliseconds owners_period{5};
+/** @brief How often the thread looks whether kernels are done that use what could leave. */
+constexpr std::chrono::microseconds marks_period{200};
+constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
+
+}  // namespace
+
+work_outcome background_work::work_once()
+{
+  {
+    ledger_view view{with_.ledger.blocks()};
+    if (with_.ledger.ended()) { return work_outcome::nothing; }
+    with_.marks.look();
+    with_.offer.tell_if_busy(view);
+    // An owner's own need comes first.
+    if (with_.neighbors.holds_any() && with_.back.give_back(view) == work_outcome::again) {
+      return work_outcome::again;
+    }
+    // Only where somebody was short of room lately: what fits is not evicted for a watermark.
+    if (with_.room.is_short()) {
+      if (auto const done = make_room_behind(view)) { return *done; }
+      with_.room.set_short(false);
+    }
+  }
+  if (with_.settings.ahead && with_.settings.fetch) {
+    if (auto const fetched = fetch_ahead(); fetched != work_outcome::nothing) { return fetched; }
+  }
+  if (!with_.settings.copy_beside || !with_.neighbors.holds_any()) { return work_outcome::nothing; }
+  ledger_view view{with_.ledger.blocks()};
+  return with_.in_place.copy_beside(view);
+}
+
+std::optional<std::chrono::microseconds> background_work::look_again_in(
+  work_outcome before) const noexcept
+{
+  // What could leave is in use, and nobody tells when it is not any more.
+  if (before == work_outcome::later) { return marks_period; }
+  // Nor does anybody when an owner needs its memory back, or when this device's links are idle.
+  if (with_.neighbors.holds_any()) { return owners_period; }
+  return with_.offer.look_again_in();
+}
+
+/** @brief Has a piece leave towards the low watermark. @return none: there is room for now */
+std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
+{
+  auto& ledger              = with_.ledger;
+  auto const resident_bytes = ledger.staying_bytes();
+  auto const excess_bytes   = resident_bytes - std::min(resident_bytes, ledger.low_bytes());
+  // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
+  auto const most_bytes = std::min(excess_bytes, with_.settings.piece_bytes);
+  auto const leaving    = with_.room.choose(view, excess_bytes, most_bytes, candidates::unused_now);
+  // While all that lives is to stay, none leaves before it must.
+  bool const has_room =
+    excess_bytes == 0 || resident_bytes + with_.room.lead_bytes() <= ledger.budget_bytes();
+  if (leaving.dead.empty() && has_room) {
+    // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
+    bool const left = make_room_early(view, leaving.dead_bytes) == work_outcome::again;
+    return left ? std::optional{work_outcome::again} : std::nullopt;
+  }
+  if (leaving.dead.empty() && leaving.live.empty()) {
+    with_.room.set_short(with_.marks.any_outstanding());
+    return with_.marks.any_outstanding() ? work_outcome::later : work_outcome::nothing;
+  }
+  return with_.room.let_go(view, leaving) ? work_outcome::again : work_outcome::nothing;
+}
+
+/**
+ * @brief Has a piece of what is used last leave, where the program is going to need its room.
+ *
+ * By the order that is known: what is live at its highest level from now on, less what fits. Only
+ * blocks leave that are used after that, or likely unused until then: hardly any for nothing.
+ * @param dead_bytes that are on the device and could be dropped: room already
+ */
+work_outcome background_work::make_room_early(ledger_view& view, std::size_t dead_bytes)
+{
+  if (!with_.settings.fetch) { return work_outcome::nothing; }
+  auto const growth = with_.uses.growth();
+  auto const there  = with_.ledger.staying_bytes();
+  auto const most   = with_.ledger.budget_bytes();
+  auto const wanted = there - std::min(there, dead_bytes) + growth.bytes;
+  if (growth.bytes == 0 || wanted <= most) { return work_outcome::nothing; }
+  auto const excess_bytes = std::min(wanted - most, early_pieces * with_.settings.piece_bytes);
+  auto const until        = with_.clock.now() + growth.ahead;
+  auto const leaving      = with_.room.choose(view, 0, excess_bytes, candidates::unused_now, until);
+  if (leaving.live.empty()) { return work_outcome::nothing; }
+  return with_.room.leave(view, leaving.live) > 0 ? work_outcome::again : work_outcome::nothing;
+}
+
+void background_work::adapt_look_ahead(ledger_view& view, std::span<use_event const> uses) noexcept
+{
+  if (!with_.settings.ahead || !with_.uses.foresees()) { return; }
+  std::size_t used_bytes = 0;
+  std::size_t late_bytes = 0;
+  auto const now         = with_.clock.now();
+  for (auto const& use : uses) {
+    view.each(use.range, [&](block_record const& block, memory_range whole) {
+      used_bytes += whole.bytes;
+      // What nobody expected could not have come earlier, however far ahead is looked.
+      bool const expected = block.expected_use() <= now + uses.size();
+      bool const coming   = block.fetched_ahead && block.busy;
+      if (coming || (expected && block.place == block_place::host)) { late_bytes += whole.bytes; }
+    });
+  }
+  with_.ahead.used(used_bytes, late_bytes);
+}
+
+/** @brief The next blocks that are expected and away, one piece; no bytes: none. */
+expected_use background_work::expected_next(ledger_view& view) const
+{
+  expected_use next;
+  auto const now = with_.clock.now();
+  for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
+    view.each(expected.range, [&](block_record& block, memory_range whole) {
+      // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
+      // were needed late, or two blocks would change places for ever.
+      auto const expected_at = now + expected.ahead;
+      auto const foreseen    = block.expected_use();
+      if (foreseen < now || foreseen > expected_at) { block.expect(expected_at); }
+      if (block.place == block_place::device || block.busy || block.dead()) { return; }
+      if (block.used_on_host() || block.in_place) { return; }
+      if (next.range.bytes == 0) {
+        next = {whole, expected.ahead};
+      } else if (next.range.end() == whole.address &&
+                 next.range.bytes + whole.bytes <= with_.settings.piece_bytes) {
+        next.range.bytes += whole.bytes;
+      }
+    });
+    if (next.range.bytes > 0) { break; }
+  }
+  return next;
+}
+
+/** @brief Whether a piece would take room that is needed before the piece is. */
+bool background_work::is_in_the_way(ledger_view& view, expected_use const& next) const
+{
+  auto const growth = with_.uses.growth();
+  if (growth.bytes == 0 || next.ahead < growth.ahead) { return false; }
+  std::size_t live_bytes = next.range.bytes + growth.bytes;
+  view.each([&live_bytes](block_record const& block, memory_range whole) {
+    if (block.place == block_place::device && !block.dead()) { live_bytes += whole.bytes; }
+  });
+  return live_bytes > with_.ledger.budget_bytes();
+}
+
+/** @brief Brings a piece of what is expected next, or has others leave for it. */
+work_outcome background_work::fetch_ahead()
+{
+  expected_use next;
+  {
+    ledger_view view{with_.ledger.blocks()};
+    if (!with_.uses.foresees()) { return work_outcome::nothing; }
+    next             = expected_next(view);
+    auto const bytes = next.range.bytes;
+    if (bytes == 0 || is_in_the_way(view, next)) { return work_outcome::nothing; }
+    if (with_.ledger.resident_bytes() + bytes > with_.ledger.budget_bytes()) {
+      auto const leaving = with_.room.choose(view, bytes, bytes, candidates::unused_now);
+      auto const now     = with_.clock.now();
+      // Nothing leaves for it that is expected sooner.
+      auto const stays = [&](viewed_block const& each) {
+        auto const& block   = *each.record;
+        auto const foreseen = block.expected_use();
+        return !block.dead() && foreseen >= now && foreseen <= now + next.ahead;
+      };
+      if ((leaving.dead.empty() && leaving.live.empty()) ||
+          std::any_of(leaving.live.begin(), leaving.live.end(), stays)) {
+        return with_.marks.any_outstanding() ? work_outcome::later : work_outcome::nothing;
+      }
+      return with_.room.let_go(view, leaving) ? work_outcome::again : work_outcome::nothing;
+    }
+  }
+  stream_handle stream = nullptr;
+  if (!with_.driver.own_stream(own_stream_use::arrivals, stream).ok()) {
+    return work_outcome::nothing;
+  }
+  with_.coming.bring({{&next.range, 1}, {}, stream, arrival_reason::ahead});
+  return work_outcome::again;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/budget/presence.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm {
+
+presence::presence(migration_counters const& counters,
+                   budget_ledger& ledger,
+                   use_clock const& clock,
+                   moved_account& moved) noexcept
+  : counters_{counters},
+    ledger_{ledger},
+    clock_{clock},
+    moved_{moved},
+    quiet_bytes_{counters.read().device_to_host_bytes}
+{
+}
+
+bool presence::confirmed() const noexcept
+{
+  return confirmed_.holds.load(std::memory_order_acquire) &&
+         counters_.read().device_to_host_bytes ==
+           confirmed_.left_bytes.load(std::memory_order_relaxed);
+}
+
+void presence::send_away(ledger_view& view) noexcept
+{
+  note_sent_away();
+  end(view);
+}
+
+void presence::end(ledger_view& view) noexcept
+{
+  confirmed_.holds.store(false, std::memory_order_release);
+  if (!passes_over()) { return; }
+  view.each([this](block_record& block, memory_range whole) {
+    if (!confirmed_.make_up_for(block, clock_.now()) || !block.fetched_ahead) { return; }
+    ahead_used_bytes_ += whole.bytes;
+    block.fetched_ahead = false;
+  });
+  confirmed_.passed_over = clock_.now();
+  confirmed_.since       = never_used;
+}
+
+bool presence::is_present(ledger_view& view, memory_range range)
+{
+  auto const as_of = moved_.epoch();
+  bool present     = true;
+  view.each(range, [&](block_record const& block, memory_range) {
+    present = present && block.present(as_of);
+  });
+  return present;
+}
+
+bool presence::is_confirmed(std::span<use_event const> uses) noexcept
+{
+  if (!confirmed()) { return false; }
+  ledger_view view{ledger_.blocks()};
+  // A block of a new allocation may be missing, or on its way in another stream.
+  auto const is_there = [&](use_event const& use) {
+    return is_present(view, use.range) && !is_under_way(view, use.range);
+  };
+  return confirmed() && std::all_of(uses.begin(), uses.end(), is_there);
+}
+
+bool presence::confirm(ledger_view& view, absent_blocks& absent)
+{
+  absent                = {};
+  auto const left_bytes = counters_.read().device_to_host_bytes;  // first: see below
+  auto const as_of      = moved_.epoch();
+  auto const most_bytes = ledger_.budget_bytes();
+  // Past the budget somebody has to leave; and before the first use there are none to pass over.
+  bool missing = ledger_.resident_bytes() > most_bytes || clock_.now() == never_used;
+  view.each([&](block_record const& block, memory_range whole) {
+    if (block.dead() || block.used_on_host()) { return; }
+    if (block.present(as_of) && !block.busy) { return; }
+    bool const away  = block.place == block_place::host;
+    bool const there = block.place == block_place::device;
+    missing          = missing || !(away || there) || block.discarded || block.busy;
+    if (!missing) { (away ? absent.away : absent.doubtful).push_back(whole); }
+  });
+  // More may be what nobody uses, in the place of what is used.
+  missing = missing || absent.away.size() * va_block_bytes > most_bytes / 64;
+  if (missing) { absent = {}; }
+  if (missing || !absent.empty()) {
+    end(view);
+    return false;
+  }
+  if (!passes_over()) { confirmed_.since = clock_.now(); }
+  // What leaves by itself meanwhile raises the counter past what is remembered.
+  confirmed_.left_bytes.store(left_bytes, std::memory_order_relaxed);
+  confirmed_.holds.store(true, std::memory_order_release);
+  return true;
+}
+
+void presence::count_use(ledger_view& view, memory_range range)
+{
+  view.each(range, [&](block_record const& block, memory_range whole) {
+    wanted_bytes_ += whole.bytes;
+    if (block.place != block_place::device) { return; }
+    present_bytes_ += whole.bytes;
+    if (block.fetched_ahead) { ahead_used_bytes_ += whole.bytes; }
+  });
+}
+
+void presence::turn_back(tick_shift const& shift) noexcept
+{
+  shift(confirmed_.since);
+  shift(confirmed_.passed_over);
+}
+
+void presence::tell(residency_statistics& told) const noexcept
+{
+  told.wanted_bytes     = wanted_bytes_;
+  told.present_bytes    = present_bytes_;
+  told.ahead_used_bytes = ahead_used_bytes_;
+}
+
+}  // namespace rmm_uvm

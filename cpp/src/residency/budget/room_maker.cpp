@@ -1,0 +1,284 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/budget/room_maker.hpp>
+#include <rmm_uvm/residency/eviction_policy.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+/** @brief A block that may leave. */
+struct candidate {
+  std::uint64_t key;
+  viewed_block block;
+};
+
+/**
+ * @brief Whether a live block may leave.
+ * @param used_last kernels of later uses may be under way: they would fault it back
+ * @param not_before see `choose`
+ */
+[[nodiscard]] bool may_leave(block_record const& block,
+                             use_tick used_last,
+                             use_tick now,
+                             use_tick not_before)
+{
+  if (block.discarded && !block.dead()) { return false; }  // handed out anew, about to be brought
+  if (std::max(block.allocated, block.touched) > used_last) { return false; }
+  // Early nothing leaves that is dead, and stays a copy if it leaves: it is handed out again.
+  return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
+}
+
+/** @brief Moves candidates to `taken`, the highest key first, until `bytes` are together. */
+void take(std::vector<candidate>& from, std::size_t bytes, block_list& taken, std::size_t& together)
+{
+  if (together >= bytes || from.empty()) { return; }
+  auto const wanted =
+    std::min(from.size(), (bytes - together + va_block_bytes - 1) / va_block_bytes + 1);
+  std::partial_sort(from.begin(),
+                    from.begin() + static_cast<std::ptrdiff_t>(wanted),
+                    from.end(),
+                    [](candidate const& a, candidate const& b) {
+                      // By address where nobody cares: runs are cheaper than pieces.
+                      return a.key != b.key ? a.key > b.key
+                                            : a.block.range.address < b.block.range.address;
+                    });
+  for (auto const& each : from) {
+    if (together >= bytes) { return; }
+    taken.push_back(each.block);
+    together += each.block.range.bytes;
+  }
+}
+
+}  // namespace
+
+/** @brief As `neighbor_memory`; 1 where blocks leave in order, or may leave to the host only. */
+std::uint64_t room_maker::weight_of_kept_now(unsigned& taking) const noexcept
+{
+  taking = 0;
+  if (with_.settings.policy == eviction_policy::fifo) { return 1; }  // as the kernel driver
+  if (with_.mover.any_advised()) { return 1; }
+  return with_.neighbors.weight_of_kept_now(taking);
+}
+
+leaving_blocks room_maker::choose(ledger_view& view,
+                                  std::size_t dead_bytes,
+                                  std::size_t live_bytes,
+                                  candidates who,
+                                  use_tick not_before) const
+{
+  leaving_blocks found;
+  std::size_t chosen = 0;
+  std::vector<candidate> live;
+  std::vector<candidate> dead;
+  std::vector<candidate> dying;  // freed, but what used them may be under way
+  auto const now       = with_.clock.now();
+  auto const policy    = with_.settings.policy;
+  bool const drops     = with_.settings.drops() && with_.driver.info().discard.available;
+  bool const foreseen  = with_.uses.foresees();
+  auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
+  unsigned taking      = 0;
+  auto const weight    = weight_of_kept_now(taking);
+  auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
+  auto const note_dead = [&](block_record& block, memory_range range) {
+    found.dead_bytes += range.bytes;
+    // Longest dead first: a pool soon hands out again what was freed last. Of one free by its uses.
+    auto& these           = with_.marks.free_is_done(block) ? dead : dying;
+    use_tick const unused = now - std::max(block.allocated, block.touched);
+    these.push_back({(with_.marks.frees_since(block) << 32U) | unused, {&block, range}});
+  };
+  auto const note_live = [&](block_record& block, memory_range range) {
+    if (!may_leave(block, used_last, now, not_before)) { return; }
+    // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
+    auto const key =
+      drops && block.dead() ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
+    // A way there and back that costs a sixth is worth to be taken more often.
+    bool const cheap = (block.chunks & taking) != 0 && key < most;
+    live.push_back({cheap ? key * weight : key, {&block, range}});
+  };
+  auto const look = [&](bool at_dead, bool at_live) {
+    view.each([&](block_record& block, memory_range range) {
+      if (block.place != block_place::device || !block.movable()) { return; }
+      bool const droppable = drops && block.dead() && !block.unfenced;
+      if (droppable && at_dead) { note_dead(block, range); }
+      if (!droppable && at_live) { note_live(block, range); }
+    });
+  };
+  // Where the dead were enough the last time, the live are looked at only if they are not now.
+  bool const dead_first = dead_were_enough_;
+  look(true, !dead_first);
+  take(dead, dead_bytes, found.dead, chosen);
+  // To wait for those is cheaper than to copy others; who need not wait lets them be.
+  if (found.dead.empty() && who == candidates::all) { take(dying, dead_bytes, found.dead, chosen); }
+  dead_were_enough_ = chosen >= std::max(live_bytes, std::size_t{1});
+  if (dead_first && chosen < live_bytes) { look(false, true); }
+  take(live, live_bytes, found.live, chosen);
+  return found;
+}
+
+void room_maker::make_room(ledger_view& view,
+                           std::size_t target_bytes,
+                           std::optional<stream_handle> stream)
+{
+  // The program runs ahead of the device: what its last kernels use must not leave under them, or
+  // they fault it back. What is needed last may be what was used last: then they are waited for.
+  // Where pages come by faults, others leave instead while there are any: the kernel driver does
+  // not wait for kernels.
+  bool waits   = stream.has_value();
+  auto& ledger = with_.ledger;
+  while (ledger.resident_bytes() > target_bytes) {
+    if (ledger.staying_bytes() <= target_bytes) {
+      ledger.wait_for_change(view);  // others are at it
+      continue;
+    }
+    if (waits) { with_.marks.look(); }
+    auto const who = waits && !with_.settings.fetch ? candidates::unused_now : candidates::all;
+    auto const excess_bytes = ledger.staying_bytes() - target_bytes;
+    auto const leaving      = choose(view, excess_bytes, excess_bytes, who);
+    bool const none_dead    = leaving.dead.empty();
+    bool const none_live    = leaving.live.empty();
+    // What was chosen is as it was only until the lock is let go: one kind, then anew.
+    if (none_dead && !none_live && with_.present.passes_over()) {
+      with_.present.end(view);  // which changes what leaves first
+    } else if (!none_dead) {
+      shorten_lead();
+      if (!drop(view, leaving.dead)) { return; }
+    } else if (waits && (none_live || with_.marks.in_use(leaving.live))) {
+      view.lock().unlock();
+      static_cast<void>(with_.driver.synchronize(*stream));
+      view.lock().lock();
+      waits = false;
+    } else if (!none_live) {
+      lengthen_lead();
+      if (leave(view, leaving.live) == 0) { return; }
+    } else if (ledger.leaving_bytes() > 0) {
+      ledger.wait_for_change(view);
+    } else {
+      ledger.count_over_budget();
+      return;
+    }
+  }
+}
+
+/** @brief A request waited for live blocks to leave: the thread has the next ones leave earlier. */
+void room_maker::lengthen_lead() noexcept
+{
+  auto const most_bytes = with_.ledger.budget_bytes() - with_.ledger.low_bytes();
+  lead_bytes_ = std::min(std::max(4 * lead_bytes_, with_.settings.piece_bytes), most_bytes);
+}
+
+/** @brief The dead made room: as long as they do, no live block has to leave before it must. */
+void room_maker::shorten_lead() noexcept
+{
+  lead_bytes_ /= 2;
+  if (lead_bytes_ < with_.settings.piece_bytes) { lead_bytes_ = 0; }
+}
+
+bool room_maker::drop(ledger_view& view, block_list const& blocks)
+{
+  if (blocks.empty()) { return true; }
+  if (with_.ledger.ended()) { return false; }  // others are told by now what lives
+  auto const ranges = joined(view, blocks, any_length);
+  bool const done   = with_.marks.frees_are_done(blocks);
+  set_busy(blocks, true);
+  for (auto const& each : blocks) {
+    each.record->discarded = true;  // also where the call fails: some may have been by then
+  }
+  with_.ledger.begins_to_leave(bytes_of(blocks));
+  view.lock().unlock();
+  auto const result = with_.mover.discard(ranges, done);
+  view.lock().lock();
+  settle(blocks, result, block_place::nowhere);
+  if (result.ok()) { dropped_bytes_ += bytes_of(blocks); }
+  return result.ok();
+}
+
+bool room_maker::let_go(ledger_view& view, leaving_blocks const& leaving)
+{
+  return leaving.dead.empty() ? leave(view, leaving.live) > 0 : drop(view, leaving.dead);
+}
+
+std::size_t room_maker::leave(ledger_view& view, block_list blocks)
+{
+  if (blocks.empty() || with_.ledger.ended()) { return 0; }
+  set_busy(blocks, true);
+  with_.ledger.begins_to_leave(bytes_of(blocks));
+  bool const advised = with_.mover.any_advised();
+  refuge to{location::host(), 0, blocks.size()};
+  std::vector<memory_range> ranges;
+  try {
+    if (!advised && with_.neighbors.size() > 0) { to = with_.neighbors.refuge_for(view, blocks); }
+    while (blocks.size() > to.blocks) {
+      blocks.back().record->busy = false;
+      with_.ledger.ends_to_leave(blocks.back().range.bytes);
+      blocks.pop_back();
+    }
+    ranges = joined(view, blocks, with_.settings.piece_bytes);
+  } catch (...) {  // no list of pieces: nothing leaves, and nobody waits for it
+    status const no_memory{status_code::out_of_memory, 0, "leave"};
+    settle(blocks, no_memory, block_place::host);
+    if (!to.where.is_host()) { with_.neighbors.arrived(to.number, blocks, no_memory); }
+    return 0;
+  }
+  auto const where   = to.where;
+  auto const bytes   = bytes_of(blocks);
+  auto const counted = where.is_host() ? bytes : 0;  // no counter has what goes beside
+  with_.moved.ask_to_host(counted);                  // before the call: counters rise while it runs
+  with_.present.send_away(view);
+  with_.offer.moving_begins();
+  view.lock().unlock();
+  stream_handle evictions = nullptr;
+  auto result             = with_.driver.own_stream(own_stream_use::evictions, evictions);
+  bool const asked        = result.ok();
+  if (asked) { result = with_.mover.send(ranges, where, evictions, advised); }
+  view.lock().lock();
+  with_.offer.moving_ends();
+  if (!result.ok()) {
+    // Some may have left: as bytes that nobody asked for, they put everything in doubt. What went
+    // beside does so without bytes.
+    with_.moved.was_not_asked(counted);
+    if (!where.is_host()) { with_.moved.put_in_doubt(); }
+  }
+  settle(blocks, result, where.is_host() ? block_place::host : block_place::beside);
+  // A neighbour that was not even asked has not failed.
+  auto const told = asked ? result : status{status_code::out_of_memory, 0, "leave"};
+  if (!where.is_host()) { with_.neighbors.arrived(to.number, blocks, told); }
+  eviction_calls_ += ranges.size();
+  // A neighbour that takes nothing is passed over now: the next one, or the host, takes them.
+  if (!result.ok()) { return where.is_host() ? 0 : leave(view, std::move(blocks)); }
+  evicted_bytes_ += bytes;
+  if (!where.is_host()) { neighbor_bytes_ += bytes; }
+  return bytes;
+}
+
+/** @brief Writes down where blocks are that were to leave, and lets others have them. */
+void room_maker::settle(block_list const& blocks, status result, block_place place)
+{
+  set_busy(blocks, false);
+  for (auto const& each : blocks) {
+    if (!result.ok()) { break; }
+    auto& block = *each.record;
+    block.place = block.discarded ? block_place::nowhere : place;
+    if (block.place == block_place::host) { with_.moved.to_host(each.range.bytes); }
+    with_.ledger.left(each.range.bytes);
+    if (block.fetched_ahead && !block.discarded) { with_.ahead.left_early(each.range.bytes); }
+    block.fetched_ahead = false;
+  }
+  with_.ledger.ends_to_leave(bytes_of(blocks));
+  with_.ledger.count_if_failed(result);
+  with_.offer.offer_idle();
+  with_.ledger.tell_change();
+}
+
+void room_maker::tell(residency_statistics& told) const noexcept
+{
+  told.evicted_bytes  = evicted_bytes_;
+  told.dropped_bytes  = dropped_bytes_;
+  told.neighbor_bytes = neighbor_bytes_;
+  told.eviction_calls = eviction_calls_;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#include <rmm_uvm/residency/budget/use_learner.hpp>
+
+#include <algorithm>
+
+namespace rmm_uvm {
+namespace {
+
+/**
+ * @brief When a block that several allocations share is needed next.
+ *
+ * Where one of them was not foreseen, it is taken to be needed soon: it was used in company.
+ */
+[[nodiscard]] use_tick soonest(use_tick others, use_tick next_use, use_tick now) noexcept
+{
+  constexpr use_tick soon = 16;  // of 4, 16 and 64 the one that moved least on a recorded ETL
+  if (others >= unknown_use || others <= now) { others = now + soon; }
+  return std::min(others, next_use);
+}
+
+}  // namespace
+
+use_learner::use_learner(eviction_policy policy,
+                         use_clock& clock,
+                         presence& present,
+                         stream_marks& marks,
+                         live_block_watch& watch)
+  : clock_{clock},
+    present_{present},
+    marks_{marks},
+    watch_{watch},
+    predictor_{make_predictor(policy)}
+{
+}
+
+void use_learner::hand_out(ledger_view& view, memory_range range)
+{
+  live_bytes_ += range.bytes;
+  if (untold_ != 0) {
+    hand_out_untold(view, range);
+    return;
+  }
+  view.each(range, [range](block_record& block, memory_range whole) {
+    block.live_bytes += static_cast<std::uint32_t>(bytes_in_common(range, whole));
+  });
+}
+
+void use_learner::adopt(std::size_t blocks, std::size_t bytes) noexcept
+{
+  untold_ += blocks;
+  live_bytes_ += bytes;
+}
+
+/**
+ * @brief As `hand_out`, where blocks may be untold: those count as live already.
+ *
+ * One allocation of all of a block is all that lives in it.
+ */
+void use_learner::hand_out_untold(ledger_view& view, memory_range range)
+{
+  view.each(range, [this, range](block_record& block, memory_range whole) {
+    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(range, whole));
+    if (!block.untold) {
+      block.live_bytes += bytes;
+      return;
+    }
+    forget_live(bytes);
+    if (bytes < whole.bytes) { return; }
+    block.untold = false;
+    --untold_;
+  });
+}
+
+/**
+ * @brief Before `forget` takes the live bytes of a free away: has untold blocks keep all of them.
+ *
+ * But for one free of all of a block, with a fence: nothing lives in it after that.
+ */
+void use_learner::keep_untold(ledger_view& view, memory_range allocation, bool fenced)
+{
+  view.each(allocation, [&](block_record& block, memory_range whole) {
+    if (!block.untold) { return; }
+    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
+    if (fenced && bytes == whole.bytes) {
+      block.untold = false;
+      --untold_;
+      return;
+    }
+    block.live_bytes += bytes;  // which is taken away next
+    live_bytes_ += bytes;
+  });
+}
+
+void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced)
+{
+  fenced            = fenced && !ended_;  // the next budget's fences are others
+  auto const number = fenced ? marks_.count_free() : 0;
+  if (!fenced) { ++unfenced_frees_; }
+  forget_live(allocation.bytes);
+  if (untold_ != 0) { keep_untold(view, allocation, fenced); }
+  view.each(allocation, [&](block_record& block, memory_range whole) {
+    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
+    block.live_bytes -= std::min(block.live_bytes, bytes);
+    if (fenced) { block.freed = number; }
+    if (!fenced) {
+      block.unfenced = true;
+    } else if (allocation.covers(whole)) {
+      // The pool had this allocation's stream wait for earlier frees of the same bytes.
+      block.unfenced = false;
+    }
+    if (block.dead()) { block.expect(unknown_use); }
+  });
+  // Last, since it takes memory.
+  if (predictor_ == nullptr) { return; }
+  if (present_.asks_nothing()) {
+    postponed_.free(allocation.address);
+    return;
+  }
+  postponed_.tell(*predictor_);
+  predictor_->forget(allocation.address);
+}
+
+void use_learner::forget_block(block_record const& block) noexcept
+{
+  if (block.untold) { --untold_; }
+  forget_live(block.live_bytes);
+}
+
+void use_learner::forget_live(std::size_t bytes) noexcept
+{
+  live_bytes_ -= std::min(live_bytes_, bytes);
+}
+
+void use_learner::learn(ledger_view& view, use_event const& event)
+{
+  if (ended_) { return; }  // the next budget has a clock of its own
+  present_.end_if_over(view);
+  if (clock_.is_at_its_end()) { turn_back_clock(view); }
+  clock_.tick();
+  auto next_use    = unknown_use;
+  bool no_more     = false;
+  auto shown       = event;
+  shown.live_bytes = live_bytes_;
+  if (predictor_ != nullptr && present_.asks_nothing()) {
+    postponed_.use(shown);
+  } else if (predictor_ != nullptr) {
+    postponed_.tell(*predictor_);
+    auto const ahead = predictor_->observe(shown);
+    auto const freed = predictor_->freed_after();
+    no_more          = ahead == unknown_use && freed != unknown_use;
+    auto const then  = no_more ? freed : ahead;
+    next_use         = then < unknown_use ? clock_.now() + then : then;
+    static_cast<void>(prediction_.update(predictor_->score()));
+  }
+  note_learnt(view, event, next_use, no_more);
+}
+
+void use_learner::note_learnt(ledger_view& view,
+                              use_event const& event,
+                              use_tick next,
+                              bool no_more)
+{
+  note(view, event, next, no_more);
+}
+
+void use_learner::room_was_made(std::span<use_event const> /*uses*/) {}
+
+void use_learner::note(ledger_view& view, use_event const& event, use_tick next, bool no_more)
+{
+  if (ended_) { return; }
+  bool const is_new = event.kind == use_kind::allocate;
+  auto const now    = clock_.now();
+  if (is_new) { ++owners_; }
+  view.each(event.range, [&](block_record& block, memory_range whole) {
+    if (block.live_bytes > bytes_in_common(event.range, whole)) {  // of others, too
+      block.expect(soonest(block.expected_use(), no_more ? unknown_use : next, now));
+    } else {
+      block.expect(next, no_more);
+    }
+    block.fetched_ahead = false;
+    if (!is_new) {
+      block.touched = now;
+      return;
+    }
+    block.allocated = now;
+    block.owner     = owners_;
+  });
+}
+
+/** @brief All that is longer ago than half of the clock's range is as long ago from then on. */
+void use_learner::turn_back_clock(ledger_view& view) noexcept
+{
+  auto const shift = clock_.turn_back();
+  view.each([&shift](block_record& block, memory_range) {
+    for (auto* const tick :
+         {&block.arrived, &block.allocated, &block.touched, &block.prefetched, &block.next_use}) {
+      shift(*tick);
+    }
+  });
+  marks_.turn_back(shift);
+  present_.turn_back(shift);
+  watch_.turn_back(shift);
+}
+
+expected_growth use_learner::growth() const
+{
+  return predictor_ != nullptr && foresees() ? predictor_->growth() : expected_growth{};
+}
+
+void use_learner::tell(residency_statistics& told) const noexcept
+{
+  if (predictor_ != nullptr) { told.prediction = predictor_->score(); }
+  told.foresees       = prediction_.on();
+  told.switched_off   = prediction_.switched_off();
+  told.unfenced_frees = unfenced_frees_;
+}
+
+}  // namespace rmm_uvm

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""The check for what tests leave behind finds that, and nothing that is about to end."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rmm_uvm
+
+from .leftovers import Before
+
+WATCHING = "AsyncProcess Dask Worker process (from Nanny) watch process join"
+
+
+class Late(threading.Thread):
+    """Ends when it is joined: the machine was busy until then."""
+
+    def __init__(self, name: str) -> None:
+        self.ends = threading.Event()
+        super().__init__(target=self.ends.wait, name=name, daemon=True)
+
+    def join(self, timeout: float | None = None) -> None:
+        self.ends.set()
+        super().join(timeout)
+
+
+class Stuck(Late):
+    """Does not end, whoever joins it."""
+
+    def join(self, timeout: float | None = None) -> None:
+        threading.Thread.join(self, timeout)
+
+
+@contextlib.contextmanager
+def running(thread: Late) -> Iterator[None]:
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.ends.set()
+        thread.join(30)
+
+
+@pytest.mark.parametrize("name", [WATCHING, WATCHING.replace("process join", "message queue")])
+def test_thread_of_dask_that_is_late_to_end_is_not_left_behind(name: str) -> None:
+    before = Before()
+    with running(Late(name)):
+        assert before.left_behind() == []
+
+
+def test_thread_of_dask_that_does_not_end_is_left_behind() -> None:
+    before = Before(patience_seconds=0.01)
+    with running(Stuck(WATCHING)):
+        (left,) = before.left_behind()
+        assert WATCHING in left
+
+
+def test_thread_of_ours_that_is_late_to_end_is_left_behind() -> None:
+    before = Before()
+    with running(Late("rmm-uvm-advisor")):
+        (left,) = before.left_behind()
+        assert "rmm-uvm-advisor" in left
+
+
+def test_thread_that_was_there_before_is_neither_waited_for_nor_left_behind() -> None:
+    with running(Stuck(WATCHING)):
+        assert Before().left_behind() == []
+
+
+def test_open_file_is_left_behind_until_it_is_closed(tmp_path: Path) -> None:
+    before = Before()
+    with (tmp_path / "open").open("w"):
+        assert before.left_behind() == [str(tmp_path / "open")]
+    assert before.left_behind() == []
+
+
+def test_managed_memory_that_nobody_frees_is_left_behind() -> None:
+    before = Before()
+    mr = rmm_uvm.mr.ManagedMemoryResource(rmm_uvm.simulated_device("64MiB"), prefetch="never")
+    address = mr.allocate(8 << 20)
+    assert before.left_behind() == [f"{8 << 20} bytes of managed memory"]
+    mr.deallocate(address, 8 << 20)
+    assert before.left_behind() == []
