@@ -22,7 +22,7 @@ from rmm_uvm._lib.cuda import CudaDriver
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.machine.driver_names import DRIVERS, simulated_bytes
+from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
 from rmm_uvm.support.variables import setting

@@ -9,7 +9,7 @@ the same chain as a class that can be named in a configuration.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Self
 
 from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.mr import (
@@ -20,6 +20,7 @@ from rmm_uvm._lib.mr import (
 from rmm_uvm._lib.residency import ManagedResidency, Prefetcher
 from rmm_uvm.pool.build import build_pool
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.settings import PrefetchMode, reads_settings
 
 __all__ = [
     "ManagedAccount",
@@ -42,15 +43,9 @@ class ManagedPool(UvmResourceAdaptor):
     ----------
     device : int
         CUDA ordinal.
-    initial_pool_size, maximum_pool_size : int, str, float or None
+    initial_pool_size, maximum_pool_size, prefetch : optional
         As in `rmm_uvm.managed_pool`.
-    prefetch : {"auto", "always", "never"}
-        As in `UvmResourceAdaptor`.
-    device_budget : int, str, float or None
-        As in `rmm_uvm.managed_pool`.
-    eviction : {"repeat", "lru", "fifo", "correlation"} or None
-        As in `rmm_uvm.managed_pool`.
-    neighbors, harvest_limit : optional
+    device_budget, eviction, neighbors, harvest_limit : optional
         As in `rmm_uvm.managed_pool`.
     driver : str or None
         "cuda", "simulated" or "simulated:16GiB"; by default ``RMM_UVM_DRIVER``, then the GPU.
@@ -73,13 +68,14 @@ class ManagedPool(UvmResourceAdaptor):
     33554432
     """
 
+    @reads_settings()
     def __new__(
         cls,
         *,
         device: int = 0,
         initial_pool_size: int | str | float | None = None,
         maximum_pool_size: int | str | float | None = None,
-        prefetch: Literal["auto", "always", "never"] = "auto",
+        prefetch: PrefetchMode = "auto",
         device_budget: int | str | float | None = None,
         eviction: str | None = None,
         neighbors: Neighbors = None,

@@ -89,9 +89,9 @@ class RunRequest:
         "pandas", on a simulated device, or "cudf".
     device_bytes : int or None
         Memory of the simulated device; None on a GPU.
-    pool_bytes : int or None
+    pool_bytes : int, float or None
         See `rmm_uvm_mortgage.memory`.
-    budget_bytes, eviction : int and str, or None
+    budget_bytes, eviction : int or float, and str, or None
         Of the memories that keep a budget; the others have none.
     rounds : int
         Trees.
@@ -102,10 +102,10 @@ class RunRequest:
     data: Path
     engine: Literal["pandas", "cudf"]
     device_bytes: int | None
-    pool_bytes: int | None
+    pool_bytes: int | float | None
     rounds: int
     train_parts: int | Literal["max"]
-    budget_bytes: int | None = None
+    budget_bytes: int | float | None = None
     eviction: str | None = None
 
     def arguments(self, memory: str) -> list[str]:

@@ -17,6 +17,7 @@ from rmm_uvm_mortgage.memory import (
     Memory,
     asked_budget,
     budget_words,
+    first_slab_bytes,
     gpu_chain,
     tear_down_pool,
 )
@@ -54,9 +55,9 @@ def gpu_reason() -> str:
 def run_on_gpu(
     pipeline: PipelineConfig,
     memory: Memory,
-    pool_bytes: int | None = None,
+    pool_bytes: int | float | None = None,
     *,
-    budget_bytes: int | None = None,
+    budget_bytes: int | float | None = None,
     eviction: str | None = None,
     progress: Callable[[PipelineProgress], None] | None = None,
 ) -> RunReport:
@@ -68,9 +69,9 @@ def run_on_gpu(
         What to run.
     memory : Memory
         What to allocate from; it is the current resource meanwhile.
-    pool_bytes : int or None
+    pool_bytes : int, float or None
         See `rmm_uvm_mortgage.memory.gpu_chain`.
-    budget_bytes, eviction : int and str, or None
+    budget_bytes, eviction : int or float, and str, or None
         ``device_budget`` and ``eviction`` of `rmm_uvm.managed_pool`.
     progress : callable or None
         Called at the begin of every stage.
@@ -87,7 +88,7 @@ def run_on_gpu(
     driver = cuda_driver()
     with current_device(driver):
         budget = asked_budget(memory, budget_bytes, eviction, driver.info.total_bytes)
-        chain = gpu_chain(memory, driver, pool_bytes, budget)
+        chain = gpu_chain(memory, driver, first_slab_bytes(pool_bytes, driver), budget)
         engine = make_engine("cudf")
         return measure(pipeline, chain, engine, tear_down=memory.hands_over, progress=progress)
 

@@ -22,10 +22,11 @@ from rmm_uvm.mr import (
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm.pool.build import PrefetchMode, managed_pool, plan_for
+from rmm_uvm.pool.build import managed_pool, plan_for
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, budget_for
-from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes
+from rmm_uvm.support.settings import PrefetchMode
+from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import SimulatedDevice, UvmDriver
@@ -207,8 +208,15 @@ def simulated_chain(
     return Chain(memory, UvmResourceAdaptor(below, prefetch=prefetch), device, source, budget)
 
 
+def first_slab_bytes(asked: int | float | None, driver: UvmDriver) -> int | None:
+    """Return the first slab that was asked for, bytes or a fraction of the device, in bytes."""
+    if asked is None:
+        return None
+    return parse_size(asked, driver.info.total_bytes, "initial_pool_size")
+
+
 def asked_budget(
-    memory: Memory, budget_bytes: int | None, eviction: str | None, total_bytes: int
+    memory: Memory, budget_bytes: int | float | None, eviction: str | None, total_bytes: int
 ) -> Budget | None:
     """Return the budget that was asked for, here or in the environment; None for none.
 

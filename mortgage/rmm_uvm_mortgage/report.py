@@ -7,10 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
+from rmm_uvm.report.document import (
+    Block,
+    Document,
+    Paragraph,
+    Section,
+    Span,
+    Table,
+    TableColumn,
+    Words,
+)
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm_mortgage.compare_memory import ComparedRun
 from rmm_uvm_mortgage.fragmentation import FragmentationResult
@@ -28,9 +34,11 @@ _ONE_RUN_EACH = (
     "seconds: one run each, kernels compiled in the first; benchmarks/mortgage/pipeline.py\n"
     "interleaves many"
 )
+_OUTCOME_LEGEND = "stops: out of memory; peak: most allocated; factor: peak / device memory"
+_TEXT_COLUMNS = ("stage", "memory", "split", "result", "worker")
 
 
-def simulated_lines(capacity_bytes: int, *, by_default: bool) -> RenderableType:
+def simulated_lines(capacity_bytes: int, *, by_default: bool) -> Document:
     """Return what stands below the first line of a simulated run.
 
     Parameters
@@ -41,42 +49,55 @@ def simulated_lines(capacity_bytes: int, *, by_default: bool) -> RenderableType:
         Whether it follows from the data.
     """
     why = default_device_reason(capacity_bytes) if by_default else "as asked"
-    size = f"its memory: {format_bytes(capacity_bytes)}, {why}"
-    return Group(*(Text(f"  {line}") for line in (*SIMULATED_LINES, size)))
+    return indented((*SIMULATED_LINES, f"its memory: {format_bytes(capacity_bytes)}, {why}"))
 
 
-def run_page(report: RunReport) -> RenderableType:
+def indented(lines: Iterable[str]) -> Document:
+    """Return lines that belong to the one above them."""
+    return Document((), tuple(Paragraph(line, lead="  ", indent="  ") for line in lines))
+
+
+def run_page(report: RunReport) -> Document:
     """Return everything about one run."""
     parts = len(report.pipeline.parts)
-    title = Text(f"\n{report.memory}: {report.chain}", style="bold")
-    return Group(
-        title,
-        Text(f"{parts} part{'s' if parts > 1 else ''}, {_outcome(report)}\n"),
-        stage_table(report),
-        *(Text(line) for line in _summary(report)),
+    outcome = f"{parts} part{'s' if parts > 1 else ''}, {_outcome(report)}"
+    return Document(
+        (
+            Section(f"{report.memory}: {report.chain}", (Paragraph(outcome),)),
+            Section("", stage_table(report)),
+            lines(_summary(report)),
+        )
     )
 
 
-def stage_table(report: RunReport) -> RenderableType:
-    """Return a row for each stage."""
+def lines(said: Iterable[str]) -> Section:
+    """Return a section of sentences."""
+    return Section("", tuple(map(Paragraph, said)))
+
+
+def stage_table(report: RunReport) -> tuple[Block, ...]:
+    """Return a row for each stage, and what the columns are."""
     unit = SizeUnit.that_suits(_largest_bytes(report))
     modelled = ["modelled\ns"] if report.simulated else []
     sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
-    table = plain_table(["stage", "wall\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes])
+    rows = []
     for stage in report.stages:
         seconds = [f"{stage.wall_seconds:.2f}"]
         if report.simulated:
             seconds.append(f"{stage.modelled_seconds:.3f}")
-        table.add_row(
-            stage.name + (f" x{stage.runs}" if stage.runs > 1 else ""),
-            *seconds,
-            unit.text(stage.peak_bytes),
-            f"{stage.oversubscription_factor(report.capacity_bytes):.2f}",
-            unit.text(stage.host_to_device_bytes),
-            unit.text(stage.device_to_host_bytes),
+        rows.append(
+            (
+                stage.name + (f" x{stage.runs}" if stage.runs > 1 else ""),
+                *seconds,
+                unit.text(stage.peak_bytes),
+                f"{stage.oversubscription_factor(report.capacity_bytes):.2f}",
+                unit.text(stage.host_to_device_bytes),
+                unit.text(stage.device_to_host_bytes),
+            )
         )
+    titles = ["stage", "wall\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes]
     legend = "peak: most allocated; factor: peak / device memory; in, out: bytes migrated"
-    return Group(table, Text(legend, style="dim"))
+    return plain_table(titles, rows), Paragraph(Span(legend, "faint"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +122,7 @@ def _largest_bytes(report: RunReport) -> int:
     return max(report.peak_bytes, *report.migrated_bytes)
 
 
-def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> RenderableType:
+def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Document:
     """Return everything about several runs.
 
     Parameters
@@ -113,45 +134,49 @@ def comparison_page(runs: Sequence[ComparedRun], training_rows: int) -> Renderab
     """
     simulated = runs[0].report.simulated
     unit = SizeUnit.that_suits(max(_largest_bytes(run.report) for run in runs))
-    outcomes = plain_table(["memory", "split", "result", f"peak\n{unit.name}", "factor\n"])
+    outcomes, moved = [], []
+    for run in runs:
+        report, name = run.report, (run.report.memory, _split(run.planned.split))
+        factor = f"{report.oversubscription_factor:.2f}"
+        outcomes.append((*name, _outcome(report), unit.text(report.peak_bytes), factor))
+        moved.append(
+            (
+                *name,
+                *map(unit.text, report.migrated_bytes),
+                *([f"{report.modelled_seconds:.3f}"] if simulated else []),
+                *(f"{s:.1f}" if s else "-" for s in _three_seconds(report)),
+                _trains_on(report, training_rows),
+            )
+        )
     modelled = ["modelled\ns"] if simulated else []
     sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
     columns = [*sizes, *modelled, "ETL\ns", "PREP\ns", "TRAIN\ns", "largest\nset"]
-    moved = plain_table(["memory", "split", *columns])
-    for run in runs:
-        report, name = run.report, [run.report.memory, _split(run.planned.split)]
-        outcomes.add_row(
-            *name,
-            _outcome(report),
-            unit.text(report.peak_bytes),
-            f"{report.oversubscription_factor:.2f}",
-        )
-        moved.add_row(
-            *name,
-            *map(unit.text, report.migrated_bytes),
-            *([f"{report.modelled_seconds:.3f}"] if simulated else []),
-            *(f"{s:.1f}" if s else "-" for s in _three_seconds(report)),
-            _trains_on(report, training_rows),
-        )
-    return Group(
-        Text("\nDoes it finish?", style="bold"),
-        outcomes,
-        Text("stops: out of memory; peak: most allocated; factor: peak / device memory", "dim"),
-        *(Text(line) for line in _outcome_notes(runs)),
-        Text("\nWhat moved" + (", and the modelled time of that" if simulated else ""), "bold"),
-        moved,
-        Text("largest set: training set that would fit, as a multiple of the whole", style="dim"),
-        *([] if simulated else [Text(_ONE_RUN_EACH, style="dim")]),
-        *(Text(line) for line in _comparison_notes(runs)),
-        *_stages_of_ours(runs),
-    )
-
-
-def _stages_of_ours(runs: Sequence[ComparedRun]) -> list[RenderableType]:
-    """Return the table of stages of the first run on `managed`, or of the first run."""
+    legends = ["largest set: training set that would fit, as a multiple of the whole"]
+    legends += [] if simulated else [_ONE_RUN_EACH]
     shown = next((run for run in runs if run.report.memory == "managed"), runs[0])
-    title = Text(f"\n{shown.title}, stage by stage", style="bold")
-    return [title, stage_table(shown.report)]
+    return Document(
+        (
+            Section(
+                "Does it finish?",
+                (
+                    plain_table(
+                        ["memory", "split", "result", f"peak\n{unit.name}", "factor\n"], outcomes
+                    ),
+                    Paragraph(Span(_OUTCOME_LEGEND, "faint")),
+                    *map(Paragraph, _outcome_notes(runs)),
+                ),
+            ),
+            Section(
+                "What moved" + (", and the modelled time of that" if simulated else ""),
+                (
+                    plain_table(["memory", "split", *columns], moved),
+                    *(Paragraph(Span(legend, "faint")) for legend in legends),
+                ),
+            ),
+            lines(_comparison_notes(runs)),
+            Section(f"{shown.title}, stage by stage", stage_table(shown.report)),
+        )
+    )
 
 
 def _outcome(report: RunReport) -> str:
@@ -178,7 +203,7 @@ def _three_seconds(report: RunReport) -> Iterable[float]:
 def _summary(report: RunReport) -> list[str]:
     """Return the lines below the table of stages."""
     pipeline = report.pipeline
-    lines = [""]
+    lines = []
     if pipeline.out_of_memory is not None:
         ended = pipeline.out_of_memory
         where = f" of part {ended.part}" if ended.part else ""
@@ -259,7 +284,7 @@ def _outcome_notes(runs: Sequence[ComparedRun]) -> list[str]:
 
 def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
     compared = [r.report.features_against_pandas for r in runs if r.report.features_against_pandas]
-    notes = [""]
+    notes = []
     differing = [how for how in compared if how.startswith("different")]
     if differing:
         notes += [f"Features {against_pandas(how)}" for how in differing]
@@ -289,28 +314,23 @@ def _comparison_notes(runs: Sequence[ComparedRun]) -> list[str]:
     return notes
 
 
-def fragmentation_lines(cases: Sequence[FragmentationResult]) -> RenderableType:
+def fragmentation_lines(cases: Sequence[FragmentationResult]) -> Document:
     """Return a line on each memory's way through the fragmentation case."""
     first = cases[0]
-    lines = [
-        Text("\nFragmentation: enough is free, but not in one piece", style="bold"),
-        Text(
-            f"asked for {format_bytes(first.asked_bytes)}; {format_bytes(first.free_bytes)} of "
-            f"{format_bytes(first.device_bytes)} are free, in pieces of "
-            f"{format_bytes(first.piece_bytes)}"
-        ),
+    told = [
+        f"asked for {format_bytes(first.asked_bytes)}; {format_bytes(first.free_bytes)} of "
+        f"{format_bytes(first.device_bytes)} are free, in pieces of "
+        f"{format_bytes(first.piece_bytes)}"
     ]
     for case in cases:
         moved = f"completes; {format_bytes(case.host_to_device_bytes)} in, "
         moved += f"{format_bytes(case.device_to_host_bytes)} out"
-        lines.append(Text(f"{case.memory}: {moved if case.completed else 'out of memory'}"))
-    return Group(*lines)
+        told.append(f"{case.memory}: {moved if case.completed else 'out of memory'}")
+    title = "Fragmentation: enough is free, but not in one piece"
+    return Document((Section(title, tuple(map(Paragraph, told))),))
 
 
-def plain_table(columns: Sequence[str]) -> Table:
-    """Return an empty table without lines; numbers on the right, nothing cut off."""
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
-    for name in columns:
-        text = name.strip() in ("stage", "memory", "split", "result", "worker")
-        table.add_column(name, justify="left" if text else "right", no_wrap=name == "stage")
-    return table
+def plain_table(titles: Sequence[str], rows: Iterable[tuple[Words, ...]]) -> Table:
+    """Return a table; numbers on the right."""
+    columns = (TableColumn(title, right=title.strip() not in _TEXT_COLUMNS) for title in titles)
+    return Table(tuple(columns), tuple(rows))

@@ -22,6 +22,7 @@ from rmm_uvm_mortgage.memory import (
     asked_budget,
     budget_words,
     find_memory,
+    first_slab_bytes,
     simulated_chain,
 )
 from rmm_uvm_mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
@@ -48,9 +49,9 @@ class RunConfig:
         A name of `rmm_uvm_mortgage.memory.MEMORIES`.
     device_bytes : int or None
         Memory of the simulated device, a multiple of 2 MiB; None for a GPU.
-    pool_bytes : int or None
+    pool_bytes : int, float or None
         See `simulated_chain` and `gpu_chain`.
-    budget_bytes : int or None
+    budget_bytes : int, float or None
         Most of the device that managed memory may take; None for no budget.
     eviction : str or None
         See `rmm_uvm.residency.POLICIES`.
@@ -61,8 +62,8 @@ class RunConfig:
     pipeline: PipelineConfig
     memory: str = "managed"
     device_bytes: int | None = None
-    pool_bytes: int | None = None
-    budget_bytes: int | None = None
+    pool_bytes: int | float | None = None
+    budget_bytes: int | float | None = None
     eviction: str | None = None
     find_training_set: bool = False
 
@@ -170,15 +171,16 @@ def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, Timeline]:
 
     memory = find_memory(config.memory)
     device = simulated_device(config.device_bytes or 0)
-    if config.pool_bytes and not memory.managed and config.pool_bytes > device.memory()[0]:
+    pool_bytes = first_slab_bytes(config.pool_bytes, device)
+    if pool_bytes and not memory.managed and pool_bytes > device.memory()[0]:
         raise ConfigurationError(
-            f"the pool is {config.pool_bytes} bytes and cannot be larger than the device, "
+            f"the pool is {pool_bytes} bytes and cannot be larger than the device, "
             f"which has {device.memory()[0]}"
         )
     chain = simulated_chain(
         memory,
         device,
-        config.pool_bytes,
+        pool_bytes,
         asked_budget(memory, config.budget_bytes, config.eviction, device.info.total_bytes),
     )
     timeline = Timeline(lambda: simulated_levels(device, engine.footprint))

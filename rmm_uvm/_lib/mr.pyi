@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
-from typing import Literal, Self
+from typing import Self
 
 from rmm.mr import DeviceMemoryResource, UpstreamResourceAdaptor
 from rmm.pylibrmm.stream import Stream
@@ -12,6 +12,7 @@ from rmm_uvm._lib.driver import LevelSource, MemoryObserver, UvmDriver
 from rmm_uvm._lib.residency import ManagedResidency, PrefetchStatistics, _Budget
 from rmm_uvm._lib.sim import SimulatedDevice
 from rmm_uvm.residency.budget import Budget
+from rmm_uvm.support.settings import PrefetchMode
 
 @disjoint_base
 class ManagedMemoryResource(DeviceMemoryResource):
@@ -19,7 +20,7 @@ class ManagedMemoryResource(DeviceMemoryResource):
         cls,
         driver: UvmDriver,
         *,
-        prefetch: Literal["auto", "always", "never"] = "auto",
+        prefetch: PrefetchMode = "auto",
         account: ManagedAccount | None = None,
         budget: _Budget | None = None,
     ) -> Self: ...
@@ -45,12 +46,12 @@ class UvmResourceAdaptor(UpstreamResourceAdaptor):
         cls,
         upstream_mr: DeviceMemoryResource,
         *,
-        prefetch: Literal["auto", "always", "never"] = "auto",
+        prefetch: PrefetchMode = "auto",
     ) -> Self: ...
     @property
     def managed_mr(self) -> ManagedMemoryResource: ...
     @property
-    def prefetch(self) -> Literal["auto", "always", "never"]: ...
+    def prefetch(self) -> PrefetchMode: ...
     @property
     def driver(self) -> UvmDriver: ...
     def set_budget(self, budget: int | str | float | Budget | None) -> None: ...

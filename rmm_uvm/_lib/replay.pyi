@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 from rmm_uvm._lib.sim import SimulatedDevice
+from rmm_uvm.support.settings import PrefetchMode
 
 EVENT_BYTES: int
 POINT_BYTES: int
@@ -18,7 +19,7 @@ class Replayer:
         device: SimulatedDevice,
         slabs: Sequence[tuple[int, int]],
         *,
-        prefetch: Literal["auto", "always", "never"],
+        prefetch: PrefetchMode,
         discard_dead: bool,
         stage_count: int,
         last_time_ns: int,

@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from rmm_uvm.cli.console import make_console
 from rmm_uvm.cli.json_output import write_json
 from rmm_uvm.cli.progress import part_bar
 from rmm_uvm.drivers import cuda_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
+from rmm_uvm.report.as_text import Printed
+from rmm_uvm.report.document import Document, Paragraph, Table, TableColumn
 from rmm_uvm.simulator.constants import CONSTANTS
 from rmm_uvm.simulator.machine import Machine, save_machine, shipped_names, user_machines
 from rmm_uvm.simulator.measuring import Measurement, measure
@@ -87,21 +85,19 @@ def keep_machine(machine: Machine, *, is_asked: bool) -> Path | None:
     return path
 
 
-def render_measurement(measurement: Measurement) -> RenderableType:
+def render_measurement(measurement: Measurement) -> Printed:
     """Return the table: each constant as measured, and as the machine most like it has it."""
     machine, base = measurement.machine, measurement.base
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("constant", no_wrap=True)
-    table.add_column("unit")
-    table.add_column("here", justify="right")
-    table.add_column(str(base), justify="right", overflow="fold")
+    rows = []
     for name, value in machine.constants().items():
         # Nothing was measured where the source says that the other machine's value stands in.
         is_own = not machine.sources[name].startswith("taken from ")
         shown = _number(value) if is_own else "not measured"
-        table.add_row(name, CONSTANTS[name].unit, shown, _number(getattr(base, name)))
-    title = Text(f"{machine.gpu}; {machine.link}; driver {machine.driver or 'unknown'}")
-    return Group(title, table)
+        rows.append((name, CONSTANTS[name].unit, shown, _number(getattr(base, name))))
+    names = (TableColumn("constant", right=False), TableColumn("unit", right=False))
+    columns = (*names, TableColumn("here"), TableColumn(str(base), wraps=True))
+    title = Paragraph(f"{machine.gpu}; {machine.link}; driver {machine.driver or 'unknown'}")
+    return Printed(Document((), (title, Table(columns, tuple(rows), gap=2))))
 
 
 def _check_name(name: str) -> None:

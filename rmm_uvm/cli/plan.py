@@ -22,6 +22,7 @@ from rmm_uvm.cli.standard_input import NAME, piped
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.support.output import columns_of
+from rmm_uvm.support.settings import PREFETCH_MODES
 
 if TYPE_CHECKING:
     from rmm_uvm.planner import Plan
@@ -86,7 +87,7 @@ def _list_option(
 @_list_option(
     "--prefetch",
     "MODE",
-    "auto, always, never; by default auto, and the others where it moves data.",
+    f"{', '.join(PREFETCH_MODES)}; by default auto, and the others where it moves data.",
 )
 @_list_option(
     "--driver-prefetch-threshold",
@@ -168,11 +169,10 @@ def command(
         sys.exit(2)
     if _PIPE in (html, json_file):
         return
-    from rmm_uvm.planner.views.text import text
-    from rmm_uvm.report.text import WIDTH
+    from rmm_uvm.report.as_text import WIDTH
 
     # Names and paths are printed as they are, brackets and colons too.
-    make_console(soft_wrap=True).print(text(made, columns_of(sys.stdout, WIDTH)))
+    make_console(soft_wrap=True).print(made.text(columns_of(sys.stdout, WIDTH)))
 
 
 def _planned(trace: Path, options: dict[str, Any]) -> Plan:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +16,14 @@ import click
 from rmm_uvm.cli.afterwards import Afterwards
 from rmm_uvm.cli.numbers import finite
 from rmm_uvm.cli.once import OnceCommand
+from rmm_uvm.cli.setting_options import Refused, settings_options
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, UvmError
-from rmm_uvm.machine.driver_names import simulated_bytes
-from rmm_uvm.residency.neighbors import asked_neighbors
-from rmm_uvm.residency.policies import POLICIES
 from rmm_uvm.run import outputs, pool_check, program, torch_memory
 from rmm_uvm.run.program import PythonProgram
 from rmm_uvm.run.program_files import files_named
 from rmm_uvm.run.request import RunRequest
-from rmm_uvm.support.units import parse_bytes
+from rmm_uvm.support.driver_names import simulated_bytes
+from rmm_uvm.support.settings import OF_TORCH, SETTINGS
 
 __all__ = ["Split", "command", "split"]
 
@@ -74,12 +72,6 @@ def split(words: Sequence[str], valued: frozenset[str]) -> Split:
     return Split(tuple(words), "", ())
 
 
-class _Refused(click.ClickException):
-    """Something that was asked for cannot be used; nothing was run."""
-
-    exit_code = 2  # as of wrong usage: 1 may be the program's own
-
-
 class _RunCommand(OnceCommand):
     """A command whose options end where the program begins."""
 
@@ -99,24 +91,7 @@ class _RunCommand(OnceCommand):
         try:
             return super().invoke(ctx)
         except UvmError as error:
-            raise _Refused(str(error)) from error
-
-
-class _Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
-    """Bytes such as "2GiB", or a fraction of device memory such as "0.5"."""
-
-    name = "size"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | float:
-        """Return bytes or the fraction."""
-        if re.fullmatch(r"0?\.\d+|1\.0*", value) and float(value) > 0:
-            return float(value)
-        try:
-            return parse_bytes(value, name=param.opts[0] if param else "size")
-        except ConfigurationError as error:
-            self.fail(str(error), param, ctx)
+            raise Refused(str(error)) from error
 
 
 _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like all the others
@@ -129,46 +104,15 @@ _FILE = click.Path(dir_okay=True)  # a folder is refused by outputs.check, like 
 @click.option(
     "--device", metavar="N|simulated[:SIZE]", help="A CUDA ordinal, or a simulated device."
 )
-@click.option("--pool-size", type=_Size(), help="First slab: bytes, 2GiB, or 0.5 of the device.")
-@click.option("--maximum", type=_Size(), help="Where MemoryError begins.")
-@click.option("--device-budget", type=_Size(), help="Most device memory for managed memory.")
-@click.option(
-    "--eviction", type=click.Choice(POLICIES), help="With a budget: who leaves first; see docs."
-)
-@click.option(
-    "--neighbors",
-    metavar="auto|N,N",
-    help="With a budget: GPUs whose idle memory to use.",
-)
+@settings_options(SETTINGS)
 @click.option(
     "--torch", is_flag=True, help="Have the program's PyTorch use managed memory; see docs."
 )
-@click.option(
-    "--evict",
-    type=click.Choice(["all", "activations"]),
-    default="all",
-    show_default=True,
-    help="With --torch: what may leave the device.",
-)
-@click.option(
-    "--activations",
-    type=click.Choice(["migrate", "copy"]),
-    default="migrate",
-    show_default=True,
-    help="With --torch: how what autograd keeps leaves.",
-)
+@settings_options(OF_TORCH)
 @click.option(
     "--eager/--no-eager",
     default=None,
     help="With --torch: fetch what comes next ahead of its use, or just before it.",
-)
-@click.option("--prefetch", type=click.Choice(["auto", "always", "never"]), default="auto")
-@click.option(
-    "--libraries",
-    default="cupy",
-    show_default=True,
-    metavar="NAMES",
-    help="cupy, torch, both with a comma, or none.",
 )
 @click.option(
     "--interval",
@@ -252,23 +196,15 @@ def _run_command(request: RunRequest, words: Sequence[str]) -> int:
 
 def _request(options: dict[str, Any]) -> RunRequest:
     driver, device = _device(options["device"])
-    asked_neighbors(options["neighbors"])  # is it one at all?
     absolute = functools.partial(_absolute, options)
     return RunRequest(
         pool=not options["no_pool"],
         driver=driver,
         device=device,
-        pool_size=options["pool_size"],
-        maximum=options["maximum"],
-        device_budget=options["device_budget"],
-        eviction=options["eviction"],
-        neighbors=options["neighbors"],
+        settings={name: options[name] for name in SETTINGS if options.get(name) is not None},
         torch=options["torch"],
-        evict=options["evict"],
-        activations=options["activations"],
+        **{name: options[name] for name in OF_TORCH if options[name] is not None},
         eager=options["eager"],
-        prefetch=options["prefetch"],
-        libraries=_libraries(options["libraries"]),
         interval_seconds=options["interval"],
         attribution=options["attribution"],
         faults=options["faults"],
@@ -301,12 +237,3 @@ def _device(text: str | None) -> tuple[str | None, int | None]:
     if size:
         simulated_bytes(text, f"--device {text}")
     return text, None
-
-
-def _libraries(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if names == ("none",):
-        return ()
-    if unknown := [name for name in names if name not in ("cupy", "torch")]:
-        raise ConfigurationError(f"--libraries {unknown[0]!r}: use cupy, torch or none")
-    return names

@@ -14,12 +14,13 @@ from typing import Any
 
 import click
 
-from rmm_uvm.dask.settings import NAMES, checked
+from rmm_uvm.dask.settings import ON_WORKERS, checked
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.kinds import OneOf
 
 __all__ = ["FLAGS", "SettingType", "arguments_of", "without_settings"]
 
-FLAGS = {name: f"--{name.replace('_', '-')}" for name in NAMES if name != "protocol"}
+FLAGS = {name: f"--{each.key}" for name, each in ON_WORKERS.items() if name != "protocol"}
 """Flag by setting. A worker's ``--protocol`` is Dask's own."""
 
 
@@ -41,16 +42,19 @@ class SettingType(click.ParamType):  # type: ignore[type-arg]
         """Return the setting's plain value in a tuple; a usage error if the text is none."""
         try:
             read = _read(value)
-            if isinstance(read, bool) and self.setting == "prefetch":
+            kind = ON_WORKERS[self.setting].kind
+            if isinstance(read, bool) and isinstance(kind, OneOf) and read not in kind.choices:
                 read = value  # yes and off are words here, and would be called True and False
             found = checked({self.setting: read})[self.setting]
         except ValueError as error:
-            self.fail(" ".join(str(error).split()), param, ctx)
+            raise click.UsageError(" ".join(str(error).split()), ctx) from None
         return (found,)  # null is a value too, and click says None where there is no flag
 
 
 def _read(text: str) -> Any:
     """Return what a text says, as JSON or YAML; JSON first, since YAML takes 1e-05 for a word."""
+    if not text.strip():
+        return text  # YAML's null, and most settings have a word for that
     try:
         return json.loads(text)
     except ValueError:

@@ -11,8 +11,8 @@ from typing import Any
 from rmm_uvm.doctor.facts import BoardFacts, DeviceFacts, Feature
 from rmm_uvm.doctor.topology import Topology
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.machine.host_memory import HostMemory
+from rmm_uvm.support.driver_names import simulated_bytes
 
 __all__ = ["DoctorReport", "Feature", "PoolPlan"]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rmm_uvm.integrations.wiring import LIBRARIES, Wiring, wire
+from rmm_uvm.integrations.wiring import Wiring, wire
 from rmm_uvm.support.submodules import submodules_of
 
-__all__ = ["LIBRARIES", "Wiring", "wire"]
+__all__ = ["Wiring", "wire"]
 
 if not TYPE_CHECKING:
     __getattr__ = submodules_of(__name__)

@@ -12,30 +12,15 @@ import ctypes
 import importlib.util
 import os
 from collections.abc import Sequence
-from typing import Literal
 
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.integrations.prefetch_switch import PrefetchSwitch
 from rmm_uvm.integrations.wiring import Wiring
-
-CudfPrefetch = bool | Literal["auto"]
+from rmm_uvm.support.settings import CudfPrefetch
 
 # std::atomic_bool& cudf::prefetch::detail::enabled(), from cudf/utilities/prefetch.hpp of 26.10.
 # pylibcudf has enable() and disable(), and no question.
 _ENABLED_SYMBOL = "_ZN4cudf8prefetch6detail7enabledEv"
-
-
-def check_prefetch(value: CudfPrefetch) -> None:
-    """Refuse values other than True, False and "auto".
-
-    Raises
-    ------
-    ConfigurationError
-        If it is something else.
-    """
-    if value not in (True, False, "auto") or not isinstance(value, (bool, str)):
-        raise ConfigurationError(f"cudf_prefetch={value!r}: use True, False or 'auto'")
 
 
 def prefetch_enabled() -> bool | None:

@@ -18,7 +18,8 @@ from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, UvmError
 from rmm_uvm.recording.recorded import Recording
-from rmm_uvm.report import Report, cell
+from rmm_uvm.report import Report
+from rmm_uvm.report.summary import cell_summary
 from rmm_uvm.report.words import clock_text
 from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.watch.monitor import Monitor, running
@@ -151,7 +152,7 @@ class _Magics:
                 if own is not None:
                     own.stop()
                 self._last = monitor.recording()
-                print(cell.summary(self._last, begin_seconds, end_seconds))
+                print(cell_summary(self._last, begin_seconds, end_seconds))
 
 
 def _awaits(error: SyntaxError) -> bool:

@@ -9,8 +9,7 @@ import importlib
 from collections.abc import Callable
 
 from rmm_uvm.errors import ConfigurationError
-
-LIBRARIES = ("cupy", "torch")
+from rmm_uvm.support.settings import LIBRARIES
 
 
 def _nothing() -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rmm_uvm.planner.request import Options, Prefetch
+from rmm_uvm.planner.request import Options
 from rmm_uvm.planner.workload.events import Workload
 from rmm_uvm.planner.workload.result import ReplayResult
 from rmm_uvm.planner.workload.working_set import WorkingSet
+from rmm_uvm.support.settings import PrefetchMode
 
 __all__ = [
     "AnnouncedWay",
@@ -58,7 +59,7 @@ class Variant:
     Attributes
     ----------
     options : Options
-        Prefetch mode, threshold of the kernel driver, policy.
+        PrefetchMode mode, threshold of the kernel driver, policy.
     result : ReplayResult
         What its replay saw.
     predicted_seconds : float or None
@@ -96,7 +97,7 @@ class AnnouncedWay:
         Copied each way.
     """
 
-    prefetch: Prefetch
+    prefetch: PrefetchMode
     eviction: str | None
     budget_bytes: int | None
     initial_bytes: int

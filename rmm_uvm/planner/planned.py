@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 from rmm_uvm.planner.outcome import PlanFigures
 from rmm_uvm.planner.views.as_dict import as_dict
-from rmm_uvm.planner.views.page import page
-from rmm_uvm.planner.views.text import text
-from rmm_uvm.support.saving import Saving
+from rmm_uvm.planner.views.documents import page, summary
+from rmm_uvm.report.document import Document
+from rmm_uvm.report.presented import Presented
 
 __all__ = ["Plan"]
 
 
 @dataclass(frozen=True)
-class Plan(PlanFigures, Saving):
+class Plan(PlanFigures, Presented):
     """What a recorded workload would do on other cards. All of it is simulated.
 
     Its attributes are those of `PlanFigures`.
@@ -29,9 +29,6 @@ class Plan(PlanFigures, Saving):
 
     _called: ClassVar[str] = "the plan"
 
-    def __str__(self) -> str:
-        return text(self)
-
     def __repr__(self) -> str:
         sizes = ", ".join(str(card.device_bytes) for card in self.cards)
         return f"Plan({str(self.workload.source)!r}, {str(self.machine)!r}, cards: {sizes})"
@@ -40,12 +37,8 @@ class Plan(PlanFigures, Saving):
         """Return all figures as plain values, ready for JSON; sizes in bytes."""
         return as_dict(self)
 
-    def html(self) -> str:
-        """Return the plan as one HTML page that needs no other file and no network.
+    def _summary(self) -> Document:
+        return summary(self)
 
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        """
+    def _page(self) -> Document:
         return page(self)

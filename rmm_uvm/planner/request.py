@@ -6,27 +6,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.kinds import Kind, OneOf
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.settings import PREFETCH_MODES, SETTINGS, PrefetchMode
 from rmm_uvm.support.units import format_bytes, parse_bytes, whole_blocks
 
 __all__ = [
     "DEFAULTS",
+    "POLICIES",
     "Options",
     "PlanRequest",
     "Policy",
-    "Prefetch",
     "checked_request",
     "options_text",
 ]
 
-Prefetch = Literal["auto", "always", "never"]
 Policy = Literal["driver", "discard-dead"]
 
-_PREFETCH = ("auto", "always", "never")
-_POLICIES = ("driver", "discard-dead")
+POLICIES: Final = OneOf(
+    {
+        "driver": "dead blocks are evicted as live ones are",
+        "discard-dead": "dead bytes are discarded when the device is nearly full",
+    }
+)
+"""What a card does with dead blocks."""
+
 _LEAST_CARD_BYTES = 16 << 20
 _MOST_CARDS = 32
 # From what a trace tells apart to thirty years: figures of a time outside fit no table.
@@ -48,7 +55,7 @@ class Options:
         "driver", or "discard-dead": dead bytes are discarded when the device is nearly full.
     """
 
-    prefetch: Prefetch = "auto"
+    prefetch: PrefetchMode = "auto"
     driver_prefetch_threshold: int = 51
     policy: Policy = "driver"
 
@@ -129,11 +136,11 @@ def checked_request(
     >>> checked_request(["16GiB"], ["auto"], [51, 5], ["driver"], 1, None).options[1]
     Options(prefetch='auto', driver_prefetch_threshold=5, policy='driver')
     """
-    modes = None if prefetch is None else _names(prefetch, "prefetch", _PREFETCH)
+    modes = None if prefetch is None else _names(prefetch, "prefetch", SETTINGS["prefetch"].kind)
     thresholds = _thresholds(driver_prefetch_threshold)
-    policies = _names(policy, "policy", _POLICIES)
+    policies = _names(policy, "policy", POLICIES)
     asked = _combined(modes or (DEFAULTS.prefetch,), thresholds, policies)
-    others = () if modes else _combined(_PREFETCH, thresholds, policies)
+    others = () if modes else _combined(tuple(PREFETCH_MODES), thresholds, policies)
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 4096:
         raise ConfigurationError(f"workers={workers!r}: a number of processes, from 1")
     if not isinstance(announced, bool):
@@ -163,7 +170,7 @@ def _combined(
     modes: Sequence[str], thresholds: Sequence[int], policies: Sequence[str]
 ) -> tuple[Options, ...]:
     return tuple(
-        Options(cast(Prefetch, mode), threshold, cast(Policy, one))
+        Options(cast(PrefetchMode, mode), threshold, cast(Policy, one))
         for one in policies
         for threshold in thresholds
         for mode in modes
@@ -196,11 +203,8 @@ def _thresholds(given: Iterable[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _names(given: Iterable[str], what: str, known: Sequence[str]) -> tuple[str, ...]:
-    found = _listed(given, what)
-    for one in found:
-        if one not in known:
-            raise ConfigurationError(f"{what}={one!r}: use {', '.join(known)}")
+def _names(given: Iterable[str], what: str, kind: Kind) -> tuple[str, ...]:
+    found = [kind.read(one, what) for one in _listed(given, what)]
     _refuse_twice(found, what)
     return tuple(found)
 

@@ -11,28 +11,15 @@ from typing import Any
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.integrations import LIBRARIES
-from rmm_uvm.integrations.cudf import CudfPrefetch, check_prefetch
-from rmm_uvm.pool.build import check_mode
 from rmm_uvm.watch.monitor import Monitor
 
-__all__ = ["check_arguments", "check_kind", "checked_libraries", "make_monitor"]
+__all__ = ["check_kind", "drivers_of", "make_monitor"]
 
 _OWN_KEYWORDS = ("devices", "driver")  # of a monitor: those of the installation
 
 
-def check_arguments(
-    devices: int | Sequence[int],
-    driver: UvmDriver | str | None,
-    cudf_prefetch: CudfPrefetch,
-    prefetch: str,
-    host_sharers: int = 1,
-) -> list[UvmDriver]:
-    """Return the drivers; raise before anything is changed."""
-    if not isinstance(host_sharers, int) or isinstance(host_sharers, bool) or host_sharers < 1:
-        raise ConfigurationError(f"host_sharers={host_sharers!r}: a number of processes, from 1")
-    check_prefetch(cudf_prefetch)
-    check_mode(prefetch)
+def drivers_of(devices: int | Sequence[int], driver: UvmDriver | str | None) -> list[UvmDriver]:
+    """Return the drivers of the devices; raise before anything is changed."""
     ids = list(devices) if isinstance(devices, Iterable) else [devices]
     if not ids:
         raise ConfigurationError(f"devices={devices!r}: no device is named; name one or more")
@@ -86,14 +73,3 @@ def make_monitor(
     if "on_finding" not in keywords:
         made.defer_to_others()
     return made
-
-
-def checked_libraries(libraries: Iterable[str]) -> tuple[str, ...]:
-    """Return the names; an iterator can be read only once."""
-    known = isinstance(libraries, Iterable) and not isinstance(libraries, str)
-    names = tuple(libraries) if known else ()
-    if not known or any(name not in LIBRARIES for name in names):
-        raise ConfigurationError(
-            f"libraries={names or libraries!r}: a tuple of 'cupy' and 'torch', () for none"
-        )
-    return names

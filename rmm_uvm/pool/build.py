@@ -7,8 +7,6 @@ Covers building them. Does not cover installing them; see `rmm_uvm.reinitialize`
 
 from __future__ import annotations
 
-from typing import Literal
-
 import rmm
 
 from rmm_uvm._lib.current_device import current_device
@@ -23,11 +21,10 @@ from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn
 from rmm_uvm.pool.sizing import PoolRequest, PoolSizes, plan_sizes
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
-from rmm_uvm.support.units import format_bytes, parse_bytes
+from rmm_uvm.support.settings import PrefetchMode, reads_settings
+from rmm_uvm.support.units import format_bytes, parse_size
 
 __all__ = ["ipc_pool", "managed_pool", "plan_for"]
-
-PrefetchMode = Literal["auto", "always", "never"]
 
 
 def plan_for(
@@ -86,6 +83,7 @@ def _host_memory(request: PoolRequest) -> HostMemory | None:
         return None
 
 
+@reads_settings()
 def managed_pool(
     device: int = 0,
     *,
@@ -105,8 +103,8 @@ def managed_pool(
     device : int
         CUDA ordinal; ignored when `driver` is a driver.
     initial_pool_size, maximum_pool_size : int, str, float or None
-        Bytes, "2GiB" or a fraction (0 to 1) of device memory. By default half of the free device
-        memory, and what device and host can hold; see `rmm_uvm.pool.sizing`.
+        Bytes, "2GiB", or a fraction of device memory: 0.9 or "90%". By default half of the free
+        device memory, and what device and host can hold; see `rmm_uvm.pool.sizing`.
     prefetch : {"auto", "always", "never"}
         See `rmm_uvm.mr.UvmResourceAdaptor`.
     device_budget : int, str, float, Budget or None
@@ -177,11 +175,10 @@ def build_pool(
     harvest_limit: HarvestLimit = None,
 ) -> rmm.mr.PoolMemoryResource:
     """Build RMM's pool over managed memory: what the adaptor of a managed pool wraps."""
-    check_mode(prefetch)
     driver = choose_driver(device, driver)
     total_bytes = driver.info.total_bytes
     budget = budget_for(device_budget, eviction, total_bytes, neighbors, harvest_limit)
-    open_neighbors_or_warn(driver, budget, stacklevel=4)  # at the line that called our caller
+    open_neighbors_or_warn(driver, budget, stacklevel=5)  # at the line that called our caller
     budget_bytes = None if budget is None else budget.budget_bytes
     request = PoolRequest(initial_pool_size, maximum_pool_size, budget_bytes=budget_bytes)
     return _pool_of(driver, plan_for(driver, request), prefetch, budget)
@@ -194,20 +191,7 @@ def build_managed_pool(
     budget: Budget | None = None,
 ) -> UvmResourceAdaptor:
     """Build the managed pool from sizes that are decided."""
-    check_mode(prefetch)
     return UvmResourceAdaptor(_pool_of(driver, sizes, prefetch, budget), prefetch=prefetch)
-
-
-def check_mode(prefetch: str) -> None:
-    """Refuse what is no prefetch mode.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is none.
-    """
-    if prefetch not in ("auto", "always", "never"):
-        raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
 
 
 def _pool_of(
@@ -219,7 +203,7 @@ def _pool_of(
 
 
 def ipc_pool(
-    size: int | str = "256MiB",
+    size: int | str | float = "256MiB",
     *,
     device: int = 0,
     driver: UvmDriver | str | None = None,
@@ -233,8 +217,8 @@ def ipc_pool(
 
     Parameters
     ----------
-    size : int or str
-        Bytes or such as "256MiB"; > 0, and free on the device.
+    size : int, str or float
+        Bytes, "256MiB", or a fraction of device memory; > 0, and free on the device.
     device : int
         CUDA ordinal; ignored when `driver` is a driver.
     driver : UvmDriver, str or None
@@ -261,8 +245,8 @@ def ipc_pool(
     """
     driver = choose_driver(device, driver)
     collect_dropped()
-    size_bytes = -(-parse_bytes(size, name="ipc_pool_size") // 256) * 256
-    free_bytes, _ = driver.memory()
+    free_bytes, total_bytes = driver.memory()
+    size_bytes = -(-parse_size(size, total_bytes, name="ipc_pool_size") // 256) * 256
     if size_bytes > free_bytes:
         raise ConfigurationError(
             f"ipc_pool_size is {format_bytes(size_bytes)}: it is cudaMalloc memory, and "

@@ -10,10 +10,11 @@ from rmm_uvm._lib.current_device import current_device, ensure_context
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.mr import UvmResourceAdaptor
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.pool.build import PrefetchMode, build_managed_pool, ipc_pool
+from rmm_uvm.pool.build import build_managed_pool, ipc_pool
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.pool.sizing import PoolSizes
 from rmm_uvm.residency.budget import Budget
+from rmm_uvm.support.settings import PrefetchMode
 
 __all__ = ["install_one"]
 

@@ -25,24 +25,20 @@ from rmm_uvm.errors import (
     ConfigurationError,
     ReplacedResourceWarning,
 )
-from rmm_uvm.integrations import LIBRARIES, Wiring, wire
-from rmm_uvm.integrations.cudf import CudfPrefetch, wire_prefetch
+from rmm_uvm.integrations import Wiring, wire
+from rmm_uvm.integrations.cudf import wire_prefetch
 from rmm_uvm.integrations.cudf_accesses import wire_accesses
-from rmm_uvm.pool.arguments import (
-    check_arguments,
-    check_kind,
-    checked_libraries,
-    make_monitor,
-)
+from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor
 from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
-from rmm_uvm.pool.build import PrefetchMode, plan_for
+from rmm_uvm.pool.build import plan_for
 from rmm_uvm.pool.device import install_one
 from rmm_uvm.pool.device_installation import DeviceInstallation
 from rmm_uvm.pool.install_warnings import leases_of, warn_about, warn_replaced
 from rmm_uvm.pool.installation import Installation
-from rmm_uvm.pool.sizing import PoolRequest
+from rmm_uvm.pool.sizing import PoolRequest, PoolSizes
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
+from rmm_uvm.support.settings import LIBRARIES, CudfPrefetch, PrefetchMode, reads_settings
 
 __all__ = ["current_installation", "reinitialize", "restore"]
 
@@ -54,6 +50,12 @@ def current_installation() -> Installation | None:
     return _installed
 
 
+def _finish(made: Installation, given: dict[str, Any]) -> None:
+    made.arguments = given
+    warn_about(made)  # last: warnings may be errors
+
+
+@reads_settings(_finish)
 def reinitialize(
     initial_pool_size: int | str | float | None = None,
     maximum_pool_size: int | str | float | None = None,
@@ -84,8 +86,8 @@ def reinitialize(
     Parameters
     ----------
     initial_pool_size : int, str, float or None
-        First slab of the pool, prefetched as far as device memory is free: bytes, "2GiB" or a
-        fraction (0 to 1) of device memory. By default half of the free device memory.
+        First slab of the pool, prefetched as far as device memory is free: bytes, "2GiB", or a
+        fraction of device memory, 0.9 or "90%". By default half of the free device memory.
     maximum_pool_size : int, str, float or None
         Where MemoryError begins. By default what device and host (or the container's limit) can
         really hold; see `rmm_uvm.pool.sizing`.
@@ -170,22 +172,19 @@ def reinitialize(
     33554432
     """
     global _installed
-    arguments = dict(locals())  # first: every argument, and nothing else yet
-    arguments["libraries"] = libraries = checked_libraries(libraries)
     if logging and log_file_name is None and "RMM_LOG_FILE" not in os.environ:
         raise ConfigurationError("logging needs log_file_name, or RMM_LOG_FILE in the environment")
     check_kind(pool_allocator=pool_allocator, managed_memory=managed_memory)
-    drivers = check_arguments(devices, driver, cudf_prefetch, prefetch, host_sharers)
+    drivers = drivers_of(devices, driver)
     watching = make_monitor(monitor, drivers)
     _refuse_if_permanent("reinitialize")
     gc.collect()  # what only garbage keeps alive in an earlier pool of ours is not alive
-    returning_bytes = _returning_bytes()
     budgets = [
         budget_for(device_budget, eviction, each.info.total_bytes, neighbors, harvest_limit)
         for each in drivers
     ]
     for each, budget in zip(drivers, budgets, strict=True):
-        open_neighbors_or_warn(each, budget, stacklevel=3)  # a warning may be an error
+        open_neighbors_or_warn(each, budget, stacklevel=4)  # a warning may be an error
     requests = [
         PoolRequest(
             initial_pool_size,
@@ -195,14 +194,21 @@ def reinitialize(
         )
         for budget in budgets
     ]
-    for each, asked in zip(drivers, requests, strict=True):  # an error before anything changes
-        plan_for(
-            each,
-            asked,
-            returning_bytes=returning_bytes,
-            sharers=len(drivers),
-            host_sharers=host_sharers,
-        )
+
+    def planned(returning_bytes: int = 0) -> list[PoolSizes]:
+        """Plan all before any is built: they share the host's memory and the cap evenly."""
+        return [
+            plan_for(
+                each,
+                asked,
+                returning_bytes=returning_bytes,
+                sharers=len(drivers),
+                host_sharers=host_sharers,
+            )
+            for each, asked in zip(drivers, requests, strict=True)
+        ]
+
+    planned(_returning_bytes())  # an error before anything changes
     for function, args, kwargs in reversed(rmm_module._reinitialize_hooks):
         if function is not _notice_rmm_reinitialize:
             function(*args, **kwargs)
@@ -210,12 +216,7 @@ def reinitialize(
     done: list[DeviceInstallation] = []
     wirings: list[Wiring] = []
     try:
-        # All before any is built: the devices share the host's memory and the cap evenly.
-        plans = [
-            plan_for(each, asked, sharers=len(drivers), host_sharers=host_sharers)
-            for each, asked in zip(drivers, requests, strict=True)
-        ]
-        for each, sizes, budget in zip(drivers, plans, budgets, strict=True):
+        for each, sizes, budget in zip(drivers, planned(), budgets, strict=True):
             device_id = each.info.device_id
             done.append(
                 install_one(
@@ -238,13 +239,10 @@ def reinitialize(
         # Notebooks keep the last traceback, and its frames would keep the pools.
         traceback.clear_frames(error.__traceback__)
         raise
-    _installed = Installation(
-        done, wirings, watching, "" if watching else "as asked", arguments=arguments, undo=restore
-    )
+    _installed = Installation(done, wirings, watching, "" if watching else "as asked", undo=restore)
     _installed.start_monitor()
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     rmm.register_reinitialize_hook(_notice_rmm_reinitialize)
-    warn_about(_installed)  # last: warnings may be errors
     return _installed
 
 

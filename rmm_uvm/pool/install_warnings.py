@@ -24,13 +24,13 @@ def warn_about(installation: Installation) -> None:
                 f"device {info.device_id} cannot be oversubscribed, its capacity is the card's "
                 f"{format_bytes(info.total_bytes)}: {info.concurrent_managed_access.reason}",
                 CapacityWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if device.sizes.warning:
-            warnings.warn(device.sizes.warning, CapacityWarning, stacklevel=3)
+            warnings.warn(device.sizes.warning, CapacityWarning, stacklevel=4)
 
 
-def warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 4) -> None:
+def warn_replaced(device_id: int, what: str, then: str, stacklevel: int = 5) -> None:
     """Warn that our pool and a resource of somebody else take each other's place.
 
     Parameters

@@ -9,7 +9,6 @@ see `rmm_uvm.pool.install`.
 from __future__ import annotations
 
 import dataclasses
-import io
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -23,13 +22,15 @@ from rmm_uvm.integrations import Wiring
 from rmm_uvm.ipc.pool import IpcPool
 from rmm_uvm.machine.device_info import Availability, DeviceInfo
 from rmm_uvm.pool.device_installation import DeviceInstallation
+from rmm_uvm.report.document import Block, Document, Paragraph, Table, TableColumn
 from rmm_uvm.residency.budget import Budget
-from rmm_uvm.residency.policies import POLICY_REASONS
+from rmm_uvm.support.settings import EVICTION_POLICIES, PREFETCH_MODES, PrefetchMode
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm.watch.monitor import Monitor
 
 __all__ = ["DeviceInstallation", "Installation", "RemoteInstallation"]
 
+_WIDTH = 100
 _RELEASED = "rmm_uvm: this pool is not installed any more"
 
 
@@ -68,7 +69,6 @@ class Installation:
         wirings: Sequence[Wiring],
         monitor: Monitor | None = None,
         monitor_reason: str = "",
-        arguments: Mapping[str, Any] | None = None,
         undo: Callable[[], None] = lambda: None,
     ) -> None:
         self.devices = tuple(devices)
@@ -77,7 +77,7 @@ class Installation:
         self.monitor_reason = monitor_reason
         self._undo = undo  # what leaving it as a context calls
         self._when_released: list[Callable[[], object]] = []
-        self.arguments = dict(arguments or {})
+        self.arguments: dict[str, Any] = {}
         self.holders: set[str] = set()
 
     @property
@@ -225,27 +225,17 @@ def render(installation: Installation) -> str:
     """Return the table that the handle's repr shows."""
     if not installation.devices:
         return _RELEASED
-    from rich.console import Console
-    from rich.table import Table
+    from rmm_uvm.report.as_text import as_text  # with rich, which takes its time
 
-    out = io.StringIO()
-    # In Jupyter rich would display the table itself, and a repr has to be text.
-    console = Console(file=out, width=100, color_system=None, force_jupyter=False)
+    columns = (*[TableColumn(right=False)] * 2, TableColumn(right=False, wraps=True))
+    blocks: list[Block] = []
     for device in installation.devices:
         info = device.info
-        table = Table(
-            title=f"rmm_uvm on device {info.device_id}: {info.name}"
-            f", {format_bytes(info.total_bytes)}",
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-        )
-        for header in ("", "", ""):
-            table.add_column(header)
-        for row in (*_rows(device, installation.wirings), _monitor_row(installation)):
-            table.add_row(*row)
-        console.print(table)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines() if line.strip())
+        size = format_bytes(info.total_bytes)
+        blocks.append(Paragraph(f"rmm_uvm on device {info.device_id}: {info.name}, {size}"))
+        rows = (*_rows(device, installation.wirings), _monitor_row(installation))
+        blocks.append(Table(columns, rows, gap=2))
+    return as_text(Document((), tuple(blocks)), _WIDTH)
 
 
 def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[str, str, str]]:
@@ -293,7 +283,7 @@ def _budget_rows(info: DeviceInfo, residency: ManagedResidency) -> list[tuple[st
     dead = "dead data go first, without a copy" if drops else "dead data are copied too"
     return [
         ("budget", size, f"{budget.reason}; {dead}"),
-        ("eviction", budget.policy, POLICY_REASONS[budget.policy]),
+        ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),
         _migrations_row(budget, info),
         *_neighbors_rows(budget, residency),
     ]
@@ -339,15 +329,10 @@ def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:
     return "migrations", "direct", "by the kernel driver's own call, which holds up no launch"
 
 
-def _prefetch_row(mode: str, info: DeviceInfo) -> tuple[str, str, str]:
+def _prefetch_row(mode: PrefetchMode, info: DeviceInfo) -> tuple[str, str, str]:
     if mode != "never" and not info.concurrent_managed_access:
         return "prefetch", "off", info.concurrent_managed_access.reason
-    reasons = {
-        "auto": "only what may have left the device",
-        "always": "every allocation, every time",
-        "never": "as asked",
-    }
-    return "prefetch", "off" if mode == "never" else mode, reasons[mode]
+    return "prefetch", "off" if mode == "never" else mode, PREFETCH_MODES[mode]
 
 
 def _availability_row(name: str, value: Availability) -> tuple[str, str, str]:

@@ -8,6 +8,18 @@ than the package itself; HTML needs Bokeh (``pip install 'rmm-uvm[report]'``).
 
 from __future__ import annotations
 
-from rmm_uvm.report.of_recording import Report
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rmm_uvm.report.of_recording import Report
 
 __all__ = ["Report"]
+
+
+def __getattr__(name: str) -> Any:
+    # When it is used: documents are shown where NumPy, which recordings need, may be missing.
+    if name == "Report":
+        from rmm_uvm.report.of_recording import Report
+
+        return Report
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,13 +8,16 @@ from typing import Any
 
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report.as_dict import as_dict
-from rmm_uvm.report.text import summary
-from rmm_uvm.support.saving import Saving
+from rmm_uvm.report.as_html import as_frame
+from rmm_uvm.report.document import Document
+from rmm_uvm.report.page import inline, page
+from rmm_uvm.report.presented import Presented
+from rmm_uvm.report.summary import summary
 
 __all__ = ["Report"]
 
 
-class Report(Saving):
+class Report(Presented):
     """What a monitor saw, for people and programs.
 
     Parameters
@@ -43,12 +46,11 @@ class Report(Saving):
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
 
-    def __str__(self) -> str:
+    def _summary(self) -> Document:
         return summary(self.recording)
 
-    def text(self, width: int) -> str:
-        """Return the summary for a terminal of so many columns; tables keep their width."""
-        return summary(self.recording, width)
+    def _page(self) -> Document:
+        return page(self.recording)
 
     def __repr__(self) -> str:
         return str(self)
@@ -56,18 +58,6 @@ class Report(Saving):
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values; None for what is not known."""
         return as_dict(self.recording)
-
-    def html(self) -> str:
-        """Return the report as one HTML page that needs no other file and no network.
-
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        """
-        from rmm_uvm.report.page import page
-
-        return page(self.recording)
 
     def inline(self) -> str:
         """Return advice and timeline for a notebook, as HTML that keeps to itself.
@@ -77,9 +67,7 @@ class Report(Saving):
         AvailabilityError
             Bokeh is not installed.
         """
-        from rmm_uvm.report.inline import inline
-
-        return inline(self.recording)
+        return as_frame(inline(self.recording))
 
     def _repr_html_(self) -> str | None:
         """Return `inline`; None, and so the text, without Bokeh."""

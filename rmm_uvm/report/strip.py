@@ -5,17 +5,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording, Stage
-from rmm_uvm.report import axes, style, words
+from rmm_uvm.report import style, words
 from rmm_uvm.report.advice import about, collect
-from rmm_uvm.report.charts import Chart
+from rmm_uvm.report.document import Axis, Bands, Chart, Dots, Mark
+from rmm_uvm.report.drawing import ROOM_RIGHT
 from rmm_uvm.report.figures import end_of
 
-__all__ = ["mark_findings", "marks_seconds", "shown_findings", "strip"]
+__all__ = ["marks_seconds", "shown_findings", "strip"]
 
 _LANE_PIXELS = 24
 _MOST_LANES = 8
@@ -62,7 +63,7 @@ def marks_seconds(recording: Recording) -> list[float]:
     return [time for time in times if math.isfinite(time)]
 
 
-def strip(recording: Recording, device_id: int, x_range: Any, n_charted: int = 1) -> Chart | None:
+def strip(recording: Recording, device_id: int, n_charted: int = 1) -> Chart | None:
     """Return the strip of a device, None where there is neither stage nor finding.
 
     Parameters
@@ -71,8 +72,6 @@ def strip(recording: Recording, device_id: int, x_range: Any, n_charted: int = 1
         What to show.
     device_id : int
         CUDA ordinal.
-    x_range : bokeh.models.Range1d
-        From `rmm_uvm.report.axes.shared_range`.
     n_charted : int
         Devices on the whole page: of many, each has fewer names on its bands.
     """
@@ -84,29 +83,19 @@ def strip(recording: Recording, device_id: int, x_range: Any, n_charted: int = 1
     levels = mark_levels([one.time_seconds for one in findings], recording.duration_seconds)
     top = max(levels, default=-1) + 1
     n_rows = len(lanes) + top
-    height = n_rows * _LANE_PIXELS + 12
-    chart = axes.panel(x_range, height, "", bare=True)
-    chart.y_range.start, chart.y_range.end = n_rows, 0
-    if stages:
-        most_named = max(_MOST_NAMED // n_charted, _FEWEST_NAMED)
-        _bands(chart, recording, stages, lanes, top, most_named)
+    most_named = max(_MOST_NAMED // max(n_charted, 1), _FEWEST_NAMED)
+    marks: list[Mark] = list(_bands(recording, stages, lanes, top, most_named))
     if findings:
-        _marks(chart, recording, findings, levels)
-    caption = f"{_number(recording.stages, 'stage')}, {_number(findings, 'warning')}."
-    return Chart(f"strip_{device_id}", "Stages and warnings", chart, (), caption, height)
-
-
-def mark_findings(chart: Any, findings: Sequence[Finding]) -> None:
-    """Draw a thin line through a chart at each finding."""
-    if not findings:
-        return
-    from bokeh.core.properties import value
-
-    times = sorted({finding.time_seconds for finding in findings})
-    # Bokeh 3.8 takes a list alone for a column, with a pattern for each line.
-    dash = value([1, 3])
-    chart.vspan(
-        x=times, line_color=style.WARNING_COLOUR, line_dash=dash, line_width=1.2, level="underlay"
+        marks.append(_marks(recording, findings, levels))
+    return Chart(
+        "strip",
+        "Stages and warnings",
+        f"{_number(recording.stages, 'stage')}, {_number(findings, 'warning')}.",
+        Axis(recording.duration_seconds, is_time=True),
+        Axis(n_rows),
+        tuple(marks),
+        n_rows * _LANE_PIXELS + 12,
+        is_bare=True,
     )
 
 
@@ -125,38 +114,24 @@ def _rank(order: Sequence[tuple[str, int]]) -> Any:
 
 
 def _bands(
-    chart: Any,
     recording: Recording,
     stages: Sequence[Stage],
     lanes: dict[tuple[str, int], int],
     top: int,
     most_named: int,
-) -> None:
-    """Draw stages: those wide enough for a name one by one, then all others at once.
-
-    A long name runs on until the next band of its lane is drawn over it, at any zoom; that takes a
-    glyph for each, and a browser is slow with hundreds of glyphs.
-    """
-    from bokeh.models import HoverTool
-
+) -> Iterator[Bands]:
+    """Yield stages: those wide enough for a name, then all others."""
     names = dict.fromkeys(stage.name for stage in stages)
     fills = {n: style.STAGE_FILLS[i % len(style.STAGE_FILLS)] for i, n in enumerate(names)}
-    narrowest = _NARROWEST_FRACTION * chart.x_range.end
+    narrowest = _NARROWEST_FRACTION * (1 + ROOM_RIGHT) * max(recording.duration_seconds, 1e-3)
     rows = [_band(s, recording, top + lanes[_lane(s)], fills[s.name]) for s in stages]
     widest = sorted(rows, key=lambda row: row["left"] - row["right"])[:most_named]
     wide = {id(row) for row in widest if row["right"] - row["left"] >= narrowest}
-    named = [row for row in rows if id(row) in wide]
-    bands = []
-    for row in named:
-        bands.append(_quads(chart, [row]))
-        chart.text(
-            "left", "middle", "name", source=bands[-1].data_source, x_offset=5,
-            text_baseline="middle", text_font_size="12px", text_color="#111111",
-        )  # fmt: skip
-    if others := [row for row in rows if id(row) not in wide]:
-        bands.append(_quads(chart, others))
-    tooltips = [("stage", "@name"), ("time", "@seconds"), ("thread", "@thread")]
-    chart.add_tools(HoverTool(tooltips=tooltips, renderers=bands))
+    hover = (("stage", "@name"), ("time", "@seconds"), ("thread", "@thread"))
+    for is_named in (True, False):
+        if chosen := [row for row in rows if (id(row) in wide) == is_named]:
+            data = {name: [row[name] for row in chosen] for name in chosen[0]}
+            yield Bands(data, is_named, hover)
 
 
 def _band(stage: Stage, recording: Recording, row: int, fill: str) -> dict[str, Any]:
@@ -172,16 +147,6 @@ def _band(stage: Stage, recording: Recording, row: int, fill: str) -> dict[str, 
         "seconds": words.clock_text(end - stage.begin_seconds),
         "thread": words.plain_name(stage.thread, _NAME_LETTERS) if stage.thread else "-",
     }
-
-
-def _quads(chart: Any, rows: Sequence[dict[str, Any]]) -> Any:
-    from bokeh.models import ColumnDataSource
-
-    return chart.quad(
-        left="left", right="right", top="top", bottom="bottom", fill_color="fill",
-        line_color="#6B6B6B", line_width=0.8,
-        source=ColumnDataSource({name: [row[name] for row in rows] for name in rows[0]}),
-    )  # fmt: skip
 
 
 def mark_levels(times_seconds: Sequence[float], duration_seconds: float) -> list[int]:
@@ -206,34 +171,23 @@ def mark_levels(times_seconds: Sequence[float], duration_seconds: float) -> list
     return levels
 
 
-def _marks(
-    chart: Any, recording: Recording, findings: Sequence[Finding], levels: Sequence[int]
-) -> None:
-    from bokeh.models import ColumnDataSource, HoverTool
-
+def _marks(recording: Recording, findings: Sequence[Finding], levels: Sequence[int]) -> Dots:
     advice = enumerate(collect(recording.findings), start=1)
     number_of = {about(one.finding): number for number, one in advice}
-    source = ColumnDataSource(
-        {
-            "seconds": [one.time_seconds for one in findings],
-            "row": [level + 0.5 for level in levels],
-            "number": [str(number_of[about(one)]) for one in findings],
-            "marker": [style.MARKERS.get(one.kind, "circle") for one in findings],
-            "time": [words.clock_text(one.time_seconds) for one in findings],
-            "message": [_in_tooltip(one.message) for one in findings],
-            "remedy": [_in_tooltip(one.remedy) for one in findings],
-        }
-    )
-    marks = chart.scatter(
-        "seconds", "row", source=source, marker="marker", size=11,
-        fill_color=style.WARNING_COLOUR, line_color="#000000", line_width=0.8,
+    data = {
+        "seconds": [one.time_seconds for one in findings],
+        "row": [level + 0.5 for level in levels],
+        "number": [str(number_of[about(one)]) for one in findings],
+        "marker": [style.MARKERS.get(one.kind, "circle") for one in findings],
+        "time": [words.clock_text(one.time_seconds) for one in findings],
+        "message": [_in_tooltip(one.message) for one in findings],
+        "remedy": [_in_tooltip(one.remedy) for one in findings],
+    }
+    hover = (("warning", "@message"), ("what to do", "@remedy"), ("at", "@time"))
+    return Dots(
+        data, "seconds", "row", "", style.WARNING_COLOUR, "marker", size=11, edge="#000000",
+        text="number", hover=hover,
     )  # fmt: skip
-    chart.text(
-        "seconds", "row", "number", source=source, x_offset=8, text_baseline="middle",
-        text_font_size="12px", text_font_style="bold", text_color="#111111",
-    )  # fmt: skip
-    tooltips = [("warning", "@message"), ("what to do", "@remedy"), ("at", "@time")]
-    chart.add_tools(HoverTool(tooltips=tooltips, renderers=[marks]))
 
 
 def _in_tooltip(text: str) -> str:

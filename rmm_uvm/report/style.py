@@ -10,7 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["CAUSE_FILLS", "CAUSE_NAMES", "LINES", "MARKERS", "STAGE_FILLS", "Line"]
+__all__ = [
+    "CAPACITY",
+    "CAUSES",
+    "ELSEWHERE",
+    "LINES",
+    "MARKERS",
+    "RISING_STROKES",
+    "STAGE_FILLS",
+    "Fill",
+    "Line",
+]
 
 _BLACK = "#000000"
 _ORANGE = "#E69F00"
@@ -50,6 +60,37 @@ class Line:
     width: float = 1.8
 
 
+@dataclasses.dataclass(frozen=True)
+class Fill:
+    """How an area is filled: a colour, and strokes, so that nothing hangs on the colour alone.
+
+    Parameters
+    ----------
+    label : str
+        In the legend.
+    colour : str
+        In CSS's notation.
+    hatch : str
+        Bokeh's name of the strokes; empty for none.
+    strokes : str
+        The same in a swatch of 28 by 12 pixels, as an SVG path.
+    alpha : float
+        0 to 1, of the colour.
+    hatch_colour : str
+        Of the strokes.
+    """
+
+    label: str
+    colour: str
+    hatch: str = ""
+    strokes: str = ""
+    alpha: float = 1.0
+    hatch_colour: str = "#000000"
+
+
+RISING_STROKES = "M2 12L10 0M10 12L18 0M18 12L26 0"
+"""A swatch of Bokeh's "right_diagonal_line"."""
+
 LINES: dict[str, Line] = {
     "footprint_bytes": Line("footprint", _BLACK, (), 2.0),
     "resident_bytes": Line("resident", _BLUE, (6, 2)),
@@ -61,25 +102,23 @@ LINES: dict[str, Line] = {
     "evicted_bytes_estimate": Line("evicted (estimate)", _BLACK, (2, 3)),
 }
 
-CAUSE_NAMES = {
-    "user": "asked for (prefetch)",
-    "coherence": "page faults",
-    "prefetch": "kernel driver's speculation",
-    "eviction": "eviction",
-    "access_counters": "access counters",
-    "unknown": "unknown",
-}
-"""In the order in which they are stacked."""
+ELSEWHERE = Fill("more than fits", _ORANGE, "right_diagonal_line", RISING_STROKES, 0.45, _ORANGE)
+"""Of what is allocated and not on the device, in bars."""
 
-# Colour, Bokeh's hatch, and the same hatch as strokes of a swatch of 28 by 12 pixels.
-CAUSE_FILLS: dict[str, tuple[str, str, str]] = {
-    "user": (_SKY, "blank", ""),
-    "coherence": (_ORANGE, "right_diagonal_line", "M2 12L10 0M10 12L18 0M18 12L26 0"),
-    "prefetch": (_GREEN, "dot", "M5 6h2M13 6h2M21 6h2"),
-    "eviction": (_VERMILION, "left_diagonal_line", "M2 0L10 12M10 0L18 12M18 0L26 12"),
-    "access_counters": (_PURPLE, "horizontal_line", "M0 4h28M0 9h28"),
-    "unknown": (_GREY, "vertical_line", "M6 0v12M14 0v12M22 0v12"),
+CAPACITY = Fill("managed capacity", "#111111")
+"""Of the end of what fits, in bars."""
+
+CAUSES: dict[str, Fill] = {
+    "user": Fill("asked for (prefetch)", _SKY, "blank"),
+    "coherence": Fill("page faults", _ORANGE, "right_diagonal_line", RISING_STROKES),
+    "prefetch": Fill("kernel driver's speculation", _GREEN, "dot", "M5 6h2M13 6h2M21 6h2"),
+    "eviction": Fill(
+        "eviction", _VERMILION, "left_diagonal_line", "M2 0L10 12M10 0L18 12M18 0L26 12"
+    ),
+    "access_counters": Fill("access counters", _PURPLE, "horizontal_line", "M0 4h28M0 9h28"),
+    "unknown": Fill("unknown", _GREY, "vertical_line", "M6 0v12M14 0v12M22 0v12"),
 }
+"""How causes are drawn, in the order in which they are stacked."""
 
 MARKERS = {
     "footprint": "square",

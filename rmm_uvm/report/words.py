@@ -13,7 +13,16 @@ import unicodedata
 
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["at_most", "clock_text", "count", "factor", "plain_name", "size"]
+__all__ = [
+    "at_most",
+    "clock_text",
+    "count",
+    "factor",
+    "memory_unit",
+    "plain_name",
+    "rate_unit",
+    "size",
+]
 
 UNKNOWN = "-"
 _SHORT_SECONDS = 0.00995  # from there on two digits of a hundredth are 0.010 s
@@ -53,6 +62,34 @@ def factor(value_bytes: int | None, capacity_bytes: int) -> str:
     if value_bytes is None or capacity_bytes <= 0:
         return UNKNOWN
     return f"{value_bytes / capacity_bytes:.2f}"
+
+
+def memory_unit(most_bytes: float) -> tuple[float, str]:
+    """Return a binary unit in which a size is a number that one can read.
+
+    Examples
+    --------
+    >>> memory_unit(3e9), memory_unit(5e6)
+    ((1073741824, 'GiB'), (1048576, 'MiB'))
+    """
+    for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB")):
+        if most_bytes >= 1024**power:
+            return 1024**power, unit
+    return 1024, "KiB"
+
+
+def rate_unit(most_bytes: float) -> tuple[float, str]:
+    """Return a decimal unit for bytes a second, as links and buses are specified in.
+
+    Examples
+    --------
+    >>> rate_unit(2.5e10), rate_unit(0)
+    ((1000000000, 'GB/s'), (1000, 'kB/s'))
+    """
+    for power, unit in ((3, "GB/s"), (2, "MB/s")):
+        if most_bytes >= 1000**power:
+            return 1000**power, unit
+    return 1000, "kB/s"
 
 
 def clock_text(seconds: float) -> str:

@@ -10,27 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Final, cast
+from typing import cast
 
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.residency.neighbors import (
-    HarvestLimit,
-    Neighbors,
-    check_limited,
-    check_neighbor_variables,
-    checked_limit,
-    checked_neighbors,
-    neighbors_for,
-)
-from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
+from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors, check_limited
+from rmm_uvm.residency.policies import DEFAULT_POLICY
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.settings import LEAST_BUDGET_BYTES, SETTINGS
 from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size, whole_number
-from rmm_uvm.support.variables import setting
 
 __all__ = [
-    "BUDGET_VARIABLE",
-    "LEAST_BUDGET_BYTES",
-    "POLICY_VARIABLE",
     "Budget",
     "budget_for",
     "next_budget",
@@ -39,15 +28,10 @@ __all__ = [
     "refuse_without_budget",
 ]
 
-BUDGET_VARIABLE: Final = "RMM_UVM_DEVICE_BUDGET"
-POLICY_VARIABLE: Final = "RMM_UVM_EVICTION"
-
-LEAST_BUDGET_BYTES: Final = 4 * VA_BLOCK_BYTES
-"""With less nothing could be moved while something else is used."""
-
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
+_SETTINGS = ("device_budget", "eviction", "neighbors", "harvest_limit")
 _SWITCHES = (
     *("discard_dead", "fetch", "ahead", "background"),
     *("in_place", "copy_beside", "multipath", "direct"),
@@ -163,15 +147,13 @@ class Budget:
             raise ConfigurationError(
                 f"board={shown(self.board)}: expected a folder, 'auto' or None"
             )
-        if self.policy not in POLICIES:
-            raise ConfigurationError(
-                f"policy={shown(self.policy)}: use one of {', '.join(map(repr, POLICIES))}"
-            )
-        object.__setattr__(self, "neighbors", checked_neighbors(self.neighbors))
-        limit = checked_limit(self.harvest_limit)
+        SETTINGS["eviction"].kind.read(self.policy, "policy")
+        object.__setattr__(self, "neighbors", SETTINGS["neighbors"].read(self.neighbors))
+        limit = SETTINGS["harvest_limit"].read(self.harvest_limit)
         if limit is not None and self.neighbors is None:
             raise ConfigurationError(
-                f"harvest_limit={shown(self.harvest_limit)} without neighbours: give neighbors too"
+                f"harvest_limit={shown(self.harvest_limit)} without neighbours: give neighbors "
+                "too, 'auto' or CUDA ordinals"
             )
         check_limited(self.neighbors, limit)
         object.__setattr__(self, "harvest_limit", limit)
@@ -230,7 +212,7 @@ def budget_for(
     device_budget : int, str, float, Budget or None
         Bytes, "12GiB", a fraction of device memory, or all settings.
     policy : str or None
-        One of `POLICIES`; None for the default.
+        An eviction policy; None for the default.
     total_bytes : int
         Device memory.
     neighbors, harvest_limit : optional
@@ -244,16 +226,12 @@ def budget_for(
         If the budget is larger than the device, below 8 MiB or no size; if the policy is unknown;
         if the policy or neighbours are given without a budget, or a limit without neighbours.
     """
-    _check_environment()
+    # All of them: a variable that cannot be used is refused, also where nothing uses it.
+    around = {name: SETTINGS[name].of_environment() for name in _SETTINGS}
     reason = "as asked"
-    if device_budget is None and (text := setting(BUDGET_VARIABLE)):
-        device_budget, reason = _size_or_fraction(text), BUDGET_VARIABLE
-    if policy is None and device_budget is not None and not isinstance(device_budget, Budget):
-        policy, policy_name = setting(POLICY_VARIABLE) or None, POLICY_VARIABLE
-    if policy is not None and policy not in POLICIES:
-        raise ConfigurationError(
-            f"{policy_name}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
-        )
+    if device_budget is None and around["device_budget"] is not None:
+        device_budget, reason = around["device_budget"], SETTINGS["device_budget"].variable
+    policy = SETTINGS["eviction"].read(policy, policy_name)
     if device_budget is None:
         refuse_without_budget(policy, neighbors, policy_name)
         return None
@@ -265,10 +243,16 @@ def budget_for(
             budget = dataclasses.replace(budget, **asked)  # type: ignore[arg-type]
     else:
         name = "device_budget" if reason == "as asked" else reason
-        size_bytes = parse_size(device_budget, total_bytes, name)
-        budget = Budget(size_bytes, policy or DEFAULT_POLICY, reason=reason)
-        chosen, limit = neighbors_for(neighbors, harvest_limit)
-        budget = dataclasses.replace(budget, neighbors=chosen, harvest_limit=limit)
+        chosen = around["neighbors"] if neighbors is None else neighbors
+        if harvest_limit is None and chosen is not None:
+            harvest_limit = around["harvest_limit"]
+        budget = Budget(
+            parse_size(device_budget, total_bytes, name),
+            policy or around["eviction"] or DEFAULT_POLICY,
+            neighbors=SETTINGS["neighbors"].read(chosen),
+            harvest_limit=harvest_limit,
+            reason=reason,
+        )
     refuse_larger(budget.budget_bytes, total_bytes)
     return budget
 
@@ -342,21 +326,3 @@ def refuse_larger(budget_bytes: int, total_bytes: int) -> None:
             f"device_budget is {format_bytes(budget_bytes)}, the device has "
             f"{format_bytes(total_bytes)}: a budget is at most that"
         )
-
-
-def _check_environment() -> None:
-    """Refuse variables that cannot be used, also where there is no budget to use them for."""
-    policy = setting(POLICY_VARIABLE)
-    if policy and policy not in POLICIES:
-        raise ConfigurationError(
-            f"{POLICY_VARIABLE}={shown(policy)}: use one of {', '.join(map(repr, POLICIES))}"
-        )
-    check_neighbor_variables()
-
-
-def _size_or_fraction(text: str) -> str | float:
-    """Return what a variable says: "0.5" is a fraction, and "1" is one byte, as everywhere."""
-    try:
-        return float(text) if "." in text else text
-    except ValueError:
-        return text

@@ -13,12 +13,11 @@ from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm._lib.neighbors import check_named
 from rmm_uvm.drivers import counters_are_on
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.machine.host_memory import host_memory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency.budget import budget_for
-from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import RunRequest
+from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.variables import setting
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
@@ -55,16 +54,20 @@ def check(request: RunRequest) -> None:
     if total_bytes is None and request.device is not None:
         total_bytes, count = _named_gpu(request.device)
     device_bytes = total_bytes or _ANY_DEVICE_BYTES
-    neighbors = asked_neighbors(request.neighbors)
-    budget = budget_for(request.device_budget, request.eviction, device_bytes, neighbors)
+    budget = budget_for(
+        request.setting("device_budget"),
+        request.setting("eviction"),
+        device_bytes,
+        request.setting("neighbors"),
+        request.setting("harvest_limit"),
+    )
     if budget is not None and isinstance(budget.neighbors, tuple):
         check_named(budget.neighbors, request.device or 0, count)
+    sizes = (request.setting("initial_pool_size"), request.setting("maximum_pool_size"))
     asked = PoolRequest(
-        request.pool_size,
-        request.maximum,
+        *sizes,
         budget_bytes=None if budget is None else budget.budget_bytes,
     )
-    sizes = (request.pool_size, request.maximum)
     if total_bytes is None and any(isinstance(size, float) for size in sizes):
         return  # a fraction of what is not known may be of any size
     try:

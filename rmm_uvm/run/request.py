@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any, Literal
+
+from rmm_uvm.support.settings import OF_TORCH, SETTINGS, Activations, Evict
 
 __all__ = ["RunRequest"]
 
-_OF_POOL = ("pool_size", "maximum", "device_budget", "eviction", "neighbors")
+_OF_OTHERS = ("libraries",)  # of the program: they say nothing of its memory
 _OF_TORCH_TOO = ("--device-budget", "--eviction", "--neighbors")
 
 
@@ -26,14 +29,9 @@ class RunRequest:
         "simulated" or "simulated:SIZE"; None is the GPU, or ``RMM_UVM_DRIVER``.
     device : int or None
         CUDA ordinal; None: the first one, and none if there is none.
-    pool_size, maximum : int, float or None
-        Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
-    device_budget : int, float or None
-        Bytes, or a fraction of device memory; see `rmm_uvm.reinitialize`.
-    eviction : str or None
-        One of `rmm_uvm.residency.POLICIES`; needs a budget.
-    neighbors : str or None
-        "auto", or ordinals with commas; needs a budget.
+    settings : mapping of str to object
+        Plain values of settings of the pool that were given, by the name that
+        `rmm_uvm.reinitialize` has for them.
     torch : bool
         Have the program's torch allocate managed memory; see `rmm_uvm.torch.install`.
     evict : {"all", "activations"}
@@ -42,10 +40,6 @@ class RunRequest:
         With `torch`: how what autograd keeps leaves.
     eager : bool or None
         With `torch`: fetch what comes next ahead of its use; None is the budget's default.
-    prefetch : {"auto", "always", "never"}
-        When allocations are prefetched.
-    libraries : tuple of str
-        Of "cupy" and "torch".
     interval_seconds : float
         Between two samples, > 0.
     attribution, faults : bool
@@ -61,17 +55,11 @@ class RunRequest:
     pool: bool = True
     driver: str | None = None
     device: int | None = None
-    pool_size: int | float | None = None
-    maximum: int | float | None = None
-    device_budget: int | float | None = None
-    eviction: str | None = None
-    neighbors: str | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     torch: bool = False
-    evict: Literal["all", "activations"] = "all"
-    activations: Literal["migrate", "copy"] = "migrate"
+    evict: Evict = OF_TORCH["evict"].default
+    activations: Activations = OF_TORCH["activations"].default
     eager: bool | None = None
-    prefetch: str = "auto"
-    libraries: tuple[str, ...] = ("cupy",)
     interval_seconds: float = 0.1
     attribution: bool = False
     faults: bool = False
@@ -81,17 +69,23 @@ class RunRequest:
     on_finding: Literal["warn", "log", "raise"] = "warn"
     quiet: bool = False
 
+    def setting(self, name: str) -> Any:
+        """Return the plain value of a setting of the pool; its default where none was given."""
+        return self.settings.get(name, SETTINGS[name].default)
+
     def of_pool(self) -> list[str]:
         """Return the options of the pool that were given, as a person writes them.
 
         Examples
         --------
-        >>> RunRequest(pool_size=1 << 30, prefetch="never").of_pool()
+        >>> RunRequest(settings={"initial_pool_size": 1 << 30, "prefetch": "never"}).of_pool()
         ['--pool-size', '--prefetch']
         """
-        given = [name for name in _OF_POOL if getattr(self, name) is not None]
-        given += ["prefetch"] * (self.prefetch != "auto")
-        return [f"--{name.replace('_', '-')}" for name in given]
+        return [
+            each.option
+            for name, each in SETTINGS.items()
+            if each.option and self.setting(name) != each.default and name not in _OF_OTHERS
+        ]
 
     def unused(self) -> list[str]:
         """Return a line of what was given and has nothing to apply to; empty without such."""
@@ -114,4 +108,5 @@ class RunRequest:
     def from_json(cls, text: str) -> RunRequest:
         """Return the request that `to_json` wrote, of the same version of this package."""
         values: dict[str, Any] = json.loads(text)
-        return cls(**{**values, "libraries": tuple(values["libraries"])})
+        given = {name: SETTINGS[name].read(value) for name, value in values["settings"].items()}
+        return cls(**{**values, "settings": given})

@@ -174,7 +174,7 @@ def _finish(request: RunRequest, recording: Any, notes: list[str], stream: Any) 
         notes = about_watching(reason, notes)
         try:
             from rmm_uvm.report import Report
-            from rmm_uvm.report.text import WIDTH
+            from rmm_uvm.report.as_text import WIDTH
 
             problems = outputs.drop_empty_trace(request)
             problems += outputs.write(request, Report(recording))

@@ -17,8 +17,8 @@ from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, UvmError
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.residency.budget import Budget, budget_for
-from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.request import RunRequest
+from rmm_uvm.support.settings import OF_TORCH
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["TorchRun", "check", "torch_budget"]
@@ -44,14 +44,9 @@ def check(request: RunRequest) -> None:
     """
     if not request.torch:
         given = [
-            name
-            for name, is_given in (
-                ("--evict", request.evict != "all"),
-                ("--activations", request.activations != "migrate"),
-                ("--eager and --no-eager", request.eager is not None),
-            )
-            if is_given
+            each.option for name, each in OF_TORCH.items() if getattr(request, name) != each.default
         ]
+        given += ["--eager and --no-eager"] * (request.eager is not None)
         if given:
             raise ConfigurationError(f"{given[0]} is for --torch: add it")
         return
@@ -59,7 +54,7 @@ def check(request: RunRequest) -> None:
         raise ConfigurationError(
             "--torch needs a GPU: a program simulates one by rmm_uvm.torch.simulated()"
         )
-    if "torch" in request.libraries:
+    if "torch" in request.setting("libraries"):
         raise ConfigurationError(
             "--torch and --libraries torch are two allocators for torch: leave one out"
         )
@@ -81,13 +76,13 @@ def torch_budget(request: RunRequest) -> Budget:
         As `check`, of the GPU and of the size.
     """
     total_bytes = choose_driver(request.device or 0, "cuda").info.total_bytes
-    size, neighbors = request.device_budget, asked_neighbors(request.neighbors)
+    size, neighbors = request.setting("device_budget"), request.setting("neighbors")
     budget = budget_for(size, None, total_bytes, neighbors)
     if budget is None:
         budget = budget_for(_DEFAULT_BUDGET, None, total_bytes, neighbors)
     assert budget is not None
-    if request.eviction is not None:
-        budget = dataclasses.replace(budget, policy=request.eviction)
+    if (eviction := request.setting("eviction")) is not None:
+        budget = dataclasses.replace(budget, policy=eviction)
     if request.eager is not None:
         budget = dataclasses.replace(budget, ahead=request.eager)
     return budget
@@ -133,7 +128,7 @@ class TorchRun:
         try:
             if not self._shares_pool:
                 options["device_budget"] = torch_budget(request)
-                options["maximum"] = request.maximum
+                options["maximum"] = request.setting("maximum_pool_size")
             from rmm_uvm.torch import install
 
             self._memory = install(request.device or 0, **options)

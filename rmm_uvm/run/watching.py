@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rmm_uvm.errors import (
     AvailabilityError,
@@ -24,7 +24,6 @@ from rmm_uvm.errors import (
     UvmError,
 )
 from rmm_uvm.recording.exact_peak import PEAK
-from rmm_uvm.residency.neighbors import asked_neighbors
 from rmm_uvm.run.failure import PoolLimit, of_error
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import NO_POOL
@@ -32,7 +31,6 @@ from rmm_uvm.run.summary import NO_POOL
 if TYPE_CHECKING:
     from rmm_uvm.mr import UvmResourceAdaptor
     from rmm_uvm.recording.recorded import Recording
-    from rmm_uvm.residency.budget import Budget
     from rmm_uvm.run.torch_memory import TorchRun
     from rmm_uvm.watch.monitor import Monitor
 
@@ -141,29 +139,24 @@ class Watch:
         import rmm_uvm
 
         request = self.request
-        device_budget: int | float | Budget | None = request.device_budget
-        eviction, pool_size = request.eviction, request.pool_size
-        neighbors = asked_neighbors(request.neighbors)
+        settings = dict(request.settings)
         if request.torch:
             from rmm_uvm.run.torch_memory import torch_budget
 
-            device_budget, eviction, neighbors = torch_budget(request), None, None
-            if pool_size is None:  # most memory is torch's, which takes it segment by segment
-                pool_size = max(_LEAST_POOL_BYTES, device_budget.budget_bytes // _POOL_SHARE)
-        options: dict[str, Any] = {
+            budget = torch_budget(request)
+            settings |= {"device_budget": budget, "eviction": None, "neighbors": None}
+            # Most memory is torch's, which takes it segment by segment.
+            share_bytes = max(_LEAST_POOL_BYTES, budget.budget_bytes // _POOL_SHARE)
+            settings.setdefault("initial_pool_size", share_bytes)
+        settings |= {
             "driver": request.driver,
             "devices": request.device or 0,
-            "prefetch": request.prefetch,
-            "device_budget": device_budget,
-            "eviction": eviction,
-            "neighbors": neighbors,
-            "libraries": request.libraries,
             "monitor": False,  # the one that this module starts outlives the installation
         }
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                installed = rmm_uvm.reinitialize(pool_size, request.maximum, **options)
+                installed = rmm_uvm.reinitialize(**settings)
                 self._adaptor = installed.managed_mr
                 sizes = installed.devices[0].sizes
                 self._limit = PoolLimit(sizes.maximum_bytes, sizes.maximum_reason)

@@ -1,10 +1,19 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes in bytes: reading them from arguments and printing them.
+"""Sizes: reading them wherever they are written, and printing them.
 
-Where both accept a value, `parse_bytes` gives the same result as RMM, whose own function cannot be
-imported from Python. Unlike RMM it refuses booleans, negative sizes, fractions of a byte such as
-"1.5" and sizes below a minimum, and it names the argument in the error.
+A size means the same in a Python call, an environment variable, an option of a command and Dask's
+configuration: every one of them reads it here.
+
+- A whole number, or text of one such as "4096", is bytes.
+- Text with a unit is bytes: "2GiB" (powers of 1024) or "2GB" (powers of 1000).
+- A number with a point, 0 < number <= 1, is a fraction of device memory: 0.9, or "0.9" as text. So
+  1 is one byte, and 1.0 is the whole device.
+- A percentage such as "90%" is such a fraction too.
+
+Where both accept a value, bytes are the same as RMM's, whose own function cannot be imported from
+Python. Unlike RMM, booleans, negative sizes, fractions of a byte and sizes below a minimum are
+refused, and the error names the argument.
 
 Does not cover: alignment, and whether a size fits the machine (see `rmm_uvm.pool.sizing`).
 """
@@ -26,6 +35,7 @@ __all__ = [
     "format_bytes",
     "parse_bytes",
     "parse_size",
+    "read_size",
     "whole_blocks",
     "whole_number",
 ]
@@ -34,7 +44,7 @@ Bytes: TypeAlias = SupportsIndex | str
 """A number of bytes: an integer, or a string such as ``"2GiB"``."""
 
 Size: TypeAlias = SupportsIndex | str | float
-"""`Bytes`, or a fraction of device memory (float, 0 < fraction <= 1)."""
+"""`Bytes`, or a fraction of device memory: 0.9, "0.9" or "90%"."""
 
 VA_BLOCK_BYTES: Final = 2 << 20
 """A block: what the UVM kernel driver evicts, and a multiple of which a simulated device has."""
@@ -46,6 +56,9 @@ _MULTIPLIERS = {
     **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgtp", start=1)},
 }
 _PATTERN = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:e[+]?[0-9]+)?)[ \t]*((?:[kmgtp]i?)?b)?", re.I | re.A)
+# A number as Python writes one that is not whole, without a unit.
+_POINT = re.compile(r"(?=.*[.]|.*e-)([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.I | re.A)
+_PERCENT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)[ \t]*%", re.A)
 # Kubernetes, JVMs and dd take these; RMM, whose parser this one follows, does not.
 _HALF_A_UNIT = re.compile(r"([0-9]+(?:\.[0-9]*)?[ \t]*)([kmgtp])i?", re.I | re.A)
 
@@ -53,7 +66,7 @@ _HALF_A_UNIT = re.compile(r"([0-9]+(?:\.[0-9]*)?[ \t]*)([kmgtp])i?", re.I | re.A
 _MAXIMUM_BYTES = 2**63 - 1
 
 _ACCEPTED = 'an integer or a string such as "512 MiB", "2GiB" or "2GB"'
-_ACCEPTED_SIZE = f"{_ACCEPTED}, or a fraction of device memory (0 < fraction <= 1)"
+_ACCEPTED_SIZE = f'{_ACCEPTED}, or a fraction of device memory such as 0.9 or "90%"'
 
 
 def whole_number(value: object) -> int | None:
@@ -102,7 +115,49 @@ def parse_bytes(value: Bytes, name: str = "size", *, minimum_bytes: int = 1) -> 
     >>> parse_bytes("2GiB"), parse_bytes("1.5 kB"), parse_bytes(4096)
     (2147483648, 1500, 4096)
     """
-    return _checked(_bytes_of(value, name, _ACCEPTED), value, name, minimum_bytes)
+    if _fraction_of(value) is None:
+        return _bytes_of(value, name, _ACCEPTED, minimum_bytes)
+    why = ""
+    if isinstance(value, str):
+        why = "a fraction of a device, and none is meant here: give a unit; "
+    raise ConfigurationError(f"{name}={shown(value)}: {why}expected {_ACCEPTED}")
+
+
+def read_size(value: Size, name: str = "size", *, minimum_bytes: int = 1) -> int | float:
+    """Return a size in its plain form: bytes, or a fraction of a device that is not known yet.
+
+    Parameters
+    ----------
+    value : int, str or float
+        Bytes as for `parse_bytes`, or a fraction of device memory: 0.9, "0.9" or "90%".
+    name : str
+        Name of the argument, for the error message.
+    minimum_bytes : int
+        Smallest size accepted, in bytes; 0 or more.
+
+    Returns
+    -------
+    int or float
+        Bytes, ``minimum_bytes <= size < 2**63``; or a fraction, ``0 < fraction <= 1``.
+
+    Raises
+    ------
+    ConfigurationError
+        As for `parse_bytes`, and if a fraction is not in (0, 1], NaN included.
+
+    Examples
+    --------
+    >>> read_size("2GiB"), read_size("90%"), read_size("0.9"), read_size(1), read_size(1.0)
+    (2147483648, 0.9, 0.9, 1, 1.0)
+    """
+    fraction = _fraction_of(value)
+    if fraction is None:
+        return _bytes_of(value, name, _ACCEPTED_SIZE, minimum_bytes)
+    # Written so that NaN, which compares false with everything, is refused too.
+    if not 0 < fraction <= 1:
+        more = "a fraction is at most 1, and bytes have a unit; " if fraction > 1 else ""
+        raise ConfigurationError(f"{name}={shown(value)}: {more}expected {_ACCEPTED_SIZE}")
+    return fraction
 
 
 def parse_size(value: Size, total_bytes: int, name: str = "size", *, minimum_bytes: int = 1) -> int:
@@ -111,8 +166,7 @@ def parse_size(value: Size, total_bytes: int, name: str = "size", *, minimum_byt
     Parameters
     ----------
     value : int, str or float
-        As for `parse_bytes`; a float is a fraction of `total_bytes`, ``0 < fraction <= 1``.
-        So ``1`` is one byte, and ``1.0`` is the whole device.
+        As for `read_size`.
     total_bytes : int
         Memory of the device, in bytes.
     name : str
@@ -128,21 +182,17 @@ def parse_size(value: Size, total_bytes: int, name: str = "size", *, minimum_byt
     Raises
     ------
     ConfigurationError
-        As for `parse_bytes`, and if a float is not in (0, 1], NaN included.
+        As for `read_size`, and if a fraction is of less than `minimum_bytes`.
 
     Examples
     --------
-    >>> parse_size(0.5, total_bytes=16 * 2**30)
-    8589934592
+    >>> parse_size(0.5, total_bytes=16 * 2**30), parse_size("50%", total_bytes=16 * 2**30)
+    (8589934592, 8589934592)
     """
-    if isinstance(value, float):
-        # Written so that NaN, which compares false with everything, is refused too.
-        if not 0 < value <= 1:
-            raise ConfigurationError(f"{name}={shown(value)}: expected {_ACCEPTED_SIZE}")
-        size_bytes = int(value * total_bytes)
-    else:
-        size_bytes = _bytes_of(value, name, _ACCEPTED_SIZE)
-    return _checked(size_bytes, value, name, minimum_bytes)
+    found = read_size(value, name, minimum_bytes=minimum_bytes)
+    if isinstance(found, float):
+        return _checked(int(found * total_bytes), value, name, minimum_bytes, _ACCEPTED_SIZE)
+    return found
 
 
 def format_bytes(size_bytes: int) -> str:
@@ -169,8 +219,20 @@ def format_bytes(size_bytes: int) -> str:
     return f"{scaled / 1024:.2f} PiB"
 
 
-def _bytes_of(value: object, name: str, accepted: str) -> int:
-    """Return the whole number of bytes that `value` names, of any sign and size."""
+def _fraction_of(value: object) -> float | None:
+    """Return the number of a value that is a fraction as it is written; None for others."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        if (match := _PERCENT.fullmatch(value.strip())) is not None:
+            return float(match[1]) / 100
+        if _POINT.fullmatch(value.strip()) is not None:
+            return float(value)
+    return None
+
+
+def _bytes_of(value: object, name: str, accepted: str, minimum_bytes: int) -> int:
+    """Return the whole number of bytes that `value` names, within the bounds of every size."""
     if isinstance(value, str):
         match = _PATTERN.fullmatch(value.strip())
         if match is None:
@@ -178,17 +240,18 @@ def _bytes_of(value: object, name: str, accepted: str) -> int:
         # By way of a double, as RMM does, so that both round alike.
         amount = float(match[1]) * _MULTIPLIERS[(match[2] or "").lower()]
         if (match[2] or "").lower() in ("", "b") and math.isfinite(amount) and amount % 1:
-            # RMM cuts it off, down to nothing. A unit was left out, or a share was meant.
-            is_share = accepted is _ACCEPTED_SIZE and amount < 1
-            meant = f"for a share give the number {amount:g}" if is_share else "give a unit"
+            # RMM cuts it off, down to nothing. Another unit was meant.
             raise ConfigurationError(
-                f"{name}={shown(value)}: no whole number of bytes: {meant}; expected {accepted}"
+                f"{name}={shown(value)}: no whole number of bytes: give a unit; expected {accepted}"
             )
         # An infinite amount is only too large; _checked says so.
-        return int(amount) if math.isfinite(amount) else _MAXIMUM_BYTES + 1
-    if (whole := whole_number(value)) is None:  # a float, too
-        raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
-    return whole
+        number = int(amount) if math.isfinite(amount) else _MAXIMUM_BYTES + 1
+    else:
+        whole = whole_number(value)
+        if whole is None:
+            raise ConfigurationError(f"{name}={shown(value)}: expected {accepted}")
+        number = whole
+    return _checked(number, value, name, minimum_bytes, accepted)
 
 
 def _meant(text: str) -> str:
@@ -201,14 +264,14 @@ def _meant(text: str) -> str:
     return f"write {amount}{letter}iB (powers of 1024) or {amount}{decimal} (of 1000); "
 
 
-def _checked(size_bytes: int, value: object, name: str, minimum_bytes: int) -> int:
+def _checked(size_bytes: int, value: object, name: str, minimum_bytes: int, accepted: str) -> int:
     """Return `size_bytes` if it lies within the bounds that every size has."""
-    if size_bytes < minimum_bytes:
-        bound = "greater than 0" if minimum_bytes == 1 else f"{minimum_bytes} bytes or more"
-        raise ConfigurationError(f"{name}={shown(value)}: a size must be {bound}")
+    if minimum_bytes <= size_bytes <= _MAXIMUM_BYTES:
+        return size_bytes
+    bound = "greater than 0" if minimum_bytes == 1 else f"{minimum_bytes} bytes or more"
     if size_bytes > _MAXIMUM_BYTES:
-        raise ConfigurationError(f"{name}={shown(value)}: a size must be below 2**63 bytes (8 EiB)")
-    return size_bytes
+        bound = "below 2**63 bytes (8 EiB)"
+    raise ConfigurationError(f"{name}={shown(value)}: a size must be {bound}; expected {accepted}")
 
 
 def whole_blocks(nbytes: float) -> int:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 
 from rmm_uvm.support.messages import shown_name
+from rmm_uvm.support.settings import SETTINGS
 
 __all__ = ["KNOWN", "likely_slips", "setting", "unknown_variables"]
 
@@ -23,8 +24,8 @@ _OF_WARNINGS = (
     *("MONITOR", "BUDGET", "REPEAT_SECONDS"),
 )
 _NAMES = (
-    *("MANAGED_LIMIT", "COUNTERS", "DRIVER"),
-    *("DEVICE_BUDGET", "EVICTION", "NEIGHBORS", "HARVEST_LIMIT"),
+    *("MANAGED_LIMIT", "COUNTERS"),
+    *(each.variable.removeprefix(_PREFIX) for each in SETTINGS.values() if each.variable),
     *(f"WARN_{name}" for name in _OF_WARNINGS),
 )
 KNOWN = frozenset(f"{_PREFIX}{name}" for name in _NAMES)

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import rmm
 import torch
@@ -23,6 +23,7 @@ from rmm_uvm.pool.install import current_installation
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.pool.sizing import PoolRequest
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.support.settings import OF_TORCH, Activations, Evict
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.activations.side_streams import CudaSideStreams, staging_bytes_of
 from rmm_uvm.torch.announcements import announcing
@@ -37,10 +38,6 @@ from rmm_uvm.torch.uses import Uses
 
 __all__ = ["TorchMemory", "install", "installed_memory", "managed"]
 
-Evict = Literal["all", "activations"]
-Activations = Literal["migrate", "copy"]
-_EVICT = ("all", "activations")
-_ACTIVATIONS = ("migrate", "copy")
 _current: dict[int, TorchMemory] = {}
 
 
@@ -313,10 +310,8 @@ def install(
     dropped beside copies, the device is waited for and the routing ends for a moment: what another
     thread allocates then is not managed.
     """
-    if evict not in _EVICT:
-        raise ConfigurationError(f"evict={evict!r}: use 'all' or 'activations'")
-    if activations not in _ACTIVATIONS:
-        raise ConfigurationError(f"activations={activations!r}: use 'migrate' or 'copy'")
+    OF_TORCH["evict"].read(evict)
+    OF_TORCH["activations"].read(activations)
     if eager is not None and not isinstance(eager, bool):
         raise ConfigurationError(
             f"eager={eager!r}: use True, False, or None for the budget's ahead"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.machine.driver_names import DRIVERS, simulated_bytes
+from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.watch.judging.thresholds import Thresholds
 from rmm_uvm.watch.telling.delivery import OnFinding
 

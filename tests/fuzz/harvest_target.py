@@ -12,7 +12,8 @@ from pathlib import Path
 from rmm_uvm import harvest
 from rmm_uvm._lib.harvest import HarvestBoard, look
 from rmm_uvm.errors import AvailabilityError
-from rmm_uvm.top.harvested import harvest_line
+from rmm_uvm.report.document import plain
+from rmm_uvm.top.render import harvest_line
 
 from .promises import FOLDER, Finding, attempted, check_shown
 from .slow_board import BLOCK, BYTES, DEVICES, WORDS, SlowBoard
@@ -70,7 +71,8 @@ def _check_view(folder: Path, contents: bytes, taken: frozenset[int]) -> None:
         raise Finding(f"seen are {entries}, there are {wanted.entries()}")
     for device in harvest.read_board(folder).devices:
         for narrow in (False, True):
-            check_shown(str(harvest_line(device, name=device.uuid, narrow=narrow)))
+            line = harvest_line(device, name=device.uuid, narrow=narrow)
+            check_shown(line.lead + plain(line.words))
 
 
 def _take_part(board: HarvestBoard, path: Path, me: int, steps: bytes) -> None:

@@ -21,9 +21,9 @@ from . import json_changes
 
 # Parts of the standard library that do the work of a reader are followed as well.
 _FOLLOWED = [
-    "rmm_uvm.dask.checks",
+    "rmm_uvm.support.kinds",
     "rmm_uvm.dask.reports.advice",
-    "rmm_uvm.dask.reports.text",
+    "rmm_uvm.dask.reports.documents",
     "rmm_uvm.dask.settings",
     "rmm_uvm.dask.reports.worker_recording",
     "rmm_uvm.harvest",

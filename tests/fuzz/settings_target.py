@@ -11,8 +11,8 @@ from unittest import mock
 
 from rmm_uvm._lib.limits import managed_limit_bytes
 from rmm_uvm.drivers import counters_are_on
-from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.residency.budget import Budget, budget_for
+from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.variables import likely_slips
 from rmm_uvm.watch.judging.thresholds import Thresholds

@@ -150,7 +150,7 @@ def test_worker_command_whose_pool_cannot_be_installed_ends_and_says_why_once(
     ("flags", "reason"),
     [
         (["--pool-size", "1GiB"], "No such option '--pool-size'"),
-        (["--prefetch", "maybe"], "prefetch='maybe': use 'auto', 'always', 'never'"),
+        (["--prefetch", "maybe"], "prefetch='maybe': use one of 'auto', 'always', 'never'"),
     ],
 )
 def test_worker_command_with_a_wrong_flag_ends_before_anything_is_started(

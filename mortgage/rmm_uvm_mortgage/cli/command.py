@@ -15,12 +15,13 @@ import click
 from rich.console import Console
 
 from rmm_uvm.cli.console import make_console
+from rmm_uvm.cli.setting_options import BYTES, option_of
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.residency.policies import POLICIES
+from rmm_uvm.report.as_text import Printed
 from rmm_uvm.run.tidying import temporary_folder
+from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm_mortgage.cli.request import (
     Request,
-    Size,
     TrainParts,
     check_budget,
     check_cluster,
@@ -49,7 +50,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="A data set.")
 @click.option("--rows", type=click.IntRange(1), help="Generate about so many performance rows.")
 @click.option("--loans", type=click.IntRange(1), help="Generate so many loans for each quarter.")
-@click.option("--bytes", "text_bytes", type=Size(), help="Generate about so much text.")
+@click.option(
+    "--bytes", "text_bytes", type=BYTES, metavar="SIZE", help="Generate about so much text."
+)
 @click.option("--quarters", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option("--parts", type=click.IntRange(1), help="Parts of each quarter; 1 is unsplit.")
@@ -65,10 +68,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--engine", type=click.Choice(["auto", "pandas", "cudf"]), default="auto", show_default=True
 )
-@click.option("--device-memory", type=Size(), help="Of the simulated device.")
-@click.option("--pool-size", type=Size(), help="First slab of a pool; all of cuda-pool.")
-@click.option("--device-budget", type=Size(), help="Most device memory for managed memory of ours.")
-@click.option("--eviction", type=click.Choice(POLICIES), help="With a budget: who leaves first.")
+@click.option("--device-memory", type=BYTES, metavar="SIZE", help="Of the simulated device.")
+@option_of(SETTINGS["initial_pool_size"], "All of cuda-pool.")
+@option_of(SETTINGS["device_budget"])
+@option_of(SETTINGS["eviction"])
 @click.option("--json", "json_file", type=_FILE, help="Write all figures to a file.")
 @click.option("--picture", type=_FILE, help="Draw device memory: FILE.png or FILE.svg.")
 @click.option("--features", type=_FILE, help="Write the features as an Arrow file.")
@@ -132,7 +135,8 @@ def _run(request: Request) -> int:
         from rmm_uvm_mortgage.report import simulated_lines
 
         device_bytes = request.device_memory or default_device_bytes(data)
-        console.print(simulated_lines(device_bytes, by_default=request.device_memory is None))
+        by_default = request.device_memory is None
+        console.print(Printed(simulated_lines(device_bytes, by_default=by_default)))
     elif request.device_memory is not None:
         raise ConfigurationError("--device-memory is for the simulated device; add --engine pandas")
     if request.compare:
@@ -157,7 +161,7 @@ def _config(
         pipeline,
         memory,
         device_bytes,
-        request.pool_size,
+        request.initial_pool_size,
         request.device_budget,
         request.eviction,
         find_training_set=True,
@@ -182,7 +186,7 @@ def _single(request: Request, data: Path, device_bytes: int | None, console: Con
                 reference = make_reference(data, folder / "pandas.arrow", progress)
             how = reference.describe(report.pipeline.feature_digest, features)
             report = dataclasses.replace(report, features_against_pandas=how)
-    console.print(run_page(report))
+    console.print("", Printed(run_page(report)), sep="\n")
     write_json(request.json_file, report.to_json())
     if request.picture is not None:
         from rmm_uvm_mortgage.picture import draw
@@ -227,7 +231,7 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
             data=data,
             engine="cudf" if device_bytes is None else "pandas",
             device_bytes=device_bytes,
-            pool_bytes=request.pool_size,
+            pool_bytes=request.initial_pool_size,
             budget_bytes=request.device_budget,
             eviction=request.eviction,
             rounds=request.rounds or _ROUNDS_COMPARING,
@@ -235,14 +239,14 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
         )
         with comparison_bar([run.title for run in planned]) as show:
             runs = compare_memories(planned, shared, reference, progress=show)
-    console.print(comparison_page(runs, reference.training_rows))
+    console.print("", Printed(comparison_page(runs, reference.training_rows)), sep="\n")
     plain: dict[str, Any] = {"runs": [run.to_json() for run in runs]}
     if device_bytes is not None:
         from rmm_uvm_mortgage.fragmentation import run_fragmentation
         from rmm_uvm_mortgage.report import fragmentation_lines
 
         cases = [run_fragmentation("cuda-pool"), run_fragmentation("managed")]
-        console.print(fragmentation_lines(cases))
+        console.print("", Printed(fragmentation_lines(cases)), sep="\n")
         plain["fragmentation"] = [dataclasses.asdict(case) for case in cases]
     write_json(request.json_file, plain)
     if request.picture is not None:

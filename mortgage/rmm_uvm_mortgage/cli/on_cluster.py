@@ -13,6 +13,7 @@ from rich.console import Console
 
 from rmm_uvm.cli.console import make_console
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
+from rmm_uvm.report.as_text import Printed
 from rmm_uvm.run.tidying import temporary_folder
 from rmm_uvm_mortgage.cli.request import Request, data_of, simulated_because, write_json
 
@@ -63,12 +64,16 @@ def _on_own(request: Request, workers: int, console: Console) -> int:
         device_bytes, why = request.device_memory, "as asked"
         if device_bytes is None:
             device_bytes, why = default_worker_device(data, request.parts, workers)
-        console.print(simulated_lines(device_bytes, why))
+        console.print(Printed(simulated_lines(device_bytes, why)))
         # What it would say about simulated devices stands on the page already.
         logging.getLogger("rmm_uvm.dask").setLevel(logging.ERROR)
     with (
         local_workers(
-            workers, device_bytes, request.pool_size, request.device_budget, request.eviction
+            workers,
+            device_bytes,
+            request.initial_pool_size,
+            request.device_budget,
+            request.eviction,
         ) as client,
         _make_run(request, data, client) as run,
     ):
@@ -88,7 +93,7 @@ def _on_existing(request: Request, address: str, console: Console) -> int:
 
                 console.print(_FIRST_LINE, style="bold")
                 console.print(f"  why: the workers at {address} have simulated devices")
-                console.print(simulated_lines(first.capacity_bytes, "as it was started"))
+                console.print(Printed(simulated_lines(first.capacity_bytes, "as it was started")))
             _check_engine(request, first)
             return _run_and_print(request, run, data, console)
 
@@ -122,7 +127,7 @@ def _run_and_print(request: Request, run: ClusterRun, data: Path, console: Conso
     if report.feature_digest is not None:
         how = _against_pandas(request, run, report.feature_digest, data)
         report = dataclasses.replace(report, features_against_pandas=how)
-    console.print(cluster_page(report))
+    console.print("", Printed(cluster_page(report)), sep="\n")
     write_json(request.json_file, report.to_json())
     return _exit_status(report)
 

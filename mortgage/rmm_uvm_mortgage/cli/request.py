@@ -13,11 +13,9 @@ from typing import Any, Literal
 import click
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.support.units import parse_bytes
 
 __all__ = [
     "Request",
-    "Size",
     "TrainParts",
     "check_budget",
     "check_cluster",
@@ -30,19 +28,6 @@ __all__ = [
 _DEFAULT_ROWS = 600_000
 BUDGETED = ("managed", "managed-nopool")
 """Memories that keep a budget."""
-
-
-class Size(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
-    """A size such as "2GiB"."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return bytes."""
-        try:
-            return parse_bytes(value, name=param.opts[0] if param else "size")
-        except ConfigurationError as error:
-            self.fail(str(error), param, ctx)
 
 
 class TrainParts(click.ParamType):  # type: ignore[type-arg]
@@ -82,8 +67,8 @@ class Request:
     compare: bool
     engine: Literal["auto", "pandas", "cudf"]
     device_memory: int | None
-    pool_size: int | None
-    device_budget: int | None
+    initial_pool_size: int | float | None
+    device_budget: int | float | None
     eviction: str | None
     json_file: Path | None
     picture: Path | None
@@ -137,7 +122,7 @@ def check_cluster(request: Request) -> None:
     }
     if request.scheduler is not None:
         refused["--device-memory"] = (request.device_memory, "those workers have their devices")
-        refused["--pool-size"] = (request.pool_size, "those workers have their pools")
+        refused["--pool-size"] = (request.initial_pool_size, "those workers have their pools")
         refused["--device-budget"] = (request.device_budget, "those workers have their pools")
     for name, (given, why) in refused.items():
         if given:

@@ -58,8 +58,8 @@ def no_gpu_reason() -> str:
 def local_workers(
     workers: int,
     device_bytes: int | None,
-    pool_bytes: int | None,
-    budget_bytes: int | None = None,
+    pool_bytes: int | float | None,
+    budget_bytes: int | float | None = None,
     eviction: str | None = None,
 ) -> Iterator[Any]:
     """Start workers on this machine, and end them with the context.
@@ -70,9 +70,9 @@ def local_workers(
         How many; >= 1. With GPUs each has its own.
     device_bytes : int or None
         Memory of each worker's simulated device, in bytes; None for GPUs.
-    pool_bytes : int or None
+    pool_bytes : int, float or None
         First slab of each worker's pool, in bytes; None as `rmm_uvm.reinitialize` decides.
-    budget_bytes, eviction : int and str, or None
+    budget_bytes, eviction : int or float, and str, or None
         ``device_budget`` and ``eviction`` of `rmm_uvm.reinitialize`.
 
     Yields

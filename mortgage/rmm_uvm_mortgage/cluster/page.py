@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
+from rmm_uvm.report.document import Block, Document, Paragraph, Section, Span
 from rmm_uvm.support.units import format_bytes
 from rmm_uvm_mortgage.cluster.report import ClusterReport, WorkerFigures
 from rmm_uvm_mortgage.report import (
     SIMULATED_LINES,
     SizeUnit,
     against_pandas,
+    indented,
+    lines,
     plain_table,
     short_message,
 )
@@ -23,7 +23,7 @@ _LEGEND = (
 )
 
 
-def simulated_lines(capacity_bytes: int, why: str) -> RenderableType:
+def simulated_lines(capacity_bytes: int, why: str) -> Document:
     """Return what stands below the first line of a run on simulated devices.
 
     Parameters
@@ -33,43 +33,43 @@ def simulated_lines(capacity_bytes: int, why: str) -> RenderableType:
     why : str
         Why it is so much.
     """
-    lines = (
-        *SIMULATED_LINES,
-        "also real: worker processes, Dask, XGBoost's training across the workers",
-        f"each device: {format_bytes(capacity_bytes)}, {why}",
+    return indented(
+        (
+            *SIMULATED_LINES,
+            "also real: worker processes, Dask, XGBoost's training across the workers",
+            f"each device: {format_bytes(capacity_bytes)}, {why}",
+        )
     )
-    return Group(*(Text(f"  {line}") for line in lines))
 
 
-def cluster_page(report: ClusterReport) -> RenderableType:
+def cluster_page(report: ClusterReport) -> Document:
     """Return everything about one run."""
     workers, parts = len(report.workers), len(report.parts)
     ended = report.out_of_memory
     outcome = "completes" if ended is None else f"stops in {ended.stage}"
-    return Group(
-        Text(f"\n{_count(workers, 'worker')}: {report.chain}", style="bold"),
-        Text(f"{_count(parts, 'part')}, {outcome}; data between workers over {report.protocol}\n"),
-        workers_table(report),
-        *(Text(line) for line in _summary(report)),
+    told = f"{_count(parts, 'part')}, {outcome}; data between workers over {report.protocol}"
+    return Document(
+        (
+            Section(f"{_count(workers, 'worker')}: {report.chain}", (Paragraph(told),)),
+            Section("", workers_table(report)),
+            lines(_summary(report)),
+        )
     )
 
 
-def workers_table(report: ClusterReport) -> RenderableType:
-    """Return a row for each worker, and one for all."""
+def workers_table(report: ClusterReport) -> tuple[Block, ...]:
+    """Return a row for each worker, and one for all; and what the columns are."""
     largest = max((worker.peak_bytes for worker in report.workers), default=0)
     unit = SizeUnit.that_suits(max(largest, *report.migrated_bytes))
     modelled = ["modelled\ns"] if report.simulated else []
     sizes = [f"{title}\n{unit.name}" for title in ("in", "out")]
-    table = plain_table(
-        ["worker\n", "parts\n", "ETL\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes]
-    )
 
     def seconds(etl_seconds: float, modelled_seconds: float) -> list[str]:
         shown = [f"{etl_seconds:.2f}"]
         return [*shown, f"{modelled_seconds:.3f}"] if report.simulated else shown
 
-    for worker in report.workers:
-        table.add_row(
+    rows = [
+        (
             worker.name,
             str(len(worker.parts)),
             *seconds(worker.etl_seconds, worker.modelled_seconds),
@@ -78,7 +78,9 @@ def workers_table(report: ClusterReport) -> RenderableType:
             unit.text(worker.host_to_device_bytes),
             unit.text(worker.device_to_host_bytes),
         )
-    table.add_row(
+        for worker in report.workers
+    ]
+    in_all = (
         "all",
         str(sum(len(worker.parts) for worker in report.workers)),
         *seconds(
@@ -89,12 +91,13 @@ def workers_table(report: ClusterReport) -> RenderableType:
         "",
         *map(unit.text, report.migrated_bytes),
     )
-    return Group(table, Text(_LEGEND, style="dim"))
+    titles = ["worker\n", "parts\n", "ETL\ns", *modelled, f"peak\n{unit.name}", "factor\n", *sizes]
+    return plain_table(titles, [*rows, in_all]), Paragraph(Span(_LEGEND, "faint"))
 
 
 def _summary(report: ClusterReport) -> list[str]:
     """Return the lines below the table."""
-    lines = [""]
+    lines = []
     if report.out_of_memory is not None:
         ended = report.out_of_memory
         where = f" of part {ended.part}" if ended.part else ""

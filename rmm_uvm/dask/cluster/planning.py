@@ -15,14 +15,14 @@ from rmm_uvm.dask.settings import NAMES, WorkerSettings, settings_of
 from rmm_uvm.dask.worker.refusals import WorkerFacts, refusals
 from rmm_uvm.dask.worker.visible_devices import count_visible_devices
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.machine.driver_names import simulated_bytes
 from rmm_uvm.residency.budget import (
-    BUDGET_VARIABLE,
     Budget,
     refuse_larger,
     refuse_without_budget,
 )
+from rmm_uvm.support.driver_names import simulated_bytes
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm.support.units import parse_size
 
 __all__ = ["ClusterPlan", "Surroundings", "plan_cluster"]
@@ -252,7 +252,8 @@ def _refuse_budget(
     if "device_budget" not in keywords and FLAGS["device_budget"] in words:
         return  # comes before the section; workers tell what is wrong with it
     if settings.device_budget is None:
-        if BUDGET_VARIABLE not in {*around.variables, *(keywords.get("env") or ())}:
+        variable = SETTINGS["device_budget"].variable
+        if variable not in {*around.variables, *(keywords.get("env") or ())}:
             refuse_without_budget(settings.eviction, settings.neighbors)
         return
     device_bytes = simulated_bytes(driver, f"driver={shown(driver)}") or around.largest_gpu_bytes

@@ -16,8 +16,9 @@ import dataclasses
 from typing import NamedTuple
 
 from rmm_uvm.dask.comm.plan import ALIGNMENT_BYTES
+from rmm_uvm.dask.settings import OF_COMM
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.support.units import format_bytes, parse_bytes
+from rmm_uvm.support.units import format_bytes
 
 __all__ = ["CommSettings", "PoolShares", "configured", "share_pool"]
 
@@ -96,13 +97,9 @@ def configured() -> CommSettings:
     """
     from dask import config
 
-    chunk_size = config.get("rmm-uvm.comm.chunk-size", None)
-    wait = config.get("rmm-uvm.comm.wait-seconds", None)
-    if wait is None:
-        wait = CommSettings.wait_seconds
-    if isinstance(wait, bool) or not isinstance(wait, int | float) or not wait >= 0:
-        raise ConfigurationError(f"rmm-uvm.comm.wait-seconds={wait!r}: use a number, 0 or more")
-    return CommSettings(
-        None if chunk_size is None else parse_bytes(chunk_size, "rmm-uvm.comm.chunk-size"),
-        float(wait),
-    )
+    found = {}
+    for each in OF_COMM.values():
+        name = f"rmm-uvm.comm.{each.key}"
+        value = config.get(name, None)
+        found[each.name] = each.read(each.default if value is None else value, name)
+    return CommSettings(found["chunk_size"], float(found["wait_seconds"]))

@@ -32,7 +32,7 @@ from markupsafe import Markup
 from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, History
 from rmm_uvm.dask.dashboard.rows import WorkerSeen, cards, rate, rows
 from rmm_uvm.dask.worker.figures import WorkerFigures, name_order
-from rmm_uvm.report import axes, style, words
+from rmm_uvm.report import style, words
 from rmm_uvm.support.package_files import package_text
 
 __all__ = ["documents", "workers_seen"]
@@ -157,7 +157,7 @@ class TrafficLines:
         now = time.monotonic()
         columns = {name: [getattr(point, name) for point in points] for name in _DIRECTIONS}
         known = [value for values in columns.values() for value in values if value is not None]
-        scale, unit = axes.rate_unit(max(known, default=0.0))
+        scale, unit = words.rate_unit(max(known, default=0.0))
         self.root.yaxis.axis_label = unit
         self.root.y_range.end = max(max(known, default=0.0) / scale * 1.25, 1.0)
         data = {
@@ -184,8 +184,9 @@ class MemoryBars:
         )  # fmt: skip
         everything = self.root.hbar(
             y="y", left=0, right="footprint", height=0.8, source=self.source,
-            fill_color="#E69F00", fill_alpha=0.5, line_width=0,
-            hatch_pattern="right_diagonal_line", hatch_color="#E69F00", hatch_weight=1,
+            fill_color=style.ELSEWHERE.colour, fill_alpha=0.5, line_width=0,
+            hatch_pattern=style.ELSEWHERE.hatch, hatch_color=style.ELSEWHERE.hatch_colour,
+            hatch_weight=1,
         )  # fmt: skip
         self.root.hbar(
             y="y", left=0, right="resident", height=0.8, source=self.source,

@@ -17,11 +17,12 @@ from typing import Any
 from distributed import Client
 
 from rmm_uvm.dask.reports.advice import cluster_advice, cluster_verdict, sums_of
-from rmm_uvm.dask.reports.text import summary
+from rmm_uvm.dask.reports.documents import page, summary
 from rmm_uvm.dask.reports.worker_recording import WorkerRecording, gathered
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.report.as_dict import as_dict
-from rmm_uvm.support.saving import Saving
+from rmm_uvm.report.document import Document
+from rmm_uvm.report.presented import Presented
 
 __all__ = ["FORMAT_VERSION", "ClusterReport", "report"]
 
@@ -81,7 +82,7 @@ async def _report(client: Any, timeout_seconds: float) -> ClusterReport:
     return ClusterReport(workers, made, client.scheduler.address)
 
 
-class ClusterReport(Saving):
+class ClusterReport(Presented):
     """What the monitors of a cluster's workers saw.
 
     Parameters
@@ -114,8 +115,11 @@ class ClusterReport(Saving):
         self.made = made
         self.scheduler = scheduler
 
-    def __str__(self) -> str:
+    def _summary(self) -> Document:
         return summary(self.workers)
+
+    def _page(self) -> Document:
+        return page(self.workers, self.made, self.scheduler)
 
     def __repr__(self) -> str:
         return str(self)
@@ -135,18 +139,6 @@ class ClusterReport(Saving):
             "advice": [dataclasses.asdict(one) for one in advice],
             "workers": [_worker(worker) for worker in self.workers],
         }
-
-    def html(self) -> str:
-        """Return the report as one HTML page that needs no other file and no network.
-
-        Raises
-        ------
-        AvailabilityError
-            Bokeh is not installed.
-        """
-        from rmm_uvm.dask.reports.page import page
-
-        return page(self.workers, self.made, self.scheduler)
 
 
 def _worker(worker: WorkerRecording) -> dict[str, Any]:

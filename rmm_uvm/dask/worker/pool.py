@@ -27,6 +27,8 @@ from rmm_uvm.dask.worker.pool_words import pool_line, with_guess
 from rmm_uvm.dask.worker.refusals import facts_of, refusals, remarks
 from rmm_uvm.dask.worker.visible_devices import count_visible_devices
 from rmm_uvm.errors import ConfigurationError, UvmError
+from rmm_uvm.support.kinds import Size
+from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["EXTENSION", "WorkerPool"]
@@ -295,10 +297,5 @@ def _differences(
 
 def _shown(name: str, value: object) -> str:
     """Return an argument as people write it: sizes with their unit."""
-    if (
-        name.endswith(("_size", "_budget"))
-        and isinstance(value, int)
-        and not isinstance(value, bool)
-    ):
-        return format_bytes(value)
-    return repr(value)
+    is_size = name in SETTINGS and isinstance(SETTINGS[name].kind, Size)
+    return format_bytes(value) if is_size and isinstance(value, int) else repr(value)

@@ -23,10 +23,10 @@ from rmm_uvm.planner.advice.advising import (
 )
 from rmm_uvm.planner.advice.driver_work import compared
 from rmm_uvm.planner.outcome import AnnouncedWay, Settings
-from rmm_uvm.planner.request import DEFAULTS, Prefetch
+from rmm_uvm.planner.request import DEFAULTS
 from rmm_uvm.report.words import clock_text
-from rmm_uvm.residency.budget import LEAST_BUDGET_BYTES
 from rmm_uvm.residency.policies import DEFAULT_POLICY, POLICIES
+from rmm_uvm.support.settings import LEAST_BUDGET_BYTES, PrefetchMode
 from rmm_uvm.support.units import format_bytes, whole_blocks
 
 __all__ = ["AnnouncedTrial", "Moved", "advised_way", "tried_ways", "with_way"]
@@ -58,7 +58,7 @@ class AnnouncedTrial(Protocol):
 def tried_ways(
     trial: AnnouncedTrial,
     facts: AdviceFacts,
-    modes: Iterable[Prefetch],
+    modes: Iterable[PrefetchMode],
     beside_seconds: float,
     fitting_seconds: float,
 ) -> tuple[AnnouncedWay, ...]:

@@ -23,7 +23,7 @@ from rmm_uvm.planner.advice.driver_work import compared, time_text, work_text
 from rmm_uvm.planner.advice.settling import Settled, Tried
 from rmm_uvm.planner.outcome import Settings, Variant
 from rmm_uvm.planner.request import options_text
-from rmm_uvm.residency.budget import LEAST_BUDGET_BYTES
+from rmm_uvm.support.settings import LEAST_BUDGET_BYTES
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["settings"]

@@ -21,13 +21,14 @@ from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.advice.announced import Moved
 from rmm_uvm.planner.outcome import AnnouncedWay
-from rmm_uvm.planner.request import DEFAULTS, Options, Prefetch
+from rmm_uvm.planner.request import DEFAULTS, Options
 from rmm_uvm.planner.trials.no_room import NoRoomError, replaying_here
 from rmm_uvm.planner.trials.runs import PlanProgress, ShowProgress
 from rmm_uvm.planner.workload.events import ALLOCATE, BY_THE_CPU, FREE, WRITES, Progress, Workload
 from rmm_uvm.planner.workload.live_ranges import LiveAllocations
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.simulator.card import simulated_card
+from rmm_uvm.support.settings import PrefetchMode
 from rmm_uvm.support.units import format_bytes
 
 __all__ = ["MOST_EVENTS", "PoolSettings", "PoolTrial", "pool_seconds"]
@@ -44,7 +45,7 @@ class PoolSettings(NamedTuple):
 
     initial_bytes: int
     maximum_bytes: int
-    prefetch: Prefetch
+    prefetch: PrefetchMode
     budget: Budget | None = None
     announced: bool = False
 

@@ -13,23 +13,20 @@ says what that means.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from rmm_uvm._lib.replay import Replayer
 from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.planner.request import POLICIES, Policy
 from rmm_uvm.planner.trials.no_room import replaying_here
 from rmm_uvm.planner.workload.events import REPLAY_DTYPE, Progress, Workload
 from rmm_uvm.planner.workload.result import OutOfMemory, ReplayResult, StageResult, Timeline
 from rmm_uvm.simulator import DriverSettings, Machine
 from rmm_uvm.simulator.card import simulated_card
+from rmm_uvm.support.settings import SETTINGS, PrefetchMode
 from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
 
-__all__ = ["Policy", "PrefetchMode", "replay"]
-
-PrefetchMode = Literal["auto", "always", "never"]
-Policy = Literal["driver", "discard-dead"]
+__all__ = ["replay"]
 
 _DEFAULT_DRIVER = DriverSettings()
 # Events between two looks at Python: the progress bar, and Ctrl-C.
@@ -100,10 +97,8 @@ def replay(
     Thread-safe: every call has a device of its own. Python's lock is not held while events are
     replayed; Ctrl-C is answered every few thousand events.
     """
-    if policy not in ("driver", "discard-dead"):
-        raise ConfigurationError(f"policy={policy!r}: use 'driver' or 'discard-dead'")
-    if prefetch not in ("auto", "always", "never"):
-        raise ConfigurationError(f"prefetch={prefetch!r}: use 'auto', 'always' or 'never'")
+    POLICIES.read(policy, "policy")
+    SETTINGS["prefetch"].read(prefetch)
     events = workload.events
     if events.dtype != REPLAY_DTYPE:
         raise DataError(f"{workload.source}: events are of {events.dtype}, not of REPLAY_DTYPE")

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from rmm_uvm.planner.outcome import Variant
-from rmm_uvm.planner.request import DEFAULTS, Options, Policy, Prefetch
+from rmm_uvm.planner.request import DEFAULTS, Options, Policy
 from rmm_uvm.planner.trials.capacities import fitting_bytes
 from rmm_uvm.planner.workload.events import BY_THE_CPU, TOUCH, Progress, Workload
 from rmm_uvm.planner.workload.result import ReplayResult
+from rmm_uvm.support.settings import PrefetchMode
 from rmm_uvm.support.units import format_bytes, whole_blocks
 
 __all__ = ["PlanProgress", "Replay", "Runs", "ShowProgress"]
@@ -56,7 +57,7 @@ class Replay(Protocol):
         machine: Any,
         *,
         device_bytes: int,
-        prefetch: Prefetch,
+        prefetch: PrefetchMode,
         driver: Any,
         policy: Policy,
         host_bytes: int | None,

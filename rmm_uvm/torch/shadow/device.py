@@ -25,7 +25,7 @@ from rmm_uvm.torch.shadow.statistics import ShadowStatistics
 from rmm_uvm.torch.shadow.uses import Use
 
 if TYPE_CHECKING:
-    from rmm_uvm.pool.build import PrefetchMode
+    from rmm_uvm.support.settings import PrefetchMode
     from rmm_uvm.trace import TraceWriter
 
 __all__ = ["ShadowDevice"]

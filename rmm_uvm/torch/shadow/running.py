@@ -15,11 +15,11 @@ from os import PathLike
 from typing import Any
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
-from rmm_uvm.pool.build import PrefetchMode, check_mode
 from rmm_uvm.recording.recorded import RecordedDevice
 from rmm_uvm.residency.budget import Budget, budget_for
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.support.messages import shown
+from rmm_uvm.support.settings import SETTINGS, PrefetchMode
 from rmm_uvm.support.units import parse_bytes
 from rmm_uvm.torch.shadow.device import ShadowDevice
 from rmm_uvm.torch.shadow.roofline import Roofline, roofline_for
@@ -82,8 +82,8 @@ def simulated(
         Memory of the card, bytes or such as "16GiB"; at least 2 MiB.
     device_budget : int, str, float, Budget or None
         As in `rmm_uvm.managed_pool`. Without one, the kernel driver alone evicts.
-    policy : {"repeat", "lru", "fifo", "correlation"} or None
-        Which live blocks leave first; needs a budget.
+    policy : str or None
+        ``eviction`` of `rmm_uvm.managed_pool`.
     prefetch : {"auto", "always", "never"}
         "never" without a budget: everything comes by page faults.
     machine : str
@@ -127,11 +127,11 @@ def simulated(
     >>> took.kernels, took.peak_bytes >> 20, took.to_host_bytes >> 20
     (3, 12, 4)
     """
-    check_mode(prefetch)
     if driver is not None and not isinstance(driver, DriverSettings):
         raise ConfigurationError(
             f"driver={shown(driver)}: expected DriverSettings, the kernel driver's parameters"
         )
+    SETTINGS["prefetch"].read(prefetch)
     profile = load_machine(machine)
     size_bytes = parse_bytes(device_bytes, name="device_bytes")
     budget = budget_for(device_budget, policy, size_bytes, policy_name="policy")

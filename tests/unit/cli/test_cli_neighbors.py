@@ -14,8 +14,8 @@ from rich.console import Console
 
 import rmm_uvm
 from rmm_uvm.cli import doctor
-from rmm_uvm.cli.neighbors import render_neighbors
 from rmm_uvm.doctor import BoardFacts, DeviceFacts, DoctorReport, Feature, HarvestFacts
+from rmm_uvm.doctor.document import neighbors
 from rmm_uvm.doctor.topology import (
     DevicePair,
     HostRates,
@@ -25,6 +25,8 @@ from rmm_uvm.doctor.topology import (
     concluded,
 )
 from rmm_uvm.machine.device_info import Availability
+from rmm_uvm.report.as_text import as_text
+from rmm_uvm.report.document import Document
 
 GIB = 2**30
 POOL = Feature("managed_pool", "managed pool", "allocations are managed", available=True)
@@ -50,10 +52,8 @@ def switched(count: int, *, measured: bool = False) -> Topology:
 
 
 def shown(topology: Topology, *, is_measured: bool = False, columns: int = 80) -> str:
-    console = Console(width=columns, force_terminal=False)
-    with console.capture() as capture:
-        console.print(render_neighbors(topology, is_measured=is_measured))
-    text = capture.get()
+    blocks = tuple(neighbors(topology, is_measured=is_measured))
+    text = as_text(Document((), blocks), columns) + "\n"
     assert max(map(len, text.splitlines())) <= columns
     return text
 

@@ -17,9 +17,8 @@ from dask_cuda.cli import worker as cuda_worker
 from distributed.cli.dask_scheduler import main as scheduler
 from distributed.cli.dask_worker import main as worker
 
-from rmm_uvm.dask.checks import CHECKS
 from rmm_uvm.dask.preload import dask_setup
-from rmm_uvm.dask.settings import NAMES
+from rmm_uvm.dask.settings import NAMES, checked
 
 pytestmark = pytest.mark.filterwarnings("default")  # of Dask's modules
 
@@ -134,4 +133,4 @@ def test_configuration_in_the_document_can_be_used() -> None:
     (text,) = blocks("docs/dask.md", "yaml")
     section = yaml.safe_load(text)["rmm-uvm"]
     for name, value in section.items():
-        CHECKS[name.replace("-", "_")](value)
+        checked({name: value})

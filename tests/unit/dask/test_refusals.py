@@ -146,7 +146,7 @@ def test_visible_devices_are_read_from_the_environment(monkeypatch: pytest.Monke
 
 def test_simulated_is_what_setting_or_environment_say(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not facts(FakeWorker()).simulated
-    assert facts(FakeWorker(), WorkerSettings(driver="simulated:64MiB")).simulated
+    assert facts(FakeWorker(), WorkerSettings().changed({"driver": "simulated:64MiB"})).simulated
     monkeypatch.setenv("RMM_UVM_DRIVER", "simulated")
     assert facts(FakeWorker()).simulated
-    assert not facts(FakeWorker(), WorkerSettings(driver="cuda")).simulated
+    assert not facts(FakeWorker(), WorkerSettings().changed({"driver": "cuda"})).simulated

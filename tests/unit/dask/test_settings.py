@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of Dask workers: precedence, names, values, and the same in every form."""
+"""WorkerSettings of Dask workers: precedence, names, values, and the same in every form."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from importlib import resources
 from typing import Any
@@ -15,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rmm_uvm
-from rmm_uvm.dask.checks import CHECKS
-from rmm_uvm.dask.settings import NAMES, WorkerSettings, settings_of
+from rmm_uvm.dask.settings import NAMES, ON_WORKERS, WorkerSettings, settings_of
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.watch.judging.thresholds import Thresholds
 
@@ -71,8 +69,10 @@ def test_schema_names_every_setting_and_its_default_fits_it() -> None:
     )
 
 
-def test_every_setting_has_a_check_and_no_other() -> None:
-    assert set(CHECKS) == {field.name for field in dataclasses.fields(WorkerSettings)}
+def test_every_setting_has_a_value_and_no_other() -> None:
+    assert set(ON_WORKERS) == set(WorkerSettings().values) == set(NAMES)
+    with pytest.raises(AttributeError):
+        _ = WorkerSettings().colour
 
 
 def test_settings_are_arguments_of_reinitialize() -> None:
@@ -161,7 +161,7 @@ def test_libraries_may_be_a_list_or_text(value: Any, expected: tuple[str, ...]) 
 
 
 def test_ipc_pool_without_a_unit_is_refused_with_the_least_and_that_is_taken() -> None:
-    with pytest.raises(ConfigurationError, match=r"^ipc_pool_size='256': 1\.00 MiB at least"):
+    with pytest.raises(ConfigurationError, match=r"^ipc_pool_size='256': at least 1\.00 MiB, such"):
         settings_of({"ipc-pool-size": "256"})
     assert settings_of({"ipc-pool-size": "1MiB"}).ipc_pool_size == 1 << 20
     assert settings_of({"ipc-pool-size": None}).ipc_pool_size is None

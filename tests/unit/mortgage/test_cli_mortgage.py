@@ -89,7 +89,7 @@ def test_memory_names_of_the_option_are_all_memories() -> None:
         (["--train-parts", "MAX", "--workers", "2"], "max cannot be used with --workers"),
         (["--rows", "10", "--loans", "10"], "three ways to give one size"),
         (["--device-budget", "much"], "--device-budget"),
-        (["--eviction", "belady", "--device-budget", "1GiB"], "'belady' is not one of"),
+        (["--eviction", "belady", "--device-budget", "1GiB"], "--eviction='belady': use one of"),
         (["--eviction", "lru"], "--eviction needs --device-budget"),
         (
             ["--device-budget", "1GiB", "--memory", "cuda"],

@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-from rich.console import Console, RenderableType
-
+from rmm_uvm.report.as_text import as_text
+from rmm_uvm.report.document import Document
 from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
 from rmm_uvm_mortgage.cluster.page import cluster_page, simulated_lines
 from rmm_uvm_mortgage.cluster.report import ClusterReport, worker_figures
@@ -77,11 +77,8 @@ def report_of(**changes: object) -> ClusterReport:
     return dataclasses.replace(report, **changes)
 
 
-def text_of(page: RenderableType, width: int = 80) -> str:
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as capture:
-        console.print(page)
-    return capture.get()
+def text_of(page: Document, width: int = 80) -> str:
+    return as_text(page, width)
 
 
 def test_stages_of_several_tasks_add_up_and_keep_the_highest_peak() -> None:

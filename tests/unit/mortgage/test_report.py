@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-from rich.console import Console, RenderableType
-
+from rmm_uvm.report.as_text import as_text
+from rmm_uvm.report.document import Document
 from rmm_uvm_mortgage.compare_memory import ComparedRun, PlannedRun
 from rmm_uvm_mortgage.etl import STAGES
 from rmm_uvm_mortgage.fragmentation import run_fragmentation
@@ -66,11 +66,8 @@ def report_of(memory: str = "managed", *, ended: OutOfMemory | None = None) -> R
     )
 
 
-def text_of(page: RenderableType, width: int = 80) -> str:
-    console = Console(width=width, force_terminal=False)
-    with console.capture() as capture:
-        console.print(page)
-    return capture.get()
+def text_of(page: Document, width: int = 80) -> str:
+    return as_text(page, width)
 
 
 FULL = OutOfMemory("final_performance_delinquency", "2000Q1", "x.cpp:73: Maximum pool size")

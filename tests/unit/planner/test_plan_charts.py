@@ -11,6 +11,7 @@ from typing import Any
 from rmm_uvm.planner import Plan
 from rmm_uvm.planner.views.charts import memory_over_time, slowdown_against_capacity
 from rmm_uvm.planner.workload.result import ReplayResult
+from rmm_uvm.report.drawing import draw, legend
 
 from .test_planning import DEVICE, planned
 from .workloads import GIB, FakeReplay
@@ -28,7 +29,7 @@ class Halfway(FakeReplay):
 
 def heights(plan: Plan, glyph: str) -> list[list[float]]:
     """Return the heights of what is drawn with one kind of glyph."""
-    chart = slowdown_against_capacity(plan).model
+    chart = draw(slowdown_against_capacity(plan))
     sources = [one.data_source for one in chart.renderers if type(one.glyph).__name__ == glyph]
     return [list(source.data["y"]) for source in sources]
 
@@ -53,7 +54,7 @@ def test_what_is_advised_has_marks_and_no_line_which_would_pass_cards_that_were_
     assert line == [slow for _, slow in plan.curve]
     _, advised = heights(plan, "Scatter")
     assert advised == [card.advised.slowdown for card in plan.cards]
-    keys = {key.label: key.marker for key in slowdown_against_capacity(plan).legend}
+    keys = {key.label: key.marker for key in legend(slowdown_against_capacity(plan))}
     assert keys == {"defaults": False, "advised settings": True, "as if it fitted": False}
     assert '<rect x="9.2"' in plan.html()
 
@@ -62,7 +63,7 @@ def test_memory_over_time_lasts_to_the_end_of_the_recording() -> None:
     card = planned().cards[0]
     timeline = card.defaults.result.timeline
     for seconds, end in ((15.0, 15.0), (0.0, float(timeline.seconds[-1]))):
-        chart = memory_over_time(card, 0, seconds).model
+        chart = draw(memory_over_time(card, 0, seconds))
         data = next(one.data_source.data for one in chart.renderers)
         assert list(data["seconds"]) == [*timeline.seconds, end]
         assert data["live"][-1] == data["live"][-2]
@@ -79,6 +80,6 @@ def test_memory_over_time_of_a_card_on_which_nothing_happened_is_nothing_to_the_
     defaults = dataclasses.replace(
         card.defaults, result=dataclasses.replace(result, timeline=timeline)
     )
-    chart = memory_over_time(dataclasses.replace(card, variants=(defaults,)), 0, 15.0).model
+    chart = draw(memory_over_time(dataclasses.replace(card, variants=(defaults,)), 0, 15.0))
     data = next(one.data_source.data for one in chart.renderers)
     assert (list(data["seconds"]), list(data["live"]), list(data["resident"])) == ([15], [0], [0])

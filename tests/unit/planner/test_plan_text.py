@@ -12,9 +12,7 @@ import pytest
 
 from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm.planner import Plan
-from rmm_uvm.planner.views.table import short_size
-from rmm_uvm.planner.views.text import called
-from rmm_uvm.planner.views.text import text as text_of
+from rmm_uvm.planner.views.documents import called, short_size
 
 from .test_planning import planned
 from .workloads import GIB, MIB, FakeReplay, Machine, etl, event, workload
@@ -215,11 +213,11 @@ def test_plan_is_shown_by_its_files_and_cards_in_a_debugger() -> None:
 
 def test_plan_on_a_narrow_terminal_breaks_between_words() -> None:
     plan = planned()
-    narrow = text_of(plan, 60)
+    narrow = plan.text(60)
     wide = [line for line in narrow.splitlines() if len(line) > 60]
     assert all("GiB" in line or line.startswith("* advised") or "  " in line for line in wide)
     assert narrow.split() == str(plan).split()
-    assert text_of(plan, 80) == str(plan)
+    assert plan.text(80) == str(plan)
     assert narrow != str(plan)
 
 

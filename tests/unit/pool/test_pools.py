@@ -90,10 +90,15 @@ def test_ipc_pool_takes_its_memory_at_once_and_never_grows() -> None:
     assert mr.pool_size() == 4 * MIB
 
 
-@pytest.mark.parametrize("size", [0, -1, "65MiB", "none", 0.5])
+@pytest.mark.parametrize("size", [0, -1, "65MiB", "none", 1.5, "120%"])
 def test_ipc_pool_of_unusable_size_is_refused(size: Any) -> None:
     with pytest.raises(ConfigurationError, match="ipc_pool_size"):
         rmm_uvm.ipc_pool(size, driver="simulated:64MiB")
+
+
+@pytest.mark.parametrize("size", [0.5, "0.5", "50%", "32MiB", 32 * MIB])
+def test_ipc_pool_takes_a_size_of_every_kind(size: Any) -> None:
+    assert rmm_uvm.ipc_pool(size, driver="simulated:64MiB").pool_size() == 32 * MIB
 
 
 def test_plan_counts_memory_that_is_about_to_return() -> None:

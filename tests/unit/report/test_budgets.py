@@ -17,11 +17,13 @@ from rich.console import Console
 import rmm_uvm
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.recording.sample import Known
-from rmm_uvm.report import Report, axes
+from rmm_uvm.report import Report
 from rmm_uvm.report.advice import verdict
 from rmm_uvm.report.budgets import cells
 from rmm_uvm.report.charts import charts
-from rmm_uvm.report.contents import contents
+from rmm_uvm.report.document import Chart, FigureGrid, Table
+from rmm_uvm.report.drawing import draw, legend
+from rmm_uvm.report.page import page
 from rmm_uvm.report.strip import strip
 from rmm_uvm.residency import ResidencyStatistics
 from rmm_uvm.top.gather import _row
@@ -93,9 +95,9 @@ def test_evictions_of_the_driver_and_of_the_budget_are_told_apart() -> None:
     assert "by driver" in header
     assert "evicted" not in header
     assert "by driver: evicted by the kernel driver, and not for the budget" in budgeted
-    page = contents(with_budget(recordings.oversubscribed()), {})
-    assert "Of it by the driver" in page["stage_headers"]
-    assert "Evicted by the driver" in [name for name, _, _ in page["devices"][0]["figures"]]
+    titles, figures = shown_on_page(with_budget(recordings.oversubscribed()))
+    assert "Of it by the driver" in titles
+    assert "Evicted by the driver" in figures
 
 
 def test_evictions_without_a_budget_are_nobody_elses() -> None:
@@ -103,26 +105,34 @@ def test_evictions_without_a_budget_are_nobody_elses() -> None:
     assert not [line for line in plain if "driver" in line]
     (header,) = [line for line in plain if line.startswith("stage ")]
     assert " evicted " in header
-    page = contents(recordings.oversubscribed(), {})
-    assert "Evicted" in page["stage_headers"]
-    assert "Evicted" in [name for name, _, _ in page["devices"][0]["figures"]]
+    titles, figures = shown_on_page(recordings.oversubscribed())
+    assert "Evicted" in titles
+    assert "Evicted" in figures
 
 
-def memory_chart(recording: Recording) -> Any:
-    x_range = axes.shared_range(recording.duration_seconds)
-    return charts(recording, recording.devices[0], x_range, 100, ())[0]
+def shown_on_page(recording: Recording) -> tuple[list[str], list[str]]:
+    """Return the titles of the table of stages, and the names of the figures of the device."""
+    blocks = page(recording).sections[1].blocks
+    (table,) = (block for block in blocks if isinstance(block, Table))
+    (figures,) = (block for block in blocks if isinstance(block, FigureGrid))
+    return [column.title for column in table.columns], [one.name for one in figures.items]
+
+
+def memory_chart(recording: Recording) -> Chart:
+    made = charts(recording, recording.devices[0], 100)
+    return next(chart for chart in made if chart.title == "Memory")
 
 
 def test_budget_is_a_line_of_the_memory_chart_and_absent_without_one() -> None:
     drawn, plain = memory_chart(with_budget()), memory_chart(recordings.oversubscribed())
-    spans = [s.location for s in drawn.model.center if isinstance(s, Span)]
+    spans = [s.location for s in draw(drawn).center if isinstance(s, Span)]
     assert len(spans) == 2  # managed capacity too
     assert min(spans) == pytest.approx(0.5)  # GiB
-    assert drawn.legend[-1].label == "budget"
+    assert legend(drawn)[-1].label == "budget"
     assert drawn.caption.endswith("budget 512.00 MiB.")
-    assert len([s for s in plain.model.center if isinstance(s, Span)]) == 1
-    assert "budget" not in [key.label for key in plain.legend]
-    dashes = [key.dash for key in drawn.legend]
+    assert len([s for s in draw(plain).center if isinstance(s, Span)]) == 1
+    assert "budget" not in [key.label for key in legend(plain)]
+    dashes = [key.dash for key in legend(drawn)]
     assert len(set(dashes)) == len(dashes)
 
 
@@ -131,23 +141,22 @@ def test_captions_count_in_the_singular_too() -> None:
     one = dataclasses.replace(
         recording, stages=recording.stages[:1], findings=recording.findings[:1]
     )
-    x_range = axes.shared_range(recording.duration_seconds)
-    shown, plural = strip(one, 0, x_range), strip(recording, 0, x_range)
+    shown, plural = strip(one, 0), strip(recording, 0)
     assert shown is not None
     assert plural is not None
     assert shown.caption == "1 stage, 1 warning."
     assert plural.caption.endswith(" warnings.")
-    assert contents(one, {})["findings_caption"] == "1 warning"
-    assert contents(recording, {})["findings_caption"].endswith(" warnings")
+    assert "<caption>1 warning</caption>" in Report(one).html()
+    assert " warnings</caption>" in Report(recording).html()
 
 
 def test_resident_bytes_that_count_pages_say_so_where_a_budget_evicts() -> None:
     exact = recordings.oversubscribed()
     exact.samples["known"] |= int(Known.RESIDENT_EXACT)
     told = "resident, with what the kernel driver keeps behind data that left"
-    assert told in [key.label for key in memory_chart(with_budget(exact)).legend]
-    assert "resident" in [key.label for key in memory_chart(exact).legend]
-    assert "resident (estimate)" in [key.label for key in memory_chart(with_budget()).legend]
+    assert told in [key.label for key in legend(memory_chart(with_budget(exact)))]
+    assert "resident" in [key.label for key in legend(memory_chart(exact))]
+    assert "resident (estimate)" in [key.label for key in legend(memory_chart(with_budget()))]
 
 
 HARVEST = {

@@ -12,15 +12,15 @@ import pytest
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import words
-from rmm_uvm.report.cell import summary
 from rmm_uvm.report.figures import of_device
+from rmm_uvm.report.summary import cell_summary
 
 from . import recordings
 from .test_budgets import with_budget
 
 
 def _whole(recording: Recording) -> str:
-    return summary(recording, 0.0, recording.duration_seconds)
+    return cell_summary(recording, 0.0, recording.duration_seconds)
 
 
 def test_cell_without_allocations_in_samples_claims_no_more_than_they_saw() -> None:

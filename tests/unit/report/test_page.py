@@ -13,19 +13,14 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from bokeh import plotting
 from bokeh.core.properties import value
 
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.recorded import Stage
 from rmm_uvm.report import Report
-from rmm_uvm.report.strip import (
-    mark_findings,
-    mark_levels,
-    marks_seconds,
-    shown_findings,
-    shown_stages,
-)
+from rmm_uvm.report.charts import charts
+from rmm_uvm.report.drawing import draw
+from rmm_uvm.report.strip import mark_levels, marks_seconds, shown_findings, shown_stages
 
 from . import recordings
 
@@ -223,8 +218,8 @@ def test_bands_of_very_many_stages_are_the_longest() -> None:
 
 
 def test_marks_of_findings_have_one_pattern_and_not_a_column_of_them() -> None:
-    chart = plotting.figure()
-    mark_findings(chart, recordings.findings_of())
-    drawn = chart.renderers[0]
+    recording = recordings.oversubscribed()
+    chart = draw(charts(recording, recording.devices[0], 100)[1])
+    (drawn,) = (one for one in chart.renderers if type(one.glyph).__name__ == "VSpan")
     assert drawn.glyph.line_dash == value([1, 3])
     assert set(drawn.data_source.data) == {"x"}

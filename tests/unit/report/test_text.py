@@ -14,8 +14,8 @@ from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import Recording
 from rmm_uvm.report import Report, words
 from rmm_uvm.report.advice import collect, verdict
-from rmm_uvm.report.contents import contents
 from rmm_uvm.report.figures import of_device
+from rmm_uvm.report.page import page
 from rmm_uvm.report.words import plain_name
 
 from . import recordings
@@ -199,8 +199,8 @@ def test_advice_on_the_footprint_has_its_peak_where_that_came_later() -> None:
 
     def told(value: float, kind: str = "footprint") -> tuple[str, str]:
         changed = dataclasses.replace(recording, findings=(_at(value, kind),))
-        page: str = contents(changed, {})["advice"][0]["message"]
-        return " ".join(str(Report(changed)).split()), page
+        (tasks,) = page(changed).sections[0].blocks
+        return " ".join(str(Report(changed)).split()), tasks.items[0].message
 
     later = f"; at most {words.size(peak)}, {at_the_peak:.2f} times"
     assert all(later in text for text in told(at_the_peak - 0.2))

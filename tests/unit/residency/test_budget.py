@@ -15,7 +15,7 @@ from rmm_uvm.machine.host_memory import HostMemory
 from rmm_uvm.pool.sizing import PoolRequest, plan_sizes
 from rmm_uvm.residency import POLICIES, Budget
 from rmm_uvm.residency.budget import budget_for
-from rmm_uvm.residency.policies import POLICY_REASONS
+from rmm_uvm.support.settings import EVICTION_POLICIES
 
 MIB = 1 << 20
 DEVICE = 64 * MIB
@@ -147,7 +147,8 @@ def test_limit_of_a_device_that_is_not_found_binds_nothing_with_auto() -> None:
 
 
 def test_every_policy_has_its_words() -> None:
-    assert tuple(POLICY_REASONS) == POLICIES
+    assert tuple(EVICTION_POLICIES) == POLICIES
+    assert len(set(EVICTION_POLICIES.values())) == len(POLICIES)
 
 
 # -- from the environment ------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 import rmm_uvm
 from rmm_uvm.errors import ConfigurationError, NeighborWarning
 from rmm_uvm.residency import Budget
-from rmm_uvm.residency.neighbors import asked_neighbors
+from rmm_uvm.support.settings import SETTINGS
 from rmm_uvm.support.units import format_bytes
 
 MIB = 1 << 20
@@ -295,8 +295,9 @@ def test_memory_with_a_copy_is_given_back_without_a_move() -> None:
 
 @pytest.mark.parametrize("text", ["x", "1;2", "-1", "1,,2"])
 def test_flag_that_cannot_be_read_is_told_in_words_of_a_command_line(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^--neighbors .*auto, none, or ordinals with"):
-        asked_neighbors(text)
-    assert asked_neighbors(" auto ") == "auto"
-    assert asked_neighbors("none") is None
-    assert asked_neighbors("1, 2") == (1, 2)
+    read = SETTINGS["neighbors"].read_text
+    with pytest.raises(ConfigurationError, match=r"^--neighbors=.*auto, none, or ordinals with"):
+        read(text, "--neighbors")
+    assert read(" auto ") == "auto"
+    assert read("none") is None
+    assert read("1, 2") == (1, 2)

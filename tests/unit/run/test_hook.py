@@ -22,7 +22,9 @@ from rmm_uvm.run.request import RunRequest
 def folder(tmp_path: Path) -> Path:
     found = tmp_path / "run"
     found.mkdir()
-    request = RunRequest(driver="simulated:64MiB", pool_size=16 << 20, libraries=())
+    request = RunRequest(
+        driver="simulated:64MiB", settings={"initial_pool_size": 16 << 20, "libraries": ()}
+    )
     (found / child.REQUEST).write_text(request.to_json())
     return found
 

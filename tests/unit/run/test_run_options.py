@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from rmm_uvm.run import outputs
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.run.summary import about_watching, compose
 from rmm_uvm.run.watching import say
+from rmm_uvm.support.settings import SETTINGS
 
 from .started import script
 
@@ -68,7 +70,10 @@ def test_command_line_that_is_wrong_is_usage(words: list[str], message: str) -> 
         (["--device", "gpu0", "a.py"], "--device 'gpu0': use a number, simulated or simulated:"),
         (["--device", "simulated:", "a.py"], "use a number"),
         (["--device", "simulated:lots", "a.py"], "lots"),
-        (["--libraries", "cupy,jax", "a.py"], "--libraries 'jax': use cupy, torch or none"),
+        (
+            ["--libraries", "cupy,jax", "a.py"],
+            "--libraries='cupy,jax': use cupy, torch, several",
+        ),
         (["--json", "-", "a.py"], "--json -: standard output is the program's own; name a file"),
         (["--html", "-", "a.py"], "--html -: standard output is the program's own; name a file"),
         (["--trace", "-", "a.py"], "--trace -: standard output is the program's own; name a file"),
@@ -101,12 +106,14 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         RunRequest(
             pool=False,
             device=1,
-            pool_size=2 << 30,
-            maximum=0.5,
-            device_budget=0.25,
-            eviction="lru",
-            prefetch="never",
-            libraries=("cupy", "torch"),
+            settings={
+                "initial_pool_size": 2 << 30,
+                "maximum_pool_size": 0.5,
+                "device_budget": 0.25,
+                "eviction": "lru",
+                "prefetch": "never",
+                "libraries": ("cupy", "torch"),
+            },
             interval_seconds=2.0,
             attribution=True,
             faults=True,
@@ -117,14 +124,20 @@ def test_options_become_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
 
 
+def of(**keywords: Any) -> RunRequest:
+    """Return a request: keywords are its own, or settings of the pool."""
+    settings = {name: keywords.pop(name) for name in [*keywords] if name in SETTINGS}
+    return RunRequest(settings=settings, **keywords)
+
+
 @pytest.mark.parametrize(
     ("request_", "unused"),
     [
         (RunRequest(pool=False), []),
-        (RunRequest(pool_size=1), []),
-        (RunRequest(pool=False, neighbors="auto", prefetch="never"), ["--neighbors, --prefetch"]),
-        (RunRequest(pool=False, torch=True, device_budget=0.5), []),
-        (RunRequest(pool=False, torch=True, device_budget=0.5, maximum=1), ["--maximum"]),
+        (of(initial_pool_size=1), []),
+        (of(pool=False, neighbors="auto", prefetch="never"), ["--prefetch, --neighbors"]),
+        (of(pool=False, torch=True, device_budget=0.5), []),
+        (of(pool=False, torch=True, device_budget=0.5, maximum_pool_size=1), ["--maximum"]),
     ],
 )
 def test_request_knows_what_has_nothing_to_apply_to(
@@ -134,7 +147,7 @@ def test_request_knows_what_has_nothing_to_apply_to(
 
 
 def test_request_travels_as_text() -> None:
-    request = RunRequest(pool_size=0.25, libraries=(), html="/x")
+    request = of(initial_pool_size=0.25, libraries=(), neighbors=(1, 2), html="/x")
     assert RunRequest.from_json(request.to_json()) == request
 
 

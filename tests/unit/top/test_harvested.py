@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from rmm_uvm.harvest import BoardView, Claim, DeviceHarvest, HarvestBoard, Offer, read_board
+from rmm_uvm.report.document import Span
 from rmm_uvm.top.gather import Gatherer
-from rmm_uvm.top.harvested import harvest_line
-from rmm_uvm.top.render import render
+from rmm_uvm.top.render import harvest_line, render
 from rmm_uvm.top.seams import PublishedDevice
 from rmm_uvm.top.view import ProcessRow, View
 
@@ -39,32 +39,36 @@ def text(view: View, width: int) -> str:
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
+def told(device: DeviceHarvest) -> tuple[str, str]:
+    """Return the line of a device, and how it stands out."""
+    line = harvest_line(device)
+    assert isinstance(line.words, Span)
+    return f"{line.lead}{line.words.text}", line.words.tone
+
+
 def test_line_tells_who_holds_how_much_of_whose_memory() -> None:
-    assert str(harvest_line(harvest(OFFER))) == (
+    assert told(harvest(OFFER))[0] == (
         "  held by PID 48212 8.00 GiB, 48213 4.00 GiB; 20.0 GiB offered by PID 48211"
     )
-    assert str(harvest_line(harvest(OFFER, claims=()))) == "  20.0 GiB offered by PID 48211"
-    assert str(harvest_line(harvest())) == "  held by PID 48212 8.00 GiB, 48213 4.00 GiB"
+    assert told(harvest(OFFER, claims=()))[0] == "  20.0 GiB offered by PID 48211"
+    assert told(harvest())[0] == "  held by PID 48212 8.00 GiB, 48213 4.00 GiB"
 
 
 def test_line_of_many_holders_and_owners_names_the_first() -> None:
     claims = tuple(Claim(pid, GIB, 0) for pid in range(9, 0, -1))
     offers = tuple(Offer(pid, pid * GIB, busy=False) for pid in (14, 13, 12, 11))
-    assert str(harvest_line(harvest(*offers, claims=claims))) == (
+    assert told(harvest(*offers, claims=claims))[0] == (
         "  held by PID 1 1.00 GiB, 2 1.00 GiB, 3 1.00 GiB, 6 more 6.00 GiB; "
         "11.0 GiB offered by PID 11, 12, 13 and 1 more"
     )
 
 
 def test_line_is_yellow_while_something_is_to_be_given_back_and_says_busy() -> None:
-    line = harvest_line(harvest(Offer(7, 10 * GIB, busy=True)))
-    assert str(line).endswith(
-        "; 10.0 GiB offered by PID 7; 2.00 GiB to give back; its links are busy"
-    )
-    assert str(line.style) == "yellow"
-    assert not harvest_line(harvest(OFFER)).style
-    only_busy = harvest_line(harvest(Offer(7, None, busy=True), claims=()))
-    assert str(only_busy) == "  its links are busy"
+    line, tone = told(harvest(Offer(7, 10 * GIB, busy=True)))
+    assert line.endswith("; 10.0 GiB offered by PID 7; 2.00 GiB to give back; its links are busy")
+    assert tone == "doubtful"  # yellow
+    assert told(harvest(OFFER))[1] == ""
+    assert told(harvest(Offer(7, None, busy=True), claims=()))[0] == "  its links are busy"
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from rmm_uvm.top.columns import choose
-from rmm_uvm.top.render import render
-from rmm_uvm.top.sparkline import sparkline
+from rmm_uvm.top.render import render, sparkline
 from rmm_uvm.top.view import ProcessRow, View
 
 from .fakes import GIB, device

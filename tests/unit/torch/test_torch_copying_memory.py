@@ -198,6 +198,6 @@ def test_close_goes_through_although_a_part_of_it_is_interrupted(
 
 
 def test_unknown_way_is_refused(cuda: FakeTorchCuda) -> None:
-    with pytest.raises(ConfigurationError, match="'migrate' or 'copy'"):
+    with pytest.raises(ConfigurationError, match="use one of 'migrate', 'copy'"):
         rmm_uvm.torch.install(mr=make_pool(), activations="move")  # type: ignore[arg-type]
     assert not cuda.routed

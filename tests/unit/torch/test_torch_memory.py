@@ -296,7 +296,7 @@ def test_cuda_graph_is_refused_in_one_line_and_allowed_afterwards(cuda: FakeTorc
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"evict": "weights"}, "use 'all' or 'activations'"),
+        ({"evict": "weights"}, "use one of 'all', 'activations'"),
         ({"eager": 1}, "eager=1: use True, False"),
         ({"device_budget": "64MiB"}, "shares the budget"),
         ({"eviction": "lru"}, "shares the budget"),

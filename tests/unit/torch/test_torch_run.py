@@ -184,7 +184,7 @@ def test_quiet_prints_no_line(tmp_path: Path) -> None:
         (["--evict", "activations"], "--evict is for --torch"),
         (["--activations", "copy"], "--activations is for --torch"),
         (["--no-eager"], "--eager and --no-eager is for --torch"),
-        (["--evict", "weights"], "'weights' is not one of"),
+        (["--evict", "weights"], "--evict='weights': use one of"),
     ],
 )
 def test_option_that_cannot_be_used_is_one_line_of_usage(

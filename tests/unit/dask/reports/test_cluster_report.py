@@ -197,7 +197,7 @@ def test_page_of_hostile_names_shows_them_as_text() -> None:
 
     assert "<img src=x" not in page
     scripts = [tag for tag, _ in Outline(page).tags if tag == "script"]
-    assert len(scripts) == 5 + 4  # Bokeh, its level, opening, the overview's, printing; workers'
+    assert len(scripts) == 4 + 4  # Bokeh, its level and printing, opening, overview; workers'
     assert "<script>document.title='broken'</script>" in Outline(page).text
     assert "long " * 500 not in page
 

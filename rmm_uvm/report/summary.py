@@ -1,26 +1,38 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of a recording for a terminal: about 25 lines of 80 columns, advice first."""
+"""The summary of a recording for a terminal: about 25 lines of 80 columns, advice first.
+
+And what stands under a cell of a notebook: its traffic in a line for each device, and advice.
+"""
 
 from __future__ import annotations
 
-import textwrap
+import dataclasses
 from collections.abc import Sequence
-
-from rich.cells import cell_len, set_cell_size
 
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.report import budgets, causes, words
 from rmm_uvm.report.advice import Advice, collect, message, verdict
-from rmm_uvm.report.figures import Figures, StageFigures, by_stage, in_all, of_device
+from rmm_uvm.report.as_text import as_text, lines_of
+from rmm_uvm.report.document import (
+    Block,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    TableColumn,
+    Task,
+    Tasks,
+)
+from rmm_uvm.report.figures import Figures, StageFigures, between, by_stage, in_all, of_device
 
-__all__ = ["LINES", "WIDTH", "missing_sources", "summary"]
+__all__ = ["LINES", "SIMULATED", "cell_summary", "summary"]
 
 LINES = 25
 """A summary is cut to about as many lines; advice and what is missing are never left out."""
 
-WIDTH = 80
-"""Columns of a terminal."""
+SIMULATED = "rmm_uvm: simulated: residency is modelled, nothing ran on a GPU"
+"""The first line of a summary of simulated devices."""
 
 _NO_NEWS = ("not asked for", "switched off")
 """How the reason of a source begins that the user did not want."""
@@ -28,37 +40,75 @@ _NO_NEWS = ("not asked for", "switched off")
 _EITHER = {"own_resources", "rmm_chain"}
 """A program has one of these or the other."""
 
-
+_CELL_WIDTH = 100
 _MOST_ADVICE = 3
 _MOST_DEVICES = 4
 _FEWEST_STAGES = 5
 _MOST_MISSING = 3
 _NAME_WIDTH = 18
-_HEADERS = ("time", "to device", "to host", "evicted", "peak footprint")
+_WIDTHS = (9, 11, 11, 11, 14)
+_TITLES = ("time", "to device", "to host", "evicted", "peak footprint")
 # What leaves for a budget is known of the whole run only, and stands in "to host".
-_BUDGET_HEADERS = ("time", "to device", "to host", "by driver", "peak footprint")
+_BUDGET_TITLES = ("time", "to device", "to host", "by driver", "peak footprint")
 _BY_DRIVER_NOTE = "by driver: evicted by the kernel driver, and not for the budget"
 
 
-def summary(recording: Recording, width: int = WIDTH) -> str:
-    """Return the summary as text, without a newline at its end.
+def summary(recording: Recording) -> Document:
+    """Return what a terminal shows of a recording."""
+    before = (_advice(recording), *_devices(recording))
+    end = _end(recording)
+    rest = Document((*before, end), tuple(_head(recording)))
+    stages = _stages(recording, LINES - len(lines_of(rest)))
+    return dataclasses.replace(rest, sections=(*before, *stages, end))
 
-    Parameters
-    ----------
-    recording : Recording
-        What to show.
-    width : int
-        Columns of the terminal; tables keep theirs.
+
+def cell_summary(recording: Recording, begin_seconds: float, end_seconds: float) -> str:
+    """Return the traffic from begin to end, seconds since the monitor began, and its advice.
+
+    A finding belongs to the stretch if it was made in it. Without a newline at the end.
     """
-    begin = [*_head(recording, width), "", *_advice(recording, width)]
-    devices = _devices(recording, width)
-    end = _end(recording, width)
-    room = LINES - len(begin) - len(devices) - len(end)
-    lines = [*begin, *devices, *_stages(recording, room), *end]
-    return "\n".join(line.rstrip() for line in lines)
+    lines: list[str] = []
+    for device in recording.devices:
+        figures = between(recording, device, begin_seconds, end_seconds)
+        if not figures.empty:
+            lines.append(_cell_line(recording, device, figures))
+    made = [f for f in recording.findings if begin_seconds < f.time_seconds <= end_seconds]
+    if not lines:
+        made = [finding for finding in made if finding.kind != "monitor"]  # this line says it
+        missing = _missing_sources(recording)
+        reason = missing[0] if missing else "no device"
+        seconds = words.clock_text(end_seconds - begin_seconds)
+        lines.append(f"uvm: {seconds}, memory could not be watched: {reason}")
+    blocks = [Paragraph(line, fit="keep") for line in lines]
+    for one in collect(made):
+        remedy = words.plain_name(one.finding.remedy, 200)
+        said = words.plain_name(message(one.finding, recording), 300)
+        blocks.append(Paragraph(f"{remedy}: {said}", lead="  * ", indent="    "))
+    return as_text(Document((), tuple(blocks)), _CELL_WIDTH)
 
 
-def missing_sources(recording: Recording) -> list[str]:
+def _cell_line(recording: Recording, device: RecordedDevice, figures: Figures) -> str:
+    many = len(recording.devices) > 1
+    name = f"uvm, device {device.device_id}" if many else "uvm"
+    parts = [words.clock_text(figures.seconds)]
+    if figures.host_to_device_bytes is not None:
+        parts.append(f"{words.size(figures.host_to_device_bytes)} to the device")
+        parts.append(f"{words.size(figures.device_to_host_bytes)} to the host")
+        if figures.device_to_host_bytes:
+            whose = f" {budgets.DRIVERS_OWN}" * (device.device_id in recording.budgets)
+            parts.append(f"about {words.size(figures.evicted_bytes_estimate)} evicted{whose}")
+    if figures.gpu_faults is not None:
+        parts.append(f"{words.count(figures.gpu_faults)} GPU faults")
+        parts.append(f"{words.count(figures.cpu_faults)} CPU faults")
+    if figures.peak_footprint_bytes is not None:
+        factor = words.factor(figures.peak_footprint_bytes, device.capacity_bytes)
+        most = words.at_most(figures.peak_footprint_bytes)
+        of = "capacity unknown" if factor == words.UNKNOWN else f"{factor} times capacity"
+        parts.append(f"footprint {most}, {of}")
+    return f"{name}{' (simulated)' if device.simulated else ''}: {', '.join(parts)}"
+
+
+def _missing_sources(recording: Recording) -> list[str]:
     """Return the sources that should be there and are not, each with its reason."""
     enough = _EITHER if any(recording.sources.get(name) for name in _EITHER) else set()
     return [
@@ -68,57 +118,52 @@ def missing_sources(recording: Recording) -> list[str]:
     ]
 
 
-def _head(recording: Recording, width: int) -> list[str]:
-    lines = ["rmm_uvm: simulated: residency is modelled, nothing ran on a GPU"]
+def _head(recording: Recording) -> list[Paragraph]:
     began = f", from {words.plain_name(recording.began, 40)}" if recording.began else ""
     lost = f"; the {recording.lost_samples} oldest samples are lost" * bool(recording.lost_samples)
     watched = f"watched memory for {words.clock_text(recording.duration_seconds)}{began}{lost}"
-    return [*lines[: recording.simulated], *_wrapped(f"rmm_uvm: {watched}", width)]
+    simulated = [Paragraph(SIMULATED, fit="keep")] * recording.simulated
+    return [*simulated, Paragraph(f"rmm_uvm: {watched}", most=3)]
 
 
-def _advice(recording: Recording, width: int) -> list[str]:
+def _advice(recording: Recording) -> Section:
     advice = collect(recording.findings)
     if not advice:
-        return _wrapped(verdict(recording), width)
-    lines = []
+        return Section("", (Paragraph(verdict(recording), most=3),))
+    blocks: list[Block] = []
     if recording.failure:
-        lines += _wrapped(words.plain_name(recording.failure, 300), width)
-    lines.append("advice")
-    for number, one in enumerate(advice[:_MOST_ADVICE], start=1):
-        lines += _one_advice(number, one, recording, width)
-    if more := len(advice) - _MOST_ADVICE:
-        lines += [f"   and {more} more in the HTML report"] if more > 0 else []
-    return lines
+        blocks.append(Paragraph(words.plain_name(recording.failure, 300), most=3))
+    tasks = Tasks(tuple(_task(one, recording) for one in advice[:_MOST_ADVICE]), most=3)
+    blocks += [Paragraph("advice"), tasks]
+    if (more := len(advice) - _MOST_ADVICE) > 0:
+        blocks.append(Paragraph(f"and {more} more in the HTML report", lead="   "))
+    return Section("", tuple(blocks))
 
 
-def _one_advice(number: int, advice: Advice, recording: Recording, width: int) -> list[str]:
+def _task(advice: Advice, recording: Recording) -> Task:
     finding = advice.finding
     where = f"device {finding.device_id}: " if len(recording.devices) > 1 else ""
     when = f"at {words.clock_text(advice.first_seconds)}: "
     if advice.count > 1:
         when = f"{advice.count} times, first {when}at worst, "
-    said = words.plain_name(finding.remedy, 200)
-    why = f"{where}{when}{words.plain_name(message(finding, recording), 300)}"
-    return [
-        *_wrapped(said, width, f"{number}. ", "   ", most=2),
-        *_wrapped(why, width, "   ", "   "),
-    ]
+    said = words.plain_name(message(finding, recording), 300)
+    return Task(words.plain_name(finding.remedy, 200), f"{where}{when}{said}")
 
 
-def _devices(recording: Recording, width: int) -> list[str]:
+def _devices(recording: Recording) -> list[Section]:
     if not recording.devices:
         return []
     if len(recording.devices) == 1:
         device = recording.devices[0]
-        lines = ["", f"device {device.device_id}: {words.plain_name(device.name, 60)}"]
-        for name, text in _figures(recording, device):
-            lines += _wrapped(text, width, f"  {name:<12} ", " " * 15)
-        return lines
+        columns = (TableColumn(right=False, width=12), TableColumn(right=False, wraps=True))
+        table = Table(columns, tuple(_figures(recording, device)))
+        title = f"device {device.device_id}: {words.plain_name(device.name, 60)}"
+        return [Section(title, (table,), indent="  ")]
     rows = [
-        (f"device {device.device_id}", _cells(of_device(recording, device), None))
+        (f"device {device.device_id}", *_cells(of_device(recording, device), None))
         for device in recording.devices[:_MOST_DEVICES]
     ]
-    lines = ["", *_table("device", rows, budgeted=bool(recording.budgets))]
+    lines = []
     if more := len(recording.devices) - len(rows):
         lines.append(f"and {more} more devices")
     for device in recording.devices[:_MOST_DEVICES]:
@@ -126,7 +171,7 @@ def _devices(recording: Recording, width: int) -> list[str]:
             lines.append(f"budget {device.device_id}: {budgets.lines(budget)[0]}")
             told = budgets.neighbor_lines(budget)[:1]
             lines += [f"neighbours {device.device_id}: {line}" for line in told]
-    return lines
+    return [Section("", (_table("device", rows, recording), *map(Paragraph, lines)))]
 
 
 def _figures(recording: Recording, device: RecordedDevice) -> list[tuple[str, str]]:
@@ -188,7 +233,7 @@ def _evicted(recording: Recording, device: RecordedDevice, figures: Figures) -> 
     return f"{about}{words.size(figures.evicted_bytes_estimate)}{whose}"
 
 
-def _stages(recording: Recording, room: int) -> list[str]:
+def _stages(recording: Recording, room: int) -> list[Section]:
     per_device = [by_stage(recording, device) for device in recording.devices]
     if not per_device or not per_device[0]:
         return []
@@ -199,14 +244,11 @@ def _stages(recording: Recording, room: int) -> list[str]:
         most -= 1
     longest = sorted(rows, key=lambda row: row.figures.seconds, reverse=True)[:most]
     shown = [row for row in rows if row in longest]
-    budgeted = bool(recording.budgets)
-    cells = [(_label(row), _cells(row.figures, row)) for row in shown]
-    lines = ["", *_table("stage", cells, budgeted=budgeted)]
-    if budgeted:
-        lines.append(_BY_DRIVER_NOTE)
+    cells = [(_label(row), *_cells(row.figures, row)) for row in shown]
+    notes = [_BY_DRIVER_NOTE] if recording.budgets else []
     if more := len(rows) - len(shown):
-        lines.append(f"and {more} shorter stages")
-    return lines
+        notes.append(f"and {more} shorter stages")
+    return [Section("", (_table("stage", cells, recording), *map(Paragraph, notes)))]
 
 
 def _joined(same: Sequence[StageFigures]) -> StageFigures:
@@ -230,43 +272,26 @@ def _cells(figures: Figures, row: StageFigures | None) -> tuple[str, ...]:
     )
 
 
-def _table(first: str, rows: Sequence[tuple[str, tuple[str, ...]]], *, budgeted: bool) -> list[str]:
-    lines = [_row(first, _BUDGET_HEADERS if budgeted else _HEADERS)]
-    return lines + [_row(name, cells) for name, cells in rows]
+def _table(first: str, rows: Sequence[tuple[str, ...]], recording: Recording) -> Table:
+    titles = _BUDGET_TITLES if recording.budgets else _TITLES
+    columns = [
+        TableColumn(title, width=width) for title, width in zip(titles, _WIDTHS, strict=True)
+    ]
+    name = TableColumn(first, right=False, width=_NAME_WIDTH, most=_NAME_WIDTH)
+    return Table((name, *columns), tuple(rows))
 
 
-def _row(name: str, cells: Sequence[str]) -> str:
-    # Measured in cells of the terminal: a Chinese letter takes two.
-    if cell_len(name) > _NAME_WIDTH:
-        name = set_cell_size(name, _NAME_WIDTH - 1) + "…"
-    return f"{set_cell_size(name, _NAME_WIDTH)} {cells[0]:>9}" + "".join(
-        f" {cell:>{width}}" for cell, width in zip(cells[1:], (11, 11, 11, 14), strict=True)
-    )
-
-
-def _end(recording: Recording, width: int) -> list[str]:
-    lines = []
-    missing = missing_sources(recording)
-    for one in missing[:_MOST_MISSING]:
-        lines += _wrapped(f"not watched: {one}", width, "", "  ", most=2)
-    if more := len(missing) - _MOST_MISSING:
-        lines += [f"not watched: {more} more"] if more > 0 else []
+def _end(recording: Recording) -> Section:
+    missing = _missing_sources(recording)
+    lines = [f"not watched: {one}" for one in missing[:_MOST_MISSING]]
+    if (more := len(missing) - _MOST_MISSING) > 0:
+        lines.append(f"not watched: {more} more")
     cost = words.clock_text(recording.cost_seconds)
     part = ""
     if recording.duration_seconds >= 1 and len(recording.samples):  # before, it is mostly the start
         part = f", {recording.cost_seconds / recording.duration_seconds:.2%} of one core"
     attribution = recording.settings.get("attribution", "")
     if attribution not in ("", "on", "off"):  # it has a price
-        lines += _wrapped(words.plain_name(attribution, 200), width, "", "  ", most=2)
-    return ["", *lines, f"watching took {cost} of processor time{part}"]
-
-
-def _wrapped(text: str, width: int, lead: str = "", indent: str = "", most: int = 3) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=lead,
-        subsequent_indent=indent,
-        max_lines=-(-most * WIDTH // width),  # as much text, however narrow
-        placeholder=" …",
-    )
+        lines.append(words.plain_name(attribution, 200))
+    lines.append(f"watching took {cost} of processor time{part}")
+    return Section("", tuple(Paragraph(line, indent="  ", most=2) for line in lines))

@@ -1,0 +1,534 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is shown to people, as plain frozen values: sections of paragraphs, tables and charts.
+
+Whoever has something to show builds a `Document`. `rmm_uvm.report.as_text` lays it out for a
+terminal, `rmm_uvm.report.as_html` makes a page of it. All text is as it was given: the renderers
+escape it. JSON is made of figures and not of documents: its keys are what other programs rely on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from rmm_uvm.report.style import Fill, Line
+
+__all__ = [
+    "Answers",
+    "Axis",
+    "Bands",
+    "Bars",
+    "Block",
+    "Bullets",
+    "Chart",
+    "Code",
+    "Curve",
+    "Document",
+    "Dots",
+    "FigureCell",
+    "FigureGrid",
+    "Level",
+    "Moments",
+    "Paragraph",
+    "Section",
+    "Shade",
+    "Span",
+    "Stack",
+    "Table",
+    "TableColumn",
+    "Task",
+    "Tasks",
+    "Wide",
+    "Words",
+    "plain",
+    "titled",
+]
+
+Tone: TypeAlias = Literal["", "strong", "faint", "good", "alarming", "doubtful", "moving"]
+"""How text stands out: never the only thing that tells."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """A piece of text that stands out, or leads somewhere.
+
+    Parameters
+    ----------
+    text : str
+        What it says.
+    tone : Tone
+        How it stands out.
+    link : str
+        The `Section` of the page that it leads to.
+    """
+
+    text: str
+    tone: Tone = ""
+    link: str = ""
+
+
+Words: TypeAlias = str | Span | tuple[str | Span, ...]
+"""Text, all of it alike or in pieces. A no-break space is a space where no line is broken."""
+
+
+def plain(words: Words) -> str:
+    """Return the text alone.
+
+    Examples
+    --------
+    >>> plain(("the ", Span("title", "strong")))
+    'the title'
+    """
+    return "".join(
+        one if isinstance(one, str) else one.text
+        for one in (words if isinstance(words, tuple) else (words,))
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Paragraph:
+    """Some sentences.
+
+    Parameters
+    ----------
+    words : Words
+        What is said.
+    kind : str
+        How a page shows it: as a "verdict", one that "failed", a "hint", or that all is
+        "simulated".
+    lead, indent : str
+        What a terminal's first line, and each other, begins with.
+    most : int
+        Lines of 80 columns that a terminal shows; 0 for all.
+    fit : str
+        What a terminal does with a line that is too long: it is broken between words ("wrap"),
+        kept, spaces and all ("keep"), or its end is left out ("cut").
+    """
+
+    words: Words
+    kind: Literal["", "verdict", "failed", "hint", "simulated"] = ""
+    lead: str = ""
+    indent: str = ""
+    most: int = 0
+    fit: Literal["wrap", "keep", "cut"] = "wrap"
+
+
+@dataclasses.dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One thing to do.
+
+    Parameters
+    ----------
+    remedy, message, when : str
+        What to do, why, and when or where that was; the last may be empty.
+    """
+
+    remedy: str
+    message: str
+    when: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tasks:
+    """What to do, by number.
+
+    Parameters
+    ----------
+    items : tuple of Task
+        The most pressing first.
+    most : int
+        Lines of 80 columns of each message that a terminal shows, and one less of a remedy; 0 for
+        all.
+    """
+
+    items: tuple[Task, ...]
+    most: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """Questions, each with its answer."""
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """A command.
+
+    Parameters
+    ----------
+    text : str
+        In one line.
+    lines : tuple of str
+        The same in several, for a terminal that is too narrow.
+    """
+
+    text: str
+    lines: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureCell:
+    """One figure: its name, its value with a unit, and what is to be said of it."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureGrid:
+    """Figures beside one another."""
+
+    items: tuple[FigureCell, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class TableColumn:
+    """One column of a table.
+
+    Parameters
+    ----------
+    title : str
+        Above it, the last of its lines just there.
+    right : bool
+        Numbers: set flush right.
+    width, most : int
+        The least and the most cells of a terminal that it takes; 0 for as many as it needs. What
+        is longer than `most` is cut.
+    wraps : bool
+        A terminal breaks its text between words, to what the others leave. For one column.
+    """
+
+    title: str = ""
+    right: bool = True
+    width: int = 0
+    most: int = 0
+    wraps: bool = False
+
+
+def titled(titles: Iterable[str], *, right: bool = True) -> tuple[TableColumn, ...]:
+    """Return columns with these titles and nothing else of their own.
+
+    Examples
+    --------
+    >>> titled(["stage", "time"], right=False)[0]
+    TableColumn(title='stage', right=False, width=0, most=0, wraps=False)
+    """
+    return tuple(TableColumn(title, right) for title in titles)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wide:
+    """A cell over several columns.
+
+    Parameters
+    ----------
+    words : Words
+        What it says; a terminal breaks it between words.
+    columns : int
+        How many, >= 2.
+    indent : str
+        What each line but the first begins with.
+    """
+
+    words: Words
+    columns: int
+    indent: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Rows of cells, the first of each its name.
+
+    Parameters
+    ----------
+    columns : tuple of TableColumn
+        Without any title it is a list of pairs.
+    rows : tuple of tuple of Words or Wide
+        A row may have fewer cells: the rest is empty, or on a page the last goes on to the edge.
+    caption : str
+        What it is, on a page.
+    gap : int
+        Spaces between two columns of a terminal.
+    """
+
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[Words | Wide, ...], ...]
+    caption: str = ""
+    gap: int = 1
+
+    @property
+    def is_titled(self) -> bool:
+        """Whether any column has a title."""
+        return any(column.title for column in self.columns)
+
+
+Columns: TypeAlias = Mapping[str, Any]
+"""Data of a mark by name, lists or arrays of one length. Marks that share it share one source."""
+
+Hover: TypeAlias = tuple[tuple[str, str], ...]
+"""Label and template of each line of a hover text; ``@name`` is a column, as Bokeh has it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A value over the horizontal axis.
+
+    Parameters
+    ----------
+    data : Columns
+        With `x` and `y`.
+    x, y : str
+        Names of columns; nothing is drawn where a value is NaN.
+    line : Line
+        How it is drawn.
+    steps : {"", "before", "after"}
+        Whether a value holds until its place, or from there; "" joins the points.
+    area : str
+        Colour below it; empty for none.
+    hover : Hover
+        Answers for all curves of the chart.
+    """
+
+    data: Columns
+    x: str
+    y: str
+    line: Line
+    steps: Literal["", "before", "after"] = ""
+    area: str = ""
+    hover: Hover = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Shade:
+    """A pale area up to `y`, without an entry in the legend."""
+
+    data: Columns
+    x: str
+    y: str
+    colour: str
+    alpha: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """Areas on top of each other: of each column of `fills` one, from below."""
+
+    data: Columns
+    x: str
+    fills: Mapping[str, Fill]
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """A value that does not change."""
+
+    value: float
+    line: Line
+
+
+@dataclasses.dataclass(frozen=True)
+class Moments:
+    """Times at which something happened, as thin lines through the whole chart."""
+
+    seconds: tuple[float, ...]
+    colour: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Dots:
+    """Points that no line joins.
+
+    Parameters
+    ----------
+    data : Columns
+        With `x` and `y`, and those that `marker`, `text` and `hover` name.
+    x, y : str
+        Names of columns.
+    label : str
+        In the legend; empty where a line that they lie on is there.
+    colour : str
+        Of their inside, or of a hollow one's edge.
+    marker : str
+        Bokeh's name of a marker, or a column of such.
+    size : int
+        Pixels.
+    hollow : bool
+        Only an edge.
+    edge : str
+        Colour of the edge of one that is not hollow.
+    text : str
+        The column of what stands beside each; empty for nothing.
+    hover : Hover
+        Answers for the point below the mouse.
+    """
+
+    data: Columns
+    x: str
+    y: str
+    label: str
+    colour: str
+    marker: str = "circle"
+    size: int = 8
+    hollow: bool = False
+    edge: str = ""
+    text: str = ""
+    hover: Hover = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Bars:
+    """A bar for each row of a chart, from `left` to `right`: names of columns, the first may be "".
+
+    `offset` and `height` are parts of a row: where its middle lies, and how high it is. With
+    `is_tick` a stroke is drawn at `right` in place of a bar.
+    """
+
+    data: Columns
+    right: str
+    fill: Fill
+    left: str = ""
+    offset: float = 0.0
+    height: float = 0.62
+    is_tick: bool = False
+    hover: Hover = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Bands:
+    """Stretches of time, each in a lane.
+
+    Parameters
+    ----------
+    data : Columns
+        "left" and "right" in seconds, "top", "bottom" and "middle" in rows, "fill", a colour, and
+        those that `hover` names; with "name" where they are named.
+    is_named : bool
+        Whether names are written on them: a long one runs on until the next band.
+    hover : Hover
+        Answers for the band below the mouse.
+    """
+
+    data: Columns
+    is_named: bool
+    hover: Hover = ()
+
+
+Mark: TypeAlias = Curve | Shade | Stack | Level | Moments | Dots | Bars | Bands
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """One axis of a chart, from 0.
+
+    Parameters
+    ----------
+    end : float
+        Its greatest value; without one it is as long as its rows.
+    label : str
+        Quantity and unit.
+    is_time : bool
+        Seconds since the start: all charts of a page with the same end move together.
+    rows : tuple of str
+        Names of rows in place of numbers, from top to bottom.
+    """
+
+    end: float = 0.0
+    label: str = ""
+    is_time: bool = False
+    rows: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """A chart with what stands around it. Its legend is that of its marks.
+
+    Parameters
+    ----------
+    name : str
+        Unique on the page.
+    title : str
+        Heading.
+    caption : str
+        What it shows, in words, for readers who cannot see it.
+    x, y : Axis
+        Its axes.
+    marks : tuple of Mark
+        What is drawn; areas come first.
+    height : int
+        Pixels, without heading and legend.
+    is_bare : bool
+        Without axes: numbers would say nothing. Rows are counted from the top.
+    """
+
+    name: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    marks: tuple[Mark, ...]
+    height: int
+    is_bare: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of a document.
+
+    Parameters
+    ----------
+    title : Words
+        Its heading; a terminal shows a part without one too, and a page such as a paragraph.
+    blocks : tuple of Block
+        What is in it.
+    id : str
+        Where links of the page lead; needed where there is a title on a page.
+    indent : str
+        What its lines on a terminal begin with.
+    where : str
+        Small beside the heading of a folded one.
+    is_folded : bool
+        A page shows the heading alone until it is opened, and draws its charts then.
+    """
+
+    title: str
+    blocks: tuple[Block, ...]
+    id: str = ""
+    indent: str = ""
+    where: str = ""
+    is_folded: bool = False
+
+
+Block: TypeAlias = (
+    Paragraph | Bullets | Tasks | Answers | Code | FigureGrid | Table | Chart | Section
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """All that is shown at once.
+
+    Parameters
+    ----------
+    sections : tuple of Section
+        Its parts.
+    opening : tuple of Block
+        What comes before them.
+    title : str
+        Of a page.
+    """
+
+    sections: tuple[Section, ...]
+    opening: tuple[Block, ...] = ()
+    title: str = ""
