@@ -46,11 +46,11 @@ class torch_segments {
 
   /**
    * @param memory where segments come from
-   * @param prefetcher the one of that memory
+   * @param residency the one of that memory
    * @param maximum_bytes of all segments together; more is refused
    */
   torch_segments(managed_memory_resource memory,
-                 std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                 std::shared_ptr<rmm_uvm::managed_residency> residency,
                  std::size_t maximum_bytes);
 
   /** @brief Takes a segment, and makes it usable on the device. @return null: no memory */
@@ -112,7 +112,7 @@ class torch_segments {
   void look_for_pressure() noexcept;
 
   managed_memory_resource memory_;
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
+  std::shared_ptr<rmm_uvm::managed_residency> residency_;
   std::size_t maximum_bytes_;
   std::atomic<bool> several_streams_{false};
   std::atomic<pressure_call> pressure_{nullptr};

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <shared_mutex>
 
 #ifdef RMM_UVM_CHECK_LOCKS
 #include <array>
@@ -31,6 +32,7 @@ enum class lock_rank : std::uint8_t {
   torch_answers,      ///< functions that torch's allocator calls
   segment_answers,    ///< `torch_segments`: what torch's allocator says is told in its order
   segments,           ///< `torch_segments`: what torch's allocator holds
+  slabs,              ///< `managed_residency`: slabs come and go, or the budget changes
   room,               ///< `arrivals`: one request at a time makes room
   advice,             ///< `memory_adviser`: the ledger says what the driver knows
   discards,           ///< `uvm_driver::discarding`: the stream of discards
@@ -108,6 +110,37 @@ class ranked_mutex {
  private:
   std::mutex mutex_;
 };
+
+/** @brief The same, which many may share. */
+template <lock_rank rank>
+class ranked_shared_mutex {
+ public:
+  void lock()
+  {
+    held_locks::check(rank);
+    mutex_.lock();
+    held_locks::add(rank);
+  }
+  void unlock()
+  {
+    held_locks::remove(rank);
+    mutex_.unlock();
+  }
+  void lock_shared()
+  {
+    held_locks::check(rank);
+    mutex_.lock_shared();
+    held_locks::add(rank);
+  }
+  void unlock_shared()
+  {
+    held_locks::remove(rank);
+    mutex_.unlock_shared();
+  }
+
+ private:
+  std::shared_mutex mutex_;
+};
 using lock_condition = std::condition_variable_any;
 
 #else
@@ -115,6 +148,9 @@ using lock_condition = std::condition_variable_any;
 /** @brief A mutex with its place in the order of locks, which the C++ tests check. */
 template <lock_rank rank>
 using ranked_mutex = std::mutex;
+/** @brief The same, which many may share. */
+template <lock_rank rank>
+using ranked_shared_mutex = std::shared_mutex;
 /** @brief A condition that is waited for with such a mutex. */
 using lock_condition = std::condition_variable;
 

@@ -79,6 +79,7 @@ class residency_ledger {
   [[nodiscard]] slab_map::const_iterator find(std::uintptr_t address) const;
   void remove(std::uintptr_t address) noexcept;
   void settle(epoch_number epoch);
+  void doubt_all() noexcept;
 
   mutable ranked_mutex<lock_rank::ledger> mutex_;
   slab_map slabs_;
@@ -111,6 +112,9 @@ class ledger_view {
 
   /** @brief Forgets the slab that begins at `address`; nothing if there is none. */
   void remove_slab(std::uintptr_t address) noexcept { ledger_.remove(address); }
+
+  /** @brief Puts every block in doubt, whoever marked it. */
+  void doubt_all() noexcept { ledger_.doubt_all(); }
 
   /** @brief True when a slab holds `address`. */
   [[nodiscard]] bool holds(std::uintptr_t address) const

@@ -40,7 +40,7 @@ inline constexpr std::size_t skip_reason_count = 7;  ///< number of `skip_reason
   return "unknown";
 }
 
-/** @brief What the prefetcher did since it was made; a copy. */
+/** @brief What was prefetched and discarded without a budget; a copy. */
 struct prefetch_statistics {
   std::uint64_t slab_prefetched_bytes{0};  ///< bytes of slabs prefetched as the pool took them
   std::uint64_t prefetch_calls{0};         ///< prefetches issued for allocations
