@@ -31,16 +31,16 @@ class Folder(NamedTuple):
 NOTHING = re.compile(r"(?!)")
 FOLDERS = {
     "process": Folder(frozenset({"process"}), NOTHING),
-    "driver": Folder(frozenset({"driver"}), NOTHING),
-    "sim": Folder(frozenset({"driver", "sim"}), NOTHING),
+    "driver": Folder(frozenset({"process", "driver"}), NOTHING),
+    "sim": Folder(frozenset({"process", "driver", "sim"}), NOTHING),
     "cuda": Folder(
         frozenset({"process", "driver", "cuda"}), re.compile(r"cuda(Typedefs)?\.h|cupti.*\.h")
     ),
     "residency": Folder(frozenset({"process", "driver", "residency"}), NOTHING),
     "ipc": Folder(frozenset({"process", "driver", "residency", "ipc"}), NOTHING),
     "monitor": Folder(frozenset({"process", "driver", "monitor"}), NOTHING),
-    "replay": Folder(frozenset({"driver", "sim", "residency", "replay"}), NOTHING),
-    "mr": Folder(frozenset({"driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
+    "replay": Folder(frozenset({"process", "driver", "sim", "residency", "replay"}), NOTHING),
+    "mr": Folder(frozenset({"process", "driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
 }
 # Headers that belong to CUDA, CCCL or RMM; everything else is the standard library or the system.
 FOREIGN = re.compile(r"(cuda|cupti|nvml|nvtx|crt/|thrust/|cub/|nv/|rmm/|rapids_logger/)")

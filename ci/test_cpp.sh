@@ -61,12 +61,13 @@ require_wheels() {
 
 # configure NAME SANITIZERS OPTIONS: a build folder of its own.
 configure() {
-  local name=$1 sanitizers=$2 options=$3 unity=ON
+  local name=$1 sanitizers=$2 options=$3 unity=ON checks=ON
+  [ "$name" != benchmark ] || checks=OFF
   [ "$name" != plain ] || unity=OFF # what a developer builds again and again, file by file
   # Not a Debug build: without NDEBUG, RMM's headers assert on a machine without a GPU.
   cmake -S . -B "$build/$name" -G Ninja --log-level=WARNING \
     -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DCMAKE_UNITY_BUILD=$unity -DRMM_UVM_TESTS=ON \
-    -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
+    -DRMM_UVM_CHECK_LOCKS=$checks -DRMM_UVM_SANITIZE="$sanitizers" -DPython_EXECUTABLE="$PYTHON" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$options -DNDEBUG"
 }
 

@@ -17,7 +17,7 @@ from rmm_uvm._lib.mr import (
     SimulatedCudaMemoryResource,
     UvmResourceAdaptor,
 )
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency, Prefetcher
 from rmm_uvm.pool.build import build_pool
 from rmm_uvm.residency.neighbors import HarvestLimit, Neighbors
 from rmm_uvm.support.settings import PrefetchMode, reads_settings
@@ -26,6 +26,7 @@ __all__ = [
     "ManagedAccount",
     "ManagedMemoryResource",
     "ManagedPool",
+    "ManagedResidency",
     "Prefetcher",
     "SimulatedCudaMemoryResource",
     "UvmResourceAdaptor",

@@ -33,10 +33,10 @@ constexpr std::size_t alignment  = 256;
 /** @brief The parts below every chain. */
 struct base {
   std::shared_ptr<no_op_driver> driver{std::make_shared<no_op_driver>()};
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher{
-    std::make_shared<rmm_uvm::prefetcher>(driver, rmm_uvm::make_epoch_source(*driver))};
+  std::shared_ptr<rmm_uvm::managed_residency> residency{
+    std::make_shared<rmm_uvm::managed_residency>(driver, rmm_uvm::make_epoch_source(*driver))};
   rmm_uvm::mr::managed_memory_resource managed{
-    prefetcher, std::make_shared<rmm_uvm::managed_account>(), prefetch_mode::automatic};
+    residency, std::make_shared<rmm_uvm::managed_account>(), prefetch_mode::automatic};
 
   [[nodiscard]] rmm::mr::pool_memory_resource pool() const
   {
@@ -59,13 +59,13 @@ struct rmm_arena {
 struct uvm_pool {
   base below;
   any_resource resource{
-    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.prefetcher, prefetch_mode::automatic}};
+    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.residency, prefetch_mode::automatic}};
 };
 /** @brief What our adaptor takes: the least that any pool below it could come to. */
 struct uvm_alone {
   base below;
   any_resource resource{rmm_uvm::mr::uvm_resource_adaptor{
-    free_of_charge{below.managed, pool_bytes}, below.prefetcher, prefetch_mode::automatic}};
+    free_of_charge{below.managed, pool_bytes}, below.residency, prefetch_mode::automatic}};
 };
 
 /** @brief The same parts under a budget that everything fits. */
@@ -76,23 +76,23 @@ struct base_with_budget : base {
     settings.budget_bytes = 2 * pool_bytes;
     settings.low_bytes    = settings.budget_bytes;
     settings.background   = false;
-    prefetcher->keep_budget(settings);
+    residency->start_budget(settings);
   }
 };
 struct uvm_pool_budget {
   base_with_budget below;
   any_resource resource{
-    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.prefetcher, prefetch_mode::automatic}};
+    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.residency, prefetch_mode::automatic}};
 };
 struct uvm_alone_budget {
   base_with_budget below;
   any_resource resource{rmm_uvm::mr::uvm_resource_adaptor{
-    free_of_charge{below.managed, pool_bytes}, below.prefetcher, prefetch_mode::automatic}};
+    free_of_charge{below.managed, pool_bytes}, below.residency, prefetch_mode::automatic}};
 };
 struct uvm_pool_always {
   base below;
   any_resource resource{
-    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.prefetcher, prefetch_mode::always}};
+    rmm_uvm::mr::uvm_resource_adaptor{below.pool(), below.residency, prefetch_mode::always}};
 };
 
 /** @brief Allocates and frees `state.range(0)` bytes beside a live neighbour. */

@@ -24,9 +24,9 @@ from rmm_uvm._lib.driver cimport (
     observer_slot,
 )
 from rmm_uvm._lib.residency cimport (
-    Prefetcher,
+    ManagedResidency,
     prefetch_mode,
-    prefetcher,
+    managed_residency,
 )
 from rmm_uvm._lib.sim cimport SimulatedDevice, simulated_device
 
@@ -34,7 +34,7 @@ from rmm_uvm._lib.sim cimport SimulatedDevice, simulated_device
 cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass managed_memory_resource:
         managed_memory_resource(
-            shared_ptr[prefetcher], shared_ptr[managed_account], prefetch_mode) except +
+            shared_ptr[managed_residency], shared_ptr[managed_account], prefetch_mode) except +
         uint64_t refused_frees() noexcept
         shared_ptr[memory_level_source] levels() except +
         void* allocate(stream_ref, size_t, size_t) except +
@@ -43,7 +43,7 @@ cdef extern from "rmm_uvm/mr/managed_memory_resource.hpp" namespace "rmm_uvm::mr
 cdef extern from "rmm_uvm/mr/uvm_resource_adaptor.hpp" namespace "rmm_uvm::mr" nogil:
     cdef cppclass uvm_resource_adaptor:
         uvm_resource_adaptor(
-            any_resource[device_accessible], shared_ptr[prefetcher], prefetch_mode) except +
+            any_resource[device_accessible], shared_ptr[managed_residency], prefetch_mode) except +
         size_t allocated_bytes() noexcept
         size_t peak_bytes() noexcept
         void reset_peak() noexcept
@@ -71,7 +71,7 @@ cdef extern from *:  # overloads of the template that RMM's .pxd defines
 cdef class ManagedMemoryResource(DeviceMemoryResource):
     cdef unique_ptr[managed_memory_resource] resource
     cdef readonly UvmDriver driver
-    cdef readonly Prefetcher prefetcher
+    cdef readonly ManagedResidency residency
     cdef readonly ManagedAccount account
 
 

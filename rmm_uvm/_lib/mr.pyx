@@ -29,7 +29,7 @@ from rmm_uvm._lib.mr cimport (
     simulated_cuda_memory_resource,
     uvm_resource_adaptor,
 )
-from rmm_uvm._lib.residency cimport Prefetcher, as_mode, prefetch_mode
+from rmm_uvm._lib.residency cimport ManagedResidency, as_mode, prefetch_mode
 from rmm_uvm._lib.sim cimport SimulatedDevice
 
 from rmm.mr import FailureCallbackResourceAdaptor
@@ -90,10 +90,10 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
 
             account = process_account()
         self.driver = driver
-        self.prefetcher = Prefetcher(driver, budget)
+        self.residency = ManagedResidency(driver, budget)
         self.account = account
         self.resource.reset(
-            new managed_memory_resource(self.prefetcher.handle, self.account.handle, mode)
+            new managed_memory_resource(self.residency.handle, self.account.handle, mode)
         )
         self.c_ref = make_device_async_resource_ref(dereference(self.resource))
 
@@ -102,9 +102,14 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
         return _as_level_source(dereference(self.resource).levels())
 
     @property
+    def prefetcher(self):
+        """`residency`, by the name that it had."""
+        return self.residency
+
+    @property
     def slab_bytes(self):
         """Managed bytes taken from the driver and not given back."""
-        return self.prefetcher.slab_bytes
+        return self.residency.slab_bytes
 
     @property
     def refused_frees(self):
@@ -209,7 +214,7 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         self.resource.reset(
             new uvm_resource_adaptor(
                 any_resource[device_accessible](upstream_mr.get_mr()),
-                self.managed_mr.prefetcher.handle,
+                self.managed_mr.residency.handle,
                 mode,
             )
         )
@@ -225,6 +230,54 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
     def driver(self):
         """The driver that is commanded, a `UvmDriver`."""
         return self.managed_mr.driver
+
+    def set_budget(self, budget):
+        """Start, change or end the budget of the managed memory below, beside running programs.
+
+        Parameters
+        ----------
+        budget : int, str, float, rmm_uvm.residency.Budget or None
+            Most device memory that managed memory may take: bytes, "12GiB" or a fraction (0 to 1)
+            of the device, with all else as it was; a `Budget` with all settings; None to end it,
+            so that the kernel driver evicts.
+
+        Raises
+        ------
+        ConfigurationError
+            If the budget is larger than the device, below 8 MiB or no size; if a neighbour that it
+            names cannot be one. The budget stays as it was.
+        AvailabilityError
+            If its thread cannot be started. The budget stays as it was.
+
+        Warns
+        -----
+        NeighborWarning
+            If a device that it names cannot be reached, or "auto" finds none.
+
+        Notes
+        -----
+        Thread-safe, also while others allocate, and no data are lost. What is more than a smaller
+        budget leaves soon after. Where a budget starts, or one with other settings takes its place,
+        all memory in use before counts as live until it is freed or handed out anew as a whole, so
+        that some dead data are copied; figures of `rmm_uvm.residency_statistics` begin anew; and
+        what was pinned is not any more. cuDF announces what it uses only where there was a budget
+        when `rmm_uvm.reinitialize` was called.
+
+        Examples
+        --------
+        >>> import rmm_uvm
+        >>> mr = rmm_uvm.managed_pool(driver="simulated:64MiB")
+        >>> mr.set_budget("32MiB")
+        >>> rmm_uvm.residency_statistics(mr).budget_bytes
+        33554432
+        >>> mr.set_budget(None)
+        """
+        self.managed_mr.residency.set_budget(budget)
+
+    @property
+    def budget(self):
+        """The budget that is kept, a `rmm_uvm.residency.Budget`; None without one."""
+        return self.managed_mr.residency.budget
 
     def get_allocated_bytes(self):
         """Bytes handed out and not freed: the footprint."""
@@ -302,8 +355,8 @@ cdef class UvmResourceAdaptor(UpstreamResourceAdaptor):
         return dereference(self.resource).observers().taken()
 
     def statistics(self):
-        """What was prefetched, discarded and skipped, and why; see `Prefetcher.statistics`."""
-        return self.managed_mr.prefetcher.statistics()
+        """What was prefetched, discarded and skipped, and why; see `ManagedResidency.statistics`."""
+        return self.managed_mr.residency.statistics()
 
     def allocate(self, size_t nbytes, Stream stream not None=DEFAULT_STREAM):
         """Allocate memory, in stream order.

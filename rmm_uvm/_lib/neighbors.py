@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.harvest import HarvestBoard
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError
+from rmm_uvm.errors import AvailabilityError, ConfigurationError, DriverError, NeighborWarning
+from rmm_uvm.residency.troubles import lacking_neighbors
 from rmm_uvm.support.units import format_bytes
 
 MOST_NEIGHBORS: Final = 8
@@ -38,6 +40,43 @@ class Asked(Protocol):
 
     def limit_on(self, device_id: int) -> int | None:
         """Return the most bytes on a neighbour."""
+
+
+def warn_of_lacking(
+    driver: UvmDriver,
+    budget: Asked,
+    opened: Iterable[int],
+    refused: Sequence[str],
+    *,
+    stacklevel: int = 1,
+) -> None:
+    """Warn of neighbours that a budget asks for and that take nothing.
+
+    Parameters
+    ----------
+    driver : UvmDriver
+        Of the device that keeps the budget.
+    budget : Budget
+        What it asks for.
+    opened : iterable of int
+        Ordinals of those that take some.
+    refused : sequence of str
+        Why others do not.
+    stacklevel : int
+        As in `warnings.warn`, from the caller.
+
+    Warns
+    -----
+    NeighborWarning
+        If one that was named cannot be reached, or "auto" finds none.
+    """
+    if lacking := lacking_neighbors(budget.neighbors, opened, refused):
+        warnings.warn(
+            f"device {driver.info.device_id}: {lacking}; what would lie there goes to the host. "
+            "See `rmm-uvm doctor` for who can be whose neighbour",
+            NeighborWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def check_named(neighbors: Iterable[int], own: int, count: int) -> None:

@@ -113,6 +113,7 @@ cdef extern from "rmm_uvm/residency/use_predictor.hpp" namespace "rmm_uvm" nogil
 
 cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm" nogil:
     cdef cppclass residency_statistics:
+        eviction_policy policy
         size_t budget_bytes
         size_t resident_bytes
         size_t peak_resident_bytes
@@ -169,25 +170,16 @@ cdef extern from "rmm_uvm/residency/live_blocks.hpp" namespace "rmm_uvm" nogil:
         size_t now
         size_t peak
 
-cdef extern from "rmm_uvm/residency/residency_manager.hpp" namespace "rmm_uvm" nogil:
-    cdef cppclass residency_manager:
-        void pin(memory_range) noexcept
-        void unpin(memory_range) noexcept
-        void run_pending() noexcept
-        bool run_pending_piece() noexcept
-        void flush() noexcept
-        residency_statistics statistics() noexcept
-        live_blocks take_live_blocks(bint) noexcept
-        const residency_settings& settings() noexcept
-
-cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
-    cdef cppclass prefetcher:
-        prefetcher(shared_ptr[uvm_driver], unique_ptr[epoch_source]) except +
+cdef extern from "rmm_uvm/residency/managed_residency.hpp" namespace "rmm_uvm" nogil:
+    cdef cppclass managed_residency:
+        managed_residency(shared_ptr[uvm_driver], unique_ptr[epoch_source]) except +
+        void start_budget(const residency_settings&) except +
+        bint change_budget(size_t, size_t) noexcept
+        void end_budget() noexcept
         prefetch_statistics statistics() noexcept
+        optional[residency_statistics] budget_statistics() noexcept
         const residency_ledger& ledger() noexcept
         uint64_t current_epoch() noexcept
-        void keep_budget(const residency_settings&) except +
-        residency_manager* manager() noexcept
         void on_touch(const vector[use_event]&, void*) noexcept
         bint all_present() noexcept
         bint confirm_present(void*) noexcept
@@ -196,13 +188,21 @@ cdef extern from "rmm_uvm/residency/prefetcher.hpp" namespace "rmm_uvm" nogil:
         size_t evict(memory_range, void*) noexcept
         advice_outcome advise(memory_range, advice_change) noexcept
         size_t advised_bytes() noexcept
+        void pin(memory_range) noexcept
+        void unpin(memory_range) noexcept
+        void run_pending() noexcept
+        bool run_pending_piece() noexcept
+        void flush() noexcept
+        live_blocks take_live_blocks(bint) noexcept
 
 
 cdef prefetch_mode as_mode(name) except *
 
 
-cdef class Prefetcher:
-    cdef shared_ptr[prefetcher] handle
+cdef class ManagedResidency:
+    cdef shared_ptr[managed_residency] handle
+    cdef object _changing
+    cdef readonly object budget
     cdef readonly UvmDriver driver
     cdef public bint too_large_told
     cdef readonly tuple neighbors

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ledger, epochs and prefetching (`cpp/include/rmm_uvm/residency`)."""
 
+from threading import RLock
+
 from cython.operator cimport dereference
 from libcpp cimport bool
 from libcpp.memory cimport make_shared
@@ -10,8 +12,9 @@ from libcpp.utility cimport move
 
 from rmm_uvm._lib.driver cimport UvmDriver, status_text
 from rmm_uvm._lib.harvest cimport NeighborLender
-from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates
+from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates, warn_of_lacking
 from rmm_uvm._lib.thread_starts import starting_thread
+from rmm_uvm.residency.budget import next_budget, only_sizes_differ
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -43,8 +46,31 @@ cdef prefetch_mode as_mode(name) except *:
     return _MODES[name]
 
 
-cdef class Prefetcher:
-    """What one managed memory resource and the adaptors above it share. Thread-safe.
+cdef residency_settings _settings_of(budget) except *:
+    """Return what a `Budget` says, but for its neighbours and who lends their memory."""
+    cdef residency_settings settings
+    settings.budget_bytes = budget.budget_bytes
+    settings.low_bytes = budget.low_bytes
+    settings.direct = budget.direct
+    settings.piece_bytes = budget.piece_bytes or 0
+    settings.fetch_bytes = budget.fetch_bytes or 0
+    settings.ahead_adapts = budget.ahead_bytes is None
+    settings.ahead_bytes = (
+        budget.budget_bytes // 8 if budget.ahead_bytes is None else budget.ahead_bytes
+    )
+    settings.policy = _POLICIES[budget.policy]
+    settings.in_place = budget.in_place
+    settings.copy_beside = budget.copy_beside
+    settings.multipath = budget.multipath
+    settings.discard_dead = budget.discard_dead
+    settings.fetch = budget.fetch
+    settings.ahead = budget.ahead
+    settings.background = budget.background
+    return settings
+
+
+cdef class ManagedResidency:
+    """The residency of one resource's managed memory: what it and adaptors share. Thread-safe.
 
     Parameters
     ----------
@@ -55,6 +81,8 @@ cdef class Prefetcher:
 
     Attributes
     ----------
+    budget : rmm_uvm.residency.Budget or None
+        What is kept now.
     too_large_told : bool
         Somebody was told of requests that are larger than the budget: once is enough.
     neighbors : tuple of int
@@ -71,50 +99,103 @@ cdef class Prefetcher:
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
-        cdef residency_settings settings
-        cdef neighbor one
-        cdef NeighborLender lender
         self.driver = driver
-        self.neighbors, self.refused_neighbors = (), []
-        self.board, self.board_reason, self.links_reason = None, "", ""
-        self.handle = make_shared[prefetcher](
+        self._changing = RLock()
+        self._forget_budget()
+        self.handle = make_shared[managed_residency](
             driver.handle, move(make_epoch_source(dereference(driver.handle)))
         )
         if budget is not None:
-            opened, self.refused_neighbors = open_neighbors(driver, budget)
+            self.start_budget(budget)
+
+    def _forget_budget(self):
+        self.budget = None
+        self.neighbors, self.refused_neighbors = (), []
+        self.board, self.board_reason, self.links_reason = None, "", ""
+
+    def set_budget(self, budget):
+        """Start, change or end the budget: see `UvmResourceAdaptor.set_budget`."""
+        with self._changing:
+            kept = self.budget
+            following = next_budget(kept, budget, self.driver.info.total_bytes)
+            if following is None:
+                self.end_budget()
+            elif kept is not None and only_sizes_differ(kept, following):
+                self.change_budget(following)
+            else:
+                self.start_budget(following)
+                warn_of_lacking(self.driver, following, self.neighbors, self.refused_neighbors)
+
+    def start_budget(self, budget not None):
+        """Keep a budget from now on, in place of the one that is kept, if any.
+
+        All memory that is there counts as live and on the device at first: a budget that starts
+        late copies some dead data. Figures begin anew.
+
+        Parameters
+        ----------
+        budget : rmm_uvm.residency.Budget
+            Its devices beside this one are opened first.
+        """
+        cdef residency_settings settings = _settings_of(budget)
+        cdef neighbor one
+        cdef NeighborLender lender
+        with self._changing:
+            driver = self.driver
+            opened, refused = open_neighbors(driver, budget)
             for device_id, limit_bytes in opened:
                 one.device_id = device_id
                 one.limit_bytes = _UNLIMITED if limit_bytes is None else limit_bytes
                 settings.neighbors.push_back(one)
-            self.neighbors = tuple(device_id for device_id, _ in opened)
-            self.board, self.board_reason = join_board(driver, budget)
-            if self.board is not None:
-                names = {each: driver.neighbor_uuid(each) for each in self.neighbors}
-                lender = self.board.lender({**names, driver.info.device_id: driver.info.uuid})
+            neighbors = tuple(device_id for device_id, _ in opened)
+            board, board_reason = join_board(driver, budget)
+            if board is not None:
+                names = {each: driver.neighbor_uuid(each) for each in neighbors}
+                lender = board.lender({**names, driver.info.device_id: driver.info.uuid})
                 settings.lender = lender.handle
                 settings.lends = True
-            settings.copy_beside = budget.copy_beside
-            settings.in_place = budget.in_place
-            settings.multipath = budget.multipath
-            if (budget.in_place or budget.multipath) and self.neighbors:
-                settings.rates, self.links_reason = slowest_rates(driver, self.neighbors)
-            settings.budget_bytes = budget.budget_bytes
-            settings.low_bytes = budget.low_bytes
-            settings.direct = budget.direct
-            settings.piece_bytes = budget.piece_bytes or 0
-            settings.fetch_bytes = budget.fetch_bytes or 0
-            settings.ahead_adapts = budget.ahead_bytes is None
-            if settings.ahead_adapts:
-                settings.ahead_bytes = budget.budget_bytes // 8
-            else:
-                settings.ahead_bytes = budget.ahead_bytes
-            settings.policy = _POLICIES[budget.policy]
-            settings.discard_dead = budget.discard_dead
-            settings.fetch = budget.fetch
-            settings.ahead = budget.ahead
-            settings.background = budget.background
+            links_reason = ""
+            if (budget.in_place or budget.multipath) and neighbors:
+                settings.rates, links_reason = slowest_rates(driver, neighbors)
             with starting_thread("a budget", "give a Budget with background=False"):
-                dereference(self.handle).keep_budget(settings)
+                with nogil:
+                    dereference(self.handle).start_budget(settings)
+            self.budget, self.too_large_told = budget, False
+            self.neighbors, self.refused_neighbors = neighbors, refused
+            self.board, self.board_reason, self.links_reason = board, board_reason, links_reason
+
+    def change_budget(self, budget not None):
+        """Keep the same budget at another size: what is too much leaves soon.
+
+        Parameters
+        ----------
+        budget : rmm_uvm.residency.Budget
+            Differs from the one that is kept in its sizes only.
+
+        Returns
+        -------
+        bool
+            False when no budget is kept; nothing changes then.
+        """
+        cdef size_t budget_bytes = budget.budget_bytes
+        cdef size_t low_bytes = budget.low_bytes
+        cdef bint kept
+        with self._changing:
+            with nogil:
+                kept = dereference(self.handle).change_budget(budget_bytes, low_bytes)
+            if kept:
+                self.budget = budget
+        return kept
+
+    def end_budget(self):
+        """Keep no budget any more: the kernel driver evicts. Nothing if none is kept.
+
+        What lies on neighbours goes to the host, and what was pinned is not any more.
+        """
+        with self._changing:
+            with nogil:
+                dereference(self.handle).end_budget()
+            self._forget_budget()
 
     @property
     def epoch(self):
@@ -242,47 +323,37 @@ cdef class Prefetcher:
     def pin(self, uintptr_t address, size_t nbytes):
         """Keep the blocks of a range where they are; nothing without a budget."""
         cdef memory_range where
-        cdef residency_manager* manager = dereference(self.handle).manager()
         where.address, where.bytes = address, nbytes
-        if manager != NULL:
-            with nogil:
-                manager.pin(where)
+        with nogil:
+            dereference(self.handle).pin(where)
 
     def unpin(self, uintptr_t address, size_t nbytes):
         """Take back one `pin` of the same range."""
         cdef memory_range where
-        cdef residency_manager* manager = dereference(self.handle).manager()
         where.address, where.bytes = address, nbytes
-        if manager != NULL:
-            with nogil:
-                manager.unpin(where)
+        with nogil:
+            dereference(self.handle).unpin(where)
 
     @property
     def keeps_budget(self):
         """Whether there is a budget."""
-        return dereference(self.handle).manager() != NULL
+        return self.budget is not None
 
     def flush(self):
         """Wait until the migration thread has nothing to do; nothing without a budget."""
-        cdef residency_manager* manager = dereference(self.handle).manager()
-        if manager != NULL:
-            with nogil:
-                manager.flush()
+        with nogil:
+            dereference(self.handle).flush()
 
     def run_pending(self):
         """Do now what the migration thread would do; nothing without a budget."""
-        cdef residency_manager* manager = dereference(self.handle).manager()
-        if manager != NULL:
-            with nogil:
-                manager.run_pending()
+        with nogil:
+            dereference(self.handle).run_pending()
 
     def run_pending_piece(self):
         """Do the next piece of that only; return whether there was one."""
-        cdef residency_manager* manager = dereference(self.handle).manager()
-        cdef bool did = False
-        if manager != NULL:
-            with nogil:
-                did = manager.run_pending_piece()
+        cdef bool did
+        with nogil:
+            did = dereference(self.handle).run_pending_piece()
         return did
 
     def take_live_blocks(self, bint begins):
@@ -297,12 +368,9 @@ cdef class Prefetcher:
         begins : bool
             Whether a round does.
         """
-        cdef residency_manager* manager = dereference(self.handle).manager()
         cdef live_blocks found
-        if manager == NULL:
-            return 0, 0
         with nogil:
-            found = manager.take_live_blocks(begins)
+            found = dereference(self.handle).take_live_blocks(begins)
         return found.now, found.peak
 
     def residency(self):
@@ -313,18 +381,19 @@ cdef class Prefetcher:
         dict or None
             See `rmm_uvm.residency.ResidencyStatistics`; None without a budget.
         """
-        cdef residency_manager* manager = dereference(self.handle).manager()
-        if manager == NULL:
-            return None
+        cdef optional[residency_statistics] kept
         cdef residency_statistics s
         with nogil:
-            s = manager.statistics()
+            kept = dereference(self.handle).budget_statistics()
+        if not kept.has_value():
+            return None
+        s = kept.value()
         failure = ""
         if not s.last_failure.ok():
             failure = f"{s.last_failure.call.decode()}: {status_text(s.last_failure.code).decode()}"
         counted = self.driver.counters_available()
         return {
-            "policy": _POLICY_NAMES[<int>manager.settings().policy],
+            "policy": _POLICY_NAMES[<int>s.policy],
             "budget_bytes": s.budget_bytes,
             "resident_bytes": s.resident_bytes,
             "peak_resident_bytes": s.peak_resident_bytes,
@@ -401,3 +470,7 @@ cdef class Prefetcher:
                 for index in range(skip_reason_count)
             },
         }
+
+
+Prefetcher = ManagedResidency
+"""The name that it had before budgets could start and end."""

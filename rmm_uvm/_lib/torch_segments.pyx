@@ -13,7 +13,7 @@ from libcpp.vector cimport vector
 
 from rmm_uvm._lib.driver cimport memory_range
 from rmm_uvm._lib.mr cimport ManagedMemoryResource, managed_memory_resource
-from rmm_uvm._lib.residency cimport prefetcher
+from rmm_uvm._lib.residency cimport managed_residency
 
 
 cdef extern from "Python.h":
@@ -31,7 +31,7 @@ cdef extern from "rmm_uvm/mr/torch_segments.hpp" namespace "rmm_uvm::mr" nogil:
         uint64_t unfenced
 
     cdef cppclass torch_segments:
-        torch_segments(managed_memory_resource, shared_ptr[prefetcher], size_t) except +
+        torch_segments(managed_memory_resource, shared_ptr[managed_residency], size_t) except +
         void on_pressure(void (*)(void*) noexcept nogil, void*) noexcept
         void follow(const vector[memory_range]&) except +
         void unfollow(bint routed) noexcept
@@ -123,7 +123,7 @@ cdef class TorchSegments:
     def __init__(self, ManagedMemoryResource memory not None, size_t maximum_bytes):
         self.memory = memory
         self.handle = make_shared[torch_segments](
-            dereference(memory.resource), memory.prefetcher.handle, maximum_bytes
+            dereference(memory.resource), memory.residency.handle, maximum_bytes
         )
 
     def answer(self):

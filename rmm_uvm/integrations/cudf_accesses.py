@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import MonitorWarning
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.integrations.wiring import Wiring
@@ -29,27 +29,27 @@ __all__ = ["observe", "wire_accesses"]
 _COLUMNS = "cudf.core.column.column"
 
 
-def wire_accesses(prefetchers: Sequence[Prefetcher]) -> Wiring:
+def wire_accesses(residencies: Sequence[ManagedResidency]) -> Wiring:
     """Announce what operations of cuDF use, as soon as cuDF is imported.
 
     Parameters
     ----------
-    prefetchers : sequence of Prefetcher
+    residencies : sequence of ManagedResidency
         Of the managed pools that keep a budget.
     """
     name = "cudf_accesses"
     if importlib.util.find_spec("cudf") is None:
         return Wiring(name, active=False, reason="cuDF is not installed")
-    undo = observe(prefetchers)
+    undo = observe(residencies)
     return Wiring(name, active=True, reason="announced to the budget's manager", undo=undo)
 
 
-def observe(prefetchers: Sequence[Prefetcher]) -> Callable[[], None]:
+def observe(residencies: Sequence[ManagedResidency]) -> Callable[[], None]:
     """Announce the columns that cuDF asks access to, from now on or from its import on.
 
     Parameters
     ----------
-    prefetchers : sequence of Prefetcher
+    residencies : sequence of ManagedResidency
         What is told. Columns in other memory are passed over.
 
     Returns
@@ -67,7 +67,7 @@ def observe(prefetchers: Sequence[Prefetcher]) -> Callable[[], None]:
     While nothing can be away from the device an access costs less than a microsecond more. Several
     observers may be there; end them in any order.
     """
-    accesses = _Accesses(tuple(prefetchers))
+    accesses = _Accesses(tuple(residencies))
     forget = when_imported(_COLUMNS, accesses.attach)
 
     def end() -> None:
@@ -80,8 +80,8 @@ def observe(prefetchers: Sequence[Prefetcher]) -> Callable[[], None]:
 class _Accesses:
     """What is announced to whom, and the calls of cuDF that tell of it."""
 
-    def __init__(self, prefetchers: tuple[Prefetcher, ...]) -> None:
-        self._prefetchers = prefetchers
+    def __init__(self, residencies: tuple[ManagedResidency, ...]) -> None:
+        self._residencies = residencies
         self._stream = 0
         self._asked = threading.local()  # .together: several columns are being asked for as one
         self._on = False
@@ -118,12 +118,12 @@ class _Accesses:
         self._replaced.append((thing, name, theirs, ours))
 
     def _one(self, access: Callable[..., Any]) -> Callable[..., Any]:
-        prefetchers = self._prefetchers
+        residencies = self._residencies
 
         @functools.wraps(access)
         def observed(column: Any, *args: Any, **kwargs: Any) -> Any:
-            for prefetcher in prefetchers:  # a loop, since cuDF asks some thousand times a second
-                if not prefetcher.all_present:
+            for residency in residencies:  # a loop, since cuDF asks some thousand times a second
+                if not residency.all_present:
                     if self._on and not getattr(self._asked, "together", False):
                         self._announce((column,))
                     break
@@ -144,7 +144,7 @@ class _Accesses:
         @functools.wraps(flatten)
         def observed(objects: Iterable[Any], *args: Any) -> Iterator[Any]:
             passed_over = not self._on or getattr(self._asked, "together", False)
-            if passed_over or all(each.all_present for each in self._prefetchers):
+            if passed_over or all(each.all_present for each in self._residencies):
                 return flatten(objects, *args)
             return announced(objects, *args)
 
@@ -153,8 +153,8 @@ class _Accesses:
     def _announce(self, columns: Iterable[Any]) -> None:
         try:
             uses = [use for column in columns for use in _uses(column.plc_column)]
-            for prefetcher in self._prefetchers:
-                prefetcher.touch_all(uses, self._stream)
+            for residency in self._residencies:
+                residency.touch_all(uses, self._stream)
         except Exception as error:  # the operation goes on without: it has done nothing wrong
             self._give_up(error)
 

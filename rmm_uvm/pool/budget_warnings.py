@@ -11,22 +11,22 @@ from __future__ import annotations
 import warnings
 
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.neighbors import open_neighbors
-from rmm_uvm._lib.residency import Prefetcher
-from rmm_uvm.errors import BudgetWarning, NeighborWarning
+from rmm_uvm._lib.neighbors import open_neighbors, warn_of_lacking
+from rmm_uvm._lib.residency import ManagedResidency
+from rmm_uvm.errors import BudgetWarning
 from rmm_uvm.residency.budget import Budget
 from rmm_uvm.residency.statistics import ResidencyStatistics
-from rmm_uvm.residency.troubles import lacking_neighbors, too_large
+from rmm_uvm.residency.troubles import too_large
 
 __all__ = ["open_neighbors_or_warn", "warn_of_budget"]
 
 
-def warn_of_budget(pool: Prefetcher, *, stacklevel: int) -> None:
+def warn_of_budget(pool: ManagedResidency, *, stacklevel: int) -> None:
     """Warn of requests that are larger than a pool's budget, unless somebody was told.
 
     Parameters
     ----------
-    pool : Prefetcher
+    pool : ManagedResidency
         What keeps the budget; nothing without one.
     stacklevel : int
         As in `warnings.warn`, from here.
@@ -75,10 +75,4 @@ def open_neighbors_or_warn(driver: UvmDriver, budget: Budget | None, *, stacklev
         return
     opened, refused = open_neighbors(driver, budget)
     ordinals = (device_id for device_id, _ in opened)
-    if lacking := lacking_neighbors(budget.neighbors, ordinals, refused):
-        warnings.warn(
-            f"device {driver.info.device_id}: {lacking}; what would lie there goes to the host. "
-            "See `rmm-uvm doctor` for who can be whose neighbour",
-            NeighborWarning,
-            stacklevel=stacklevel,
-        )
+    warn_of_lacking(driver, budget, ordinals, refused, stacklevel=stacklevel + 1)

@@ -74,7 +74,6 @@ def install_one(
         previous_mr=previous,
         counters=driver.counters_available(),
         kept_bytes=kept_bytes,
-        budget=budget,
     )
 
 

@@ -39,8 +39,6 @@ class DeviceInstallation:
         Whether migrated bytes are counted.
     kept_bytes : int
         Bytes that still lived in the previous pool of ours.
-    budget : Budget or None
-        Of its managed memory; None where the kernel driver evicts.
     """
 
     info: DeviceInfo
@@ -51,7 +49,11 @@ class DeviceInstallation:
     previous_mr: rmm.mr.DeviceMemoryResource
     counters: Availability
     kept_bytes: int = 0
-    budget: Budget | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget of its managed memory now; None where the kernel driver evicts."""
+        return self.managed_mr.budget
 
     @property
     def current(self) -> bool:

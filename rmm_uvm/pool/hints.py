@@ -16,7 +16,7 @@ from typing import Literal
 import rmm
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import ConfigurationError, DataError
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.residency.memory_of import Region, joined, memory_of, things_in
@@ -34,7 +34,7 @@ _PLACES = ("device", "host", "none")
 class _Found:
     """A region of live memory: what keeps its ledger, and where its allocation begins."""
 
-    pool: Prefetcher
+    pool: ManagedResidency
     region: Region
     owner: int
 
@@ -338,7 +338,7 @@ def _bytes_of(found: list[_Found]) -> int:
     return sum(region.nbytes for region in joined(each.region for each in found))
 
 
-def _whole_bytes(pool: Prefetcher, region: Region) -> int:
+def _whole_bytes(pool: ManagedResidency, region: Region) -> int:
     """Return the bytes of the blocks that lie wholly in a region: what `evict` may move."""
     first = -(-region.address // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
     last = region.end // VA_BLOCK_BYTES * VA_BLOCK_BYTES
@@ -362,10 +362,10 @@ def _found(
     regions = memory_of(things)
     pools = managed_pools(mr)
     found = [
-        _Found(pool.managed_mr.prefetcher, region, _owner_of(pool, region))
+        _Found(pool.managed_mr.residency, region, _owner_of(pool, region))
         for region in regions
         for pool in pools
-        if pool.managed_mr.prefetcher.holds(region.address)
+        if pool.managed_mr.residency.holds(region.address)
     ]
     if regions and not found:
         where = "the pool given" if mr is not None else "a managed pool that rmm_uvm installed"

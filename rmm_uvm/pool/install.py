@@ -276,7 +276,7 @@ def restore() -> None:
     installation, _installed = _installed, None
     leased = leases_of(installation)
     refused = installation.stop_monitor()  # first: it sees the pools as they were used
-    prefetchers = [device.managed_mr.managed_mr.prefetcher for device in installation.devices]
+    residencies = [device.managed_mr.managed_mr.residency for device in installation.devices]
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
     for wiring in installation.wirings:
         wiring.undo()
@@ -292,8 +292,8 @@ def restore() -> None:
         warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
     for text in leased:
         warnings.warn(text, CapacityWarning, stacklevel=2)
-    for prefetcher in prefetchers:  # what no monitor could say
-        warn_of_budget(prefetcher, stacklevel=3)
+    for residency in residencies:  # what no monitor could say
+        warn_of_budget(residency, stacklevel=3)
     if refused is not None:
         raise refused
 
@@ -357,7 +357,7 @@ def _wire_all(
         return [Wiring(name, active=False, reason=reason) for name in (*names, "cudf_prefetch")]
     done: list[Wiring] = []
     try:
-        kept = [each.managed_mr.managed_mr.prefetcher for each in installed if each.budget]
+        kept = [each.managed_mr.managed_mr.residency for each in installed if each.budget]
         done.append(wire_prefetch(cudf_prefetch, drivers, budget=bool(kept)))
         if kept:
             done.append(wire_accesses(kept))

@@ -16,7 +16,7 @@ from typing import Any
 import rmm
 
 from rmm_uvm._lib.mr import UvmResourceAdaptor
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import AvailabilityError, FindingWarning
 from rmm_uvm.integrations import Wiring
 from rmm_uvm.ipc.pool import IpcPool
@@ -101,6 +101,51 @@ class Installation:
         if not self.devices:
             raise AvailabilityError(f"{_RELEASED}: use the handle that reinitialize returned last")
         return self.devices[0]
+
+    def set_budget(
+        self, budget: int | str | float | Budget | None, *, device: int | None = None
+    ) -> None:
+        """Start, change or end the budget of the pools, beside programs that run.
+
+        Parameters
+        ----------
+        budget : int, str, float, Budget or None
+            As in `rmm_uvm.mr.UvmResourceAdaptor.set_budget`; a fraction is one of each device.
+        device : int, optional
+            CUDA ordinal of the only one whose budget is meant; by default that of all.
+
+        Raises
+        ------
+        AvailabilityError
+            If the pools were restored or replaced, or none is on that device.
+        ConfigurationError
+            If the budget cannot be kept on a device; those before it in `devices` have it then.
+
+        Notes
+        -----
+        Thread-safe; see `rmm_uvm.mr.UvmResourceAdaptor.set_budget` for what becomes of data and
+        figures. The table, the monitor and ``arguments`` go on: the first two show the budget of
+        now, the last what `rmm_uvm.reinitialize` was called with.
+
+        Examples
+        --------
+        >>> import rmm_uvm
+        >>> handle = rmm_uvm.reinitialize(driver="simulated:64MiB", libraries=())
+        >>> handle.set_budget("32MiB")
+        >>> handle.devices[0].budget.budget_bytes
+        33554432
+        >>> handle.set_budget(None)
+        >>> rmm_uvm.restore()
+        """
+        meant = [
+            each
+            for each in (self._first, *self.devices[1:])
+            if device in (None, each.info.device_id)
+        ]
+        if not meant:
+            raise AvailabilityError(f"no managed pool is installed on device {device}")
+        for each in meant:
+            each.managed_mr.set_budget(budget)
 
     def start_monitor(self) -> None:
         """Begin to watch. What goes wrong is a reason in the table: memory works without."""
@@ -203,7 +248,7 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         ("maximum size", format_bytes(sizes.maximum_bytes), sizes.maximum_reason),
         ("IPC pool", ipc, "cudaMalloc memory" if device.ipc_mr is not None else "not asked for"),
         ("cap", limit, "RMM_UVM_MANAGED_LIMIT"),
-        *_budget_rows(device.budget, device.info, device.managed_mr.managed_mr.prefetcher),
+        *_budget_rows(device.info, device.managed_mr.managed_mr.residency),
         _prefetch_row(mode, device.info),
         _availability_row("discard", device.info.discard),
         _availability_row("counters", device.counters),
@@ -229,9 +274,8 @@ def _monitor_row(installation: Installation) -> tuple[str, str, str]:
     return "monitor", "on", "warns of evictions and of what leads to them"
 
 
-def _budget_rows(
-    budget: Budget | None, info: DeviceInfo, prefetcher: Prefetcher
-) -> list[tuple[str, str, str]]:
+def _budget_rows(info: DeviceInfo, residency: ManagedResidency) -> list[tuple[str, str, str]]:
+    budget = residency.budget
     if budget is None:
         return [("budget", "none", "the kernel driver evicts, when the device is full")]
     size = format_bytes(budget.budget_bytes)
@@ -241,24 +285,24 @@ def _budget_rows(
         ("budget", size, f"{budget.reason}; {dead}"),
         ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),
         _migrations_row(budget, info),
-        *_neighbors_rows(budget, prefetcher),
+        *_neighbors_rows(budget, residency),
     ]
 
 
-def _neighbors_rows(budget: Budget, prefetcher: Prefetcher) -> list[tuple[str, str, str]]:
+def _neighbors_rows(budget: Budget, residency: ManagedResidency) -> list[tuple[str, str, str]]:
     if budget.neighbors is None:
         return []
-    used = prefetcher.neighbors
+    used = residency.neighbors
     words = []
     if used:
         words.append(f"their idle memory comes before the host's{_limits(budget, used)}")
-    if prefetcher.refused_neighbors:
-        words.append(f"not used: {'; '.join(prefetcher.refused_neighbors)}")
-    if prefetcher.links_reason:
-        words.append(f"nothing is used there or staged, not measured: {prefetcher.links_reason}")
+    if residency.refused_neighbors:
+        words.append(f"not used: {'; '.join(residency.refused_neighbors)}")
+    if residency.links_reason:
+        words.append(f"nothing is used there or staged, not measured: {residency.links_reason}")
     nobody = "there is no other device" if budget.neighbors else "as asked"
     names = ", ".join(map(str, used)) or "none"
-    return [("neighbors", names, "; ".join(words) or nobody), _board_row(prefetcher)]
+    return [("neighbors", names, "; ".join(words) or nobody), _board_row(residency)]
 
 
 def _limits(budget: Budget, used: Sequence[int]) -> str:
@@ -269,12 +313,12 @@ def _limits(budget: Budget, used: Sequence[int]) -> str:
     return "".join(f", at most {size} on {device_id}" for device_id, size in known.items())
 
 
-def _board_row(prefetcher: Prefetcher) -> tuple[str, str, str]:
-    if prefetcher.board is not None:
+def _board_row(residency: ManagedResidency) -> tuple[str, str, str]:
+    if residency.board is not None:
         offered = "what the budget has left of this device is offered to others"
         return "harvest board", "joined", offered
-    then = "goes by what is free there" if prefetcher.neighbors else "nothing is offered"
-    return "harvest board", "not joined", f"{prefetcher.board_reason}; {then}"
+    then = "goes by what is free there" if residency.neighbors else "nothing is offered"
+    return "harvest board", "not joined", f"{residency.board_reason}; {then}"
 
 
 def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:

@@ -98,7 +98,7 @@ def residency_statistics(
         pools = tuple(pool for pool in pools if pool.driver.info.device_id == device)
         if not pools:
             raise AvailabilityError(f"no managed pool is installed on device {device}")
-    pool = pools[0].managed_mr.prefetcher
+    pool = pools[0].managed_mr.residency
     counts = pool.residency()
     if counts is None:
         raise AvailabilityError(

@@ -19,7 +19,14 @@ from rmm_uvm.support.messages import shown
 from rmm_uvm.support.settings import LEAST_BUDGET_BYTES, SETTINGS
 from rmm_uvm.support.units import VA_BLOCK_BYTES, format_bytes, parse_size, whole_number
 
-__all__ = ["Budget", "budget_for", "refuse_larger", "refuse_without_budget"]
+__all__ = [
+    "Budget",
+    "budget_for",
+    "next_budget",
+    "only_sizes_differ",
+    "refuse_larger",
+    "refuse_without_budget",
+]
 
 # Below the budget, so that the next request finds room; small, since it comes off the working set.
 _LOW_FRACTION = 1 / 48
@@ -248,6 +255,52 @@ def budget_for(
         )
     refuse_larger(budget.budget_bytes, total_bytes)
     return budget
+
+
+def next_budget(
+    kept: Budget | None, asked: int | str | float | Budget | None, total_bytes: int
+) -> Budget | None:
+    """Return the budget that follows one while a program runs; None for none.
+
+    Parameters
+    ----------
+    kept : Budget or None
+        What is kept until now.
+    asked : int, str, float, Budget or None
+        Bytes, "12GiB" or a fraction of device memory: all else stays as it was, and the low
+        watermark follows. A `Budget` replaces everything; None ends it, whatever the environment
+        says.
+    total_bytes : int
+        Device memory.
+
+    Raises
+    ------
+    ConfigurationError
+        As `budget_for`.
+    """
+    if asked is None:
+        return None
+    if kept is None or isinstance(asked, Budget):
+        return budget_for(asked, None, total_bytes)
+    size_bytes = parse_size(asked, total_bytes, "device_budget")
+    refuse_larger(size_bytes, total_bytes)
+    ahead_bytes = None if kept.ahead_bytes is None else min(kept.ahead_bytes, size_bytes)
+    return dataclasses.replace(
+        kept, budget_bytes=size_bytes, low_bytes=None, ahead_bytes=ahead_bytes, reason="as asked"
+    )
+
+
+def only_sizes_differ(kept: Budget, other: Budget) -> bool:
+    """Whether one budget can become another while it is kept: all but its sizes stay."""
+    ahead_bytes = kept.ahead_bytes
+    if ahead_bytes is not None:  # it is never more than the budget
+        ahead_bytes = min(ahead_bytes, other.budget_bytes)
+    return other == dataclasses.replace(
+        kept,
+        budget_bytes=other.budget_bytes,
+        low_bytes=other.low_bytes,
+        ahead_bytes=ahead_bytes,
+    )
 
 
 def refuse_without_budget(

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import rmm
 import torch
 
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.pool.installed import managed_pools
 from rmm_uvm.torch.extents import Extent, extents_of
 from rmm_uvm.torch.uses import Announce, Uses
@@ -56,7 +56,7 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
     ...     loss = torch.nn.Linear(4, 1)(torch.ones(4))  # on the CPU: nothing to announce
     """
     managed_mr = managed_pools(mr)[0].managed_mr
-    prefetcher = managed_mr.prefetcher
+    prefetcher = managed_mr.residency
     kept = prefetcher.residency()
     info = managed_mr.driver.info
     budget_bytes = info.total_bytes if kept is None else kept["budget_bytes"]
@@ -75,7 +75,7 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
         uses.end()
 
 
-def announcing(prefetcher: Prefetcher, device: int) -> Announce:
+def announcing(prefetcher: ManagedResidency, device: int) -> Announce:
     """Return what announces extents to a prefetcher, in torch's current stream of a device."""
 
     def announce(extents: list[Extent]) -> None:

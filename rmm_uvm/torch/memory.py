@@ -92,7 +92,7 @@ class TorchMemory:
     ) -> None:
         self.device = device
         self.managed_mr = managed_mr
-        self._prefetcher = managed_mr.prefetcher
+        self._prefetcher = managed_mr.residency
         self._maximum_bytes = maximum_bytes
         self._segments = TorchSegments(managed_mr, maximum_bytes)
         self._activations = activations

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.torch.extents import Extent
 
 __all__ = ["PinnedState"]
@@ -19,11 +19,11 @@ class PinnedState:
 
     Parameters
     ----------
-    prefetcher : Prefetcher
+    prefetcher : ManagedResidency
         Keeps the budget.
     """
 
-    def __init__(self, prefetcher: Prefetcher) -> None:
+    def __init__(self, prefetcher: ManagedResidency) -> None:
         self._prefetcher = prefetcher
         self._bytes: dict[int, int] = {}  # by address
         self._lock = threading.RLock()  # a free may come from a collection within

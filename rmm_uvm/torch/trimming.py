@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm._lib.torch_segments import TorchSegments
 from rmm_uvm.torch.activations.copied import CopiedActivations
 from rmm_uvm.torch.routing import Routing
@@ -104,7 +104,7 @@ class Trimming:
 def trimming_for(
     copies: CopiedActivations,
     routing: Routing,
-    prefetcher: Prefetcher,
+    prefetcher: ManagedResidency,
     segments: TorchSegments,
     maximum_bytes: int,
     budget_bytes: int,

@@ -13,7 +13,7 @@ import sys
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-_PARTS = ("managed_mr", "prefetcher")  # which resources have
+_PARTS = ("managed_mr", "residency")  # which resources have
 
 
 class Used:

@@ -18,13 +18,19 @@ constexpr std::size_t alignment = 256;
 
 /** @brief An adaptor and what is below it. */
 struct chain {
-  explicit chain(std::size_t budget_bytes = 0)
+  explicit chain(std::size_t budget_bytes = 0) : residency{residency_of(driver, budget_bytes)} {}
+
+  /** @brief Under a budget, if any, before the first slab comes. */
+  [[nodiscard]] static std::shared_ptr<managed_residency> residency_of(
+    std::shared_ptr<no_op_driver> const& driver, std::size_t budget_bytes)
   {
+    auto made = std::make_shared<managed_residency>(driver, make_epoch_source(*driver));
     if (budget_bytes > 0) {
       auto settings       = residency_settings::of(budget_bytes);
       settings.background = false;
-      prefetcher->keep_budget(settings);
+      made->start_budget(settings);
     }
+    return made;
   }
 
   /** @brief One allocation, and its end. */
@@ -36,12 +42,11 @@ struct chain {
   }
 
   std::shared_ptr<no_op_driver> driver{std::make_shared<no_op_driver>()};
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher{
-    std::make_shared<rmm_uvm::prefetcher>(driver, make_epoch_source(*driver))};
+  std::shared_ptr<managed_residency> residency;
   mr::managed_memory_resource managed{
-    prefetcher, std::make_shared<managed_account>(), prefetch_mode::automatic};
+    residency, std::make_shared<managed_account>(), prefetch_mode::automatic};
   any_resource resource{mr::uvm_resource_adaptor{
-    free_of_charge{managed, 4 * gib}, prefetcher, prefetch_mode::automatic}};
+    free_of_charge{managed, 4 * gib}, residency, prefetch_mode::automatic}};
 };
 
 [[gnu::noipa]] void hot_path_allocate_free(chain& made, std::size_t rounds)

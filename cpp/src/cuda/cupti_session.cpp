@@ -5,6 +5,7 @@
 #include <rmm_uvm/cuda/cupti_records.hpp>
 #include <rmm_uvm/cuda/cupti_session.hpp>
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <unistd.h>
 
@@ -25,9 +26,9 @@ constexpr CUpti_ActivityKind unified_memory = CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY
 // CUPTI's buffer callbacks carry no user data, and once registered they stay so until the process
 // ends, even after a session is gone: whom they serve can only be known statically. The mutex
 // guards the listeners too, so that a session cannot go while a buffer is being read.
-std::mutex records_mutex;          // NOLINT
-cupti_session* current = nullptr;  // NOLINT
-std::atomic<int> buffers_lent{0};  // NOLINT
+ranked_mutex<lock_rank::event_records> records_mutex;  // NOLINT
+cupti_session* current = nullptr;                      // NOLINT
+std::atomic<int> buffers_lent{0};                      // NOLINT
 
 void ignore_callback(void*, CUpti_CallbackDomain, CUpti_CallbackId, void const*) {}
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/cuda/address_space_counters.hpp>
 #include <rmm_uvm/cuda/kernel_counters.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <cerrno>
 #include <cstdint>
@@ -62,7 +63,7 @@ class kernel_counters final : public migration_counters {
   std::unique_ptr<address_space_counters> counters_;
   int uvm_descriptor_;  // CUDA's, open for as long as the process uses CUDA
   int owner_;
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::counters> mutex_;
   mutable unsigned fault_requests_{0};
 };
 

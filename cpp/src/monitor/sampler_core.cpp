@@ -182,7 +182,7 @@ bool sampler::core::tick(std::uint64_t& deadline_ns) noexcept
   return true;
 }
 
-std::unique_lock<std::mutex> sampler::core::lock_to_read() const noexcept
+std::unique_lock<ranked_mutex<lock_rank::sampler>> sampler::core::lock_to_read() const noexcept
 {
   // In a forked process the mutex may be held by a thread that does not exist there.
   if (forked()) { return std::unique_lock{mutex_, std::try_to_lock}; }

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/monitor/sampler.hpp>
 #include <rmm_uvm/process/forks.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/process/process_mark.hpp>
 
 #include <atomic>
@@ -56,7 +57,7 @@ class sampler::core final : public std::enable_shared_from_this<sampler::core>,
   void start_thread(std::uint64_t deadline_ns);
   void release_faults() noexcept;
   [[nodiscard]] std::uint64_t after(std::uint64_t deadline_ns, std::uint64_t now_ns) const noexcept;
-  [[nodiscard]] std::unique_lock<std::mutex> lock_to_read() const noexcept;
+  [[nodiscard]] std::unique_lock<ranked_mutex<lock_rank::sampler>> lock_to_read() const noexcept;
 
   std::shared_ptr<core> itself_;  // only once abandoned
   std::vector<std::unique_ptr<slot>> slots_;
@@ -65,12 +66,12 @@ class sampler::core final : public std::enable_shared_from_this<sampler::core>,
   process_mark const process_;
   std::atomic<std::uint64_t> cost_ns_{0};
 
-  std::mutex lifecycle_mutex_;  // starting and stopping
+  ranked_mutex<lock_rank::sampler_lifecycle> lifecycle_mutex_;  // starting and stopping
   std::thread thread_;
   std::shared_ptr<run> run_;
 
-  mutable std::mutex mutex_;  // everything below
-  mutable std::condition_variable changed_;
+  mutable ranked_mutex<lock_rank::sampler> mutex_;  // everything below
+  mutable lock_condition changed_;
   sample_ring ring_;
   std::vector<availability> faults_;  // one a slot
   std::vector<sample> taken_;         // one a slot; belongs to whoever set ticking_

@@ -184,7 +184,8 @@ void trace_writer::samples(std::span<sample const> rows) noexcept
   counts_.dropped += lost;
 }
 
-void trace_writer::write_events(std::unique_lock<std::mutex>& events) noexcept
+void trace_writer::write_events(
+  std::unique_lock<ranked_mutex<lock_rank::trace_events>>& events) noexcept
 {
   // Waiting here, with the events' lock held, is what bounds the memory when the disk is slow.
   std::lock_guard const file{file_mutex_};

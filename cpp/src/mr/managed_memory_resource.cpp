@@ -24,10 +24,10 @@ namespace {
 }  // namespace
 
 managed_memory_resource_impl::managed_memory_resource_impl(
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+  std::shared_ptr<rmm_uvm::managed_residency> residency,
   std::shared_ptr<managed_account> account,
   prefetch_mode slab_mode)
-  : prefetcher_{std::move(prefetcher)}, account_{std::move(account)}, slab_mode_{slab_mode}
+  : residency_{std::move(residency)}, account_{std::move(account)}, slab_mode_{slab_mode}
 {
 }
 
@@ -43,7 +43,7 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
                              " bytes in use: RMM_UVM_MANAGED_LIMIT is reached"};
   }
   std::uintptr_t address = 0;
-  auto& driver           = prefetcher_->driver();
+  auto& driver           = residency_->driver();
   if (auto const result = driver.allocate_managed(bytes, address); !result.ok()) {
     account_->release(bytes);
     throw_failed(bytes, result, driver.info());
@@ -55,7 +55,7 @@ void* managed_memory_resource_impl::allocate(cuda::stream_ref stream,
     account_->release(bytes);
     throw;
   }
-  prefetcher_->on_slab({address, bytes}, stream.get(), slab_mode_);
+  residency_->on_slab({address, bytes}, stream.get(), slab_mode_);
   return reinterpret_cast<void*>(address);  // NOLINT: device addresses are integers at the seam
 }
 
@@ -70,9 +70,9 @@ bool managed_memory_resource_impl::try_deallocate(cuda::stream_ref /*stream*/,
     refused_frees_.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  prefetcher_->on_slab_free(address);
+  residency_->on_slab_free(address);
   // A failure here can only be one that CUDA reports late from other work; the slab is gone for us.
-  static_cast<void>(prefetcher_->driver().free_managed(address));
+  static_cast<void>(residency_->driver().free_managed(address));
   account_->release(bytes);
   return true;
 }
@@ -92,7 +92,7 @@ void* managed_memory_resource_impl::allocate_sync(std::size_t bytes, std::size_t
 {
   cuda::stream_ref const stream{cudaStream_t{nullptr}};
   auto* const ptr = allocate(stream, bytes, alignment);
-  static_cast<void>(prefetcher_->driver().synchronize(stream.get()));
+  static_cast<void>(residency_->driver().synchronize(stream.get()));
   return ptr;
 }
 
@@ -105,7 +105,7 @@ void managed_memory_resource_impl::deallocate_sync(void* ptr,
 
 std::size_t managed_memory_resource_impl::slab_bytes() const
 {
-  return prefetcher_->ledger().slab_bytes();
+  return residency_->ledger().slab_bytes();
 }
 
 std::uint64_t managed_memory_resource_impl::refused_frees() const noexcept

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/mr/torch_answers.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <algorithm>
 #include <map>
@@ -26,7 +27,7 @@ struct answerer {
 
 /** @brief Who answers for each device: one at most hands out, all take back. */
 struct answering {
-  std::mutex mutex;
+  ranked_mutex<lock_rank::torch_answers> mutex;
   std::map<int, std::vector<answerer>> by_device;
 };
 

@@ -12,9 +12,9 @@
 namespace rmm_uvm::mr {
 
 torch_segments::torch_segments(managed_memory_resource memory,
-                               std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                               std::shared_ptr<rmm_uvm::managed_residency> residency,
                                std::size_t maximum_bytes)
-  : memory_{std::move(memory)}, prefetcher_{std::move(prefetcher)}, maximum_bytes_{maximum_bytes}
+  : memory_{std::move(memory)}, residency_{std::move(residency)}, maximum_bytes_{maximum_bytes}
 {
 }
 
@@ -49,9 +49,8 @@ void torch_segments::release(std::size_t bytes) noexcept
  */
 bool torch_segments::stays(memory_range segment) const noexcept
 {
-  auto const* manager = prefetcher_->manager();
-  return manager != nullptr && segment.bytes <= va_block_bytes &&
-         kept_bytes_ + segment.bytes <= manager->settings().budget_bytes / 8;
+  return segment.bytes <= va_block_bytes &&
+         kept_bytes_ + segment.bytes <= residency_->pinnable_bytes();
 }
 
 /** @brief Whether `address` is in a segment that stays on the device; with the lock. */
@@ -85,8 +84,8 @@ try {
       memory_.try_deallocate(cuda::stream_ref{static_cast<cudaStream_t>(stream)}, segment, bytes));
     throw;
   }
-  if (entered.kept) { prefetcher_->manager()->pin(range); }
-  if (!entered.followed) { prefetcher_->on_allocate(range, stream, prefetch_mode::automatic); }
+  if (entered.kept) { residency_->pin(range); }
+  if (!entered.followed) { residency_->on_allocate(range, stream, prefetch_mode::automatic); }
   look_for_pressure();
   return segment;
 } catch (...) {  // not even for what to say about it
@@ -154,11 +153,7 @@ void torch_segments::on_pressure(pressure_call call, void* argument) noexcept
 
 void torch_segments::look_for_pressure() noexcept
 {
-  auto const* manager = prefetcher_->manager();
-  if (manager == nullptr ||
-      prefetcher_->ledger().slab_bytes() <= manager->settings().budget_bytes) {
-    return;
-  }
+  if (!residency_->under_pressure()) { return; }
   if (auto const call = pressure_.exchange(nullptr); call != nullptr) {
     call(pressure_argument_.load());
   }
@@ -183,7 +178,7 @@ void torch_segments::follow(std::vector<memory_range> const& live)
     }
   }
   for (auto const& [range, stream] : dead) {
-    prefetcher_->on_free(range, stream, !several_streams_.load(std::memory_order_relaxed));
+    residency_->on_free(range, stream, !several_streams_.load(std::memory_order_relaxed));
   }
 }
 
@@ -202,7 +197,7 @@ void torch_segments::unfollow(bool routed) noexcept
  */
 void torch_segments::make_unknown(std::uintptr_t segment) noexcept
 {
-  map_.make_unknown(segment, [this](memory_range free) { prefetcher_->on_untold(free); });
+  map_.make_unknown(segment, [this](memory_range free) { residency_->on_untold(free); });
 }
 
 /** @brief What an allocation takes; with both locks. */
@@ -231,7 +226,7 @@ try {
     stream = held_[map_.segment_of(start)->range.address].stream;
     ++counts_.reused;
   }
-  prefetcher_->on_reuse(carved, stream, !several_streams_.load(std::memory_order_relaxed));
+  residency_->on_reuse(carved, stream, !several_streams_.load(std::memory_order_relaxed));
 } catch (...) {  // no memory for a table: the pages come by fault
   std::lock_guard const lock{mutex_};
   refusal_ = "no host memory for the table of torch's allocations";
@@ -251,7 +246,7 @@ try {
     ++counts_.freed;
     if (!by_stream) { ++counts_.unfenced; }
   }
-  prefetcher_->on_free(range, stream, by_stream);
+  residency_->on_free(range, stream, by_stream);
 } catch (...) {  // no memory for a table: it stays live, and is copied when it leaves
   std::lock_guard const lock{mutex_};
   refusal_ = "no host memory for the table of torch's allocations";

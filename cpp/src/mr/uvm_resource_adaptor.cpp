@@ -42,11 +42,11 @@ namespace {
 }  // namespace
 
 uvm_resource_adaptor_impl::uvm_resource_adaptor_impl(
-  upstream_type upstream, std::shared_ptr<rmm_uvm::prefetcher> prefetcher, prefetch_mode mode)
+  upstream_type upstream, std::shared_ptr<rmm_uvm::managed_residency> residency, prefetch_mode mode)
   : upstream_{std::move(upstream)},
-    prefetcher_{std::move(prefetcher)},
+    residency_{std::move(residency)},
     mode_{mode},
-    levels_{std::make_shared<resource_levels>(prefetcher_)}
+    levels_{std::make_shared<resource_levels>(residency_)}
 {
 }
 
@@ -63,7 +63,7 @@ void* uvm_resource_adaptor_impl::allocate_upstream(cuda::stream_ref stream,
     return upstream_.allocate(stream, bytes, alignment);
   } catch (rmm::out_of_memory const& error) {
     throw rmm::out_of_memory{as_text(bytes) + " asked, " + as_text(allocated_bytes()) +
-                             " live in " + as_text(prefetcher_->ledger().slab_bytes()) +
+                             " live in " + as_text(residency_->ledger().slab_bytes()) +
                              " of managed memory: free some, or raise the limit named here (" +
                              without_location(error.what()) + ")"};
   }
@@ -84,9 +84,9 @@ void* uvm_resource_adaptor_impl::allocate(cuda::stream_ref stream,
   }
   levels_->allocated(bytes);
   if (auto* const observer = observer_.get(); observer != nullptr) {
-    observer->allocated(prefetcher_->driver().info().device_id, {address, bytes}, stream.get());
+    observer->allocated(residency_->driver().info().device_id, {address, bytes}, stream.get());
   }
-  static_cast<void>(prefetcher_->on_allocate({address, bytes}, stream.get(), mode_));
+  static_cast<void>(residency_->on_allocate({address, bytes}, stream.get(), mode_));
   return ptr;
 }
 
@@ -103,11 +103,11 @@ bool uvm_resource_adaptor_impl::try_deallocate(cuda::stream_ref stream,
   }
   levels_->freed(bytes);
   if (auto* const observer = observer_.get(); observer != nullptr) {
-    observer->freed(prefetcher_->driver().info().device_id,
+    observer->freed(residency_->driver().info().device_id,
                     {reinterpret_cast<std::uintptr_t>(ptr), bytes},
                     stream.get());
   }
-  prefetcher_->on_free({reinterpret_cast<std::uintptr_t>(ptr), bytes}, stream.get());
+  residency_->on_free({reinterpret_cast<std::uintptr_t>(ptr), bytes}, stream.get());
   upstream_.deallocate(stream, ptr, bytes, alignment);
   return true;
 }
@@ -127,7 +127,7 @@ void* uvm_resource_adaptor_impl::allocate_sync(std::size_t bytes, std::size_t al
 {
   cuda::stream_ref const stream{cudaStream_t{nullptr}};
   auto* const ptr = allocate(stream, bytes, alignment);
-  static_cast<void>(prefetcher_->driver().synchronize(stream.get()));
+  static_cast<void>(residency_->driver().synchronize(stream.get()));
   return ptr;
 }
 

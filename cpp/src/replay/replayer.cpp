@@ -43,7 +43,7 @@ replayer::replayer(std::shared_ptr<sim::simulated_device> device,
                    std::span<memory_range const> slabs,
                    replay_settings const& settings)
   : device_{std::move(device)},
-    prefetcher_{device_, make_epoch_source(*device_)},
+    residency_{device_, make_epoch_source(*device_)},
     settings_{settings},
     slabs_{addresses_for(*device_, slabs)},
     taken_(slabs_.size(), false),
@@ -99,7 +99,7 @@ void replayer::allocate(located_range const& where)
 {
   auto& peak        = stages_[stage_].peak_live_bytes;
   peak              = std::max<std::uint64_t>(peak, live_.live_bytes());
-  bool const issued = prefetcher_.on_allocate(where.range, stream, settings_.mode);
+  bool const issued = residency_.on_allocate(where.range, stream, settings_.mode);
   if (!settings_.discard_dead) { return; }
   // Who discards sees to it that nobody meets discarded pages, which fault one by one: the
   // allocation's own prefetch did that, unless there was none.
@@ -114,7 +114,7 @@ void replayer::free(located_range const& /*where*/)
 {
   if (!settings_.discard_dead || !nearly_full()) { return; }
   auto const dead = runs_of(live_.take_dead());
-  static_cast<void>(prefetcher_.on_dead(dead));
+  static_cast<void>(residency_.on_dead(dead));
 }
 
 void replayer::touch(replay_event const& event, located_range const& where)
@@ -176,7 +176,7 @@ void replayer::take(std::size_t slab)
 {
   if (taken_[slab]) { return; }
   taken_[slab] = true;
-  prefetcher_.on_slab(slabs_.slab_range(slab), stream, settings_.mode);
+  residency_.on_slab(slabs_.slab_range(slab), stream, settings_.mode);
 }
 
 void replayer::finish()

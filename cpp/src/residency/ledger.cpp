@@ -130,6 +130,19 @@ void residency_ledger::doubt(memory_range range) noexcept
   settle(counted_epoch_);
 }
 
+/** @brief Begins anew to count marks, with the lock. */
+void residency_ledger::doubt_all() noexcept
+{
+  for (auto& [address, slab] : slabs_) {
+    for (auto& block : slab.blocks) {
+      block.on_device_as_of = 0;
+    }
+  }
+  counted_epoch_ = 0;
+  marked_count_  = 0;
+  settle(0);
+}
+
 std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,
                                                           epoch_number epoch) const
 {

@@ -261,7 +261,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     if (block.place == block_place::host) { moved_.forget(whole.bytes); }
     neighbors_.forget(block);
     if (block.pins > 0) { ledger_.forget_pinned(whole.bytes); }
-    uses_->forget_live(block.live_bytes);  // it may go as it is
+    uses_->forget_block(block);  // it may go as it is
   });
   view.remove_slab(slab.address);  // before somebody finds its blocks, missing
   offer_.offer_idle();
@@ -389,6 +389,7 @@ residency_statistics residency_manager::statistics() const noexcept
 {
   ledger_view const view{ledger_.blocks()};
   residency_statistics told;
+  told.policy = settings_.policy;
   ledger_.tell(told);
   moved_.tell(told);
   present_.tell(told);

@@ -58,7 +58,7 @@ TEST(Failure, RefusedPrefetchStillGivesTheMemory)
     chain.device->fail_call(call, {status_code::driver_error, 700, "planned"}, 0);
     auto* const ptr = chain.adaptor.allocate(default_stream, blocks(2), 256);
     EXPECT_NE(ptr, nullptr) << call;
-    EXPECT_EQ(chain.prefetcher->statistics().failed_calls, 1U) << call;
+    EXPECT_EQ(chain.residency->statistics().failed_calls, 1U) << call;
     chain.adaptor.deallocate(default_stream, ptr, blocks(2), 256);
     expect_nothing_taken(chain);
   }

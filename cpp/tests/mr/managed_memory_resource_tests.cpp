@@ -28,7 +28,7 @@ TEST_F(ManagedMemoryResource, AllocationIsASlabOfTheLedgerAndOnTheDevice)
 {
   auto* const ptr    = allocate(blocks(2));
   auto const address = reinterpret_cast<std::uintptr_t>(ptr);
-  EXPECT_EQ(chain.prefetcher->ledger().slab_of(address), (memory_range{address, blocks(2)}));
+  EXPECT_EQ(chain.residency->ledger().slab_of(address), (memory_range{address, blocks(2)}));
   EXPECT_EQ(chain.managed.slab_bytes(), blocks(2));
   EXPECT_EQ(chain.account->used_bytes(), blocks(2));
   EXPECT_EQ(chain.device->resident_bytes({address, blocks(2)}), blocks(2));
@@ -45,7 +45,7 @@ TEST_F(ManagedMemoryResource, FreeGivesEverythingBack)
 
 TEST_F(ManagedMemoryResource, SlabModeNeverLeavesTheSlabToFaults)
 {
-  managed_memory_resource resource{chain.prefetcher, chain.account, prefetch_mode::never};
+  managed_memory_resource resource{chain.residency, chain.account, prefetch_mode::never};
   auto* const ptr = resource.allocate(default_stream, blocks(2), 256);
   EXPECT_NE(ptr, nullptr);
   EXPECT_EQ(chain.device->statistics().resident_bytes, 0U);
@@ -53,7 +53,7 @@ TEST_F(ManagedMemoryResource, SlabModeNeverLeavesTheSlabToFaults)
 
 TEST_F(ManagedMemoryResource, CapIsNamedInTheErrorAndHoldsForAllResources)
 {
-  managed_memory_resource other{chain.prefetcher, chain.account, prefetch_mode::automatic};
+  managed_memory_resource other{chain.residency, chain.account, prefetch_mode::automatic};
   auto* const ptr = other.allocate(default_stream, blocks(500), 256);
   EXPECT_NE(ptr, nullptr);
   try {

@@ -34,7 +34,7 @@ class ConcurrentPool : public testing::TestWithParam<bool> {
   {
     if (!GetParam()) { return chain.adaptor; }
     return uvm_resource_adaptor{rmm::mr::pool_memory_resource{chain.managed, blocks(32)},
-                                chain.prefetcher,
+                                chain.residency,
                                 prefetch_mode::automatic};
   }
 
@@ -136,7 +136,7 @@ TEST_P(ConcurrentPool, UnderABudgetWithAThreadThatMovesNoByteIsLost)
   auto settings   = residency_settings::of(blocks(6));
   settings.policy = eviction_policy::lru;
   settings.ahead  = true;
-  real.prefetcher->keep_budget(settings);
+  real.residency->start_budget(settings);
   std::atomic<int> lost{0};
   tests::on_threads(thread_count, [&](std::size_t index) {
     for (int round = 0; round < tests::rounds_of(36); ++round) {
@@ -148,18 +148,18 @@ TEST_P(ConcurrentPool, UnderABudgetWithAThreadThatMovesNoByteIsLost)
       memory_range const range{reinterpret_cast<std::uintptr_t>(ptr), bytes};
       static_cast<void>(real.device->touch(range, true));
       ptr[0] = ptr[bytes - 1] = value;
-      if (round % 4 == 0) { static_cast<void>(real.prefetcher->evict(range, nullptr)); }
-      tests::touch(*real.prefetcher, range, nullptr);
+      if (round % 4 == 0) { static_cast<void>(real.residency->evict(range, nullptr)); }
+      tests::touch(*real.residency, range, nullptr);
       static_cast<void>(real.device->touch(range, true));
       lost += ptr[0] == value && ptr[bytes - 1] == value ? 0 : 1;
       kept.deallocate(default_stream, ptr, bytes, alignment);
     }
   });
-  real.prefetcher->manager()->flush();
+  real.residency->flush();
   EXPECT_EQ(lost, 0);
   EXPECT_EQ(kept.allocated_bytes(), 0U);
-  EXPECT_EQ(real.prefetcher->manager()->statistics().failed_calls, 0U);
-  EXPECT_GT(real.prefetcher->manager()->statistics().evicted_bytes, 0U);
+  EXPECT_EQ(real.residency->budget_statistics().value().failed_calls, 0U);
+  EXPECT_GT(real.residency->budget_statistics().value().evicted_bytes, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, ConcurrentPool, testing::Bool(), [](auto const& each) {

@@ -28,7 +28,7 @@ class TorchAnswers : public testing::Test {
   [[nodiscard]] static std::shared_ptr<torch_segments> make(simulated_chain& chain)
   {
     return std::make_shared<torch_segments>(
-      chain.managed, chain.prefetcher, blocks(simulated_chain::limit_blocks));
+      chain.managed, chain.residency, blocks(simulated_chain::limit_blocks));
   }
   /** @brief Has the answers hold the only ones. @return what is left of them */
   [[nodiscard]] std::weak_ptr<torch_segments> hand_over()

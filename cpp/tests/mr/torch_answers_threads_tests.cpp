@@ -47,7 +47,7 @@ TEST(ConcurrentTorchAnswers, ThreadsThatTakeAndGiveBackWhileItLeavesLoseNothing)
   simulated_chain chain;
   for (int round = 0; round < 30; ++round) {
     auto segments = std::make_shared<torch_segments>(
-      chain.managed, chain.prefetcher, blocks(simulated_chain::limit_blocks));
+      chain.managed, chain.residency, blocks(simulated_chain::limit_blocks));
     std::weak_ptr<torch_segments> const left{segments};
     answer_torch(device, std::move(segments));
     std::atomic<std::size_t> ready{0};

@@ -21,7 +21,7 @@ TEST_F(TorchSegments, WhatAnotherStreamMayStillReadKeepsItsContentsWhenTheExtent
 {
   for (bool const several : {false, true}) {
     simulated_chain with_contents{true};
-    with_contents.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+    with_contents.residency->start_budget(settings);
     auto const those = make(with_contents);
     auto const start = address_of(those->allocate(blocks(12), nullptr));
     EXPECT_NE(those->allocate(blocks(12), nullptr), nullptr);  // past the budget
@@ -35,7 +35,7 @@ TEST_F(TorchSegments, WhatAnotherStreamMayStillReadKeepsItsContentsWhenTheExtent
     std::fill_n(bytes, read.bytes, std::uint8_t{0x5A});
     those->on_free(start);
     those->on_free(read.address);  // torch tells before it takes it back
-    EXPECT_EQ(with_contents.prefetcher->manager()->evict(read), read.bytes);
+    EXPECT_EQ(with_contents.residency->evict(read, nullptr), read.bytes);
     those->on_allocate(start);
     bool const kept = std::all_of(bytes, bytes + read.bytes, [](auto one) { return one == 0x5A; });
     EXPECT_EQ(kept, several);
@@ -46,7 +46,7 @@ TEST_F(TorchSegments, WhatIsFreeWhenFollowingEndsIsNeverDroppedWhileTorchGoesOnT
 {
   for (bool const routed : {false, true}) {
     simulated_chain fresh;
-    fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+    fresh.residency->start_budget(settings);
     auto const those  = make(fresh);
     auto const start  = address_of(those->allocate(blocks(8), nullptr));
     auto const second = address_of(those->allocate(blocks(10), nullptr));
@@ -54,9 +54,9 @@ TEST_F(TorchSegments, WhatIsFreeWhenFollowingEndsIsNeverDroppedWhileTorchGoesOnT
     those->unfollow(routed);
     memory_range const used{start + blocks(4), blocks(4)};  // torch hands it out: nobody tells
     EXPECT_TRUE(fresh.device->touch(used, true).ok());
-    fresh.prefetcher->bring(used, nullptr);
+    fresh.residency->bring(used, nullptr);
     EXPECT_NE(those->allocate(blocks(10), nullptr), nullptr);
-    auto const dropped = fresh.prefetcher->manager()->statistics().dropped_bytes;
+    auto const dropped = fresh.residency->budget_statistics().value().dropped_bytes;
     EXPECT_EQ(dropped, routed ? 0U : blocks(4));
     those->follow({{start, blocks(8)}, {second, blocks(10)}});
     those->on_free(start);  // and what was unknown is known by a list again
@@ -68,7 +68,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailWhereAnAllocationBeginsInALivePartAndNeith
 {
   auto const failures = tests::failures_of([&](std::size_t nth) {
     simulated_chain fresh{true};
-    fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+    fresh.residency->start_budget(settings);
     auto const those = make(fresh);
     those->follow({});
     auto const start = address_of(those->allocate(blocks(8), nullptr));
@@ -78,7 +78,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailWhereAnAllocationBeginsInALivePartAndNeith
     EXPECT_TRUE(fresh.device->touch(first, true).ok());
     auto* const bytes = reinterpret_cast<unsigned char*>(start);
     std::fill_n(bytes, first.bytes, std::uint8_t{0x5A});
-    EXPECT_EQ(fresh.prefetcher->manager()->evict(first), first.bytes);
+    EXPECT_EQ(fresh.residency->evict(first, nullptr), first.bytes);
     bool over = false;
     {
       tests::failing_new const failing{nth};
@@ -98,7 +98,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailWhereverAnAllocationIsToldAndItIsNeverDrop
 {
   auto const failures = tests::failures_of([&](std::size_t nth) {
     simulated_chain fresh;
-    fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+    fresh.residency->start_budget(settings);
     auto const those = make(fresh);
     those->follow({});
     auto const start = address_of(those->allocate(blocks(4), nullptr));
@@ -111,10 +111,10 @@ TEST_F(TorchSegments, OwnMemoryMayFailWhereverAnAllocationIsToldAndItIsNeverDrop
     }
     auto const used = memory_range{start + blocks(2), blocks(2)};
     static_cast<void>(fresh.device->touch(used, true));
-    fresh.prefetcher->bring(used, nullptr);
+    fresh.residency->bring(used, nullptr);
     those->on_allocate(large);  // as much as the budget: all else leaves
-    EXPECT_EQ(fresh.prefetcher->manager()->statistics().dropped_bytes, 0U) << nth;
-    EXPECT_GE(fresh.prefetcher->manager()->statistics().evicted_bytes, blocks(2)) << nth;
+    EXPECT_EQ(fresh.residency->budget_statistics().value().dropped_bytes, 0U) << nth;
+    EXPECT_GE(fresh.residency->budget_statistics().value().evicted_bytes, blocks(2)) << nth;
     return over;
   });
   EXPECT_GT(failures, 4U);

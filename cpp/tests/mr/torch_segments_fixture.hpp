@@ -27,21 +27,21 @@ class TorchSegments : public testing::Test {
 
   TorchSegments()
   {
-    auto settings       = residency_settings::of(blocks(budget_blocks));
     settings.background = false;
-    chain.prefetcher->keep_budget(settings);
+    chain.residency->start_budget(settings);
   }
   [[nodiscard]] static std::shared_ptr<mr::torch_segments> make(simulated_chain& chain)
   {
     return std::make_shared<mr::torch_segments>(
-      chain.managed, chain.prefetcher, blocks(maximum_blocks));
+      chain.managed, chain.residency, blocks(maximum_blocks));
   }
   [[nodiscard]] void* take(std::size_t count) { return segments->allocate(blocks(count), nullptr); }
   [[nodiscard]] residency_statistics residency() const
   {
-    return chain.prefetcher->manager()->statistics();
+    return chain.residency->budget_statistics().value();
   }
 
+  residency_settings settings = residency_settings::of(blocks(budget_blocks));
   simulated_chain chain;
   std::shared_ptr<mr::torch_segments> segments = make(chain);
 };

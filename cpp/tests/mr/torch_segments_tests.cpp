@@ -151,7 +151,7 @@ TEST_F(TorchSegments, WhatIsNotListedIsDeadAndDroppedForTheNextSegment)
   segments->follow({{start, blocks(4)}});
   EXPECT_NE(take(8), nullptr);  // free as a whole: nothing comes yet
   auto const copied = residency().evicted_bytes;
-  chain.prefetcher->bring({start, blocks(4)}, nullptr);
+  chain.residency->bring({start, blocks(4)}, nullptr);
   segments->on_allocate(start + blocks(4));
   segments->on_free(start + blocks(4));
   EXPECT_EQ(segments->statistics().reused, 1U);
@@ -213,7 +213,7 @@ TEST_F(TorchSegments, MeasuredSizeIsAllThatComesTheNextTime)
     segments->measured(start, blocks(2));
     segments->on_free(start);
   }
-  static_cast<void>(chain.prefetcher->evict({start, blocks(8)}, nullptr));
+  static_cast<void>(chain.residency->evict({start, blocks(8)}, nullptr));
   ASSERT_EQ(chain.device->resident_bytes({start, blocks(8)}), 0U);
   segments->on_allocate(start);
   EXPECT_EQ(chain.device->resident_bytes({start, blocks(8)}), blocks(2));
@@ -265,7 +265,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailAtAnyPointOfASegmentAndNothingIsLeaked)
   for (bool const followed : {false, true}) {
     auto const failures = tests::failures_of([&](std::size_t nth) {
       simulated_chain fresh;
-      fresh.prefetcher->keep_budget(chain.prefetcher->manager()->settings());
+      fresh.residency->start_budget(settings);
       auto const those = make(fresh);
       if (followed) { those->follow({}); }
       void* segment = nullptr;

@@ -96,7 +96,7 @@ TEST_F(UvmResourceAdaptor, FreeWithAWrongSizeIsRefusedAndTheAllocationStays)
 TEST_F(UvmResourceAdaptor, UpstreamIsGivenTheAlignmentThatItAllocatedWith)
 {
   noting_resource below{chain.managed};
-  uvm_resource_adaptor adaptor{below, chain.prefetcher, prefetch_mode::automatic};
+  uvm_resource_adaptor adaptor{below, chain.residency, prefetch_mode::automatic};
   auto* const ptr = adaptor.allocate(default_stream, 1'000, 512);
   adaptor.deallocate(default_stream, ptr, 1'000, 512);
   EXPECT_EQ(*below.freed_alignment, 512U);
@@ -106,16 +106,16 @@ TEST_F(UvmResourceAdaptor, AllocationWhileNothingWasEvictedIssuesNoPrefetch)
 {
   auto* const ptr = allocate(blocks(4));
   EXPECT_NE(ptr, nullptr);
-  EXPECT_EQ(chain.prefetcher->statistics().prefetch_calls, 0U);
-  EXPECT_EQ(chain.prefetcher->statistics().discard_calls, 0U);
+  EXPECT_EQ(chain.residency->statistics().prefetch_calls, 0U);
+  EXPECT_EQ(chain.residency->statistics().discard_calls, 0U);
 }
 
 TEST_F(UvmResourceAdaptor, AlwaysPrefetchesEachAllocation)
 {
-  uvm_resource_adaptor always{chain.managed, chain.prefetcher, prefetch_mode::always};
+  uvm_resource_adaptor always{chain.managed, chain.residency, prefetch_mode::always};
   auto* const ptr = always.allocate(default_stream, blocks(4), 256);
   EXPECT_NE(ptr, nullptr);
-  EXPECT_EQ(chain.prefetcher->statistics().prefetched_bytes, blocks(4));
+  EXPECT_EQ(chain.residency->statistics().prefetched_bytes, blocks(4));
 }
 
 TEST_F(UvmResourceAdaptor, MemoryOverTheDeviceIsStillHandedOut)

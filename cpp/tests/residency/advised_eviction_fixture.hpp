@@ -5,7 +5,7 @@
 #include "../support/blocks.hpp"
 #include "../support/touching.hpp"
 
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace rmm_uvm::tests {
 
-/** @brief A prefetcher over a simulated device whose driver is told what memory is for. */
+/** @brief Managed memory of a simulated device whose driver is told what memory is for. */
 class AdvisedEviction : public testing::TestWithParam<bool> {
  protected:
   /** @brief A slab of 16 blocks, and with a budget one of 4; in the background, a thread moves. */
@@ -25,15 +25,15 @@ class AdvisedEviction : public testing::TestWithParam<bool> {
     sim::simulated_device_config config;
     config.capacity_bytes = blocks(32);
     device                = std::make_shared<sim::simulated_device>(config);
-    prefetcher = std::make_unique<rmm_uvm::prefetcher>(device, make_epoch_source(*device));
+    residency = std::make_unique<rmm_uvm::managed_residency>(device, make_epoch_source(*device));
     if (with_budget) {
       auto settings       = residency_settings::of(blocks(4));
       settings.policy     = eviction_policy::fifo;
       settings.background = background;
-      prefetcher->keep_budget(settings);
+      residency->start_budget(settings);
     }
     ASSERT_TRUE(device->allocate_managed(blocks(16), base).ok());
-    prefetcher->on_slab({base, blocks(16)}, nullptr, prefetch_mode::automatic);
+    residency->on_slab({base, blocks(16)}, nullptr, prefetch_mode::automatic);
   }
   [[nodiscard]] memory_range at(std::size_t first, std::size_t count) const
   {
@@ -42,12 +42,12 @@ class AdvisedEviction : public testing::TestWithParam<bool> {
   /** @brief Hands out memory, and a kernel writes it. */
   void allocate(std::size_t first, std::size_t count)
   {
-    static_cast<void>(prefetcher->on_allocate(at(first, count), nullptr, prefetch_mode::automatic));
+    static_cast<void>(residency->on_allocate(at(first, count), nullptr, prefetch_mode::automatic));
     ASSERT_TRUE(device->touch(at(first, count), true).ok());
   }
   void touch(std::size_t first, std::size_t count)
   {
-    tests::touch(*prefetcher, at(first, count), nullptr);
+    tests::touch(*residency, at(first, count), nullptr);
   }
   [[nodiscard]] std::uint64_t to_host() const { return device->statistics().device_to_host_bytes; }
   [[nodiscard]] std::size_t on_device(std::size_t first, std::size_t count) const
@@ -60,7 +60,7 @@ class AdvisedEviction : public testing::TestWithParam<bool> {
   }
 
   std::shared_ptr<sim::simulated_device> device;
-  std::unique_ptr<rmm_uvm::prefetcher> prefetcher;
+  std::unique_ptr<rmm_uvm::managed_residency> residency;
   std::uintptr_t base{0};
 };
 

@@ -18,15 +18,15 @@ TEST_P(AdvisedEviction, OfReadMostlyMemoryLeavesNoCopyOnTheDeviceAndMovesItOnce)
 {
   make(GetParam());
   allocate(0, 2);
-  EXPECT_EQ(prefetcher->advise(at(0, 2), reads).advised_bytes, blocks(2));
+  EXPECT_EQ(residency->advise(at(0, 2), reads).advised_bytes, blocks(2));
   auto const before = to_host();
-  EXPECT_EQ(prefetcher->evict(at(0, 2), nullptr), blocks(2));
+  EXPECT_EQ(residency->evict(at(0, 2), nullptr), blocks(2));
   EXPECT_EQ(to_host() - before, blocks(2));
   EXPECT_EQ(on_device(0, 2), 0U);
   EXPECT_TRUE(reads_mostly(0));
   touch(0, 2);  // a copy comes, and the host's stays
   EXPECT_EQ(on_device(0, 2), blocks(2));
-  EXPECT_EQ(prefetcher->evict(at(0, 2), nullptr), blocks(2));
+  EXPECT_EQ(residency->evict(at(0, 2), nullptr), blocks(2));
   EXPECT_EQ(to_host() - before, blocks(2));  // nothing moved the second time
   EXPECT_EQ(on_device(0, 2), 0U);
 }
@@ -37,7 +37,7 @@ TEST_P(AdvisedEviction, OfOtherMemoryMovesItEveryTime)  // the twin
   allocate(0, 2);
   auto const before = to_host();
   for (std::uint64_t round = 1; round < 3; ++round) {
-    EXPECT_EQ(prefetcher->evict(at(0, 2), nullptr), blocks(2));
+    EXPECT_EQ(residency->evict(at(0, 2), nullptr), blocks(2));
     EXPECT_EQ(to_host() - before, round * blocks(2));
     touch(0, 2);
   }
@@ -47,12 +47,12 @@ TEST_P(AdvisedEviction, OfWrittenReadMostlyMemoryMovesItAgain)
 {
   make(GetParam());
   allocate(0, 1);
-  prefetcher->advise(at(0, 1), reads);
-  prefetcher->evict(at(0, 1), nullptr);
+  residency->advise(at(0, 1), reads);
+  residency->evict(at(0, 1), nullptr);
   touch(0, 1);
   auto const before = to_host();
   ASSERT_TRUE(device->touch(at(0, 1), true).ok());  // takes the host's copy away
-  prefetcher->evict(at(0, 1), nullptr);
+  residency->evict(at(0, 1), nullptr);
   EXPECT_EQ(to_host() - before, blocks(1));
 }
 
@@ -60,15 +60,15 @@ TEST_P(AdvisedEviction, WhatBelongsToTheHostComesWhenAskedForAndNotByATouch)
 {
   make(GetParam());
   allocate(0, 2);
-  EXPECT_EQ(prefetcher->advise(at(0, 1), to_be_on_host).advised_bytes, blocks(1));
+  EXPECT_EQ(residency->advise(at(0, 1), to_be_on_host).advised_bytes, blocks(1));
   EXPECT_EQ(on_device(0, 2), blocks(2));  // advice moves nothing
-  prefetcher->evict(at(0, 2), nullptr);
+  residency->evict(at(0, 2), nullptr);
   touch(0, 2);
   EXPECT_EQ(on_device(0, 1), 0U);
   EXPECT_EQ(on_device(1, 1), blocks(1));
   ASSERT_TRUE(device->touch(at(0, 1), false).ok());  // a kernel reads it where it is
   EXPECT_EQ(on_device(0, 1), 0U);
-  prefetcher->bring(at(0, 1), nullptr);
+  residency->bring(at(0, 1), nullptr);
   EXPECT_EQ(on_device(0, 1), blocks(1));
 }
 
@@ -76,16 +76,16 @@ TEST_P(AdvisedEviction, FreedMemoryIsHandedOutWithoutAdviceAndComesWhole)
 {
   make(GetParam());
   allocate(0, 4);
-  prefetcher->advise(at(0, 4), {true, preferred_place::host});
-  prefetcher->evict(at(0, 4), nullptr);
-  prefetcher->bring(at(0, 4), nullptr);
-  prefetcher->on_free(at(0, 4), nullptr);
-  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
+  residency->advise(at(0, 4), {true, preferred_place::host});
+  residency->evict(at(0, 4), nullptr);
+  residency->bring(at(0, 4), nullptr);
+  residency->on_free(at(0, 4), nullptr);
+  EXPECT_EQ(residency->advised_bytes(), 0U);
   for (std::size_t block = 0; block < 4; ++block) {
     EXPECT_FALSE(reads_mostly(block));
     EXPECT_EQ(device->advised(at(block, 1).address).preferred, sim::block_policy::nowhere);
   }
-  static_cast<void>(prefetcher->on_allocate(at(0, 4), nullptr, prefetch_mode::automatic));
+  static_cast<void>(residency->on_allocate(at(0, 4), nullptr, prefetch_mode::automatic));
   EXPECT_EQ(on_device(0, 4), blocks(4));  // also where the copy that stayed was the host's
   auto const faults = device->statistics().gpu_faults;
   ASSERT_TRUE(device->touch(at(0, 4), true).ok());
@@ -96,9 +96,9 @@ TEST_P(AdvisedEviction, SlabThatGoesBackLeavesNothingAdvised)
 {
   make(GetParam());
   allocate(0, 4);
-  prefetcher->advise(at(0, 4), reads);
-  prefetcher->on_slab_free(base);
-  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
+  residency->advise(at(0, 4), reads);
+  residency->on_slab_free(base);
+  EXPECT_EQ(residency->advised_bytes(), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutABudget, AdvisedEviction, testing::Bool());
@@ -107,17 +107,17 @@ TEST_F(AdvisedEviction, ForABudgetOfReadMostlyMemoryMovesNothing)
 {
   make(true);
   allocate(0, 4);
-  prefetcher->advise(at(0, 4), reads);
+  residency->advise(at(0, 4), reads);
   allocate(4, 4);  // the first four leave, and are copied: nobody else has them
   EXPECT_EQ(on_device(0, 4), 0U);
-  prefetcher->on_free(at(4, 4), nullptr);
+  residency->on_free(at(4, 4), nullptr);
   touch(0, 4);
   EXPECT_EQ(on_device(0, 4), blocks(4));
   auto const before = to_host();
   allocate(8, 4);
   EXPECT_EQ(on_device(0, 4), 0U);
   EXPECT_EQ(to_host(), before);
-  EXPECT_EQ(prefetcher->manager()->statistics().resident_bytes, blocks(4));
+  EXPECT_EQ(residency->budget_statistics().value().resident_bytes, blocks(4));
 }
 
 TEST_F(AdvisedEviction, BudgetHoldsOnTheDeviceWhileReadMostlyMemoryComesAndGoes)
@@ -125,7 +125,7 @@ TEST_F(AdvisedEviction, BudgetHoldsOnTheDeviceWhileReadMostlyMemoryComesAndGoes)
   make(true);
   allocate(0, 4);
   allocate(4, 4);
-  prefetcher->advise(at(0, 8), reads);
+  residency->advise(at(0, 8), reads);
   for (int round = 0; round < 3; ++round) {
     for (std::size_t first : {0U, 2U, 4U, 6U}) {
       touch(first, 2);

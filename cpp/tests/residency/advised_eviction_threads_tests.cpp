@@ -25,18 +25,18 @@ TEST_P(ConcurrentAdvice, LeavesNothingAdvisedThatIsFreed)
     auto const first = each * index;
     auto const range = at(first, each);
     for (int round = 0; round < 50; ++round) {
-      static_cast<void>(prefetcher->on_allocate(range, nullptr, prefetch_mode::automatic));
-      auto const advised = prefetcher->advise(range, {true, preferred_place::device});
+      static_cast<void>(residency->on_allocate(range, nullptr, prefetch_mode::automatic));
+      auto const advised = residency->advise(range, {true, preferred_place::device});
       if (advised.advised_bytes != range.bytes) { ++wrong; }
-      prefetcher->evict(range, nullptr);
-      tests::touch(*prefetcher, range, nullptr);
-      prefetcher->on_free(range, nullptr);
+      residency->evict(range, nullptr);
+      tests::touch(*residency, range, nullptr);
+      residency->on_free(range, nullptr);
       if (reads_mostly(first) || reads_mostly(first + 1)) { ++wrong; }
     }
   });
   EXPECT_EQ(wrong.load(), 0);
-  EXPECT_EQ(prefetcher->advised_bytes(), 0U);
-  EXPECT_EQ(prefetcher->manager()->statistics().failed_calls, 0U);
+  EXPECT_EQ(residency->advised_bytes(), 0U);
+  EXPECT_EQ(residency->budget_statistics().value().failed_calls, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(WithAndWithoutAThreadThatMoves, ConcurrentAdvice, testing::Bool());

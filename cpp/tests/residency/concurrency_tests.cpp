@@ -7,7 +7,7 @@
 
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_account.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
@@ -137,17 +137,17 @@ TEST(ConcurrentLedger, SlabsOfSeveralThreadsEndUpSettled)
 TEST(ConcurrentPrefetcher, CountsEveryRequestOnce)
 {
   auto const driver = std::make_shared<tests::recording_driver>();
-  prefetcher prefetcher{driver, make_epoch_source(*driver)};
+  managed_residency residency{driver, make_epoch_source(*driver)};
   memory_range const slab = block_range(slab_address, 0, 32);
-  prefetcher.on_slab(slab, nullptr, prefetch_mode::automatic);
+  residency.on_slab(slab, nullptr, prefetch_mode::automatic);
   on_threads(thread_count, [&](std::size_t index) {
     for (int round = 0; round < rounds / 10; ++round) {
       if (round % 16 == 0) { ++driver->counted.device_to_host_bytes; }
-      prefetcher.on_allocate(
+      residency.on_allocate(
         block_range(slab_address, index * 4, 4), nullptr, prefetch_mode::automatic);
     }
   });
-  auto const statistics = prefetcher.statistics();
+  auto const statistics = residency.statistics();
   auto const resident   = statistics.skipped[static_cast<std::size_t>(skip_reason::resident)];
   // Aligned allocations: each request is one discard or one skip.
   EXPECT_EQ(statistics.discard_calls + resident, thread_count * rounds / 10);

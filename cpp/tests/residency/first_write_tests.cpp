@@ -8,7 +8,7 @@
 #include "random_allocations.hpp"
 
 #include <rmm_uvm/residency/discards.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 
 #include <gtest/gtest.h>
 
@@ -47,16 +47,16 @@ class late_memory {
   explicit late_memory(keeping how)
     : device{std::make_shared<sim::simulated_device>(configuration(how.device_blocks))},
       driver{std::make_shared<tests::late_driver>(device)},
-      prefetcher{driver, make_epoch_source(*driver)}
+      residency{driver, make_epoch_source(*driver)}
   {
     if (how.budget) {
       auto settings       = residency_settings::of(blocks(budget_blocks));
       settings.background = how.background;
       settings.policy     = how.policy;
-      prefetcher.keep_budget(settings);
+      residency.start_budget(settings);
     }
     static_cast<void>(driver->allocate_managed(slab.bytes, slab.address));
-    prefetcher.on_slab(slab, nullptr, automatic);
+    residency.on_slab(slab, nullptr, automatic);
   }
 
   /** @brief Whole blocks of the slab. */
@@ -79,7 +79,7 @@ class late_memory {
   std::shared_ptr<sim::simulated_device> device;
   std::shared_ptr<tests::late_driver> driver;
   memory_range slab{0, blocks(slab_blocks) - 4096};
-  rmm_uvm::prefetcher prefetcher;
+  rmm_uvm::managed_residency residency;
 
  private:
   [[nodiscard]] static sim::simulated_device_config configuration(std::size_t device_blocks)
@@ -99,12 +99,12 @@ class FirstWrite : public testing::TestWithParam<std::tuple<bool /*budget*/, boo
 /** @brief Has blocks 0 and 1 handed out, written, freed, and sent to the host. */
 void recycle(late_memory& memory, stream_handle stream)
 {
-  auto& prefetcher = memory.prefetcher;
+  auto& residency = memory.residency;
   for (std::size_t first = 0; first < 12; first += 2) {  // past the budget
-    static_cast<void>(prefetcher.on_allocate(memory.at(first, 2), stream, automatic));
+    static_cast<void>(residency.on_allocate(memory.at(first, 2), stream, automatic));
     memory.write(memory.at(first, 2), 7, false);
   }
-  prefetcher.on_free(memory.at(0, 2), stream);
+  residency.on_free(memory.at(0, 2), stream);
   // Without a budget the kernel driver would evict it.
   static_cast<void>(memory.driver->prefetch(memory.at(0, 2), location::host(), nullptr));
 }
@@ -116,7 +116,7 @@ TEST_P(FirstWrite, IntoMemoryHandedOutOnABusyStreamIsKept)
   auto* const stream = stream_number(1);
   recycle(memory, stream);
   memory.driver->keep_busy(stream);
-  static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+  static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
   memory.write(memory.at(0, 2), 42, by_cpu);
   memory.driver->catch_up();
   EXPECT_TRUE(late_memory::holds(memory.at(0, 2), 42));
@@ -128,10 +128,10 @@ TEST_P(FirstWrite, IntoMemoryFreedOnABusyStreamIsKept)
   late_memory memory{{budget}};
   auto* const stream = stream_number(1);
   recycle(memory, stream);
-  static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+  static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
   memory.driver->keep_busy(stream);
-  memory.prefetcher.on_free(memory.at(0, 2), stream);
-  static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+  memory.residency.on_free(memory.at(0, 2), stream);
+  static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
   memory.write(memory.at(0, 2), 42, by_cpu);
   memory.driver->catch_up();
   EXPECT_TRUE(late_memory::holds(memory.at(0, 2), 42));
@@ -144,7 +144,7 @@ TEST_P(FirstWrite, IntoMemoryHandedOutOnAnIdleStreamIsKeptAndNothingIsCopied)
   auto* const stream = stream_number(1);
   recycle(memory, stream);
   auto const before = memory.device->statistics().host_to_device_bytes;
-  static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+  static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
   EXPECT_EQ(memory.device->statistics().host_to_device_bytes, before);
   memory.write(memory.at(0, 2), 42, by_cpu);
   EXPECT_TRUE(late_memory::holds(memory.at(0, 2), 42));
@@ -157,12 +157,12 @@ INSTANTIATE_TEST_SUITE_P(Writers, FirstWrite, testing::Combine(testing::Bool(), 
 {
   auto* const stream = stream_number(1);
   recycle(memory, stream);
-  static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+  static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
   memory.write(memory.at(0, 2), 9, false);
   bool whole = false;
   memory.driver->keep_busy(stream);
   memory.driver->launch(stream, [&] { whole = late_memory::holds(memory.at(0, 2), 9); });
-  memory.prefetcher.on_free(memory.at(0, 2), stream);
+  memory.residency.on_free(memory.at(0, 2), stream);
   after_the_free();
   memory.driver->catch_up();
   return whole;
@@ -173,12 +173,12 @@ TEST(FreedMemory, IsReadWholeByAKernelThatComesLater)
   for (bool const budget : {false, true}) {
     late_memory again{{budget}};
     EXPECT_TRUE(is_read_whole(again, [&] {  // it is handed out again, after it left the device
-      static_cast<void>(again.prefetcher.evict(again.at(0, 2), stream_number(2)));
-      static_cast<void>(again.prefetcher.on_allocate(again.at(0, 2), stream_number(1), automatic));
+      static_cast<void>(again.residency.evict(again.at(0, 2), stream_number(2)));
+      static_cast<void>(again.residency.on_allocate(again.at(0, 2), stream_number(1), automatic));
     }));
     late_memory room{{budget}};
     EXPECT_TRUE(is_read_whole(room, [&] {  // it is dropped to make room, or may be
-      static_cast<void>(room.prefetcher.on_allocate(room.at(16, 6), stream_number(2), automatic));
+      static_cast<void>(room.residency.on_allocate(room.at(16, 6), stream_number(2), automatic));
     }));
   }
 }
@@ -211,16 +211,16 @@ TEST(DeadMemory, ThatIsHandedOutWhileItsStreamIsBusyIsCopiedAndCounted)
     late_memory memory{{budget}};
     auto* const stream = stream_number(1);
     recycle(memory, stream);
-    static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+    static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
     memory.driver->keep_busy(stream);
-    memory.prefetcher.on_free(memory.at(0, 2), stream);
-    static_cast<void>(memory.prefetcher.evict(memory.at(0, 2), stream_number(2)));
-    static_cast<void>(memory.prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
-    auto const seen = budget ? memory.prefetcher.manager()->statistics().undiscarded_bytes
-                             : memory.prefetcher.statistics().undiscarded_bytes;
+    memory.residency.on_free(memory.at(0, 2), stream);
+    static_cast<void>(memory.residency.evict(memory.at(0, 2), stream_number(2)));
+    static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
+    auto const seen = budget ? memory.residency.budget_statistics().value().undiscarded_bytes
+                             : memory.residency.statistics().undiscarded_bytes;
     EXPECT_EQ(seen, blocks(2));
     if (budget) {
-      EXPECT_EQ(memory.prefetcher.manager()->statistics().undiscarded_copied_bytes, blocks(2));
+      EXPECT_EQ(memory.residency.budget_statistics().value().undiscarded_copied_bytes, blocks(2));
     }
   }
 }
@@ -229,17 +229,17 @@ TEST(DeadMemory, WhoseFreesAreMarkedIsDiscardedThoughItsStreamIsBusyAgain)
 {
   late_memory memory{{true}};
   auto* const stream = stream_number(1);
-  auto& prefetcher   = memory.prefetcher;
+  auto& residency    = memory.residency;
   recycle(memory, stream);
   // As much as lies between two marks of frees.
-  static_cast<void>(prefetcher.on_allocate(memory.at(12, 6), stream, automatic));
-  prefetcher.on_free(memory.at(12, 6), stream);
+  static_cast<void>(residency.on_allocate(memory.at(12, 6), stream, automatic));
+  residency.on_free(memory.at(12, 6), stream);
   memory.driver->keep_busy(stream);
   auto const copied = memory.device->statistics().host_to_device_bytes;
-  static_cast<void>(prefetcher.on_allocate(memory.at(0, 2), stream, automatic));
+  static_cast<void>(residency.on_allocate(memory.at(0, 2), stream, automatic));
   memory.driver->catch_up();
   EXPECT_EQ(memory.device->statistics().host_to_device_bytes, copied);
-  EXPECT_EQ(prefetcher.manager()->statistics().undiscarded_bytes, 0U);
+  EXPECT_EQ(residency.budget_statistics().value().undiscarded_bytes, 0U);
 }
 
 /** @brief Allocates and frees in streams that are busy now and then; anybody writes first. */
@@ -264,7 +264,7 @@ class out_of_order_program final : public tests::random_allocations {
       static_cast<void>(memory_.driver->order(stream, stream_number(other)));
     }
     memory_range const range{*address, bytes};
-    static_cast<void>(memory_.prefetcher.on_allocate(range, stream, automatic));
+    static_cast<void>(memory_.residency.on_allocate(range, stream, automatic));
     // The first write is nobody's turn: the CPU's, or a kernel's in an idle stream.
     static_cast<void>(any_of(2) == 0 ? memory_.device->cpu_touch(range, true)
                                      : memory_.device->touch(range, true));
@@ -274,16 +274,16 @@ class out_of_order_program final : public tests::random_allocations {
   {
     auto* const stream = any_stream();
     if (any_of(3) == 0) { memory_.driver->keep_busy(stream); }
-    memory_.prefetcher.on_free(range, stream);
+    memory_.residency.on_free(range, stream);
     pool_.give(range.address, range.bytes);
   }
   [[nodiscard]] bool use(memory_range range, std::uint64_t choice) override
   {
     if (choice == 7) { memory_.driver->catch_up(); }
     if (choice == 8) {
-      static_cast<void>(memory_.prefetcher.evict(range, any_stream()));
+      static_cast<void>(memory_.residency.evict(range, any_stream()));
     } else {
-      tests::touch(memory_.prefetcher, range, any_stream());
+      tests::touch(memory_.residency, range, any_stream());
     }
     return true;
   }
@@ -299,13 +299,12 @@ TEST_P(OutOfOrderPrograms, LoseNoByte)
   for (std::uint64_t const seed : {1U, 2U, 3U, 4U}) {
     late_memory memory{GetParam()};
     EXPECT_EQ((out_of_order_program{memory, seed}.run(800, [] {})), 0U) << "seed " << seed;
-    auto const without = memory.prefetcher.statistics();
-    if (auto* const manager = memory.prefetcher.manager(); manager != nullptr) {
-      manager->flush();
-      auto const with = manager->statistics();
-      EXPECT_GT(with.renewed_bytes, 0U);  // it was put to the test
-      EXPECT_GT(with.undiscarded_bytes, 0U);
-      EXPECT_EQ(with.failed_calls, 0U);
+    auto const without = memory.residency.statistics();
+    memory.residency.flush();
+    if (auto const with = memory.residency.budget_statistics()) {
+      EXPECT_GT(with->renewed_bytes, 0U);  // it was put to the test
+      EXPECT_GT(with->undiscarded_bytes, 0U);
+      EXPECT_EQ(with->failed_calls, 0U);
     } else {
       EXPECT_GT(without.discarded_bytes, 0U);
       EXPECT_GT(without.undiscarded_bytes, 0U);

@@ -101,7 +101,7 @@ TEST(ResidencyFork, ChildForksInItsTurnAlsoOnceTheBudgetIsGone)
 {
   auto ledger   = std::make_unique<residency_ledger>();
   auto settings = residency_settings::of(blocks(8));
-  // Never destroyed, as in a child: see `prefetcher`.
+  // Never destroyed, as in a child: see `budgeted_enactor`.
   auto* const manager =
     new residency_manager{std::make_shared<recording_driver>(), *ledger, settings};
   EXPECT_TRUE(in_child([&] {

@@ -3,7 +3,7 @@
 // Uses while all live blocks were confirmed to be on the device, and what ends that.
 #include "residency_manager_fixture.hpp"
 
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 
 #include <chrono>
 #include <thread>
@@ -175,7 +175,7 @@ TEST_F(ResidencyPresence, NothingIsConfirmedWhereTheKernelDriverIsEmulated)
 
 TEST_F(ResidencyPresence, WithoutABudgetNothingIsConfirmed)
 {
-  prefetcher none{driver, make_epoch_source(*driver)};
+  managed_residency none{driver, make_epoch_source(*driver)};
   EXPECT_FALSE(none.confirm_present(nullptr));
   EXPECT_FALSE(none.confirmed_present());
 }

@@ -16,7 +16,7 @@
 
 namespace rmm_uvm::tests {
 
-/** @brief Makes an allocation usable: the prefetcher, or a variant of it that a test made. */
+/** @brief Makes an allocation usable: the residency, or a variant of it that a test made. */
 using enactor = std::function<void(memory_range allocation, stream_handle stream)>;
 
 /**

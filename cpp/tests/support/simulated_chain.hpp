@@ -26,12 +26,12 @@ struct simulated_chain {
     config.backing        = backing;
     return std::make_shared<sim::simulated_device>(config);
   }();
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher =
-    std::make_shared<rmm_uvm::prefetcher>(device, make_epoch_source(*device));
+  std::shared_ptr<rmm_uvm::managed_residency> residency =
+    std::make_shared<rmm_uvm::managed_residency>(device, make_epoch_source(*device));
   std::shared_ptr<managed_account> account =
     std::make_shared<managed_account>(blocks(limit_blocks));
-  mr::managed_memory_resource managed{prefetcher, account, prefetch_mode::automatic};
-  mr::uvm_resource_adaptor adaptor{managed, prefetcher, prefetch_mode::automatic};
+  mr::managed_memory_resource managed{residency, account, prefetch_mode::automatic};
+  mr::uvm_resource_adaptor adaptor{managed, residency, prefetch_mode::automatic};
 };
 
 inline constexpr cuda::stream_ref default_stream{cudaStream_t{nullptr}};

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 
 namespace rmm_uvm::tests {
 
-/** @brief Tells a manager or a prefetcher of one use of the allocation at `range`'s beginning. */
+/** @brief Tells a manager, or what asks one, of one use of the allocation at `range`'s beginning.
+ */
 template <typename Told>
 void touch(Told& told, memory_range range, stream_handle stream)
 {

@@ -63,7 +63,7 @@ def _budget_words(device: Any) -> list[str]:
         return []
     words = [f"budget {format_bytes(budget.budget_bytes)}", f"eviction {budget.policy}"]
     if budget.neighbors is not None:
-        used = device.managed_mr.managed_mr.prefetcher.neighbors
+        used = device.managed_mr.managed_mr.residency.neighbors
         words.append(f"neighbours {', '.join(map(str, used)) or 'none'}")
     return words
 

@@ -17,7 +17,7 @@ import rmm
 from rmm_uvm._lib.account import ManagedAccount
 from rmm_uvm._lib.current_device import current_device
 from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.drivers import SimulatedDevice
 from rmm_uvm.planner.advice.announced import Moved
 from rmm_uvm.planner.outcome import AnnouncedWay
@@ -95,7 +95,7 @@ def pool_seconds(
                 upstream, settings.initial_bytes, settings.maximum_bytes
             )
         mr = UvmResourceAdaptor(pool, prefetch=settings.prefetch)
-        announcing = mr.managed_mr.prefetcher if settings.announced else None
+        announcing = mr.managed_mr.residency if settings.announced else None
 
         def allocate(nbytes: int) -> int:
             try:
@@ -123,7 +123,7 @@ def _run(
     mr: Any,
     allocate: Callable[[int], int],
     progress: Progress | None,
-    announcing: Prefetcher | None,
+    announcing: ManagedResidency | None,
 ) -> None:
     """Make the workload's allocations, touches and frees; free what is left.
 

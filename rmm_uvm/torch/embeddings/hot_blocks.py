@@ -83,7 +83,7 @@ def allowed_bytes(memory: RowMemory, other_tables_bytes: int) -> int:
     other_tables_bytes : int
         Size of the other tables of the same pool, with whom it is shared.
     """
-    if memory.pool.managed_mr.prefetcher.keeps_budget:
+    if memory.pool.managed_mr.residency.keeps_budget:
         room: float = most_pinned_bytes(memory)
     else:
         # What the pool holds is taken from what is free, though most of it may leave.
@@ -107,7 +107,7 @@ def most_pinned_bytes(memory: RowMemory, others_bytes: int = 0) -> int:
     others_bytes : int
         What other tables of the same pool have pinned.
     """
-    kept = memory.pool.managed_mr.prefetcher.residency()
+    kept = memory.pool.managed_mr.residency.residency()
     if kept is None:
         return int(memory.blocks) * VA_BLOCK_BYTES
     return max(int(kept["budget_bytes"] * _BUDGET_FRACTION) - others_bytes, 0)

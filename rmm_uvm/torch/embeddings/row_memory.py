@@ -21,7 +21,7 @@ import torch
 
 from rmm_uvm._lib.current_device import current_device
 from rmm_uvm._lib.driver import UvmDriver
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.pool import hints
 from rmm_uvm.pool.installed import managed_pools
@@ -115,7 +115,7 @@ class RowMemory:
         self.row_bytes = row_items * dtype.itemsize
         self.nbytes = num_rows * self.row_bytes
         self.blocks = -(-self.nbytes // VA_BLOCK_BYTES)
-        prefetcher = self.pool.managed_mr.prefetcher
+        prefetcher = self.pool.managed_mr.residency
         too_large = _requests_too_large(prefetcher)
         with current_device(self.driver):
             # A block more: the table begins where a block does, and shares none with others.
@@ -161,7 +161,7 @@ class RowMemory:
         For filling a table that is larger than the device: no kernel faults.
         """
         num_rows = self.shape[0]
-        kept = self.pool.managed_mr.prefetcher.residency()
+        kept = self.pool.managed_mr.residency.residency()
         budget_blocks = self.blocks if kept is None else kept["budget_bytes"] // VA_BLOCK_BYTES
         chunk_blocks = max(min(_CHUNK_BLOCKS, budget_blocks // 4), 1)
         # Multiples of 16 items: torch's random numbers on the host are then those of one call.
@@ -201,13 +201,13 @@ class RowMemory:
         self._advise(block, count, "none")
         where = self._bytes_of(block, count)
         hints.prefetch(where, mr=self.mr, stream=self._stream())
-        self.pool.managed_mr.prefetcher.pin(*where)
+        self.pool.managed_mr.residency.pin(*where)
         self.pinned.update(range(block, block + count))
 
     def cool(self, block: int, count: int) -> None:
         """Send blocks to the host, where kernels use them through the link."""
         where = self._bytes_of(block, count)
-        _unpin(self.pool.managed_mr.prefetcher, self.address, self.pinned, block, count)
+        _unpin(self.pool.managed_mr.residency, self.address, self.pinned, block, count)
         self._advise(block, count, "host")
         hints.evict(where, mr=self.mr, stream=self._stream())
 
@@ -255,19 +255,21 @@ def runs_of(numbers: set[int]) -> Iterator[tuple[int, int]]:
         yield first, length
 
 
-def _requests_too_large(prefetcher: Prefetcher) -> int:
+def _requests_too_large(prefetcher: ManagedResidency) -> int:
     kept = prefetcher.residency()
     return 0 if kept is None else kept["too_large"]
 
 
-def _unpin(prefetcher: Prefetcher, address: int, pinned: set[int], block: int, count: int) -> None:
+def _unpin(
+    prefetcher: ManagedResidency, address: int, pinned: set[int], block: int, count: int
+) -> None:
     """Let go of those of the blocks that are pinned."""
     for first, length in runs_of(pinned & set(range(block, block + count))):
         prefetcher.unpin(address + first * VA_BLOCK_BYTES, length * VA_BLOCK_BYTES)
         pinned.difference_update(range(first, first + length))
 
 
-def _release(prefetcher: Prefetcher, address: int, pinned: set[int], buffer: object) -> None:
+def _release(prefetcher: ManagedResidency, address: int, pinned: set[int], buffer: object) -> None:
     """Let go of all blocks; the buffer, the last to refer to the memory, is freed on return."""
     if pinned:
         _unpin(prefetcher, address, pinned, 0, max(pinned) + 1)

@@ -93,7 +93,7 @@ class ShadowDevice:
             managed, -(-first_bytes // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
         )
         self.mr = UvmResourceAdaptor(pool, prefetch=prefetch)
-        self._prefetcher = managed.prefetcher
+        self._prefetcher = managed.residency
         # Without a budget an announced use is a prefetch.
         self._announces = budget is not None or prefetch != "never"
         self._paced = paced

@@ -19,7 +19,7 @@ import rmm
 
 from rmm_uvm._lib.driver import LevelSource, UvmDriver
 from rmm_uvm._lib.mr import ManagedMemoryResource, UvmResourceAdaptor
-from rmm_uvm._lib.residency import Prefetcher
+from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.residency.statistics import ResidencyStatistics
 from rmm_uvm.support.process_lock import ProcessLock
@@ -130,7 +130,7 @@ def _footprint(resources: list[Any], pool_bytes: int | None) -> tuple[int, str] 
 _AVAILABLE = Availability(available=True)
 
 
-def _budget_of(pool: Prefetcher) -> ResidencyStatistics | None:
+def _budget_of(pool: ManagedResidency) -> ResidencyStatistics | None:
     found = pool.residency()
     return None if found is None else ResidencyStatistics(**found)
 
@@ -174,7 +174,7 @@ class WatchedChain:
 
     Notes
     -----
-    Thread-safe. Keeps no resource alive: of a pool of ours only its prefetcher, which owns no
+    Thread-safe. Keeps no resource alive: of a pool of ours only its residency, which owns no
     memory.
     """
 
@@ -192,7 +192,7 @@ class WatchedChain:
         self._on_adaptor = on_adaptor
         self._lock = ProcessLock()
         self._known: tuple[Any, ...] = ()
-        self._prefetcher: Prefetcher | None = None
+        self._residency: ManagedResidency | None = None
         self._last_budget: ResidencyStatistics | None = None
         self._peak_bytes: int | None = None
         self._peak_seen_bytes = 0  # what the adaptor said last
@@ -213,14 +213,14 @@ class WatchedChain:
                 sampler.set_levels(self.device_id, None)
             self._tell_foreign(sampler)
             return changed
-        # An adaptor cannot be referred to weakly. Its prefetcher stays the same object and is held
+        # An adaptor cannot be referred to weakly. Its residency stays the same object and is held
         # here, so that no other chain can be taken for this one, even at the same address.
-        prefetcher = adaptor.managed_mr.prefetcher
-        changed = prefetcher is not self._prefetcher or self._known != (id(adaptor), self.names)
+        residency = adaptor.managed_mr.residency
+        changed = residency is not self._residency or self._known != (id(adaptor), self.names)
         if changed:
             beginning = not self._known
             self._leave((id(adaptor), self.names))
-            self._prefetcher = prefetcher
+            self._residency = residency
             self._peak_seen_bytes = 0
             if beginning:  # it was at work before the monitor was
                 self._add_skipped(-1)
@@ -255,10 +255,10 @@ class WatchedChain:
 
     def _leave(self, known: tuple[Any, ...]) -> None:
         """Let go of the chain that was there."""
-        if self._prefetcher is not None:
+        if self._residency is not None:
             self._add_skipped(1)
-            self._last_budget = _budget_of(self._prefetcher)
-        self._prefetcher = None
+            self._last_budget = _budget_of(self._residency)
+        self._residency = None
         self._known = known
 
     def _see_peak(self, peak_bytes: int) -> None:
@@ -271,15 +271,15 @@ class WatchedChain:
         self._peak_seen_bytes = peak_bytes
 
     def _add_skipped(self, sign: int) -> None:
-        assert self._prefetcher is not None
-        for reason, count in self._prefetcher.statistics()["skipped"].items():
+        assert self._residency is not None
+        for reason, count in self._residency.statistics()["skipped"].items():
             self._skipped[reason] = self._skipped.get(reason, 0) + sign * count
 
     @property
     def driver(self) -> UvmDriver | None:
         """The driver of our pool; None without one."""
-        prefetcher = self._prefetcher
-        return None if prefetcher is None else prefetcher.driver
+        residency = self._residency
+        return None if residency is None else residency.driver
 
     def forget(self) -> None:
         """Let go of everything but the figures; refreshing does nothing from now on."""
@@ -293,8 +293,8 @@ class WatchedChain:
         """Requests since the start that prefetched nothing, by reason; None without a pool."""
         with self._lock():
             total = dict(self._skipped)
-            if self._prefetcher is not None:
-                for reason, count in self._prefetcher.statistics()["skipped"].items():
+            if self._residency is not None:
+                for reason, count in self._residency.statistics()["skipped"].items():
                     total[reason] = total.get(reason, 0) + count
         return total or None
 
@@ -309,21 +309,21 @@ class WatchedChain:
             return self._peak_bytes
 
     def _look_at_peak(self) -> None:
-        if self._prefetcher is None:
+        if self._residency is None:
             return
         adaptor = own_adaptor(self.device_id)
-        if adaptor is not None and adaptor.managed_mr.prefetcher is self._prefetcher:
+        if adaptor is not None and adaptor.managed_mr.residency is self._residency:
             self._see_peak(adaptor.peak_bytes)
 
     @property
     def budget(self) -> ResidencyStatistics | None:
         """How the pool's budget is kept; of the last pool once it is gone. None without one."""
         with self._lock():
-            pool = self._prefetcher
+            pool = self._residency
             return self._last_budget if pool is None else _budget_of(pool)
 
     def told_of_budget(self) -> None:
         """Take note that the program was told what the budget cannot hold."""
         with self._lock():
-            if self._prefetcher is not None:
-                self._prefetcher.too_large_told = True
+            if self._residency is not None:
+                self._residency.too_large_told = True

@@ -8,6 +8,7 @@
 #include <rmm_uvm/cuda/nvml_load.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <cstdint>
@@ -113,15 +114,15 @@ class cuda_driver final : public uvm_driver {
   device_info info_;
   std::unique_ptr<migration_counters> counters_;
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
-  std::mutex neighbors_mutex_;
+  ranked_mutex<lock_rank::neighbors> neighbors_mutex_;
   std::map<int, neighbor> neighbors_;  // opened ones
   asked_reader own_load_;              // of the device itself
   load_reader_maker make_load_reader_{nvml_load_readers()};
-  std::mutex own_mutex_;
+  ranked_mutex<lock_rank::own_streams> own_mutex_;
   std::array<CUstream, own_stream_count> own_streams_{};  // each made when first asked for
   std::array<CUevent, mark_count> marks_{};               // likewise
   CUevent between_{nullptr};                              // for `order`
-  std::mutex side_mutex_;
+  ranked_mutex<lock_rank::side_stream> side_mutex_;
   CUstream side_stream_{nullptr};  // made at the first batch call on the legacy stream
   CUevent before_{nullptr};
   CUevent after_{nullptr};

@@ -5,6 +5,7 @@
 #include <rmm_uvm/cuda/cuda_driver.hpp>
 #include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/driver/device_transfers.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <atomic>
 #include <map>
@@ -61,11 +62,11 @@ class cuda_transfers final : public device_transfers,
 
   std::shared_ptr<cuda_driver> driver_;
   cuda_use use_;
-  std::mutex mutex_;  // of what follows
+  ranked_mutex<lock_rank::transfers> mutex_;  // of what follows
   CUstream stream_{nullptr};
   std::vector<CUevent> spare_events_;
   std::map<std::uintptr_t, std::size_t> opened_;  // openings of IPC memory, by address
-  std::mutex staging_;                            // of what follows; held while copies are issued
+  ranked_mutex<lock_rank::staging> staging_;      // of what follows; held while copies are issued
   std::unique_ptr<staged_copies> staged_;
   std::atomic<CUstream> onward_{nullptr};  // that staged copies end in; none: copies are direct
 };

@@ -5,6 +5,7 @@
 #include <rmm_uvm/cuda/cupti_session.hpp>
 #include <rmm_uvm/driver/migration_events.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <memory>
 #include <mutex>
@@ -39,7 +40,7 @@ class cupti_events final : public migration_events {
   std::shared_ptr<cupti_session> session_;
   std::vector<int> device_ids_;
   migration_tally tally_;
-  std::mutex mutex_;  // of starting and stopping
+  ranked_mutex<lock_rank::event_switch> mutex_;  // of starting and stopping
   bool started_{false};
 };
 

@@ -6,6 +6,7 @@
 #include <rmm_uvm/cuda/cupti_api.hpp>
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <sys/types.h>
 
@@ -97,7 +98,8 @@ class cupti_session {
   cuda_api cuda_;
   cupti_api cupti_;
   time_source now_;
-  std::mutex control_mutex_;  // of joining, leaving and flushing; taken before the one of records
+  ranked_mutex<lock_rank::event_session>
+    control_mutex_;  // of joining, leaving and flushing; taken before the one of records
   CUpti_SubscriberHandle subscriber_{nullptr};
   bool on_{false};
   std::atomic<pid_t> process_{0};  // that switched CUPTI on

@@ -6,6 +6,7 @@
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <cstdint>
@@ -103,7 +104,7 @@ class direct_migration {
   int descriptor_;  // CUDA's, open for as long as the process uses CUDA
   std::array<std::uint8_t, 16> device_;
   int device_id_{0};
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::direct_migration> mutex_;
   std::map<int, std::array<std::uint8_t, 16>> others_;  // by ordinal
 };
 

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/cuda/nvml.hpp>
 #include <rmm_uvm/driver/neighbor_load.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <cstdint>
@@ -39,7 +40,7 @@ class nvml_load_reader final : public neighbor_load_reader {
  private:
   std::shared_ptr<nvml const> library_;
   std::string uuid_;
-  std::mutex mutex_;
+  ranked_mutex<lock_rank::load> mutex_;
   std::optional<nvlink_reading> before_;  // the links' latest reading
 };
 

@@ -5,6 +5,7 @@
 #include <rmm_uvm/cuda/address_space_counters.hpp>
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <memory>
 #include <mutex>
@@ -71,7 +72,7 @@ class process_counters final : public migration_counters {
   std::shared_ptr<system_calls> system_;
   int pid_;
   int owner_;  // the process that attached
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::counters> mutex_;
   std::shared_ptr<descriptor const> process_;  // shared with whoever waits on it
   trackers attached_;
   migration_totals last_;

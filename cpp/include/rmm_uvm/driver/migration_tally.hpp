@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/migration_events.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -144,7 +145,7 @@ class migration_tally {
     }
   }
 
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::tally> mutex_;
   std::size_t most_blocks_;
   cause_totals totals_;
   std::unordered_map<std::uintptr_t, traffic> blocks_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory_observer.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -72,7 +73,7 @@ class observer_slot {
   }
 
   std::atomic<memory_observer*> current_{nullptr};
-  std::mutex mutex_;
+  ranked_mutex<lock_rank::observers> mutex_;
   std::vector<std::shared_ptr<memory_observer>> kept_;
 };
 

@@ -10,6 +10,7 @@
 #include <rmm_uvm/driver/neighbor_load.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <cstddef>
@@ -204,7 +205,7 @@ class uvm_driver {
    *
    * One for all who have this driver. Nothing else is locked under it. See `discard_at_once`.
    */
-  [[nodiscard]] std::mutex& discarding() noexcept { return discarding_; }
+  [[nodiscard]] ranked_mutex<lock_rank::discards>& discarding() noexcept { return discarding_; }
 
   /**
    * @brief Notes how far a stream has got work, under a number that may be used again.
@@ -264,7 +265,7 @@ class uvm_driver {
 
  private:
   command_count commands_;
-  std::mutex discarding_;
+  ranked_mutex<lock_rank::discards> discarding_;
 };
 
 }  // namespace rmm_uvm

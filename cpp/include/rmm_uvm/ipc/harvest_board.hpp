@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/availability.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/harvest_rule.hpp>
 
 #include <array>
@@ -124,7 +125,8 @@ class harvest_board {
 
   std::unique_ptr<board_file> file_;
   std::size_t place_;
-  std::mutex mutex_;  // locks of the file do not keep threads of one process apart
+  ranked_mutex<lock_rank::board>
+    mutex_;  // locks of the file do not keep threads of one process apart
 };
 
 }  // namespace rmm_uvm::ipc

@@ -8,6 +8,7 @@
 #include <rmm_uvm/driver/uvm_driver.hpp>
 #include <rmm_uvm/monitor/running_total.hpp>
 #include <rmm_uvm/monitor/sample.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -104,7 +105,7 @@ class slot {
   std::atomic<std::uint64_t> external_footprint_bytes_{unknown};
   std::atomic<std::uint64_t> external_managed_bytes_{unknown};
 
-  std::mutex levels_mutex_;  // guards the next four; held for a few loads
+  ranked_mutex<lock_rank::slot_levels> levels_mutex_;  // guards the next four; held for a few loads
   std::shared_ptr<memory_level_source> levels_;
   running_total prefetched_bytes_;
   running_total discarded_bytes_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/monitor/clock.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <condition_variable>
 #include <mutex>
@@ -18,8 +19,8 @@ class steady_clock final : public clock {
   void wake() noexcept override;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable woken_;
+  ranked_mutex<lock_rank::clock> mutex_;
+  lock_condition woken_;
 };
 
 }  // namespace rmm_uvm::monitor

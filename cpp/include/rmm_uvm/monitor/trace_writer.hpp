@@ -7,6 +7,7 @@
 #include <rmm_uvm/monitor/sample.hpp>
 #include <rmm_uvm/monitor/trace_encoder.hpp>
 #include <rmm_uvm/monitor/trace_format.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/process/process_mark.hpp>
 
 #include <atomic>
@@ -94,7 +95,7 @@ class trace_writer final : public memory_observer {
   template <typename Record>
   void record(std::uint64_t trace_counts::* count, Record const& write) noexcept;
   void mark(trace_mark_kind kind, std::string_view name, std::string_view second) noexcept;
-  void write_events(std::unique_lock<std::mutex>& events) noexcept;
+  void write_events(std::unique_lock<ranked_mutex<lock_rank::trace_events>>& events) noexcept;
   void write_chunk(trace_chunk kind, std::span<std::uint8_t> chunk) noexcept;
   [[nodiscard]] bool write_bytes(std::span<std::uint8_t const> bytes) noexcept;
 
@@ -103,11 +104,11 @@ class trace_writer final : public memory_observer {
   process_mark process_;
   std::atomic<bool> stopped_{false};
 
-  mutable std::mutex events_mutex_;         // taken before the other one
-  std::unique_ptr<trace_encoder> encoder_;  // null once it is closed
+  mutable ranked_mutex<lock_rank::trace_events> events_mutex_;  // taken before the other one
+  std::unique_ptr<trace_encoder> encoder_;                      // null once it is closed
   trace_counts counts_;
 
-  mutable std::mutex file_mutex_;
+  mutable ranked_mutex<lock_rank::trace_file> file_mutex_;
   int file_;
   std::vector<std::uint8_t> spare_;
   std::atomic<std::uint64_t> written_bytes_{0};

@@ -28,15 +28,15 @@ class managed_memory_resource
 
  public:
   /**
-   * @param prefetcher drives the device and keeps the ledger; shared with adaptors above
+   * @param residency drives the device and keeps the ledger; shared with adaptors above
    * @param account the cap that every managed byte of the process counts against
    * @param slab_mode `never` leaves slabs to page faults
    */
-  managed_memory_resource(std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+  managed_memory_resource(std::shared_ptr<rmm_uvm::managed_residency> residency,
                           std::shared_ptr<managed_account> account,
                           prefetch_mode slab_mode)
     : shared_base{cuda::mr::make_shared_resource<detail::managed_memory_resource_impl>(
-        std::move(prefetcher), std::move(account), slab_mode)}
+        std::move(residency), std::move(account), slab_mode)}
   {
   }
 

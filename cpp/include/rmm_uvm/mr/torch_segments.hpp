@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/mr/managed_memory_resource.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/segment_map.hpp>
 
 #include <atomic>
@@ -45,11 +46,11 @@ class torch_segments {
 
   /**
    * @param memory where segments come from
-   * @param prefetcher the one of that memory
+   * @param residency the one of that memory
    * @param maximum_bytes of all segments together; more is refused
    */
   torch_segments(managed_memory_resource memory,
-                 std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                 std::shared_ptr<rmm_uvm::managed_residency> residency,
                  std::size_t maximum_bytes);
 
   /** @brief Takes a segment, and makes it usable on the device. @return null: no memory */
@@ -111,14 +112,15 @@ class torch_segments {
   void look_for_pressure() noexcept;
 
   managed_memory_resource memory_;
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
+  std::shared_ptr<rmm_uvm::managed_residency> residency_;
   std::size_t maximum_bytes_;
   std::atomic<bool> several_streams_{false};
   std::atomic<pressure_call> pressure_{nullptr};
   std::atomic<void*> pressure_argument_{nullptr};
 
-  std::mutex telling_;  // of allocations, one at a time; taken before the other one
-  mutable std::mutex mutex_;
+  ranked_mutex<lock_rank::segment_answers>
+    telling_;  // of allocations, one at a time; taken before the other one
+  mutable ranked_mutex<lock_rank::segments> mutex_;
   segment_map map_;
   std::unordered_map<std::uintptr_t, held> held_;  // every segment, by its start
   bool following_{false};

@@ -20,7 +20,7 @@ namespace rmm_uvm::mr {
  * @brief Outermost adaptor of a managed chain: prefetch-on-allocate at no cost while data fit.
  *
  * Wraps any resource whose memory comes, in the end, from a `managed_memory_resource` that shares
- * its prefetcher. Copies share their state. Thread-safe. A free whose pointer and size match no
+ * its residency. Copies share their state. Thread-safe. A free whose pointer and size match no
  * live allocation is refused, counted and reported; it never reaches the pool.
  */
 class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resource_adaptor_impl> {
@@ -29,14 +29,14 @@ class uvm_resource_adaptor : public cuda::mr::shared_resource<detail::uvm_resour
  public:
   /**
    * @param upstream the pool, or whatever hands out the memory
-   * @param prefetcher the one of the managed memory resource below
+   * @param residency the one of the managed memory resource below
    * @param mode when allocations are prefetched
    */
   uvm_resource_adaptor(cuda::mr::any_resource<cuda::mr::device_accessible> upstream,
-                       std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                       std::shared_ptr<rmm_uvm::managed_residency> residency,
                        prefetch_mode mode)
     : shared_base{cuda::mr::make_shared_resource<detail::uvm_resource_adaptor_impl>(
-        std::move(upstream), std::move(prefetcher), mode)}
+        std::move(upstream), std::move(residency), mode)}
   {
   }
 

@@ -7,7 +7,7 @@
 #include <rmm_uvm/replay/replay_event.hpp>
 #include <rmm_uvm/replay/slab_map.hpp>
 #include <rmm_uvm/replay/timeline.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <cstddef>
@@ -48,7 +48,7 @@ struct out_of_memory_record {
  *        its pool.
  *
  * The pool's work is in the recording: its allocations have addresses. What the memory resource and
- * the adaptor do around it is done here, through the same prefetcher and ledger. A slab is taken
+ * the adaptor do around it is done here, through the same `managed_residency`. A slab is taken
  * when the first event lies in it; a recording does not say when the pool took it. Not thread-safe.
  */
 class replayer {
@@ -101,7 +101,7 @@ class replayer {
     return device_->statistics();
   }
   /** @brief What was prefetched, discarded and skipped, and why. */
-  [[nodiscard]] prefetch_statistics prefetches() const noexcept { return prefetcher_.statistics(); }
+  [[nodiscard]] prefetch_statistics prefetches() const noexcept { return residency_.statistics(); }
 
  private:
   void replay(replay_event const& event);
@@ -117,7 +117,7 @@ class replayer {
   [[noreturn]] void refuse(replay_event const& event, char const* why) const;
 
   std::shared_ptr<sim::simulated_device> device_;
-  prefetcher prefetcher_;
+  managed_residency residency_;
   replay_settings settings_;
   slab_map slabs_;
   std::vector<bool> taken_;  // by slab

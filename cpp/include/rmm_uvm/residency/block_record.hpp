@@ -59,8 +59,24 @@ struct block_record {
                                       ///< discarded
   bool in_place : 1 {false};          ///< it is used there, through a mapping
   bool copied   : 1 {false};          ///< the host has a copy of what lies there
+  bool untold   : 1 {false};  ///< what lives in it nobody told: it counts as live, all of it
   preferred_place preferred{preferred_place::none};  ///< advised
 
+  /**
+   * @brief Makes it a block of which nobody knows where it is and what lives in it; advice stays.
+   * @param whole_bytes all that can live in it
+   */
+  void adopt(std::size_t whole_bytes) noexcept
+  {
+    block_record adopted;
+    adopted.live_bytes  = static_cast<std::uint32_t>(whole_bytes);
+    adopted.place       = block_place::device;
+    adopted.untold      = true;
+    adopted.unfenced    = true;  // nor whose work uses it
+    adopted.read_mostly = read_mostly;
+    adopted.preferred   = preferred;
+    *this               = adopted;
+  }
   /** @brief When it is expected to be used next. */
   [[nodiscard]] use_tick expected_use() const noexcept
   {

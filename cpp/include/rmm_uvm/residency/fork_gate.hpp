@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/process/forks.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -62,7 +63,7 @@ class fork_gate final : private fork_participant {
 
   std::function<void()> call_;
   std::function<void()> in_child_;
-  std::mutex gate_;
+  ranked_mutex<lock_rank::thread_gate> gate_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> inside_{false};
   fork_participation forks_{fork_turn::gates, *this};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/harvest_rule.hpp>
 #include <rmm_uvm/residency/neighbor_lender.hpp>
 
@@ -31,7 +32,7 @@ class free_memory_lender final : public neighbor_lender {
  private:
   [[nodiscard]] harvest_holding* of(int device_id) noexcept;
 
-  std::mutex mutex_;
+  ranked_mutex<lock_rank::lender> mutex_;
   std::array<harvest_holding, most_devices> holdings_{};
 };
 

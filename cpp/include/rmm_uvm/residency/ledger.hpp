@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/block_record.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
 
@@ -78,8 +79,9 @@ class residency_ledger {
   [[nodiscard]] slab_map::const_iterator find(std::uintptr_t address) const;
   void remove(std::uintptr_t address) noexcept;
   void settle(epoch_number epoch);
+  void doubt_all() noexcept;
 
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::ledger> mutex_;
   slab_map slabs_;
   std::size_t block_count_{0};
   std::atomic<std::size_t> slab_bytes_{0};
@@ -106,10 +108,13 @@ class ledger_view {
   explicit ledger_view(residency_ledger& ledger) : ledger_{ledger}, lock_{ledger.mutex_} {}
 
   /** @brief The lock, for condition variables, and to let go in between. */
-  [[nodiscard]] std::unique_lock<std::mutex>& lock() noexcept { return lock_; }
+  [[nodiscard]] std::unique_lock<ranked_mutex<lock_rank::ledger>>& lock() noexcept { return lock_; }
 
   /** @brief Forgets the slab that begins at `address`; nothing if there is none. */
   void remove_slab(std::uintptr_t address) noexcept { ledger_.remove(address); }
+
+  /** @brief Puts every block in doubt, whoever marked it. */
+  void doubt_all() noexcept { ledger_.doubt_all(); }
 
   /** @brief True when a slab holds `address`. */
   [[nodiscard]] bool holds(std::uintptr_t address) const
@@ -160,7 +165,7 @@ class ledger_view {
   }
 
   residency_ledger& ledger_;
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<ranked_mutex<lock_rank::ledger>> lock_;
 };
 
 }  // namespace rmm_uvm

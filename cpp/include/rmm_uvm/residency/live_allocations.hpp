@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <atomic>
@@ -74,7 +75,7 @@ class live_allocations {
  private:
   static constexpr std::size_t shard_count = 16;
   struct alignas(64) shard_t {  // a cache line each
-    mutable std::mutex mutex;
+    mutable ranked_mutex<lock_rank::live_allocations> mutex;
     std::unordered_map<std::uintptr_t, std::size_t> bytes_of;
   };
 

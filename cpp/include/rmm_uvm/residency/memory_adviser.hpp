@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 
 #include <atomic>
@@ -103,7 +104,8 @@ class memory_adviser {
 
   std::shared_ptr<uvm_driver> driver_;
   residency_ledger& ledger_;
-  std::mutex telling_;  // what the ledger says is what the driver knows; taken before its lock
+  ranked_mutex<lock_rank::advice>
+    telling_;  // what the ledger says is what the driver knows; taken before its lock
   std::atomic<std::size_t> advised_blocks_{0};
 };
 

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -75,9 +76,9 @@ class piece_movers {
   void close(job const& one) noexcept;
 
   std::size_t most_helpers_;
-  std::mutex mutex_;
-  std::condition_variable wanted_;
-  std::condition_variable left_;
+  ranked_mutex<lock_rank::pieces> mutex_;
+  lock_condition wanted_;
+  lock_condition left_;
   job* open_{nullptr};  // the first of those that helpers may join
   bool stopping_{false};
   std::vector<std::thread> threads_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
 #include <array>
 #include <atomic>
@@ -39,7 +40,7 @@ inline constexpr std::size_t skip_reason_count = 7;  ///< number of `skip_reason
   return "unknown";
 }
 
-/** @brief What the prefetcher did since it was made; a copy. */
+/** @brief What was prefetched and discarded without a budget; a copy. */
 struct prefetch_statistics {
   std::uint64_t slab_prefetched_bytes{0};  ///< bytes of slabs prefetched as the pool took them
   std::uint64_t prefetch_calls{0};         ///< prefetches issued for allocations
@@ -121,7 +122,7 @@ class prefetch_counts {
   std::atomic<std::uint64_t> discard_bytes_{0};
   std::atomic<std::uint64_t> undiscarded_bytes_{0};
   std::atomic<std::uint64_t> failed_{0};
-  mutable std::mutex failure_mutex_;
+  mutable ranked_mutex<lock_rank::failures> failure_mutex_;
   status last_failure_;
   std::array<std::atomic<std::uint64_t>, skip_reason_count> skipped_{};
 };

@@ -30,6 +30,7 @@
 #include <rmm_uvm/residency/use_predictor.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -78,6 +79,24 @@ class residency_manager {
   /** @brief Stops the thread; a call under way is finished. */
   ~residency_manager();
 
+  // While the program runs: see `managed_residency`, which calls these one at a time.
+  /**
+   * @brief Takes over the blocks of all slabs that there are: on the device, in doubt, and live, as
+   * nobody has told what lives in them; see `block_record::untold`.
+   * @param publish called under the ledger's lock: whoever comes after it asks this object
+   */
+  void adopt(std::function<void()> const& publish) noexcept;
+  /** @brief Changes the budget; what is too much leaves soon, or for the next request. */
+  void change_budget(std::size_t budget_bytes, std::size_t low_bytes) noexcept;
+  /**
+   * @brief Ends: begins no call any more, waits for those under way, then stops the thread.
+   *
+   * Then what lies on neighbours goes to the host, offers are withdrawn, and all blocks are in
+   * doubt. Whoever still asks this object is answered, and nothing is done.
+   * @param publish called under the ledger's lock: nobody comes after it who does not ask already
+   */
+  void retire(std::function<void()> const& publish) noexcept;
+
   /** @brief Makes a new allocation usable on the device, in the order of `stream`. */
   void on_allocate(memory_range allocation, stream_handle stream) noexcept;
   /**
@@ -121,6 +140,11 @@ class residency_manager {
   /** @brief Something was advised about a range: what of it lies on a neighbour leaves that. */
   void on_advised(memory_range range) noexcept;
 
+  /** @brief The budget now; takes no lock. */
+  [[nodiscard]] std::size_t budget_bytes() const noexcept { return ledger_.budget_bytes(); }
+  /** @brief Whether slabs are larger than the budget; takes no lock. */
+  [[nodiscard]] bool under_pressure() const noexcept { return ledger_.under_pressure(); }
+
   /** @brief Evicts to the low watermark and fetches ahead, in the caller's thread; see `flush`. */
   void run_pending() noexcept;
   /** @brief The next piece of that only. @return whether there may be another one */
@@ -156,6 +180,8 @@ class residency_manager {
  private:
   void wake() noexcept;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
+  void leave_what_is_too_much() noexcept;
+  void leave_neighbors() noexcept;
   void do_without_thread() noexcept;
 
   std::shared_ptr<uvm_driver> driver_;

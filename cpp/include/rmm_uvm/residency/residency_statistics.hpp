@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/residency/eviction_policy.hpp>
 #include <rmm_uvm/residency/use_predictor.hpp>
 
 #include <cstddef>
@@ -12,6 +13,7 @@ namespace rmm_uvm {
 
 /** @brief What a `residency_manager` did since it was made, and where things stand; a copy. */
 struct residency_statistics {
+  eviction_policy policy{eviction_policy::repeat};
   std::size_t budget_bytes{0};          ///< most managed bytes on the device
   std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
   std::size_t peak_resident_bytes{0};   ///< the most of it

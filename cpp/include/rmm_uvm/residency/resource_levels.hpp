@@ -3,7 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/memory_levels.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -16,13 +16,14 @@ namespace rmm_uvm {
  * @brief The levels of one memory resource: it counts its footprint here, watchers read it.
  *
  * Apart from the resource, so that whoever watches does not keep the resource's memory: this holds
- * the prefetcher alone, which has a ledger and a driver but no memory. Thread-safe and lock-free.
+ * the `managed_residency` alone, which has a ledger and a driver but no memory. Thread-safe and
+ * lock-free.
  */
 class resource_levels final : public memory_level_source {
  public:
-  /** @param prefetcher knows slabs and what was issued for them; not null */
-  explicit resource_levels(std::shared_ptr<prefetcher const> prefetcher) noexcept
-    : prefetcher_{std::move(prefetcher)}
+  /** @param residency knows slabs and what was issued for them; not null */
+  explicit resource_levels(std::shared_ptr<managed_residency const> residency) noexcept
+    : residency_{std::move(residency)}
   {
   }
 
@@ -55,13 +56,13 @@ class resource_levels final : public memory_level_source {
   [[nodiscard]] memory_levels levels() const noexcept override
   {
     return {footprint_bytes(),
-            prefetcher_->ledger().slab_bytes(),
-            prefetcher_->prefetched_bytes(),
-            prefetcher_->discarded_bytes()};
+            residency_->ledger().slab_bytes(),
+            residency_->prefetched_bytes(),
+            residency_->discarded_bytes()};
   }
 
  private:
-  std::shared_ptr<prefetcher const> prefetcher_;
+  std::shared_ptr<managed_residency const> residency_;
   std::atomic<std::size_t> footprint_bytes_{0};
   std::atomic<std::size_t> peak_bytes_{0};
 };
@@ -69,25 +70,24 @@ class resource_levels final : public memory_level_source {
 /**
  * @brief The levels of a managed memory resource without an adaptor: all that is taken is in use.
  *
- * Holds the prefetcher alone, as `resource_levels`. Thread-safe and lock-free.
+ * Holds the `managed_residency` alone, as `resource_levels`. Thread-safe and lock-free.
  */
 class slab_levels final : public memory_level_source {
  public:
-  /** @param prefetcher knows slabs and what was issued for them; not null */
-  explicit slab_levels(std::shared_ptr<prefetcher const> prefetcher) noexcept
-    : prefetcher_{std::move(prefetcher)}
+  /** @param residency knows slabs and what was issued for them; not null */
+  explicit slab_levels(std::shared_ptr<managed_residency const> residency) noexcept
+    : residency_{std::move(residency)}
   {
   }
 
   [[nodiscard]] memory_levels levels() const noexcept override
   {
-    auto const slab_bytes = prefetcher_->ledger().slab_bytes();
-    return {
-      slab_bytes, slab_bytes, prefetcher_->prefetched_bytes(), prefetcher_->discarded_bytes()};
+    auto const slab_bytes = residency_->ledger().slab_bytes();
+    return {slab_bytes, slab_bytes, residency_->prefetched_bytes(), residency_->discarded_bytes()};
   }
 
  private:
-  std::shared_ptr<prefetcher const> prefetcher_;
+  std::shared_ptr<managed_residency const> residency_;
 };
 
 }  // namespace rmm_uvm

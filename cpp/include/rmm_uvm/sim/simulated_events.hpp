@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/migration_events.hpp>
 #include <rmm_uvm/driver/migration_tally.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <cstddef>
@@ -57,7 +58,7 @@ class simulated_events final : public migration_events {
  private:
   std::shared_ptr<simulated_device> device_;
   migration_tally tally_;
-  std::mutex mutex_;  // of starting and stopping
+  ranked_mutex<lock_rank::event_switch> mutex_;  // of starting and stopping
   bool started_{false};
 };
 

@@ -6,6 +6,7 @@
 #include <rmm_uvm/driver/migration_tally.hpp>
 #include <rmm_uvm/driver/status.hpp>
 #include <rmm_uvm/driver/stream.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/sim/driver_settings.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
@@ -82,7 +83,7 @@ class simulated_node {
     [[nodiscard]] uvm_model* operator->() const noexcept { return &model_; }
 
    private:
-    std::lock_guard<std::mutex> lock_;
+    std::lock_guard<ranked_mutex<lock_rank::node>> lock_;
     uvm_model& model_;
   };
 
@@ -128,7 +129,7 @@ class simulated_node {
   class listener;  // of the model: keeps account by cause
 
   simulated_node_config config_;
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::node> mutex_;
   uvm_model model_;
   std::unique_ptr<listener> listener_;
   std::vector<account> accounts_;            // by program

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/device_transfers.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/sim/address_space.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
@@ -61,7 +62,7 @@ class simulated_transfers final : public device_transfers {
   [[nodiscard]] std::optional<memory_kind> find(std::uintptr_t address) const;
 
   std::shared_ptr<simulated_device> device_;
-  mutable std::mutex mutex_;
+  mutable ranked_mutex<lock_rank::transfers> mutex_;
   std::map<std::uintptr_t, opened_memory> opened_;
   memory_range staging_;  // taken, and used for nothing: copies are made at once
 };

@@ -82,6 +82,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
   claim_list missing;
   auto const why = request.why;
   with_.ledger.wait_until_free(view, request.wanted);
+  if (with_.ledger.ended()) { return missing; }
   auto const as_of = with_.moved.epoch();
   // Freed since it was expected, or looked at: nobody uses it, and its slab may go.
   bool const expected =
@@ -150,7 +151,7 @@ void arrivals::bring(arrival_request const& request)
 void arrivals::bring_without_room(ledger_view& view, arrival_request const& request)
 {
   auto missing = claim(view, request);
-  bring_claimed(view, missing, request);
+  if (!with_.ledger.ended()) { bring_claimed(view, missing, request); }
 }
 
 /** @brief Brings blocks that are missing; gives up the lock. */

@@ -19,6 +19,7 @@ work_outcome background_work::work_once()
 {
   {
     ledger_view view{with_.ledger.blocks()};
+    if (with_.ledger.ended()) { return work_outcome::nothing; }
     with_.marks.look();
     with_.offer.tell_if_busy(view);
     // An owner's own need comes first.

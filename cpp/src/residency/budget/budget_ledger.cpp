@@ -12,9 +12,16 @@ void budget_ledger::has_room(std::size_t bytes) noexcept
   peak_resident_bytes_ = std::max(peak_resident_bytes_, resident_bytes_);
 }
 
+void budget_ledger::adopt(std::size_t bytes) noexcept
+{
+  resident_bytes_ += bytes;
+  peak_resident_bytes_ = std::max(peak_resident_bytes_, resident_bytes_);
+}
+
 void budget_ledger::pin(ledger_view& view, memory_range range)
 {
   wait_until_free(view, {&range, 1});
+  if (ended_) { return; }
   view.each(range, [&](block_record& block, memory_range whole) {
     if (block.pins++ == 0) { pinned_bytes_ += whole.bytes; }
   });
@@ -22,6 +29,7 @@ void budget_ledger::pin(ledger_view& view, memory_range range)
 
 void budget_ledger::unpin(ledger_view& view, memory_range range)
 {
+  if (ended_) { return; }
   view.each(range, [&](block_record& block, memory_range whole) {
     if (block.pins == 0) { return; }
     --block.pins;
@@ -36,7 +44,8 @@ void budget_ledger::wait_until_free(ledger_view& view, range_list wanted)
     for (auto const& range : wanted) {
       busy = busy || is_under_way(view, range);
     }
-    if (!busy) { return; }
+    // After the end another budget may be at a block: that one drops nothing that is handed out.
+    if (!busy || ended_) { return; }
     if (!waited) { ++waits_; }
     changed_.wait(view.lock());
   }

@@ -28,9 +28,11 @@ device_offer::device_offer(uvm_driver& driver,
   owner_.looked = std::chrono::steady_clock::now();
 }
 
-device_offer::~device_offer()
+device_offer::~device_offer() { withdraw(); }
+
+void device_offer::withdraw() noexcept
 {
-  if (!settings_.lends) { return; }
+  if (!settings_.lends || withdrawn_.exchange(true)) { return; }
   auto const device_id = driver_.info().device_id;
   if (owner_.busy) { static_cast<void>(settings_.lender->set_busy(device_id, false)); }
   settings_.lender->withdraw(device_id);
@@ -38,7 +40,7 @@ device_offer::~device_offer()
 
 void device_offer::offer_idle() noexcept
 {
-  if (!settings_.lends) { return; }
+  if (!settings_.lends || withdrawn_) { return; }
   auto const budget_bytes = ledger_.budget_bytes();
   auto const kept_bytes   = ledger_.resident_bytes() + budget_bytes / offer_reserve;
   auto const offered      = va_block_floor(budget_bytes - std::min(budget_bytes, kept_bytes));
@@ -48,7 +50,7 @@ void device_offer::offer_idle() noexcept
 
 void device_offer::await_others(ledger_view& view) noexcept
 {
-  if (!settings_.lends) { return; }
+  if (!settings_.lends || withdrawn_) { return; }
   offer_idle();
   auto const device_id = driver_.info().device_id;
   auto const idle_bytes =

@@ -24,6 +24,7 @@ work_outcome giving_back::give_back(ledger_view& view)
 {
   for (std::size_t number = 0; number < with_.neighbors.size(); ++number) {
     auto const wanted = with_.neighbors.wanted_back(view, number);
+    if (with_.ledger.ended()) { return work_outcome::nothing; }  // it gave up the lock
     if (wanted > 0 && leave_neighbor(view, number, wanted, departure::dropped)) {
       return work_outcome::again;
     }
@@ -35,7 +36,7 @@ void giving_back::give_all_back(ledger_view& view)
 {
   for (std::size_t number = 0; number < with_.neighbors.size(); ++number) {
     while (with_.neighbors.holds(number) &&
-           leave_neighbor(view, number, any_length, departure::dropped)) {}
+           leave_neighbor(view, number, any_length, departure::has_copy)) {}
   }
 }
 

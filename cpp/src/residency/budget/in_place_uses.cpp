@@ -34,6 +34,7 @@ void in_place_uses::choose(range_list wanted)
   if (!with_.settings.in_place || !with_.neighbors.holds_any()) { return; }
   ledger_view view{with_.ledger.blocks()};
   with_.ledger.wait_until_free(view, wanted);
+  if (with_.ledger.ended()) { return; }
   std::size_t missing_bytes = 0;
   auto const beside         = lying_beside(view, wanted, missing_bytes);
   if (beside.empty()) { return; }

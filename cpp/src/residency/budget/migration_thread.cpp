@@ -93,8 +93,9 @@ try {
 void migration_thread::flush() noexcept
 {
   ledger_view view{ledger_.blocks()};
-  ledger_.wait_for_change(
-    view, [this] { return !signal_.called() && !working_ && ledger_.leaving_bytes() == 0; });
+  ledger_.wait_for_change(view, [this] {
+    return ledger_.ended() || (!signal_.called() && !working_ && ledger_.leaving_bytes() == 0);
+  });
 }
 
 }  // namespace rmm_uvm

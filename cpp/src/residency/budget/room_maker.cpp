@@ -180,6 +180,7 @@ void room_maker::shorten_lead() noexcept
 bool room_maker::drop(ledger_view& view, block_list const& blocks)
 {
   if (blocks.empty()) { return true; }
+  if (with_.ledger.ended()) { return false; }  // others are told by now what lives
   auto const ranges = joined(view, blocks, any_length);
   bool const done   = with_.marks.frees_are_done(blocks);
   set_busy(blocks, true);
@@ -202,7 +203,7 @@ bool room_maker::let_go(ledger_view& view, leaving_blocks const& leaving)
 
 std::size_t room_maker::leave(ledger_view& view, block_list blocks)
 {
-  if (blocks.empty()) { return 0; }
+  if (blocks.empty() || with_.ledger.ended()) { return 0; }
   set_busy(blocks, true);
   with_.ledger.begins_to_leave(bytes_of(blocks));
   bool const advised = with_.mover.any_advised();

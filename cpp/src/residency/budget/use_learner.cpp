@@ -37,16 +37,68 @@ use_learner::use_learner(eviction_policy policy,
 void use_learner::hand_out(ledger_view& view, memory_range range)
 {
   live_bytes_ += range.bytes;
+  if (untold_ != 0) {
+    hand_out_untold(view, range);
+    return;
+  }
   view.each(range, [range](block_record& block, memory_range whole) {
     block.live_bytes += static_cast<std::uint32_t>(bytes_in_common(range, whole));
   });
 }
 
+void use_learner::adopt(std::size_t blocks, std::size_t bytes) noexcept
+{
+  untold_ += blocks;
+  live_bytes_ += bytes;
+}
+
+/**
+ * @brief As `hand_out`, where blocks may be untold: those count as live already.
+ *
+ * One allocation of all of a block is all that lives in it.
+ */
+void use_learner::hand_out_untold(ledger_view& view, memory_range range)
+{
+  view.each(range, [this, range](block_record& block, memory_range whole) {
+    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(range, whole));
+    if (!block.untold) {
+      block.live_bytes += bytes;
+      return;
+    }
+    forget_live(bytes);
+    if (bytes < whole.bytes) { return; }
+    block.untold = false;
+    --untold_;
+  });
+}
+
+/**
+ * @brief Before `forget` takes the live bytes of a free away: has untold blocks keep all of them.
+ *
+ * But for one free of all of a block, with a fence: nothing lives in it after that.
+ */
+void use_learner::keep_untold(ledger_view& view, memory_range allocation, bool fenced)
+{
+  view.each(allocation, [&](block_record& block, memory_range whole) {
+    if (!block.untold) { return; }
+    auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
+    if (fenced && bytes == whole.bytes) {
+      block.untold = false;
+      --untold_;
+      return;
+    }
+    block.live_bytes += bytes;  // which is taken away next
+    live_bytes_ += bytes;
+  });
+}
+
 void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced)
 {
+  fenced            = fenced && !ended_;  // the next budget's fences are others
   auto const number = fenced ? marks_.count_free() : 0;
   if (!fenced) { ++unfenced_frees_; }
   forget_live(allocation.bytes);
+  if (untold_ != 0) { keep_untold(view, allocation, fenced); }
   view.each(allocation, [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
     block.live_bytes -= std::min(block.live_bytes, bytes);
@@ -69,6 +121,12 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   predictor_->forget(allocation.address);
 }
 
+void use_learner::forget_block(block_record const& block) noexcept
+{
+  if (block.untold) { --untold_; }
+  forget_live(block.live_bytes);
+}
+
 void use_learner::forget_live(std::size_t bytes) noexcept
 {
   live_bytes_ -= std::min(live_bytes_, bytes);
@@ -76,6 +134,7 @@ void use_learner::forget_live(std::size_t bytes) noexcept
 
 void use_learner::learn(ledger_view& view, use_event const& event)
 {
+  if (ended_) { return; }  // the next budget has a clock of its own
   present_.end_if_over(view);
   if (clock_.is_at_its_end()) { turn_back_clock(view); }
   clock_.tick();
@@ -109,6 +168,7 @@ void use_learner::room_was_made(std::span<use_event const> /*uses*/) {}
 
 void use_learner::note(ledger_view& view, use_event const& event, use_tick next, bool no_more)
 {
+  if (ended_) { return; }
   bool const is_new = event.kind == use_kind::allocate;
   auto const now    = clock_.now();
   if (is_new) { ++owners_; }

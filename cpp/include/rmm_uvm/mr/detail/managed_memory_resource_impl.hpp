@@ -4,7 +4,7 @@
 
 #include <rmm_uvm/residency/live_allocations.hpp>
 #include <rmm_uvm/residency/managed_account.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
 
 #include <cuda/memory_resource>
@@ -21,7 +21,7 @@ namespace rmm_uvm::mr::detail {
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding)
 class managed_memory_resource_impl {
  public:
-  managed_memory_resource_impl(std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+  managed_memory_resource_impl(std::shared_ptr<rmm_uvm::managed_residency> residency,
                                std::shared_ptr<managed_account> account,
                                prefetch_mode slab_mode);
   managed_memory_resource_impl(managed_memory_resource_impl const&)            = delete;
@@ -41,7 +41,7 @@ class managed_memory_resource_impl {
   [[nodiscard]] std::size_t slab_bytes() const;
   [[nodiscard]] std::shared_ptr<memory_level_source> levels() const
   {
-    return std::make_shared<slab_levels>(prefetcher_);
+    return std::make_shared<slab_levels>(residency_);
   }
   [[nodiscard]] std::uint64_t refused_frees() const noexcept;
   [[nodiscard]] bool try_deallocate(cuda::stream_ref stream, void* ptr, std::size_t bytes) noexcept;
@@ -56,7 +56,7 @@ class managed_memory_resource_impl {
   }
 
  private:
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
+  std::shared_ptr<rmm_uvm::managed_residency> residency_;
   std::shared_ptr<managed_account> account_;
   prefetch_mode slab_mode_;
   live_allocations live_;

@@ -5,7 +5,7 @@
 #include <rmm_uvm/driver/memory_observer.hpp>
 #include <rmm_uvm/driver/observer_slot.hpp>
 #include <rmm_uvm/residency/live_allocations.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/residency/resource_levels.hpp>
 
 #include <cuda/memory_resource>
@@ -27,7 +27,7 @@ class uvm_resource_adaptor_impl {
   using upstream_type = cuda::mr::any_resource<cuda::mr::device_accessible>;
 
   uvm_resource_adaptor_impl(upstream_type upstream,
-                            std::shared_ptr<rmm_uvm::prefetcher> prefetcher,
+                            std::shared_ptr<rmm_uvm::managed_residency> residency,
                             prefetch_mode mode);
   uvm_resource_adaptor_impl(uvm_resource_adaptor_impl const&)            = delete;
   uvm_resource_adaptor_impl& operator=(uvm_resource_adaptor_impl const&) = delete;
@@ -71,7 +71,7 @@ class uvm_resource_adaptor_impl {
                                         std::size_t alignment);
 
   upstream_type upstream_;
-  std::shared_ptr<rmm_uvm::prefetcher> prefetcher_;
+  std::shared_ptr<rmm_uvm::managed_residency> residency_;
   prefetch_mode mode_;
   live_allocations live_;
   std::shared_ptr<resource_levels> levels_;  // outlives the adaptor where somebody watches

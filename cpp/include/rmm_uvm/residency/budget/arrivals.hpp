@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/uvm_driver.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/budget/beside_advice.hpp>
 #include <rmm_uvm/residency/budget/block_mover.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
@@ -108,7 +109,7 @@ class arrivals {
                    stream_handle stream,
                    std::atomic<std::size_t>& moved_bytes) noexcept;
 
-  std::mutex room_;  // one at a time makes room; taken before the ledger's lock
+  ranked_mutex<lock_rank::room> room_;  // one at a time makes room; taken before the ledger's lock
   std::uint64_t fetched_bytes_{0};
   std::uint64_t fetched_ahead_bytes_{0};
   std::uint64_t renewed_bytes_{0};

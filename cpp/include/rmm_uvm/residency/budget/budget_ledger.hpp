@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/budget/block_lists.hpp>
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
@@ -55,6 +56,17 @@ class budget_ledger {
   {
     return blocks_.slab_bytes() > budget_bytes();
   }
+
+  /** @brief From now on nobody begins a call for this budget, and waits for a block. */
+  void end() noexcept
+  {
+    ended_        = true;
+    pinned_bytes_ = 0;
+  }
+  /** @brief Whether that was said. */
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  /** @brief So much is taken to be on the device, of blocks that were there before the budget. */
+  void adopt(std::size_t bytes) noexcept;
 
   /** @brief On the device, or on the way there. */
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return resident_bytes_; }
@@ -128,7 +140,8 @@ class budget_ledger {
   std::size_t leaving_bytes_{0};
   std::size_t without_room_bytes_{0};  // of resident bytes: others are leaving for them
   std::size_t pinned_bytes_{0};
-  std::condition_variable changed_;
+  bool ended_{false};
+  lock_condition changed_;
   std::uint64_t waits_{0};
   std::uint64_t over_budget_{0};
   std::uint64_t failed_calls_{0};

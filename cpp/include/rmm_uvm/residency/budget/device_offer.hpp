@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/owner_load.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,10 @@ class device_offer {
   /** @brief Withdraws the offer. */
   ~device_offer();
 
+  /** @brief Withdraws the offer for good, and takes no lock. */
+  void withdraw() noexcept;
+  /** @brief Has the next offer be told whatever was told before: another may have withdrawn it. */
+  void renew() noexcept { offered_bytes_ = any_length; }
   /** @brief Tells others how much of this device they may hold: what the budget has left. */
   void offer_idle() noexcept;
   /**
@@ -61,6 +66,7 @@ class device_offer {
   residency_settings const& settings_;
   budget_ledger& ledger_;
   work_signal& work_;
+  std::atomic<bool> withdrawn_{false};
   owner_watch owner_;
   std::size_t kept_by_others_{any_length};  // so much they held when they were last waited for
   std::size_t offered_bytes_{any_length};   // to others, at last

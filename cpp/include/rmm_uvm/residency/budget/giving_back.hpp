@@ -39,7 +39,7 @@ class giving_back {
 
   /** @brief Has some of what a neighbour's owner wants back leave it. */
   [[nodiscard]] work_outcome give_back(ledger_view& view);
-  /** @brief Has everything leave all neighbours. */
+  /** @brief Has everything leave all neighbours, with its contents. */
   void give_all_back(ledger_view& view);
   /**
    * @brief A user has advised about a range: what of it lies on neighbours leaves for the host.

@@ -46,6 +46,9 @@ class stream_marks {
    */
   void look() noexcept;
 
+  /** @brief Takes the work of all uses so far as done, where nobody marked any. */
+  void take_all_as_done() noexcept { done_ = clock_.now(); }
+
   /** @brief Whether a mark may be passed yet. */
   [[nodiscard]] bool any_outstanding() const noexcept { return !outstanding_.empty(); }
   /** @brief The work of uses up to this one is done; of uses not noted any block may have one. */

@@ -46,8 +46,16 @@ class use_learner {
    * @param fenced the stream of frees waits for the work that uses it
    */
   void forget(ledger_view& view, memory_range allocation, bool fenced);
-  /** @brief A slab goes, with so many live bytes in one of its blocks. */
-  void forget_live(std::size_t bytes) noexcept;
+  /** @brief A block goes with its slab, whatever lives in it. */
+  void forget_block(block_record const& block) noexcept;
+  /** @brief So many blocks were there before the budget, and are untold; of so many bytes. */
+  void adopt(std::size_t blocks, std::size_t bytes) noexcept;
+  /** @brief The budget has ended: nothing is learnt, and no free counts as fenced any more. */
+  void end() noexcept
+  {
+    ended_  = true;
+    untold_ = ~std::size_t{0} / 2;  // blocks may be the next budget's: looked for always
+  }
   /** @brief A use, or an allocation: the clock ticks, and its blocks are noted. */
   void learn(ledger_view& view, use_event const& event);
   /** @brief There is room for uses that were learnt; takes the lock where it does anything. */
@@ -76,6 +84,9 @@ class use_learner {
 
  private:
   void turn_back_clock(ledger_view& view) noexcept;
+  void forget_live(std::size_t bytes) noexcept;
+  void hand_out_untold(ledger_view& view, memory_range range);
+  void keep_untold(ledger_view& view, memory_range allocation, bool fenced);
 
   use_clock& clock_;
   presence& present_;
@@ -86,6 +97,8 @@ class use_learner {
   prediction_switch prediction_;
   std::uint32_t owners_{0};    // allocations so far
   std::size_t live_bytes_{0};  // of all allocations
+  std::size_t untold_{0};      // blocks that may be: while there are none, nobody looks for them
+  bool ended_{false};
   std::uint64_t unfenced_frees_{0};
 };
 

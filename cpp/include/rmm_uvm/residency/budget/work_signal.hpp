@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/process/locks.hpp>
+
 #include <condition_variable>
 #include <utility>
 
@@ -53,7 +55,7 @@ class work_signal {
   }
 
  private:
-  std::condition_variable wanted_;
+  lock_condition wanted_;
   bool heard_;
   bool called_{false};
 };

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/residency/discards.hpp>
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/piece_movers.hpp>
+#include <rmm_uvm/residency/unbudgeted_enactor.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -22,17 +23,20 @@ namespace {
 
 }  // namespace
 
-prefetcher::prefetcher(std::shared_ptr<uvm_driver> driver, std::unique_ptr<epoch_source> epochs)
-  : driver_{std::move(driver)}, epochs_{std::move(epochs)}, adviser_{driver_, ledger_}
+unbudgeted_enactor::unbudgeted_enactor(std::shared_ptr<uvm_driver> driver,
+                                       std::unique_ptr<epoch_source> epochs,
+                                       residency_ledger& ledger,
+                                       memory_adviser& adviser,
+                                       prefetch_counts& counts)
+  : driver_{std::move(driver)},
+    epochs_{std::move(epochs)},
+    ledger_{ledger},
+    adviser_{adviser},
+    counts_{counts}
 {
 }
 
-void prefetcher::keep_budget(residency_settings const& settings)
-{
-  manager_.reset(new residency_manager{driver_, ledger_, settings, &adviser_});
-}
-
-bool prefetcher::can_issue(std::size_t bytes) noexcept
+bool unbudgeted_enactor::can_issue(std::size_t bytes) noexcept
 {
   if (!driver_->info().concurrent_managed_access.available) {
     counts_.add_skip(skip_reason::no_concurrent_managed_access);
@@ -45,7 +49,7 @@ bool prefetcher::can_issue(std::size_t bytes) noexcept
   return true;
 }
 
-bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
+bool unbudgeted_enactor::may_issue(memory_range range, stream_handle stream) noexcept
 {
   if (!can_issue(range.bytes)) { return false; }
   // Asked only when there is something to issue: a call into a capture would spoil the user's
@@ -58,7 +62,7 @@ bool prefetcher::may_issue(memory_range range, stream_handle stream) noexcept
   return false;
 }
 
-bool prefetcher::issue_prefetch(memory_range range, stream_handle stream) noexcept
+bool unbudgeted_enactor::issue_prefetch(memory_range range, stream_handle stream) noexcept
 {
   auto const device = location::device(driver_->info().device_id);
   auto const result = driver_->prefetch(range, device, stream);
@@ -70,10 +74,10 @@ bool prefetcher::issue_prefetch(memory_range range, stream_handle stream) noexce
   return true;
 }
 
-void prefetcher::on_slab(memory_range slab, stream_handle stream, prefetch_mode mode) noexcept
-try {
-  ledger_.add_slab(slab);
-  if (manager_ != nullptr) { return; }  // blocks come as allocations need them
+void unbudgeted_enactor::on_slab(memory_range slab,
+                                 stream_handle stream,
+                                 prefetch_mode mode) noexcept
+{
   if (mode == prefetch_mode::never) {
     counts_.add_skip(skip_reason::mode_never);
     return;
@@ -99,31 +103,18 @@ try {
   }
   counts_.add_slab(part.bytes);
   ledger_.mark_on_device(part, epoch);
-} catch (...) {  // only the ledger's own memory can run out
-  counts_.add_failure({status_code::out_of_memory, 0, "residency_ledger"});
 }
 
-void prefetcher::on_slab_free(std::uintptr_t address) noexcept
+void unbudgeted_enactor::on_slab_free(memory_range slab) noexcept
 {
-  auto const slab = ledger_.slab_of(address);
-  if (!slab) { return; }
-  adviser_.forget(*slab);
-  if (manager_ != nullptr) {
-    manager_->on_slab_free(*slab);
-  } else {
-    ledger_.remove_slab(address);
-  }
+  ledger_.remove_slab(slab.address);
 }
 
-bool prefetcher::on_allocate(memory_range allocation,
-                             stream_handle stream,
-                             prefetch_mode mode) noexcept
+bool unbudgeted_enactor::on_allocate(memory_range allocation,
+                                     stream_handle stream,
+                                     prefetch_mode mode) noexcept
 try {
   if (allocation.bytes == 0) { return false; }
-  if (manager_ != nullptr) {
-    manager_->on_allocate(allocation, stream);
-    return true;
-  }
   if (mode == prefetch_mode::never) {
     counts_.add_skip(skip_reason::mode_never);
     return false;
@@ -142,7 +133,7 @@ try {
   return false;
 }
 
-bool prefetcher::on_dead(std::span<memory_range const> blocks) noexcept
+bool unbudgeted_enactor::on_dead(std::span<memory_range const> blocks) noexcept
 {
   if (blocks.empty() || !driver_->info().discard.available) { return false; }
   // Nothing comes to the device, so that no length is too large for it.
@@ -159,14 +150,10 @@ bool prefetcher::on_dead(std::span<memory_range const> blocks) noexcept
   return true;
 }
 
-void prefetcher::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
+void unbudgeted_enactor::on_touch(std::span<use_event const> uses, stream_handle stream) noexcept
 try {
-  if (manager_ != nullptr) {
-    manager_->on_touch(uses, stream);
-    return;
-  }
   for (auto const& use : uses) {
-    if (advised_bytes() == 0) {
+    if (adviser_.advised_bytes() == 0) {
       bring(use.range, stream);
       continue;
     }
@@ -178,12 +165,8 @@ try {
   counts_.add_failure({status_code::out_of_memory, 0, "on_touch"});
 }
 
-void prefetcher::bring(memory_range range, stream_handle stream) noexcept
+void unbudgeted_enactor::bring(memory_range range, stream_handle stream) noexcept
 try {
-  if (manager_ != nullptr) {
-    manager_->prefetch(range, stream);
-    return;
-  }
   auto const epoch = epochs_->current();
   auto const runs  = ledger_.doubtful_runs(range, epoch);
   if (runs.empty()) {
@@ -198,9 +181,8 @@ try {
   counts_.add_failure({status_code::out_of_memory, 0, "bring"});
 }
 
-std::size_t prefetcher::evict(memory_range range, stream_handle stream) noexcept
+std::size_t unbudgeted_enactor::evict(memory_range range, stream_handle stream) noexcept
 {
-  if (manager_ != nullptr) { return manager_->evict(range); }
   auto const begin = va_block_ceil(range.address);
   auto const end   = va_block_floor(range.end());
   if (begin >= end || !may_issue({begin, 0}, stream)) { return 0; }
@@ -215,19 +197,9 @@ std::size_t prefetcher::evict(memory_range range, stream_handle stream) noexcept
   return whole.bytes;
 }
 
-advice_outcome prefetcher::advise(memory_range range, advice_change change) noexcept
-{
-  auto const outcome = adviser_.advise(range, change);
-  if (manager_ != nullptr) { manager_->on_advised(range); }
-  if (!driver_->info().concurrent_managed_access.available) {
-    counts_.add_skip(skip_reason::no_concurrent_managed_access);
-  } else if (!outcome.failure.ok()) {
-    counts_.add_failure(outcome.failure);
-  }
-  return outcome;
-}
-
-bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epoch_number epoch)
+bool unbudgeted_enactor::settle_doubt(memory_range allocation,
+                                      stream_handle stream,
+                                      epoch_number epoch)
 {
   auto const runs = ledger_.doubtful_runs(allocation, epoch);
   if (runs.empty()) {
@@ -253,9 +225,9 @@ bool prefetcher::settle_doubt(memory_range allocation, stream_handle stream, epo
   return issued;
 }
 
-void prefetcher::renew(std::span<memory_range const> ranges,
-                       stream_handle stream,
-                       epoch_number epoch)
+void unbudgeted_enactor::renew(std::span<memory_range const> ranges,
+                               stream_handle stream,
+                               epoch_number epoch)
 {
   if (ranges.empty()) { return; }
   auto const result = renew_at_once(*driver_, ranges);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// The prefetcher over the simulated device: what its decisions cost in bytes.
+// Memory without a budget on the simulated device: what is decided costs in bytes.
 #include "../support/blocks.hpp"
 
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
@@ -24,10 +24,10 @@ class PrefetcherSimulated : public testing::Test {
     sim::simulated_device_config config;
     config.capacity_bytes = blocks(capacity);
     device                = std::make_shared<sim::simulated_device>(config);
-    prefetcher = std::make_unique<rmm_uvm::prefetcher>(device, make_epoch_source(*device));
+    residency = std::make_unique<rmm_uvm::managed_residency>(device, make_epoch_source(*device));
     ASSERT_TRUE(device->allocate_managed(blocks(slab_blocks), slab.address).ok());
     slab.bytes = blocks(slab_blocks);
-    prefetcher->on_slab(slab, nullptr, prefetch_mode::automatic);
+    residency->on_slab(slab, nullptr, prefetch_mode::automatic);
   }
   [[nodiscard]] std::uint64_t to_device() const
   {
@@ -35,7 +35,7 @@ class PrefetcherSimulated : public testing::Test {
   }
 
   std::shared_ptr<sim::simulated_device> device;
-  std::unique_ptr<rmm_uvm::prefetcher> prefetcher;
+  std::unique_ptr<rmm_uvm::managed_residency> residency;
   memory_range slab;
 };
 
@@ -46,7 +46,7 @@ TEST_F(PrefetcherSimulated, RecycledMemoryOnTheHostCostsTheTwoEdgeBlocksOnly)
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   auto const before = to_device();
   memory_range const allocation{slab.address + 256, blocks(20)};
-  EXPECT_TRUE(prefetcher->on_allocate(allocation, nullptr, prefetch_mode::automatic));
+  EXPECT_TRUE(residency->on_allocate(allocation, nullptr, prefetch_mode::automatic));
   EXPECT_EQ(to_device() - before, blocks(2));
   EXPECT_EQ(device->resident_bytes(allocation), allocation.bytes);
 }
@@ -58,7 +58,7 @@ TEST_F(PrefetcherSimulated, AlwaysCopiesTheDeadBytesToo)
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   auto const before = to_device();
   EXPECT_TRUE(
-    prefetcher->on_allocate(block_range(slab.address, 1, 20), nullptr, prefetch_mode::always));
+    residency->on_allocate(block_range(slab.address, 1, 20), nullptr, prefetch_mode::always));
   EXPECT_EQ(to_device() - before, blocks(20));
 }
 
@@ -67,7 +67,7 @@ TEST_F(PrefetcherSimulated, KernelOnASettledAllocationDoesNotFault)
   make(128, 32);
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   memory_range const allocation{slab.address + 256, blocks(20)};
-  EXPECT_TRUE(prefetcher->on_allocate(allocation, nullptr, prefetch_mode::automatic));
+  EXPECT_TRUE(residency->on_allocate(allocation, nullptr, prefetch_mode::automatic));
   ASSERT_TRUE(device->touch(allocation, true).ok());
   EXPECT_EQ(device->statistics().gpu_fault_groups, 0U);
 }
@@ -77,7 +77,7 @@ TEST_F(PrefetcherSimulated, DataThatFitMoveNothingAfterTheSlab)
   make(128, 32);
   auto const before = device->statistics().modelled_ns;
   for (std::size_t i = 0; i < 100; ++i) {
-    EXPECT_FALSE(prefetcher->on_allocate(
+    EXPECT_FALSE(residency->on_allocate(
       {slab.address + i * 256, blocks(3)}, nullptr, prefetch_mode::automatic));
   }
   EXPECT_EQ(device->statistics().modelled_ns, before);
@@ -95,7 +95,7 @@ TEST_F(PrefetcherSimulated, AllocationPastTheEdgeIsMadeUsableByEvictingOthers)
   make(128, 256);
   ASSERT_TRUE(device->touch(block_range(slab.address, 0, 128), true).ok());
   auto const fresh = block_range(slab.address, 200, 10);
-  EXPECT_TRUE(prefetcher->on_allocate(fresh, nullptr, prefetch_mode::automatic));
+  EXPECT_TRUE(residency->on_allocate(fresh, nullptr, prefetch_mode::automatic));
   EXPECT_EQ(device->resident_bytes(fresh), fresh.bytes);
   EXPECT_EQ(device->statistics().evicted_bytes, fresh.bytes);
   EXPECT_EQ(to_device(), 0U);  // nothing dead was copied

@@ -4,7 +4,7 @@
 #include "../support/live_contents.hpp"
 #include "../support/threads.hpp"
 
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 
 #include <gtest/gtest.h>
 
@@ -26,31 +26,30 @@ std::array<stream_handle, 4> const streams{nullptr,
 TEST(ConcurrentContents, HoldOverThreadsThatShareBlocks)
 {
   tests::live_contents contents;
-  prefetcher prefetcher{contents.device, make_epoch_source(*contents.device)};
-  prefetcher.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
+  managed_residency residency{contents.device, make_epoch_source(*contents.device)};
+  residency.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
   std::atomic<std::size_t> lost{0};
   tests::on_threads(thread_count, [&](std::size_t index) {
     auto const enact = [&](memory_range allocation, stream_handle stream) {
-      prefetcher.on_allocate(allocation, stream, prefetch_mode::automatic);
+      residency.on_allocate(allocation, stream, prefetch_mode::automatic);
     };
     lost += contents.run(enact, streams[index % streams.size()], 100 + index, 125);
   });
   EXPECT_EQ(lost, 0U);
-  EXPECT_GT(prefetcher.statistics().discarded_bytes, 0U);
-  EXPECT_EQ(prefetcher.statistics().failed_calls, 0U);
+  EXPECT_GT(residency.statistics().discarded_bytes, 0U);
+  EXPECT_EQ(residency.statistics().failed_calls, 0U);
 }
 
 TEST(ConcurrentContents, HoldWithSeveralStreamsOnEachThread)
 {
   tests::live_contents contents;
-  prefetcher prefetcher{contents.device, make_epoch_source(*contents.device)};
-  prefetcher.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
+  managed_residency residency{contents.device, make_epoch_source(*contents.device)};
+  residency.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
   std::atomic<std::size_t> lost{0};
   tests::on_threads(thread_count, [&](std::size_t index) {
     std::size_t next = index;
     auto const enact = [&](memory_range allocation, stream_handle /*stream*/) {
-      prefetcher.on_allocate(
-        allocation, streams[next++ % streams.size()], prefetch_mode::automatic);
+      residency.on_allocate(allocation, streams[next++ % streams.size()], prefetch_mode::automatic);
     };
     lost += contents.run(enact, nullptr, 200 + index, 125);
   });

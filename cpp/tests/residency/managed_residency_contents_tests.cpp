@@ -4,7 +4,7 @@
 // lose.
 #include "../support/live_contents.hpp"
 
-#include <rmm_uvm/residency/prefetcher.hpp>
+#include <rmm_uvm/residency/managed_residency.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using policy = std::function<prefetch_plan(
 
 constexpr int steps = 600;
 
-/** @brief Enacts any policy over a ledger, as the prefetcher enacts `plan_allocation`. */
+/** @brief Enacts any policy over a ledger, as `unbudgeted_enactor` enacts `plan_allocation`. */
 class policy_enactor {
  public:
   policy_enactor(live_contents& contents, policy plan)
@@ -80,32 +80,32 @@ TEST(PrefetcherContents, HoldOverRandomAllocationsAndEvictions)
 {
   for (std::uint64_t const seed : {1U, 2U, 3U}) {
     live_contents contents;
-    prefetcher prefetcher{contents.device, make_epoch_source(*contents.device)};
-    prefetcher.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
+    managed_residency residency{contents.device, make_epoch_source(*contents.device)};
+    residency.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
     auto const enact = [&](memory_range allocation, stream_handle stream) {
-      prefetcher.on_allocate(allocation, stream, prefetch_mode::automatic);
+      residency.on_allocate(allocation, stream, prefetch_mode::automatic);
     };
     EXPECT_EQ(contents.run(enact, nullptr, seed, steps), 0U) << "seed " << seed;
-    EXPECT_GT(prefetcher.statistics().discarded_bytes, 0U);  // it was put to the test
-    EXPECT_GT(prefetcher.statistics().prefetched_bytes, 0U);
-    EXPECT_EQ(prefetcher.statistics().failed_calls, 0U);
+    EXPECT_GT(residency.statistics().discarded_bytes, 0U);  // it was put to the test
+    EXPECT_GT(residency.statistics().prefetched_bytes, 0U);
+    EXPECT_EQ(residency.statistics().failed_calls, 0U);
   }
 }
 
 TEST(PrefetcherContents, HoldWhenDiscardsFailNowAndThen)
 {
   live_contents contents;
-  prefetcher prefetcher{contents.device, make_epoch_source(*contents.device)};
-  prefetcher.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
+  managed_residency residency{contents.device, make_epoch_source(*contents.device)};
+  residency.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
   for (unsigned call = 0; call < 20; ++call) {
     contents.device->fail_call(
       "discard_and_prefetch", {status_code::driver_error, 1, "planned"}, call);
   }
   auto const enact = [&](memory_range allocation, stream_handle stream) {
-    prefetcher.on_allocate(allocation, stream, prefetch_mode::automatic);
+    residency.on_allocate(allocation, stream, prefetch_mode::automatic);
   };
   EXPECT_EQ(contents.run(enact, nullptr, 5, steps), 0U);
-  EXPECT_GT(prefetcher.statistics().failed_calls, 0U);
+  EXPECT_GT(residency.statistics().failed_calls, 0U);
 }
 
 TEST(PrefetcherContents, HoldWithTheTestsOwnEnactorOfTheRealPolicy)

@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// The classes that keep a budget, each without the others.
+#include "../support/blocks.hpp"
+#include "../support/recording_driver.hpp"
+
+#include <rmm_uvm/residency/budget/block_mover.hpp>
+#include <rmm_uvm/residency/budget/budget_ledger.hpp>
+#include <rmm_uvm/residency/budget/moved_account.hpp>
+#include <rmm_uvm/residency/budget/presence.hpp>
+#include <rmm_uvm/residency/budget/stream_marks.hpp>
+#include <rmm_uvm/residency/budget/use_clock.hpp>
+#include <rmm_uvm/residency/budget/use_learner.hpp>
+#include <rmm_uvm/residency/budget/work_signal.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::block_range;
+using tests::blocks;
+using tests::recording_driver;
+using tests::slab_address;
+
+TEST(UseClock, TurnsBackByHalfOfItsRangeAndMovesMomentsWithIt)
+{
+  use_clock clock{8};
+  for (int tick = 0; tick < 8; ++tick) {
+    ASSERT_FALSE(clock.is_at_its_end());
+    clock.tick();
+  }
+  ASSERT_TRUE(clock.is_at_its_end());
+  auto const shift = clock.turn_back();
+  EXPECT_EQ(clock.now(), 4U);
+  use_tick late    = 7;
+  use_tick early   = 2;
+  use_tick never   = never_used;
+  use_tick unknown = unknown_use;
+  for (auto* each : {&late, &early, &never, &unknown}) {
+    shift(*each);
+  }
+  EXPECT_EQ(late, 3U);
+  EXPECT_EQ(early, 1U);  // all that is longer ago is as long ago
+  EXPECT_EQ(never, never_used);
+  EXPECT_EQ(unknown, unknown_use);
+}
+
+TEST(WorkSignal, IsKeptUntilItIsTakenAndNotAtAllWhereNobodyHears)
+{
+  work_signal heard{true};
+  heard.call();
+  EXPECT_TRUE(heard.called());
+  heard.take();
+  EXPECT_FALSE(heard.called());
+  heard.call();
+  heard.is_not_heard();
+  EXPECT_FALSE(heard.called());
+  heard.call();
+  EXPECT_FALSE(heard.called());
+}
+
+class BudgetParts : public testing::Test {
+ protected:
+  BudgetParts() { blocks_of.add_slab({slab_address, blocks(16)}); }
+  [[nodiscard]] static memory_range at(std::size_t first, std::size_t count = 1)
+  {
+    return block_range(slab_address, first, count);
+  }
+  [[nodiscard]] block_record record(std::size_t number)
+  {
+    ledger_view view{blocks_of};
+    block_record found;
+    view.each(at(number), [&](block_record const& block, memory_range) { found = block; });
+    return found;
+  }
+  [[nodiscard]] residency_statistics told() const
+  {
+    residency_statistics all;
+    ledger.tell(all);
+    moved.tell(all);
+    present.tell(all);
+    uses.tell(all);
+    return all;
+  }
+
+  residency_ledger blocks_of;
+  recording_driver driver;
+  budget_ledger ledger{blocks_of, blocks(8), blocks(7)};
+  use_clock clock{1U << 20U};
+  moved_account moved{driver.counters(), true};
+  presence present{driver.counters(), ledger, clock, moved};
+  stream_marks marks{driver, ledger, clock, present, moved};
+  live_block_watch watch;
+  use_learner uses{eviction_policy::lru, clock, present, marks, watch};
+  stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
+};
+
+TEST_F(BudgetParts, LedgerTellsOnlyWhatThereIsRoomFor)
+{
+  ledger.comes(blocks(3));
+  EXPECT_EQ(told().resident_bytes, 0U);
+  EXPECT_EQ(ledger.resident_bytes(), blocks(3));
+  ledger.has_room(blocks(3));
+  EXPECT_EQ(told().resident_bytes, blocks(3));
+  EXPECT_EQ(told().peak_resident_bytes, blocks(3));
+  ledger.begins_to_leave(blocks(1));
+  EXPECT_EQ(ledger.staying_bytes(), blocks(2));
+  ledger.left(blocks(1));
+  ledger.ends_to_leave(blocks(1));
+  EXPECT_EQ(ledger.staying_bytes(), blocks(2));
+  EXPECT_EQ(told().peak_resident_bytes, blocks(3));
+}
+
+TEST_F(BudgetParts, LedgerCountsABlockAsPinnedOnce)
+{
+  ledger_view view{blocks_of};
+  ledger.pin(view, at(0, 2));
+  ledger.pin(view, at(1, 2));
+  EXPECT_EQ(ledger.pinned_bytes(), blocks(3));
+  ledger.unpin(view, at(0, 2));
+  EXPECT_EQ(ledger.pinned_bytes(), blocks(2));
+  ledger.unpin(view, at(1, 2));
+  ledger.unpin(view, at(1, 2));
+  EXPECT_EQ(ledger.pinned_bytes(), 0U);
+}
+
+TEST_F(BudgetParts, LedgerHasWhoeverWantsABusyBlockWait)
+{
+  ledger_view view{blocks_of};
+  view.each(at(2), [](block_record& block, memory_range) { block.busy = true; });
+  std::atomic<bool> ended{false};
+  std::thread other{[&] {
+    ledger_view theirs{blocks_of};
+    auto const wanted = at(0, 4);
+    ledger.wait_until_free(theirs, {&wanted, 1});
+    ended = true;
+  }};
+  view.lock().unlock();
+  std::this_thread::yield();
+  EXPECT_FALSE(ended);
+  view.lock().lock();
+  view.each(at(2), [](block_record& block, memory_range) { block.busy = false; });
+  ledger.tell_change();
+  view.lock().unlock();
+  other.join();
+  EXPECT_TRUE(ended);
+}
+
+TEST_F(BudgetParts, AccountEndsAnEpochForBytesThatNobodyAskedForAndNoOthers)
+{
+  auto const before = moved.epoch();
+  moved.ask_to_host(blocks(2));
+  driver.counted.device_to_host_bytes += blocks(2);
+  EXPECT_EQ(moved.epoch(), before);
+  driver.counted.device_to_host_bytes += 1;
+  EXPECT_EQ(moved.epoch(), before + 1);
+  EXPECT_EQ(moved.epoch(), before + 1);
+  moved.ask_to_host(blocks(1));
+  moved.was_not_asked(blocks(1));
+  driver.counted.device_to_host_bytes += blocks(1);
+  EXPECT_EQ(moved.epoch(), before + 2);
+}
+
+TEST_F(BudgetParts, PresenceIsCertainUntilSomethingIsSentAwayOrLeavesByItself)
+{
+  budget_ledger roomy{blocks_of, blocks(16), blocks(15)};
+  presence certain{driver.counters(), roomy, clock, moved};
+  EXPECT_TRUE(certain.all_present());
+  EXPECT_FALSE(present.all_present());  // sixteen blocks of slabs, and room for eight
+  driver.counted.device_to_host_bytes += 1;
+  EXPECT_FALSE(certain.all_present());
+  presence later{driver.counters(), roomy, clock, moved};
+  EXPECT_TRUE(later.all_present());
+  later.note_sent_away();
+  EXPECT_FALSE(later.all_present());
+}
+
+TEST_F(BudgetParts, MarksTellWhatIsDoneOnceTheDriverHasPassedThem)
+{
+  for (int use = 0; use < 3; ++use) {
+    clock.tick();
+  }
+  driver.marks_passed = false;
+  marks.mark(4, blocks(2), stream);
+  marks.look();
+  EXPECT_EQ(marks.idle_until(), never_used);
+  EXPECT_TRUE(marks.any_outstanding());
+  driver.marks_passed = true;
+  marks.look();
+  EXPECT_EQ(marks.idle_until(), 3U);
+  EXPECT_FALSE(marks.any_outstanding());
+}
+
+TEST_F(BudgetParts, LearnerKnowsWhatLivesInABlockAndWhenItWasUsedLast)
+{
+  auto const whole = at(0, 2);
+  memory_range const half{whole.address, blocks(1) / 2};
+  {
+    ledger_view view{blocks_of};
+    uses.hand_out(view, whole);
+    uses.learn(view, {use_kind::allocate, whole, whole.address});
+    uses.learn(view, {use_kind::touch, half, whole.address});
+  }
+  EXPECT_EQ(record(0).live_bytes, blocks(1));
+  EXPECT_EQ(record(0).allocated, 1U);
+  EXPECT_EQ(record(0).touched, 2U);
+  EXPECT_EQ(record(1).touched, never_used);
+  {
+    ledger_view view{blocks_of};
+    uses.forget(view, half, true);
+  }
+  EXPECT_FALSE(record(0).dead());
+  EXPECT_EQ(record(0).freed, 1U);
+  {
+    ledger_view view{blocks_of};
+    uses.forget(view, {half.end(), blocks(1) / 2}, false);
+  }
+  EXPECT_TRUE(record(0).dead());
+  EXPECT_TRUE(record(0).unfenced);  // never to be discarded
+  EXPECT_EQ(told().unfenced_frees, 1U);
+}
+
+TEST_F(BudgetParts, MoverWaitsForFreesOnlyWhereTheyMayBeUnderWay)
+{
+  residency_settings const settings{};
+  block_mover mover{driver, settings, ledger, nullptr};
+  auto const range = at(0, 2);
+  EXPECT_TRUE(mover.discard({&range, 1}, true).ok());
+  auto const without = driver.take_calls("synchronize").size();
+  EXPECT_TRUE(mover.discard({&range, 1}, false).ok());
+  EXPECT_EQ(driver.take_calls("synchronize").size(), without + 1);
+}
+
+}  // namespace
+}  // namespace rmm_uvm
