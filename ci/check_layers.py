@@ -40,7 +40,9 @@ FOLDERS = {
     "ipc": Folder(frozenset({"process", "driver", "residency", "ipc"}), NOTHING),
     "monitor": Folder(frozenset({"process", "driver", "monitor"}), NOTHING),
     "replay": Folder(frozenset({"process", "driver", "sim", "residency", "replay"}), NOTHING),
-    "mr": Folder(frozenset({"process", "driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")),
+    "mr": Folder(
+        frozenset({"process", "driver", "sim", "residency", "mr"}), re.compile(r"rmm/|cuda/")
+    ),
 }
 # Headers that belong to CUDA, CCCL or RMM; everything else is the standard library or the system.
 FOREIGN = re.compile(r"(cuda|cupti|nvml|nvtx|crt/|thrust/|cub/|nv/|rmm/|rapids_logger/)")

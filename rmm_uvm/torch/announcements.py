@@ -56,13 +56,13 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
     ...     loss = torch.nn.Linear(4, 1)(torch.ones(4))  # on the CPU: nothing to announce
     """
     managed_mr = managed_pools(mr)[0].managed_mr
-    prefetcher = managed_mr.residency
-    kept = prefetcher.residency()
+    managed = managed_mr.residency
+    kept = managed.residency()
     info = managed_mr.driver.info
     budget_bytes = info.total_bytes if kept is None else kept["budget_bytes"]
     # An allocation's length is known: it is the pool's, not a part of a segment.
     uses = Uses(
-        announcing(prefetcher, info.device_id),
+        announcing(managed, info.device_id),
         lambda _address, _nbytes: None,
         None,
         budget_bytes,
@@ -75,11 +75,11 @@ def announced(mr: rmm.mr.DeviceMemoryResource | None = None) -> Iterator[None]:
         uses.end()
 
 
-def announcing(prefetcher: ManagedResidency, device: int) -> Announce:
-    """Return what announces extents to a prefetcher, in torch's current stream of a device."""
+def announcing(managed: ManagedResidency, device: int) -> Announce:
+    """Return what announces extents to managed memory, in torch's current stream of a device."""
 
     def announce(extents: list[Extent]) -> None:
-        prefetcher.touch_all(extents, torch._C._cuda_getCurrentRawStream(device))
+        managed.touch_all(extents, torch._C._cuda_getCurrentRawStream(device))
 
     return announce
 

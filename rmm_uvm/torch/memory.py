@@ -92,14 +92,14 @@ class TorchMemory:
     ) -> None:
         self.device = device
         self.managed_mr = managed_mr
-        self._prefetcher = managed_mr.residency
+        self._managed = managed_mr.residency
         self._maximum_bytes = maximum_bytes
         self._segments = TorchSegments(managed_mr, maximum_bytes)
         self._activations = activations
         self._copies: CopiedActivations | None = None
         self._uses: Uses | None = None
         self._unfollow: Callable[[], None] | None = None
-        self._pinned = PinnedState(self._prefetcher) if evict == "activations" else None
+        self._pinned = PinnedState(self._managed) if evict == "activations" else None
         self._routing = Routing(self._segments, device)
         self._regraph = refuse_graphs()
         self._empty_cache_as_ever = serve_empty_cache(self._routing.renewed)
@@ -107,7 +107,7 @@ class TorchMemory:
         self._trimming: Trimming | None = None
         self._closed = False
         self._counted: dict[str, Any] = {}  # by parts that are gone
-        if not self._prefetcher.keeps_budget:
+        if not self._managed.keeps_budget:
             self._look_at_deferred()  # memory may grow without an end
         else:
             begin = weakref.WeakMethod(self._begin)  # the call is kept for ever
@@ -168,7 +168,7 @@ class TorchMemory:
         return {
             **(self._counted or self._counts_of_parts()),
             "segments": dict(self._segments.statistics()),
-            "residency": self._prefetcher.residency(),
+            "residency": self._managed.residency(),
             "last_refusal": self._segments.last_refusal,
         }
 
@@ -185,16 +185,16 @@ class TorchMemory:
         """Follow and announce from now on; called by the main thread between two bytecodes."""
         if self._closed or self._uses is not None:
             return
-        residency = self._prefetcher.residency()
+        residency = self._managed.residency()
         assert residency is not None
         copies, pinned = self._copying(residency["budget_bytes"]), self._pinned
         uses = Uses(
-            announcing(self._prefetcher, self.device),
+            announcing(self._managed, self.device),
             self._segments.measured,
             None if pinned is None else pinned.keep,
             residency["budget_bytes"],
             copies=copies,
-            confirmed=self._prefetcher.confirmed_present,
+            confirmed=self._managed.confirmed_present,
         )
         try:
             self._unfollow = self._routing.follow(
@@ -221,7 +221,7 @@ class TorchMemory:
             self._trimming = trimming_for(
                 copies,
                 self._routing,
-                self._prefetcher,
+                self._managed,
                 self._segments,
                 self._maximum_bytes,
                 residency["budget_bytes"],
@@ -242,10 +242,10 @@ class TorchMemory:
                 stacklevel=2,
             )
             return None
-        prefetcher = self._prefetcher
+        managed = self._managed
 
         def evicted_bytes() -> int:
-            residency = prefetcher.residency()
+            residency = managed.residency()
             assert residency is not None
             return residency["evicted_bytes"]
 
@@ -253,9 +253,9 @@ class TorchMemory:
             streams,
             torch.device("cuda", self.device),
             budget_bytes,
-            prefetcher.take_live_blocks,
+            managed.take_live_blocks,
             evicted_bytes=evicted_bytes,
-            confirm=lambda: prefetcher.confirm_present(streams.current()),
+            confirm=lambda: managed.confirm_present(streams.current()),
         )
 
     def _look_at_deferred(self) -> None:

@@ -19,18 +19,18 @@ class PinnedState:
 
     Parameters
     ----------
-    prefetcher : ManagedResidency
+    managed : ManagedResidency
         Keeps the budget.
     """
 
-    def __init__(self, prefetcher: ManagedResidency) -> None:
-        self._prefetcher = prefetcher
+    def __init__(self, managed: ManagedResidency) -> None:
+        self._managed = managed
         self._bytes: dict[int, int] = {}  # by address
         self._lock = threading.RLock()  # a free may come from a collection within
 
     def keep(self, extents: list[Extent]) -> None:
         """Pin what is not pinned yet, while there is room."""
-        residency = self._prefetcher.residency()
+        residency = self._managed.residency()
         assert residency is not None
         room = int(residency["budget_bytes"] * _MOST_FRACTION) - sum(self._bytes.values())
         for address, nbytes, _ in extents:
@@ -39,17 +39,17 @@ class PinnedState:
                     continue
                 room -= nbytes
                 self._bytes[address] = nbytes
-                self._prefetcher.pin(address, nbytes)
+                self._managed.pin(address, nbytes)
 
     def freed(self, address: int) -> None:
         """Take note of a free, before the address can be somebody else's."""
         with self._lock:
             nbytes = self._bytes.pop(address, None)
             if nbytes is not None:
-                self._prefetcher.unpin(address, nbytes)
+                self._managed.unpin(address, nbytes)
 
     def end(self) -> None:
         """Pin nothing any more; while frees are told."""
         with self._lock:
             while self._bytes:  # a free may come in between
-                self._prefetcher.unpin(*self._bytes.popitem())
+                self._managed.unpin(*self._bytes.popitem())

@@ -104,7 +104,7 @@ class Trimming:
 def trimming_for(
     copies: CopiedActivations,
     routing: Routing,
-    prefetcher: ManagedResidency,
+    managed: ManagedResidency,
     segments: TorchSegments,
     maximum_bytes: int,
     budget_bytes: int,
@@ -113,7 +113,7 @@ def trimming_for(
 
     Parameters
     ----------
-    copies, routing, prefetcher, segments
+    copies, routing, managed, segments
         Of the device.
     maximum_bytes : int
         Most bytes of all segments. What is free beside live tensors is not used again until the
@@ -132,7 +132,7 @@ def trimming_for(
         return copies.is_settled() and most_bytes <= maximum_bytes
 
     def dropped_bytes() -> int:
-        residency = prefetcher.residency()
+        residency = managed.residency()
         assert residency is not None
         return residency["dropped_bytes"]
 

@@ -6,7 +6,7 @@ Covers one replay: one card, one set of settings. Does not cover reading recordi
 (`rmm_uvm.planner.workload.loading`), nor what follows from several replays
 (`rmm_uvm.planner.planning`).
 
-The chain's own prefetcher and ledger decide, in C++, what is asked of the simulated device; the
+The chain's own rules and ledger decide, in C++, what is asked of the simulated device; the
 pool is not run again, since the recording has its addresses. docs/simulator-model.md, "Replaying",
 says what that means.
 

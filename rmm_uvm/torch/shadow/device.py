@@ -93,7 +93,7 @@ class ShadowDevice:
             managed, -(-first_bytes // VA_BLOCK_BYTES) * VA_BLOCK_BYTES
         )
         self.mr = UvmResourceAdaptor(pool, prefetch=prefetch)
-        self._prefetcher = managed.residency
+        self._managed = managed.residency
         # Without a budget an announced use is a prefetch.
         self._announces = budget is not None or prefetch != "never"
         self._paced = paced
@@ -147,7 +147,7 @@ class ShadowDevice:
             self._wanted_bytes += nbytes
             self._present_bytes += self.device.resident_bytes(address, nbytes)
         if self._announces and wanted:
-            self._prefetcher.touch_all(wanted)
+            self._managed.touch_all(wanted)
         for use in uses:
             self.device.touch(use.allocation + use.first_byte, use.nbytes, write=use.writes)
         self._wait()
@@ -176,7 +176,7 @@ class ShadowDevice:
             self._clock_seconds = self._link_seconds = begin_seconds + taken_ns / 1e9
 
     def _ahead(self, name: str) -> int:
-        kept: Any = self._prefetcher.residency() or {}
+        kept: Any = self._managed.residency() or {}
         return int(kept.get(name, 0))
 
     def _wait_for_what_was_fetched_ahead(self) -> None:
@@ -192,12 +192,12 @@ class ShadowDevice:
         if not self._announces:
             return
         if not self._paced:
-            self._do_beside(self._prefetcher.run_pending)
+            self._do_beside(self._managed.run_pending)
             return
         end_seconds = self._clock_seconds + compute_seconds
         more = True
         while more and max(self._link_seconds, self._clock_seconds) < end_seconds:
-            more = self._do_beside(self._prefetcher.run_pending_piece)
+            more = self._do_beside(self._managed.run_pending_piece)
 
     def _do_beside(self, work: Callable[[], T]) -> T:
         """Do work whose time the link takes beside the program's."""
@@ -212,7 +212,7 @@ class ShadowDevice:
     def statistics(self) -> ShadowStatistics:
         """Return what everything took until now."""
         counts = self.device.statistics()
-        kept: Any = self._prefetcher.residency() or {}
+        kept: Any = self._managed.residency() or {}
         return ShadowStatistics(
             seconds=self._clock_seconds,
             compute_seconds=self._compute_seconds,
