@@ -1,12 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// Ranges, memory and observations of the model; what moves pages is in the other uvm_*.cpp.
 #include "block_spans.hpp"
 
 #include <rmm_uvm/sim/uvm_model.hpp>
 
-#include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <stdexcept>
 
@@ -26,86 +23,54 @@ namespace {
 uvm_model::uvm_model(model_config const& config)
   : config_{config},
     timeline_{config.machine, links_of(config), config.programs * config.lanes},
+    clocks_{config.programs, config.lanes},
     blocks_{config.gpus},
-    gpus_(config.gpus),
-    counted_(config.programs > 1 ? config.programs : 0),
-    clocks_(std::size_t{config.programs} * config.lanes),
-    to_host_alone_(config.programs, link_engine{config.lanes})
+    account_{config_, blocks_},
+    waits_{config_, timeline_, clocks_},
+    mover_{config_, timeline_, clocks_, blocks_, account_, waits_},
+    commands_{config_, timeline_, clocks_, ranges_, blocks_, account_, mover_},
+    faults_{config_, timeline_, clocks_, blocks_, account_, mover_},
+    kernels_{config_, timeline_, clocks_, ranges_, blocks_, account_, waits_, faults_}
 {
-  for (auto& gpu : gpus_) {
-    gpu.of_programs.resize(counted_.size());
-    gpu.left_ns.resize(config.programs);
-  }
 }
 
 void uvm_model::run_as(unsigned program, unsigned lane) noexcept
 {
-  program_      = program;
-  clock_number_ = std::size_t{program} * config_.lanes + lane;
-  timeline_.run_as(static_cast<unsigned>(clock_number_));
+  clocks_.run_as(program, lane);
+  timeline_.run_as(clocks_.lane_number());
   if (lane > 0) { wait_for_lane(0); }
-}
-
-double uvm_model::latest_ns() const noexcept
-{
-  double latest = 0;
-  for (auto const& each : clocks_) {
-    latest = std::max(latest, each.host_ns);
-  }
-  return latest;
-}
-
-bool uvm_model::is_free(memory_range range) const noexcept
-{
-  // Numbers of blocks in the address space have 32 bits.
-  constexpr auto end = std::uintptr_t{1} << 53U;
-  if (range.bytes == 0 || range.address % va_block_bytes != 0 || range.address >= end ||
-      range.bytes > end - range.address) {
-    return false;
-  }
-  auto const next = ranges_.lower_bound(range.address);
-  if (next != ranges_.end() && next->first - range.address < range.bytes) { return false; }
-  if (next == ranges_.begin()) { return true; }
-  auto const& before = *std::prev(next);
-  return range.address - before.first >= before.second.bytes;
 }
 
 void uvm_model::add_range(memory_range range)
 {
-  if (!is_free(range)) { throw std::invalid_argument{"no free range of whole blocks"}; }
-  auto const pages = (range.bytes + page_bytes - 1) / page_bytes;
-  auto const first = blocks_.take(pages, range.address, program_);
-  auto const count = static_cast<std::uint32_t>((pages + pages_per_block - 1) / pages_per_block);
+  if (!ranges_.is_free(range)) { throw std::invalid_argument{"no free range of whole blocks"}; }
+  auto const program = clocks_.program();
+  auto const pages   = (range.bytes + page_bytes - 1) / page_bytes;
+  auto const first   = blocks_.take(pages, range.address, program);
+  auto const count   = static_cast<std::uint32_t>((pages + pages_per_block - 1) / pages_per_block);
   try {
-    for (auto& gpu : gpus_) {
-      gpu.chunks.resize(blocks_.size());
-    }
-    ranges_.emplace(range.address, managed_range{range.bytes, first, count, program_});
+    mover_.resize(blocks_.size());
+    ranges_.add(range.address, {range.bytes, first, count, program});
   } catch (...) {
     blocks_.give_back(first, count);
     throw;
   }
-  add(program_, &model_counters::managed_bytes, range.bytes);
-  own().host_ns += config_.machine.allocate_managed_ns;
+  account_.add(program, &model_counters::managed_bytes, range.bytes);
+  clocks_.spend(config_.machine.allocate_managed_ns);
 }
 
 bool uvm_model::remove_range(std::uintptr_t address) noexcept
 {
-  auto const it = ranges_.find(address);
-  if (it == ranges_.end() || it->second.program != program_) { return false; }
+  auto const gone = ranges_.beginning_at(address, clocks_.program());
+  if (!gone) { return false; }
   synchronize();  // as cudaFree
-  auto const& gone = it->second;
-  for (auto block = gone.first_block; block < gone.first_block + gone.block_count; ++block) {
-    for (unsigned gpu = 0; gpu < config_.gpus; ++gpu) {
-      release_chunk(block, gpu);
-    }
-    arrivals_.erase(block);
-    count(block, &model_counters::host_page_bytes, 0 - blocks_.host_pages(block).bytes());
+  for (auto block = gone->first_block; block < gone->first_block + gone->block_count; ++block) {
+    mover_.forget(block);
   }
-  blocks_.give_back(gone.first_block, gone.block_count);
-  add(program_, &model_counters::managed_bytes, 0 - gone.bytes);
-  ranges_.erase(it);
-  own().host_ns += config_.machine.free_managed_ns;
+  blocks_.give_back(gone->first_block, gone->block_count);
+  account_.add(clocks_.program(), &model_counters::managed_bytes, 0 - gone->bytes);
+  ranges_.remove(address);
+  clocks_.spend(config_.machine.free_managed_ns);
   return true;
 }
 
@@ -114,51 +79,32 @@ status uvm_model::allocate_device(unsigned gpu, std::size_t bytes)
   if (gpu >= config_.gpus) { return {status_code::invalid_value, 0, "allocate_device"}; }
   // Nothing is evicted for what cannot fit.
   if (bytes > config_.device_bytes) { return {status_code::out_of_memory, 0, "allocate_device"}; }
-  timeline_.begin(own().host_ns);
-  auto const room = make_room(gpu, bytes);
-  own().host_ns   = std::max(own().host_ns, timeline_.finish());
-  own().last_ns   = std::max(own().last_ns, own().host_ns);
+  timeline_.begin(now_ns());
+  auto const room = mover_.make_room(gpu, bytes);
+  clocks_.finish(timeline_.finish());
   if (!room.ok()) { return {room.code, 0, "allocate_device"}; }
-  gpus_[gpu].levels.device_bytes += bytes;
-  add(program_, &model_counters::device_bytes, bytes);
-  own().host_ns += config_.machine.allocate_device_ns;
+  account_.add_device_bytes(clocks_.program(), gpu, bytes);
+  clocks_.spend(config_.machine.allocate_device_ns);
   return {};
 }
 
 void uvm_model::free_device(unsigned gpu, std::size_t bytes) noexcept
 {
-  if (gpu >= config_.gpus || bytes > gpus_[gpu].levels.device_bytes) { return; }
-  gpus_[gpu].levels.device_bytes -= bytes;
-  add(program_, &model_counters::device_bytes, 0 - bytes);
-  own().host_ns += config_.machine.free_device_ns;
+  if (gpu >= config_.gpus || bytes > levels(gpu).device_bytes) { return; }
+  account_.add_device_bytes(clocks_.program(), gpu, 0 - bytes);
+  clocks_.spend(config_.machine.free_device_ns);
 }
 
-void uvm_model::synchronize(std::uint64_t stream) noexcept
+status uvm_model::cpu_touch(memory_range range, bool write)
 {
-  auto const it = own().streams.find(stream);
-  if (it != own().streams.end()) { own().host_ns = std::max(own().host_ns, it->second); }
-}
-
-void uvm_model::synchronize() noexcept { own().host_ns = std::max(own().host_ns, own().last_ns); }
-
-std::optional<uvm_model::block_span> uvm_model::find(memory_range range, bool inward) const noexcept
-{
-  auto it = ranges_.upper_bound(range.address);
-  if (it == ranges_.begin()) { return std::nullopt; }
-  it               = std::prev(it);
-  auto const bytes = it->second.bytes;
-  if (it->second.program != program_) { return std::nullopt; }  // another process' memory
-  auto const offset = range.address - it->first;
-  // Not by `range.end()`, which an absurd length takes past the end of the address space.
-  if (range.bytes == 0 || offset > bytes || range.bytes > bytes - offset) { return std::nullopt; }
-  auto const end = offset + range.bytes;
-  auto first     = offset / page_bytes;
-  auto last      = (end + page_bytes - 1) / page_bytes;
-  if (inward) {  // a page that other bytes share is left alone, except at the range's own end
-    first = (offset + page_bytes - 1) / page_bytes;
-    if (end < bytes) { last = end / page_bytes; }
-  }
-  return block_span{it->second.first_block, first, std::max(first, last)};
+  auto const span = find(range, false);
+  if (!span) { return {status_code::invalid_value, 0, "cpu_touch"}; }
+  timeline_.begin(now_ns());
+  auto const done = each_block(*span, [&](std::uint32_t block, page_set const& pages) {
+    return faults_.serve_cpu(block, pages, write);
+  });
+  clocks_.finish(timeline_.finish());
+  return done;
 }
 
 block_policy uvm_model::advised(std::uintptr_t address) const noexcept
@@ -167,16 +113,6 @@ block_policy uvm_model::advised(std::uintptr_t address) const noexcept
   if (!found) { return {}; }
   auto const block = found->base_block + found->first_page / pages_per_block;
   return blocks_.policy(static_cast<std::uint32_t>(block));
-}
-
-std::optional<memory_range> uvm_model::range_of(std::uintptr_t address) const noexcept
-{
-  auto it = ranges_.upper_bound(address);
-  if (it == ranges_.begin()) { return std::nullopt; }
-  it = std::prev(it);
-  if (it->second.program != program_) { return std::nullopt; }
-  if (address - it->first >= it->second.bytes) { return std::nullopt; }
-  return memory_range{it->first, it->second.bytes};
 }
 
 bool uvm_model::for_each_block(
@@ -196,7 +132,7 @@ bool uvm_model::for_each_block(
 std::size_t uvm_model::resident_bytes(memory_range range, int where) const noexcept
 {
   auto const span = find(range, false);
-  if (!span || !is_place(where)) { return 0; }
+  if (!span || !config_.is_place(where)) { return 0; }
   std::size_t sum = 0;
   static_cast<void>(each_block(*span, [&](std::uint32_t block, page_set const& pages) {
     auto const there =
@@ -215,15 +151,6 @@ std::size_t uvm_model::resident_bytes(memory_range range, int where) const noexc
     }
     return status{};
   }));
-  return sum;
-}
-
-std::size_t uvm_model::footprint_bytes() const noexcept
-{
-  auto sum = blocks_.bytes();
-  for (auto const& gpu : gpus_) {
-    sum += gpu.chunks.bytes();
-  }
   return sum;
 }
 

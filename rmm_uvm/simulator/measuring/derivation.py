@@ -6,7 +6,7 @@ Pure: figures in, values with their sources out. A constant whose figure is miss
 where no value can be, is taken from another machine, and its source says so.
 
 Covers the arithmetic, which is that of the model read backwards: what an operation costs there
-(``cpp/src/sim/uvm_commands.cpp``, ``uvm_faults.cpp``, ``timeline.cpp``) is solved for the one
+(``cpp/src/sim/page_commands.cpp``, ``fault_service.cpp``, ``timeline.cpp``) is solved for the one
 constant that is asked for. Does not cover the measuring; see
 `rmm_uvm.simulator.measuring.procedure`.
 
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 RAMP_ONLY_WHEN_QUEUED = True
-"""As the model in C++ has it (``uvm_commands.cpp``)."""
+"""As the model in C++ has it (``page_commands.cpp``)."""
 
 _FEWEST_SIZES = 3
 # Candidates for the blocks of the ramp: less than half a block is no ramp, hundreds are a slope.

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Page faults of GPUs, batch by batch (uvm_gpu_replayable_faults.c), those of the CPU, and where a
 // faulting page goes (block_select_processor_residency in uvm_va_block.c).
-#include "block_spans.hpp"
-
 #include <rmm_uvm/sim/density_prefetcher.hpp>
-#include <rmm_uvm/sim/uvm_model.hpp>
+#include <rmm_uvm/sim/fault_service.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +11,26 @@
 
 namespace rmm_uvm::sim {
 
-page_set uvm_model::missing_for(std::uint32_t block,
-                                unsigned gpu,
-                                page_set const& pages,
-                                bool write,
-                                page_set& remote) const noexcept
+fault_service::fault_service(model_config const& config,
+                             timeline& time,
+                             program_clocks const& clocks,
+                             block_table& blocks,
+                             model_account& account,
+                             page_mover& mover) noexcept
+  : config_{config},
+    timeline_{time},
+    clocks_{clocks},
+    blocks_{blocks},
+    account_{account},
+    mover_{mover}
+{
+}
+
+page_set fault_service::missing_for(std::uint32_t block,
+                                    unsigned gpu,
+                                    page_set const& pages,
+                                    bool write,
+                                    page_set& remote) const noexcept
 {
   auto const policy = blocks_.policy(block);
   auto const here   = blocks_.on_gpu(block, gpu);
@@ -37,18 +50,18 @@ page_set uvm_model::missing_for(std::uint32_t block,
   auto const reach = [&](int place) {
     return mapped ? std::cmp_not_equal(policy.preferred, gpu) : policy.preferred == place;
   };
-  if (reach(host)) { remote |= missing & blocks_.on_host(block); }
+  if (reach(host_place)) { remote |= missing & blocks_.on_host(block); }
   for (unsigned peer = 0; config_.peers && peer < config_.gpus; ++peer) {
-    if (peer != gpu && reach(static_cast<int>(peer)) && reaches(gpu, peer)) {
+    if (peer != gpu && reach(static_cast<int>(peer)) && config_.reaches(gpu, peer)) {
       remote |= missing & blocks_.on_gpu(block, peer);
     }
   }
   return missing - remote;
 }
 
-page_set uvm_model::missing_of(block_faults const& asked,
-                               unsigned gpu,
-                               page_set& writes) const noexcept
+page_set fault_service::missing_of(block_faults const& asked,
+                                   unsigned gpu,
+                                   page_set& writes) const noexcept
 {
   page_set remote;
   writes = {};
@@ -59,10 +72,10 @@ page_set uvm_model::missing_of(block_faults const& asked,
   return writes | missing_for(asked.block, gpu, reads, false, remote);
 }
 
-void uvm_model::spend_on_unmapping(std::uint32_t block,
-                                   unsigned gpu,
-                                   page_set const& coming,
-                                   page_set const& writes) noexcept
+void fault_service::spend_on_unmapping(std::uint32_t block,
+                                       unsigned gpu,
+                                       page_set const& coming,
+                                       page_set const& writes) noexcept
 {
   // Who has the pages mapped loses them, or the right to write them: for each a change of its page
   // table, which its memory accesses have to wait for.
@@ -82,11 +95,11 @@ void uvm_model::spend_on_unmapping(std::uint32_t block,
   timeline_.spend(others * config_.machine.unmap_ns);
 }
 
-status uvm_model::share(std::uint32_t block,
-                        unsigned gpu,
-                        page_set const& coming,
-                        page_set const& faulted,
-                        page_set const& writes)
+status fault_service::share(std::uint32_t block,
+                            unsigned gpu,
+                            page_set const& coming,
+                            page_set const& faulted,
+                            page_set const& writes)
 {
   // Of what is read mostly, pages that are written go to who writes. All others that are served
   // with them are copied for reading, even if they were there to be written: the driver's
@@ -95,18 +108,18 @@ status uvm_model::share(std::uint32_t block,
   auto const cause  = migration_cause::coherence;
   auto const copied = coming - writes;
   if (copied.any()) {
-    auto const done = to_device(block, gpu, copied, faulted, cause, true);
+    auto const done = mover_.to_device(block, gpu, copied, faulted, cause, true);
     if (!done.ok()) { return done; }
   }
   if (writes.any()) {
-    auto const done = to_device(block, gpu, writes, faulted, cause, false);
+    auto const done = mover_.to_device(block, gpu, writes, faulted, cause, false);
     if (!done.ok()) { return done; }
   }
   blocks_.set_read_only(block, (blocks_.read_only(block) | copied) - writes);
   return {};
 }
 
-status uvm_model::serve_block(block_faults const& asked, unsigned gpu)
+status fault_service::serve_block(block_faults const& asked, unsigned gpu)
 {
   auto const block = asked.block;
   page_set writes;
@@ -118,42 +131,44 @@ status uvm_model::serve_block(block_faults const& asked, unsigned gpu)
   auto const here     = blocks_.on_gpu(block, gpu);
   // Discarded pages fault one by one, and the driver's prefetcher leaves them alone.
   auto const bare = faulted & dead;
-  count(block, &model_counters::fault_services);
+  account_.count(block, &model_counters::fault_services);
   timeline_.spend(machine.fault_block_ns);
   if (bare.any()) {
-    count(block, &model_counters::fault_services, bare.count() - (bare == faulted ? 1 : 0));
+    account_.count(
+      block, &model_counters::fault_services, bare.count() - (bare == faulted ? 1 : 0));
     timeline_.spend(static_cast<double>(bare.count()) * machine.discarded_fault_ns);
   }
   auto const at_home = std::cmp_equal(policy.preferred, gpu);
   if (policy.preferred != block_policy::nowhere && !at_home && !policy.read_mostly) {
     // The page belongs elsewhere: it goes there, and this GPU reads it through a mapping.
-    if (policy.preferred == host) {
-      count(block, &model_counters::remote_bytes, faulted.bytes());
+    if (policy.preferred == host_place) {
+      account_.count(block, &model_counters::remote_bytes, faulted.bytes());
       timeline_.spend(static_cast<double>(faulted.bytes()) / machine.remote_bytes_per_ns);
-      return to_host(block, faulted, faulted, migration_cause::coherence, false);
+      return mover_.to_host(block, faulted, faulted, migration_cause::coherence, false);
     }
-    if (reaches(gpu, static_cast<unsigned>(policy.preferred))) {
-      return to_device(block,
-                       static_cast<unsigned>(policy.preferred),
-                       faulted,
-                       faulted,
-                       migration_cause::coherence,
-                       false);
+    if (config_.reaches(gpu, static_cast<unsigned>(policy.preferred))) {
+      return mover_.to_device(block,
+                              static_cast<unsigned>(policy.preferred),
+                              faulted,
+                              faulted,
+                              migration_cause::coherence,
+                              false);
     }
   }
   auto const live = faulted - bare;
   auto coming     = faulted;
   if (live.any()) {
     auto const whole = config_.driver.prefetch && live.count() >= config_.driver.min_faults &&
-                       at_home && resident_anywhere(block).none();
+                       at_home && mover_.resident_anywhere(block).none();
     auto const all = whole ? blocks_.whole(block)
                            : served_with(here, live, blocks_.page_count(block), config_.driver);
     coming |= (policy.read_mostly ? all : all - here) - dead;
   }
   spend_on_unmapping(block, gpu, coming, writes);
   auto const cause = migration_cause::coherence;
-  auto const moved = policy.read_mostly ? share(block, gpu, coming, faulted, writes)
-                                        : to_device(block, gpu, coming, faulted, cause, false);
+  auto const moved = policy.read_mostly
+                       ? share(block, gpu, coming, faulted, writes)
+                       : mover_.to_device(block, gpu, coming, faulted, cause, false);
   if (!moved.ok()) { return moved; }
   if (writes.any() && dead.any() && !blocks_.keeps_mappings(block)) {
     blocks_.set_discarded(block, dead - writes);
@@ -161,7 +176,7 @@ status uvm_model::serve_block(block_faults const& asked, unsigned gpu)
   return {};
 }
 
-void uvm_model::ask_again(unsigned gpu, std::vector<faults>& waiting) const
+void fault_service::ask_again(unsigned gpu, std::vector<page_faults>& waiting) const
 {
   // What a later block of the batch pushed out before the replay faults again. The last one stays,
   // so that every batch finishes something.
@@ -173,7 +188,7 @@ void uvm_model::ask_again(unsigned gpu, std::vector<faults>& waiting) const
   }
 }
 
-status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
+status fault_service::serve_batch(std::vector<page_faults>& waiting, unsigned gpu)
 {
   auto const& machine = config_.machine;
   auto const most =
@@ -193,14 +208,15 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
     distinct = most;
   }
   auto const end = waiting.begin() + static_cast<std::ptrdiff_t>(served);
-  std::sort(
-    waiting.begin(), end, [](faults const& a, faults const& b) { return a.block < b.block; });
+  std::sort(waiting.begin(), end, [](page_faults const& a, page_faults const& b) {
+    return a.block < b.block;
+  });
   auto const entries =
     std::lround(static_cast<double>(distinct) * (1 + machine.duplicate_fraction));
-  add(program_, &model_counters::fault_batches, 1);
-  add(program_, &model_counters::gpu_faults, static_cast<std::uint64_t>(entries));
+  account_.add(clocks_.program(), &model_counters::fault_batches, 1);
+  account_.add(clocks_.program(), &model_counters::gpu_faults, static_cast<std::uint64_t>(entries));
   timeline_.spend(machine.batch_ns + static_cast<double>(entries) * machine.fault_ns);
-  auto const evicted_before = counters_.evicted_blocks;
+  auto const evicted_before = account_.counters().evicted_blocks;
   served_.clear();
   // A block is served once for all of its faults, whatever they are (service_fault_batch_block).
   for (auto it = waiting.begin(); it != end;) {
@@ -213,11 +229,11 @@ status uvm_model::serve_batch(std::vector<faults>& waiting, unsigned gpu)
   }
   timeline_.wait_for_copies();  // the replay comes after them
   waiting.erase(waiting.begin(), end);
-  if (counters_.evicted_blocks != evicted_before) { ask_again(gpu, waiting); }
+  if (account_.counters().evicted_blocks != evicted_before) { ask_again(gpu, waiting); }
   return {};
 }
 
-status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool write)
+status fault_service::serve_cpu(std::uint32_t block, page_set const& pages, bool write)
 {
   auto const& machine = config_.machine;
   auto const cause    = migration_cause::coherence;
@@ -230,14 +246,14 @@ status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool wri
     auto const on_host = blocks_.on_host(block);
     auto const coming =
       fault | prefetched_with(on_host, fault, blocks_.page_count(block), config_.driver);
-    count(block, &model_counters::cpu_faults);
+    account_.count(block, &model_counters::cpu_faults);
     timeline_.spend(machine.cpu_fault_ns);
     // What is read mostly is written page by page: see `share`.
     auto copied = page_set{};
     if (shared) { copied = write ? coming - fault : coming; }
     auto const moved = coming - copied;
-    auto done        = to_host(block, moved, fault, cause, false);
-    if (done.ok() && copied.any()) { done = to_host(block, copied, fault, cause, true); }
+    auto done        = mover_.to_host(block, moved, fault, cause, false);
+    if (done.ok() && copied.any()) { done = mover_.to_host(block, copied, fault, cause, true); }
     if (!done.ok()) { return done; }
     if (shared) { blocks_.set_read_only(block, (blocks_.read_only(block) | copied) - moved); }
     timeline_.wait_for_copies();
@@ -247,19 +263,6 @@ status uvm_model::serve_cpu(std::uint32_t block, page_set const& pages, bool wri
     blocks_.set_discarded(block, blocks_.discarded(block) - pages);
   }
   return {};
-}
-
-status uvm_model::cpu_touch(memory_range range, bool write)
-{
-  auto const span = find(range, false);
-  if (!span) { return {status_code::invalid_value, 0, "cpu_touch"}; }
-  timeline_.begin(own().host_ns);
-  auto const done = each_block(*span, [&](std::uint32_t block, page_set const& pages) {
-    return serve_cpu(block, pages, write);
-  });
-  own().host_ns   = std::max(own().host_ns, timeline_.finish());
-  own().last_ns   = std::max(own().last_ns, own().host_ns);
-  return done;
 }
 
 }  // namespace rmm_uvm::sim

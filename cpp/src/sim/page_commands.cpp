@@ -4,37 +4,53 @@
 #include "block_spans.hpp"
 
 #include <rmm_uvm/sim/direct_times.hpp>
+#include <rmm_uvm/sim/page_commands.hpp>
 #include <rmm_uvm/sim/portable_math.hpp>
-#include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace rmm_uvm::sim {
 
-bool uvm_model::begin_call(std::uint64_t stream)
+page_commands::page_commands(model_config const& config,
+                             timeline& time,
+                             program_clocks& clocks,
+                             managed_ranges const& ranges,
+                             block_table& blocks,
+                             model_account& account,
+                             page_mover& mover) noexcept
+  : config_{config},
+    timeline_{time},
+    clocks_{clocks},
+    ranges_{ranges},
+    blocks_{blocks},
+    account_{account},
+    mover_{mover}
 {
-  auto& ready         = own().streams[stream];
-  auto const deferred = ready > own().host_ns;
-  timeline_.begin(deferred ? ready : own().host_ns);
+}
+
+bool page_commands::begin_call(std::uint64_t stream)
+{
+  auto const ready_ns = clocks_.stream_ns(stream);
+  auto const deferred = ready_ns > clocks_.now_ns();
+  timeline_.begin(deferred ? ready_ns : clocks_.now_ns());
   timeline_.spend(config_.machine.call_ns);
-  if (deferred) { own().host_ns += config_.machine.deferred_call_ns; }
+  if (deferred) { clocks_.spend(config_.machine.deferred_call_ns); }
   return deferred;
 }
 
-void uvm_model::end_call(std::uint64_t stream, bool deferred)
+void page_commands::end_call(std::uint64_t stream, bool deferred)
 {
   // On an idle stream the call itself does the work; behind other work the driver does, later.
-  if (!deferred) { own().host_ns = std::max(own().host_ns, timeline_.worked_ns()); }
-  auto& ready   = own().streams[stream];
-  ready         = std::max(ready, timeline_.finish());
-  own().last_ns = std::max({own().last_ns, ready, own().host_ns});
+  if (!deferred) { clocks_.wait_until(timeline_.worked_ns()); }
+  clocks_.issue(stream, std::max(clocks_.stream_ns(stream), timeline_.finish()));
+  clocks_.done(clocks_.now_ns());
 }
 
-status uvm_model::prefetch_block(std::uint32_t block, page_set pages, int where)
+status page_commands::prefetch_block(std::uint32_t block, page_set pages, int where)
 {
   auto const duplicate = blocks_.policy(block).read_mostly;
-  auto const to_gpu    = where != host;
+  auto const to_gpu    = where != host_place;
   if (to_gpu && config_.gpus > 1 && !config_.peers) {
     // Without peer access the driver leaves a peer's pages where they are, and says nothing.
     for (unsigned peer = 0; peer < config_.gpus; ++peer) {
@@ -44,8 +60,8 @@ status uvm_model::prefetch_block(std::uint32_t block, page_set pages, int where)
   }
   auto const user = migration_cause::user;
   auto const moved =
-    to_gpu ? to_device(block, static_cast<unsigned>(where), pages, pages, user, duplicate)
-           : to_host(block, pages, pages, user, duplicate);
+    to_gpu ? mover_.to_device(block, static_cast<unsigned>(where), pages, pages, user, duplicate)
+           : mover_.to_host(block, pages, pages, user, duplicate);
   if (!moved.ok()) { return moved; }
   if (!blocks_.nothing_discarded(block)) {
     blocks_.set_discarded(block, blocks_.discarded(block) - pages);
@@ -54,7 +70,7 @@ status uvm_model::prefetch_block(std::uint32_t block, page_set pages, int where)
   return {};
 }
 
-void uvm_model::finish_deferred(std::size_t to_device_bytes)
+void page_commands::finish_deferred(std::size_t to_device_bytes)
 {
   // The driver's own thread does what a stream deferred, one call at a time and to its end.
   timeline_.wait_for_copies();
@@ -65,14 +81,14 @@ void uvm_model::finish_deferred(std::size_t to_device_bytes)
                   (1 - exponential(-count / machine.prefetch_ramp_blocks)));
 }
 
-status uvm_model::prefetch_blocks(block_span const& span, int where, bool deferred)
+status page_commands::prefetch_blocks(block_span const& span, int where, bool deferred)
 {
   auto const blocks =
     (span.last_page + pages_per_block - 1) / pages_per_block - span.first_page / pages_per_block;
   // To a GPU, a call for more than one block runs twice over the range: when the range does not
   // fit, the second pass moves it all again (uvm_migrate.c, uvm_migrate).
-  auto const passes      = where != host && blocks > 1 && config_.driver.two_passes ? 2 : 1;
-  auto const from_before = counters_.to_device_bytes;
+  auto const passes      = where != host_place && blocks > 1 && config_.driver.two_passes ? 2 : 1;
+  auto const from_before = account_.counters().to_device_bytes;
   for (int pass = 0; pass < passes; ++pass) {
     auto const done = each_block(span, [&](std::uint32_t block, page_set const& pages) {
       if (blocks > 1) { timeline_.spend(config_.machine.resident_block_ns); }
@@ -80,48 +96,47 @@ status uvm_model::prefetch_blocks(block_span const& span, int where, bool deferr
     });
     if (!done.ok()) { return done; }
   }
-  if (deferred) { finish_deferred(counters_.to_device_bytes - from_before); }
+  if (deferred) { finish_deferred(account_.counters().to_device_bytes - from_before); }
   return {};
 }
 
-status uvm_model::prefetch(memory_range range, int where, std::uint64_t stream)
+status page_commands::prefetch(memory_range range, int where, std::uint64_t stream)
 {
-  auto const span = find(range, false);
-  if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "prefetch"}; }
+  auto const span = ranges_.find(range, false, clocks_.program());
+  if (!span || !config_.is_place(where)) { return {status_code::invalid_value, 0, "prefetch"}; }
   auto const deferred = begin_call(stream);
   auto const done     = prefetch_blocks(*span, where, deferred);
   end_call(stream, deferred);
   return done;
 }
 
-status uvm_model::migrate(memory_range range, int where)
+status page_commands::migrate(memory_range range, int where)
 {
-  auto const span = find(range, false);
-  if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "migrate"}; }
+  auto const span = ranges_.find(range, false, clocks_.program());
+  if (!span || !config_.is_place(where)) { return {status_code::invalid_value, 0, "migrate"}; }
   struct under_way {
-    bool& direct;
-    explicit under_way(bool& of) noexcept : direct{of} { direct = true; }
+    page_mover& mover;
+    explicit under_way(page_mover& of) noexcept : mover{of} { mover.set_direct(true); }
     under_way(under_way const&)            = delete;
     under_way& operator=(under_way const&) = delete;
     under_way(under_way&&)                 = delete;
     under_way& operator=(under_way&&)      = delete;
-    ~under_way() { direct = false; }
-  } const marked{direct_};
-  timeline_.begin(own().host_ns);
+    ~under_way() { mover.set_direct(false); }
+  } const marked{mover_};
+  timeline_.begin(clocks_.now_ns());
   timeline_.spend(config_.machine.call_ns + direct_times::call_ns);
   auto const done = prefetch_blocks(*span, where, false);
-  own().host_ns   = std::max(own().host_ns, timeline_.finish());
-  own().last_ns   = std::max(own().last_ns, own().host_ns);
+  clocks_.finish(timeline_.finish());
   return done;
 }
 
-void uvm_model::discard_blocks(block_span const& span, bool unmap, bool with_prefetch)
+void page_commands::discard_blocks(block_span const& span, bool unmap, bool with_prefetch)
 {
   // Discard and prefetch in one call costs less than the two: what a block takes is in the
   // prefetch.
   auto const block_ns = with_prefetch ? 0.0 : config_.machine.discard_block_ns;
   static_cast<void>(each_block(span, [&](std::uint32_t block, page_set const& pages) {
-    count(block, &model_counters::block_operations);
+    account_.count(block, &model_counters::block_operations);
     timeline_.spend(block_ns);
     if (with_prefetch && !blocks_.none_on_host(block)) {
       timeline_.spend(config_.machine.discarded_block_ns);
@@ -131,36 +146,31 @@ void uvm_model::discard_blocks(block_span const& span, bool unmap, bool with_pre
     blocks_.set_keeps_mappings(block, !unmap);
     if (unmap) {
       blocks_.set_read_only(block, blocks_.read_only(block) - pages);
-      leave_others(block, pages, -2);
+      mover_.leave_others(block, pages, -2);
       return status{};
     }
     auto const everything = discarded == blocks_.whole(block);
-    for (auto& gpu : gpus_) {
-      if (everything && gpu.chunks.list_of(block) == chunk_list_id::used) {
-        gpu.chunks.move_to(block, chunk_list_id::discarded);
-      }
-    }
+    if (everything) { mover_.drop_chunks(block); }
     return status{};
   }));
 }
 
-status uvm_model::discard(memory_range range, bool unmap)
+status page_commands::discard(memory_range range, bool unmap)
 {
-  auto const span = find(range, true);
+  auto const span = ranges_.find(range, true, clocks_.program());
   if (!span) { return {status_code::invalid_value, 0, "discard"}; }
-  timeline_.begin(own().host_ns);
+  timeline_.begin(clocks_.now_ns());
   timeline_.spend(config_.machine.call_ns);
   discard_blocks(*span, unmap, false);
-  own().host_ns = std::max(own().host_ns, timeline_.worked_ns());
-  own().last_ns = std::max(own().last_ns, own().host_ns);
+  clocks_.finish(timeline_.worked_ns());
   return {};
 }
 
-status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint64_t stream)
+status page_commands::discard_and_prefetch(memory_range range, int where, std::uint64_t stream)
 {
-  auto const whole_pages = find(range, true);
-  auto const span        = find(range, false);
-  if (!whole_pages || !span || !is_place(where)) {
+  auto const whole_pages = ranges_.find(range, true, clocks_.program());
+  auto const span        = ranges_.find(range, false, clocks_.program());
+  if (!whole_pages || !span || !config_.is_place(where)) {
     return {status_code::invalid_value, 0, "discard_and_prefetch"};
   }
   auto const deferred = begin_call(stream);
@@ -170,35 +180,35 @@ status uvm_model::discard_and_prefetch(memory_range range, int where, std::uint6
   return done;
 }
 
-void uvm_model::leave_one_copy(std::uint32_t block)
+void page_commands::leave_one_copy(std::uint32_t block)
 {
   // Where it belongs if it is there, then on the host, then on the first GPU that has it
   // (va_block_unset_read_duplication_locked).
   auto const stay = [&](int place) {
-    auto const here =
-      place == host ? blocks_.on_host(block) : blocks_.on_gpu(block, static_cast<unsigned>(place));
-    if (here.any()) { leave_others(block, here, place); }
+    auto const here = place == host_place ? blocks_.on_host(block)
+                                          : blocks_.on_gpu(block, static_cast<unsigned>(place));
+    if (here.any()) { mover_.leave_others(block, here, place); }
   };
   auto const preferred = blocks_.policy(block).preferred;
   if (preferred != block_policy::nowhere) { stay(preferred); }
-  for (int place = host; std::cmp_less(place, config_.gpus); ++place) {
+  for (int place = host_place; std::cmp_less(place, config_.gpus); ++place) {
     stay(place);
   }
   blocks_.set_read_only(block, {});
 }
 
-status uvm_model::advise(memory_range range, advice what, int where)
+status page_commands::advise(memory_range range, advice what, int where)
 {
-  auto const span = find(range, false);
-  if (!span || !is_place(where)) { return {status_code::invalid_value, 0, "advise"}; }
-  own().host_ns += config_.machine.call_ns;
+  auto const span = ranges_.find(range, false, clocks_.program());
+  if (!span || !config_.is_place(where)) { return {status_code::invalid_value, 0, "advise"}; }
+  clocks_.spend(config_.machine.call_ns);
   unsigned const bit = where < 0 ? 0U : 1U << static_cast<unsigned>(where);
   return each_block(*span, [&](std::uint32_t block, page_set const&) {
     auto policy = blocks_.policy(block);
     switch (what) {
       case advice::read_mostly:
         policy.read_mostly = true;
-        blocks_.set_read_only(block, resident_anywhere(block));
+        blocks_.set_read_only(block, mover_.resident_anywhere(block));
         break;
       case advice::unset_read_mostly:
         policy.read_mostly = false;
