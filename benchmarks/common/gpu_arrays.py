@@ -58,7 +58,7 @@ class GpuArrays:
         self._synchronize = cupy.cuda.runtime.deviceSynchronize
         self._wait = cupy.cuda.Stream.null.synchronize
         self._mr, self._passes = mr, passes
-        self._touch = mr.managed_mr.prefetcher.touch
+        self._touch = mr.managed_mr.residency.touch
         self._held: dict[int, tuple[int, int]] = {}
         self._made = 0
 

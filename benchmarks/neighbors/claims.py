@@ -38,7 +38,7 @@ class Owner:
             maximum_pool_size=budget_bytes,
             device_budget=Budget(budget_bytes, neighbors=[], board=folder),
         )
-        self._prefetcher = self._mr.managed_mr.prefetcher
+        self._prefetcher = self._mr.managed_mr.residency
         if self._prefetcher.board is None:
             raise SystemExit(f"there is no board in {folder}: {self._prefetcher.board_reason}")
         self._address = 0

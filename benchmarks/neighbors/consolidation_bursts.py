@@ -86,7 +86,7 @@ class Burst:
                 initial_pool_size=self.nbytes,
                 maximum_pool_size=self.nbytes,
             )
-        self.prefetcher = self.mr.managed_mr.prefetcher
+        self.prefetcher = self.mr.managed_mr.residency
         self.refused = " ".join(self.prefetcher.refused_neighbors)
         self.address = int(self.mr.allocate(self.nbytes))
         self.device.touch(self.address, self.nbytes, write=True)

@@ -58,7 +58,7 @@ class Harvester:
             maximum_pool_size=self.data_bytes + PIECE_BYTES,
             prefetch="never",
         )
-        self.prefetcher = self.mr.managed_mr.prefetcher
+        self.prefetcher = self.mr.managed_mr.residency
         self.pieces = [self.mr.allocate(PIECE_BYTES) for _ in range(self.data_bytes // PIECE_BYTES)]
 
     def begin(self) -> Iterator[None]:

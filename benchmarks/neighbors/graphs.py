@@ -69,7 +69,7 @@ class Graph:
         import cupy
 
         self._cupy, self._mr = cupy, mr
-        self._touch_all = mr.managed_mr.prefetcher.touch_all
+        self._touch_all = mr.managed_mr.residency.touch_all
         kernels = cupy.RawModule(code=_SOURCE)
         self._kernel = {
             name: kernels.get_function(name) for name in ("degrees", "edges", "rank", "level")

@@ -79,7 +79,7 @@ class Program:
 
     def neighbor_bytes(self) -> int:
         """Return what left to the neighbour so far."""
-        return int(self._mr.managed_mr.prefetcher.residency()["neighbor_bytes"])
+        return int(self._mr.managed_mr.residency.residency()["neighbor_bytes"])
 
 
 def interference(pair: Any, kind: str, rounds: int) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class SimulatedArrays:
 
     def read(self, address: int) -> None:
         """Announce, then read all of it."""
-        self._mr.managed_mr.prefetcher.touch(address, self._sizes[address], address)
+        self._mr.managed_mr.residency.touch(address, self._sizes[address], address)
         self._device.touch(address, self._sizes[address])
 
     def free(self, address: int) -> None:
@@ -195,7 +195,7 @@ def reclaim(
         device_budget=Budget(budget_bytes, neighbors=[1], board=folder),
     )
     arrays: Any = SimulatedArrays(mr, pair.device) if pair.simulated else GpuArrays(mr)
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     held = [arrays.make(part_bytes) for _ in range(parts)]
     arrays.finish()
     prefetcher.flush()

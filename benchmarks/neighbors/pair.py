@@ -139,7 +139,7 @@ class SimulatedPair:
     def move(self, address: int, nbytes: int, place: str, _way: str) -> None:
         """Move a piece."""
         [mr] = [mr for at, (mr, whole) in self._pools.items() if at <= address < at + whole]
-        prefetcher = mr.managed_mr.prefetcher
+        prefetcher = mr.managed_mr.residency
         if place == "device":
             prefetcher.bring(address, nbytes)
         else:

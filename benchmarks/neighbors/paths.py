@@ -148,7 +148,7 @@ def ours(pair: Any, nbytes: int, piece: int, place: str, rounds: int) -> dict[st
     mr = pool(pair.device, budget, nbytes)
     address = int(mr.allocate(nbytes))
     pair.write(address, nbytes)
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     out, into = [], []
     for _ in range(rounds + 1):
         out.append(timed(pair, lambda: prefetcher.evict(address, nbytes)))
@@ -185,7 +185,7 @@ def parallel(
     mr = pool(pair.device, budget, nbytes)
     address = int(mr.allocate(nbytes))
     pair.write(address, nbytes)
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     for _ in range(rounds + 1):
         for name, fetch in both.items():
             for place in PLACES:
@@ -256,7 +256,7 @@ def multipath(pair: Any, nbytes: int, piece: int, rounds: int) -> dict[str, Any]
         address = int(mr.allocate(nbytes))
         other = int(mr.allocate(ADVISED_BYTES))
         pair.write(address, nbytes)
-        prefetcher = mr.managed_mr.prefetcher
+        prefetcher = mr.managed_mr.residency
         seconds = []
         for _ in range(rounds + 1):
             prefetcher.advise(other, ADVISED_BYTES, read_mostly=True)  # then all leave to the host

@@ -106,7 +106,7 @@ class GraphProgram:
             "digest": graph.digest(),
             "peak_bytes": int(mr.peak_bytes),
         }
-        kept = mr.managed_mr.prefetcher.residency()
+        kept = mr.managed_mr.residency.residency()
         graph.free()
         del graph, mr
         gc.collect()

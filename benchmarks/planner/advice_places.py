@@ -92,7 +92,7 @@ class SimulatedArrays:
 
     def __init__(self, mr: Any, device: Any, *, announce: bool = True) -> None:
         self._mr, self._device, self._announce = mr, device, announce
-        self._prefetcher = mr.managed_mr.prefetcher
+        self._prefetcher = mr.managed_mr.residency
         self._sizes: dict[int, int] = {}
 
     def make(self, nbytes: int) -> int:

@@ -120,7 +120,7 @@ def main() -> None:
     budget = Budget(int(peak_bytes / arguments.factor), arguments.policy)
     mr = loop.pool(budget, min(3 * peak_bytes, MOST_POOL_BYTES))
     rmm.mr.set_current_device_resource(mr)
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     end = observe([prefetcher])
     main_thread = threading.get_ident()
     moments = Moments(

@@ -58,7 +58,7 @@ class AccessCounter:
 
 def seconds_of(loop: Loop, mr: Any, told: list[Any] | None = None) -> float:
     """Return what one iteration on a pool takes; its accesses are announced if it has a budget."""
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     if told is None:
         told = [prefetcher] if prefetcher.residency() is not None else []
     end = observe(told)
@@ -94,7 +94,7 @@ def main() -> None:
         arguments.rounds,
         WARM_UPS,
     )
-    kept = pools["budget"].managed_mr.prefetcher.residency()
+    kept = pools["budget"].managed_mr.residency.residency()
     counter = AccessCounter()
     seconds_of(loop, pools["plain"], [counter])
     least = {way: min(values) for way, values in seconds.items()}

@@ -71,7 +71,7 @@ def measured(kernel: str, piece_bytes: int) -> dict[str, Any]:
     moved = [arrays.make(MOVED_BYTES) for _ in range(MOVED_ARRAYS)]
     arrays.read(pinned)
     arrays.wait()
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     prefetcher.pin(pinned, pinned_bytes)
     stream = cupy.cuda.Stream(non_blocking=True)
     stop = threading.Event()

@@ -76,7 +76,7 @@ class Loop:
         most_bytes = min(3 * peak_bytes, MOST_POOL_BYTES) if peak_bytes else MOST_POOL_BYTES
         mr = self.pool(budget, most_bytes)
         rmm.mr.set_current_device_resource(mr)
-        end = observe([mr.managed_mr.prefetcher] if budget is not None else [])
+        end = observe([mr.managed_mr.residency] if budget is not None else [])
         try:
             return self._iterations(mr)
         finally:
@@ -105,7 +105,7 @@ class Loop:
             engine.synchronize()
             took = time.perf_counter() - begin
             after = self.driver.migrated_bytes()
-            faulted.append((mr.managed_mr.prefetcher.residency() or {}).get("faulted_bytes"))
+            faulted.append((mr.managed_mr.residency.residency() or {}).get("faulted_bytes"))
             if number >= 2:
                 seconds.append(took)
                 moved.append([b - a for a, b in zip(before, after, strict=True)])
@@ -120,7 +120,7 @@ class Loop:
             "peak_bytes": mr.peak_bytes,
             "digest": digest,
         }
-        kept = mr.managed_mr.prefetcher.residency()
+        kept = mr.managed_mr.residency.residency()
         if kept is not None:
             row["residency"] = kept
             row["faulted_bytes_so_far"] = faulted  # after each iteration, the first two as well

@@ -110,7 +110,7 @@ class Runner:
             "to_device_bytes": statistics.median(one[0] for one in moved),
             "to_host_bytes": statistics.median(one[1] for one in moved),
         }
-        kept = mr.managed_mr.prefetcher.residency()
+        kept = mr.managed_mr.residency.residency()
         if kept is not None:
             row["residency"] = kept
         del arrays, mr

@@ -80,7 +80,7 @@ def run(name: str, budget_bytes: int | None, *, waits: bool) -> dict[str, Any]:
     seconds = []
     row: dict[str, Any] = {}
     for _ in range(ROUNDS + 1):
-        before, counted = driver.migrated_bytes(), mr.managed_mr.prefetcher.residency() or {}
+        before, counted = driver.migrated_bytes(), mr.managed_mr.residency.residency() or {}
         begin = time.perf_counter()
         PROGRAMS[name](memory)
         if memory.arrays.finish():
@@ -90,7 +90,7 @@ def run(name: str, budget_bytes: int | None, *, waits: bool) -> dict[str, Any]:
             memory.free(handle)
         moved = [b - a for a, b in zip(before, driver.migrated_bytes(), strict=True)]
         row = {"to_device_bytes": moved[0], "to_host_bytes": moved[1]}
-        now = mr.managed_mr.prefetcher.residency() or {}
+        now = mr.managed_mr.residency.residency() or {}
         for count in ("renewed_bytes", "undiscarded_bytes", "undiscarded_copied_bytes"):
             if count in now:
                 row[count] = now[count] - counted[count]

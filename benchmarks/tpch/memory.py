@@ -68,5 +68,5 @@ def figures_of(resource: Any) -> dict[str, Any]:
     peak_bytes = getattr(resource, "peak_bytes", None)
     if peak_bytes is None:
         return {}
-    counts = resource.managed_mr.prefetcher.residency() or {}
+    counts = resource.managed_mr.residency.residency() or {}
     return {"peak_bytes": peak_bytes, **{n: counts[n] for n in _RESIDENCY if n in counts}}

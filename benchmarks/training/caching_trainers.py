@@ -50,7 +50,7 @@ class Counting(Trainer):
     def on_managed_memory(self, budget: Budget, steps: int) -> Row:
         """Train with torch's caching allocator on managed memory."""
         with rmm_uvm.torch.managed(device_budget=budget) as memory:
-            self.residency = memory.managed_mr.prefetcher.residency
+            self.residency = memory.managed_mr.residency.residency
             row = self.train(steps)
             row.update(memory.statistics())
         return row
@@ -82,7 +82,7 @@ class Uncached(Counting):
             if not wiring.active:
                 raise SystemExit(f"torch cannot allocate through RMM: {wiring.reason}")
         self._resources.append(mr)
-        self.residency = mr.managed_mr.prefetcher.residency
+        self.residency = mr.managed_mr.residency.residency
         with rmm_uvm.torch.announced(mr):
             row = self.train(steps)
         row["residency"] = self.residency()

@@ -155,7 +155,7 @@ class FaultDrivenTable(ModuleTable):
         return super().infer(ids)
 
     def _announce(self) -> None:
-        prefetcher = self.memory.pool.managed_mr.prefetcher
+        prefetcher = self.memory.pool.managed_mr.residency
         for first in range(0, len(self._runs), _REQUEST_BLOCKS):
             prefetcher.touch_all(self._runs[first : first + _REQUEST_BLOCKS], 0)
 

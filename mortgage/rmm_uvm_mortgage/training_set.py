@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from rmm_uvm_mortgage.shadow import operators
 from rmm_uvm_mortgage.shadow.enactor import DeviceColumn, Enactor
-from rmm_uvm_mortgage.shadow.plan import Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.plan import EventPlan, PlannedColumn
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 from rmm_uvm_mortgage.simulated_engine import SimulatedEngine, XGBoostShadow
 from rmm_uvm_mortgage.xgboost_memory import TrainingShape
@@ -83,7 +83,7 @@ def _dry_run(
 
 
 def _copy_to_device(enactor: Enactor, rows: int) -> list[DeviceColumn]:
-    plan = Plan()
+    plan = EventPlan()
     planned = []
     for number in range(COLUMNS):
         planned.append(plan.allocate_column(str(number), ColumnShape("float32", rows)))
@@ -92,7 +92,7 @@ def _copy_to_device(enactor: Enactor, rows: int) -> list[DeviceColumn]:
 
 
 def _concatenate(enactor: Enactor, parts: Sequence[list[DeviceColumn]]) -> list[DeviceColumn]:
-    plan = Plan()
+    plan = EventPlan()
     inputs = {
         f"{number} of {part}": column
         for part, columns in enumerate(parts)

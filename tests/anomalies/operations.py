@@ -86,7 +86,7 @@ def empty(world: World, made: Filled) -> None:
 
 def failures(mr: UvmResourceAdaptor) -> str:
     """Return what a pool tells of what it could not do."""
-    found = mr.managed_mr.prefetcher
+    found = mr.managed_mr.residency
     residency = found.residency()
     kept = [] if residency is None else [residency["last_failure"]]
     told = [found.statistics()["last_failure"], found.board_reason, found.links_reason]
@@ -213,7 +213,7 @@ def grow(world: World, made: Filled) -> int:
 
 def owner_needs(world: World, made: Filled) -> None:
     world.device.occupy_neighbor(1, 30 * MIB)
-    made.mr.managed_mr.prefetcher.run_pending()
+    made.mr.managed_mr.residency.run_pending()
     world.device.occupy_neighbor(1, 0)
 
 

@@ -58,7 +58,7 @@ def arrays_of(mr: Any) -> Any:
 
 
 def kept(mr: Any) -> dict[str, Any]:
-    return dict(mr.managed_mr.prefetcher.residency())
+    return dict(mr.managed_mr.residency.residency())
 
 
 @pytest.mark.parametrize("board", [False, True])
@@ -135,7 +135,7 @@ def test_owner_in_another_process_has_all_its_memory_back(gpu: CudaDriver, tmp_p
         arrays = arrays_of(mr)
         held = [arrays.make(32 * MIB) for _ in range(2 * BUDGET_BYTES // (32 * MIB))]
         assert arrays.finish() == 0
-        mr.managed_mr.prefetcher.flush()
+        mr.managed_mr.residency.flush()
         lent_bytes = kept(mr)["harvested_bytes"]
         assert 0 < lent_bytes <= OWNER_BYTES
         owner.begin_to_take()

@@ -74,7 +74,7 @@ def random_programs(gpu: CudaDriver, budget: Budget) -> dict[str, Any]:
     for seed in range(4):
         random_program(arrays, seed, 300)
     assert arrays.finish() == 0
-    kept = mr.managed_mr.prefetcher.residency()
+    kept = mr.managed_mr.residency.residency()
     assert kept is not None
     assert kept["failed_calls"] == 0
     assert kept["peak_resident_bytes"] <= BUDGET_BYTES
@@ -93,6 +93,27 @@ def test_no_policy_loses_a_byte_over_random_programs(
     gpu: CudaDriver, policy: str, ahead: bool, direct: bool
 ) -> None:
     random_programs(gpu, Budget(BUDGET_BYTES, policy=policy, ahead=ahead, direct=direct))
+
+
+@pytest.mark.usefixtures("benchmarks")
+def test_budgets_that_start_change_and_end_lose_no_byte(gpu: CudaDriver) -> None:
+    arrays_type = benchmark("common.gpu_arrays").GpuArrays
+    mr = rmm_uvm.managed_pool(
+        driver=gpu, initial_pool_size=POOL_BYTES, maximum_pool_size=POOL_BYTES
+    )
+    arrays = arrays_type(mr, passes=20)
+    held = [arrays.make(size) for size in (64 * MIB, 5 * MIB + 4096, 32 * MIB, 64 * MIB)]
+    evicted = 0
+    for seed, budget in enumerate((BUDGET_BYTES, 2 * BUDGET_BYTES, None, BUDGET_BYTES, None)):
+        mr.set_budget(budget)
+        random_program(arrays, seed, 100)
+        for array in held:
+            arrays.write(array)
+        kept = mr.managed_mr.residency.residency()
+        assert (kept is None) == (budget is None)
+        evicted += kept["evicted_bytes"] if kept else 0
+    assert evicted > 0
+    assert arrays.finish() == 0
 
 
 @pytest.mark.usefixtures("benchmarks")
@@ -168,7 +189,7 @@ def test_several_streams_and_threads_lose_nothing(gpu: CudaDriver) -> None:
         chosen = random.Random(seed)
         stream = cupy.cuda.Stream(non_blocking=True)
         ours = Stream(stream)
-        touch = mr.managed_mr.prefetcher.touch
+        touch = mr.managed_mr.residency.touch
         with stream:
             for step in range(60):
                 nbytes = chosen.choice([MIB, 7 * MIB, 40 * MIB])

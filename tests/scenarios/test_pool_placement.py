@@ -50,7 +50,7 @@ def run_checked(make_pool: Any, steps: int = 250) -> int:
     device = rmm_uvm.simulated_device("64MiB", backing=True)
     budget = Budget(16 * MIB, background=False)
     mr = UvmResourceAdaptor(make_pool(ManagedMemoryResource(device, budget=budget), 48 * MIB))
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     chosen = random.Random(3)
     live: list[tuple[int, int, int]] = []
 

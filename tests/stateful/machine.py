@@ -280,7 +280,7 @@ class Programs(RuleBasedStateMachine):
     @only_if(lambda self: self.pools)
     def do_what_is_pending(self) -> None:
         for pool in self.pools:
-            pool.managed_mr.prefetcher.run_pending()
+            pool.managed_mr.residency.run_pending()
 
     # Others
 
@@ -356,7 +356,7 @@ class Programs(RuleBasedStateMachine):
         assert found["resident_bytes"] <= DEVICE_BYTES
         for pool in self.pools:
             nbytes = pool.managed_mr.slab_bytes
-            kept = pool.managed_mr.prefetcher.residency()
+            kept = pool.managed_mr.residency.residency()
             if kept is not None:
                 assert min(each for each in kept.values() if isinstance(each, int)) >= 0
                 assert kept["resident_bytes"] <= max(nbytes, kept["peak_resident_bytes"])

@@ -231,7 +231,7 @@ class Rounds:
                         *(now[name] - before[name] for name in before),
                         needed_bytes=now["needed_bytes"],
                         peak_bytes=allocator.peak_bytes,
-                        confirmed=mr.managed_mr.prefetcher.confirmed_present(),
+                        confirmed=mr.managed_mr.residency.confirmed_present(),
                         seconds=max(clock.host, clock.stream) - since,
                     )
                 )

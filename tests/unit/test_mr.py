@@ -96,7 +96,7 @@ def test_auto_brings_evicted_memory_back_without_copying_it(device: SimulatedDev
     device.prefetch(pointer, 4 * BLOCK_BYTES, where="host")
     mr.deallocate(pointer, 4 * BLOCK_BYTES)
 
-    epoch = mr.managed_mr.prefetcher.epoch
+    epoch = mr.managed_mr.residency.epoch
     again = mr.allocate(4 * BLOCK_BYTES)
 
     assert epoch == 2  # bytes were seen to leave

@@ -7,7 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from rmm_uvm_mortgage.shadow.plan import Allocate, Buffer, Free, Kernel, Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.plan import (
+    Allocate,
+    Buffer,
+    EventPlan,
+    PlannedColumn,
+    PlannedFree,
+    PlannedKernel,
+)
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 from rmm_uvm_mortgage.shadow.stages import Footprint
 
@@ -102,7 +109,7 @@ class Enactor:
 
     def run(
         self,
-        plan: Plan,
+        plan: EventPlan,
         inputs: Mapping[str, DeviceColumn],
         outputs: Iterable[PlannedColumn],
     ) -> list[DeviceColumn]:
@@ -110,7 +117,7 @@ class Enactor:
 
         Parameters
         ----------
-        plan : Plan
+        plan : EventPlan
             What to do.
         inputs : mapping of str to DeviceColumn
             Columns that exist already, by their names in the plan.
@@ -136,7 +143,7 @@ class Enactor:
             for event in plan.events:
                 if isinstance(event, Allocate):
                     live[event.buffer] = DeviceBlock(self.resource, self.footprint, event.nbytes)
-                elif isinstance(event, Free):
+                elif isinstance(event, PlannedFree):
                     del live[event.buffer]
                 elif self.device is not None:
                     _touch(self.device, live, event)
@@ -146,7 +153,7 @@ class Enactor:
             live.clear()
 
 
-def _touch(device: Device, live: Mapping[Buffer, DeviceBlock], kernel: Kernel) -> None:
+def _touch(device: Device, live: Mapping[Buffer, DeviceBlock], kernel: PlannedKernel) -> None:
     for buffers, write in ((kernel.reads, False), (kernel.writes, True)):
         for buffer in buffers:
             block = live[buffer]

@@ -36,7 +36,7 @@ from rmm_uvm_mortgage.shadow.frame import (
     null_count,
     text_bytes,
 )
-from rmm_uvm_mortgage.shadow.plan import Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.plan import EventPlan, PlannedColumn
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 from rmm_uvm_mortgage.shadow.stages import Footprint
 
@@ -106,11 +106,11 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
             else:
                 text = text_bytes(column, domains[spec.domain])
                 shapes.append(ColumnShape("string", len(column), nulls, nulls > 0, text))
-        plan = Plan()
+        plan = EventPlan()
         planned = reader.read_csv(plan, source.size_bytes, shapes)
         columns = dict(zip(values.columns, self._enactor.run(plan, {}, planned), strict=True))
         for name, domain in schema.category_columns.items():
-            plan = Plan()
+            plan = EventPlan()
             strings = _planned("strings", columns[name])
             codes = frame_operators.encode_categories(plan, strings, len(domains[domain]))
             columns[name] = self._run_one(plan, {"strings": columns[name]}, codes)
@@ -118,7 +118,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
 
     def to_host(self, frame: ShadowFrame) -> pa.Table:
         """Copy a frame to an Arrow table."""
-        plan = Plan()
+        plan = EventPlan()
         plan.kernel(_planned_all(frame.columns))
         self._enactor.run(plan, frame.columns, [])
         return self._host.to_host(frame.values)
@@ -126,7 +126,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     def from_host(self, table: pa.Table) -> ShadowFrame:
         """Copy an Arrow table to a frame."""
         values = self._host.from_host(table)
-        plan = Plan()
+        plan = EventPlan()
         planned = []
         for name in values.columns:
             nulls = null_count(values[name])
@@ -148,7 +148,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
 
     def assign_constant(self, frame: ShadowFrame, name: str, value: int, dtype: DType) -> None:
         """Add a constant column; the frame is changed."""
-        plan = Plan()
+        plan = EventPlan()
         constant = operators.fill_column(plan, dtype, self.height(frame))
         frame.columns[name] = self._run_one(plan, {}, constant)
         self._host.assign_constant(frame.values, name, value, dtype)
@@ -174,7 +174,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     def filter(self, frame: ShadowFrame, mask: Column[ShadowColumn]) -> ShadowFrame:
         """Return the rows where `mask` is true."""
         values = self._host.filter(frame.values, Column(self._host, mask.data.values))
-        plan = Plan()
+        plan = EventPlan()
         inputs = {**frame.columns, "mask of filter": mask.data.device}
         inputs["labels of rows"] = self._row_labels(frame)
         kept = frame_operators.filter_rows(
@@ -192,7 +192,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     ) -> ShadowFrame:
         """Return one row per distinct key."""
         values = self._host.groupby(frame.values, keys, aggregations)
-        plan = Plan()
+        plan = EventPlan()
         key_columns, aggregates = operators.groupby(
             plan,
             [_planned(name, frame.columns[name]) for name in keys],
@@ -207,7 +207,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     def left_join(self, left: ShadowFrame, right: ShadowFrame, on: Sequence[str]) -> ShadowFrame:
         """Return the rows of `left` with the matching ones of `right`."""
         values = self._host.left_join(left.values, right.values, on)
-        plan = Plan()
+        plan = EventPlan()
         inputs = {f"left {name}": column for name, column in left.columns.items()}
         inputs |= {f"right {name}": column for name, column in right.columns.items()}
         left_side, right_side = (
@@ -230,7 +230,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     def concat(self, frames: Sequence[ShadowFrame]) -> ShadowFrame:
         """Return all rows of the frames."""
         values = self._host.concat([frame.values for frame in frames])
-        plan = Plan()
+        plan = EventPlan()
         inputs = {
             f"{name} of {number}": column
             for number, frame in enumerate(frames)
@@ -296,7 +296,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
         return ShadowColumn(values, self._copy(column.device))
 
     def _fill_null(self, column: ShadowColumn, value: float | bool) -> ShadowColumn:  # noqa: FBT001
-        plan = Plan()
+        plan = EventPlan()
         filled = frame_operators.fill_null(plan, _planned("column", column.device))
         device = self._run_one(plan, {"column": column.device}, filled)
         return ShadowColumn(self._host._fill_null(column.values, value), device)
@@ -304,7 +304,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     def _date_part(self, column: ShadowColumn, part: Literal["year", "month"]) -> ShadowColumn:
         values = self._host._date_part(column.values, part)
         if part not in column.device.derived:
-            plan = Plan()
+            plan = EventPlan()
             extracted = frame_operators.date_part(plan, _planned("date", column.device))
             column.device.derived[part] = self._run_one(plan, {"date": column.device}, extracted)
         return ShadowColumn(values, column.device.derived[part])
@@ -312,18 +312,18 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     # -- plans ---------------------------------------------------------------------------------
 
     def _run_one(
-        self, plan: Plan, inputs: Mapping[str, DeviceColumn], output: PlannedColumn
+        self, plan: EventPlan, inputs: Mapping[str, DeviceColumn], output: PlannedColumn
     ) -> DeviceColumn:
         return self._enactor.run(plan, inputs, [output])[0]
 
     def _copy(self, column: DeviceColumn) -> DeviceColumn:
-        plan = Plan()
+        plan = EventPlan()
         copy = operators.copy_column(plan, _planned("column", column))
         return self._run_one(plan, {"column": column}, copy)
 
     def _mapped(self, values: pd.Series[Any], inputs: Mapping[str, DeviceColumn]) -> ShadowColumn:
         """Make the device column of an element-wise result."""
-        plan = Plan()
+        plan = EventPlan()
         result = operators.map_elements(
             plan, _planned_all(inputs), device_type(values), null_count(values)
         )
@@ -331,7 +331,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
 
     def _divided(self, values: pd.Series[Any], column: ShadowColumn) -> ShadowColumn:
         """Make the device column of a quotient."""
-        plan = Plan()
+        plan = EventPlan()
         planned = _planned("column", column.device)
         result = frame_operators.divide(plan, planned, null_count(values))
         return ShadowColumn(values, self._run_one(plan, {"column": column.device}, result))
@@ -339,7 +339,7 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
     def _row_labels(self, frame: ShadowFrame) -> DeviceColumn:
         """Return the frame's row labels as a column, which stays with the labels."""
         if frame.labels.column is None:
-            plan = Plan()
+            plan = EventPlan()
             labels = operators.fill_column(plan, "int64", self.height(frame))
             frame.labels.column = self._run_one(plan, {}, labels)
         return frame.labels.column

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rmm_uvm_mortgage.shadow import operators
-from rmm_uvm_mortgage.shadow.plan import Plan, PlannedColumn, WorkSpace
+from rmm_uvm_mortgage.shadow.plan import EventPlan, PlannedColumn, WorkSpace
 from rmm_uvm_mortgage.shadow.sizes import (
     ITEM_BYTES,
     ColumnShape,
@@ -30,7 +30,7 @@ _FLOATS: tuple[DeviceType, ...] = ("float32", "float64")
 _INTEGERS: tuple[DeviceType, ...] = ("int8", "int16", "int32", "int64")
 
 
-def divide(plan: Plan, column: PlannedColumn, null_count: int) -> PlannedColumn:
+def divide(plan: EventPlan, column: PlannedColumn, null_count: int) -> PlannedColumn:
     """Divide a float column by a number, or take its floor, which is a division by one.
 
     Where the result has no nulls, cuDF looks for infinities with CuPy, whose memory also comes
@@ -51,7 +51,7 @@ def divide(plan: Plan, column: PlannedColumn, null_count: int) -> PlannedColumn:
     return result
 
 
-def fill_null(plan: Plan, column: PlannedColumn) -> PlannedColumn:
+def fill_null(plan: EventPlan, column: PlannedColumn) -> PlannedColumn:
     """Put a value in place of nulls. A float column without nulls is searched for NaN first.
 
     References
@@ -64,7 +64,7 @@ def fill_null(plan: Plan, column: PlannedColumn) -> PlannedColumn:
     return operators.replace_nulls(plan, column)
 
 
-def date_part(plan: Plan, column: PlannedColumn) -> PlannedColumn:
+def date_part(plan: EventPlan, column: PlannedColumn) -> PlannedColumn:
     """Extract a part of a date: int16 from libcudf, cast to int32.
 
     References
@@ -79,7 +79,7 @@ def date_part(plan: Plan, column: PlannedColumn) -> PlannedColumn:
 
 
 def filter_rows(
-    plan: Plan,
+    plan: EventPlan,
     columns: Sequence[PlannedColumn],
     mask: PlannedColumn,
     labels: PlannedColumn,
@@ -90,7 +90,7 @@ def filter_rows(
 
     Parameters
     ----------
-    plan : Plan
+    plan : EventPlan
         Grows by the call's events.
     columns : sequence of PlannedColumn
         Columns of the frame.
@@ -126,7 +126,7 @@ class JoinSide:
 
 
 def left_join(
-    plan: Plan,
+    plan: EventPlan,
     left: JoinSide,
     right: JoinSide,
     rows: int,
@@ -141,7 +141,7 @@ def left_join(
 
     Parameters
     ----------
-    plan : Plan
+    plan : EventPlan
         Grows by the call's events.
     left, right : JoinSide
         The tables; the right one's keys are gathered like its other columns.
@@ -196,7 +196,7 @@ def left_join(
 
 
 def _gather_frame(
-    plan: Plan,
+    plan: EventPlan,
     columns: Sequence[PlannedColumn],
     gather_map: WorkSpace,
     rows: int,
@@ -211,7 +211,9 @@ def _gather_frame(
     return operators.gather(plan, columns, gather_map, rows, null_counts, nullify=True)
 
 
-def encode_categories(plan: Plan, strings: PlannedColumn, category_count: int) -> PlannedColumn:
+def encode_categories(
+    plan: EventPlan, strings: PlannedColumn, category_count: int
+) -> PlannedColumn:
     """Replace strings by int32 positions in a given list of categories.
 
     cuDF joins the strings with the categories, gathers 1-byte codes, sorts them back into row

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 
 from rmm_uvm_mortgage.shadow.plan import (
     Allocate,
-    Free,
+    EventPlan,
     Operand,
-    Plan,
     PlannedColumn,
+    PlannedFree,
     WorkSpace,
 )
 from rmm_uvm_mortgage.shadow.sizes import (
@@ -47,7 +47,7 @@ GROUPBY_GRID_BLOCKS = 132 * 16
 
 
 def map_elements(
-    plan: Plan, inputs: Sequence[PlannedColumn], dtype: DeviceType, null_count: int
+    plan: EventPlan, inputs: Sequence[PlannedColumn], dtype: DeviceType, null_count: int
 ) -> PlannedColumn:
     """Compute a new column element by element: cast, arithmetic, comparison, date part.
 
@@ -69,7 +69,7 @@ def map_elements(
     return result
 
 
-def copy_column(plan: Plan, source: PlannedColumn) -> PlannedColumn:
+def copy_column(plan: EventPlan, source: PlannedColumn) -> PlannedColumn:
     """Copy a column with its mask.
 
     References
@@ -81,7 +81,7 @@ def copy_column(plan: Plan, source: PlannedColumn) -> PlannedColumn:
     return result
 
 
-def replace_nulls(plan: Plan, source: PlannedColumn) -> PlannedColumn:
+def replace_nulls(plan: EventPlan, source: PlannedColumn) -> PlannedColumn:
     """Put a value in place of nulls; the result has no mask. Without nulls it is a plain copy.
 
     References
@@ -95,7 +95,7 @@ def replace_nulls(plan: Plan, source: PlannedColumn) -> PlannedColumn:
     return result
 
 
-def fill_column(plan: Plan, dtype: DeviceType, rows: int) -> PlannedColumn:
+def fill_column(plan: EventPlan, dtype: DeviceType, rows: int) -> PlannedColumn:
     """Make a column of one value, or of a sequence.
 
     References
@@ -111,7 +111,7 @@ def fill_column(plan: Plan, dtype: DeviceType, rows: int) -> PlannedColumn:
 
 
 def gather(
-    plan: Plan,
+    plan: EventPlan,
     columns: Sequence[PlannedColumn],
     gather_map: Operand,
     rows: int,
@@ -145,7 +145,7 @@ def gather(
 
 
 def apply_boolean_mask(
-    plan: Plan,
+    plan: EventPlan,
     columns: Sequence[PlannedColumn],
     mask: PlannedColumn,
     rows: int,
@@ -165,7 +165,7 @@ def apply_boolean_mask(
         return gather(plan, columns, indices, rows, null_counts, nullify=False)
 
 
-def concatenate(plan: Plan, parts: Sequence[PlannedColumn]) -> PlannedColumn:
+def concatenate(plan: EventPlan, parts: Sequence[PlannedColumn]) -> PlannedColumn:
     """Append columns of one type; a mask only where a part has nulls.
 
     References
@@ -181,7 +181,10 @@ def concatenate(plan: Plan, parts: Sequence[PlannedColumn]) -> PlannedColumn:
 
 
 def left_join_maps(
-    plan: Plan, left_keys: Sequence[PlannedColumn], right_keys: Sequence[PlannedColumn], rows: int
+    plan: EventPlan,
+    left_keys: Sequence[PlannedColumn],
+    right_keys: Sequence[PlannedColumn],
+    rows: int,
 ) -> tuple[WorkSpace, WorkSpace]:
     """Match rows by hash: two row indices for each of `rows` results.
 
@@ -212,7 +215,7 @@ def left_join_maps(
 
 
 def groupby(
-    plan: Plan,
+    plan: EventPlan,
     keys: Sequence[PlannedColumn],
     values: Sequence[PlannedColumn],
     groups: int,
@@ -223,7 +226,7 @@ def groupby(
 
     Parameters
     ----------
-    plan : Plan
+    plan : EventPlan
         Grows by the call's events.
     keys, values : sequence of PlannedColumn
         Key columns without nulls, and one value column for each aggregate.
@@ -287,7 +290,7 @@ def keys_of_a_block(rows: int, groups: int, key_runs: int) -> float:
 
 
 def _result_columns(
-    plan: Plan, values: Sequence[PlannedColumn], rows: int, null_counts: Sequence[int]
+    plan: EventPlan, values: Sequence[PlannedColumn], rows: int, null_counts: Sequence[int]
 ) -> list[PlannedColumn]:
     """Allocate and initialise aggregates; one can be null only where its values have nulls."""
     results = []
@@ -300,7 +303,7 @@ def _result_columns(
 
 
 def _sparse_aggregates(
-    plan: Plan,
+    plan: EventPlan,
     keys: Sequence[PlannedColumn],
     values: Sequence[PlannedColumn],
     set_: WorkSpace,
@@ -320,7 +323,7 @@ def _sparse_aggregates(
 
 
 def _dense_aggregates(
-    plan: Plan,
+    plan: EventPlan,
     keys: Sequence[PlannedColumn],
     values: Sequence[PlannedColumn],
     set_: WorkSpace,
@@ -347,7 +350,9 @@ def _dense_aggregates(
 # -- strings and sorting --------------------------------------------------------------------------
 
 
-def make_strings(plan: Plan, pairs: Operand, source: Operand, shape: ColumnShape) -> PlannedColumn:
+def make_strings(
+    plan: EventPlan, pairs: Operand, source: Operand, shape: ColumnShape
+) -> PlannedColumn:
     """Build a string column from pointers and lengths into `source`.
 
     References
@@ -362,14 +367,14 @@ def make_strings(plan: Plan, pairs: Operand, source: Operand, shape: ColumnShape
     plan.events.append(Allocate(mask, mask_bytes(shape.rows)))
     plan.kernel([pairs], [mask])
     if not shape.has_mask:
-        plan.events.append(Free(mask))
+        plan.events.append(PlannedFree(mask))
     plan.allocate_roles(result, "text")
     with plan.work("copy_list", shape.rows * MEMCPY_WORK_BYTES) as work:
         plan.kernel([pairs, source, work], [work, *result.role("text")])
     return result
 
 
-def sort_by_row_index(plan: Plan, values: PlannedColumn, order: Operand) -> PlannedColumn:
+def sort_by_row_index(plan: EventPlan, values: PlannedColumn, order: Operand) -> PlannedColumn:
     """Sort a column by row indices that come with it: radix sort of (index, position), gather.
 
     References

@@ -28,21 +28,21 @@ class Allocate:
 
 
 @dataclass(frozen=True, slots=True)
-class Free:
+class PlannedFree:
     """A buffer dies."""
 
     buffer: Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class PlannedKernel:
     """The GPU reads and writes buffers, each one wholly."""
 
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
 
 
-Event = Allocate | Free | Kernel
+Event = Allocate | PlannedFree | PlannedKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class WorkSpace:
 Operand = PlannedColumn | WorkSpace
 
 
-class Plan:
+class EventPlan:
     """A growing list of events.
 
     Notes
@@ -113,7 +113,7 @@ class Plan:
 
     def free_column(self, column: PlannedColumn) -> None:
         """Free all buffers of a column."""
-        self.events.extend(Free(buffer) for buffer in column.buffers)
+        self.events.extend(PlannedFree(buffer) for buffer in column.buffers)
 
     def allocate(self, name: str, nbytes: int) -> WorkSpace:
         """Allocate work space that lives until `free`."""
@@ -124,7 +124,7 @@ class Plan:
 
     def free(self, *spaces: WorkSpace) -> None:
         """Free work spaces."""
-        self.events.extend(Free(space.buffers[0]) for space in spaces if space.name)
+        self.events.extend(PlannedFree(space.buffers[0]) for space in spaces if space.name)
 
     @contextmanager
     def work(self, name: str, nbytes: int) -> Iterator[WorkSpace]:
@@ -137,7 +137,7 @@ class Plan:
         self, reads: Sequence[Operand | Buffer] = (), writes: Sequence[Operand | Buffer] = ()
     ) -> None:
         """Have the GPU read and write columns, work spaces or single buffers."""
-        self.events.append(Kernel(_buffers(reads), _buffers(writes)))
+        self.events.append(PlannedKernel(_buffers(reads), _buffers(writes)))
 
     @property
     def peak_bytes(self) -> int:
@@ -149,7 +149,7 @@ class Plan:
                 live[event.buffer] = event.nbytes
                 now += event.nbytes
                 peak = max(peak, now)
-            elif isinstance(event, Free):
+            elif isinstance(event, PlannedFree):
                 now -= live.pop(event.buffer, 0)
         return peak
 
@@ -160,7 +160,7 @@ class Plan:
         for event in self.events:
             if isinstance(event, Allocate):
                 live[event.buffer] = event.nbytes
-            elif isinstance(event, Free):
+            elif isinstance(event, PlannedFree):
                 live.pop(event.buffer, None)
         return sum(live.values())
 

@@ -18,19 +18,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmm_uvm_mortgage.shadow.operators import make_strings
-from rmm_uvm_mortgage.shadow.plan import Buffer, Plan, PlannedColumn, WorkSpace
+from rmm_uvm_mortgage.shadow.plan import Buffer, EventPlan, PlannedColumn, WorkSpace
 from rmm_uvm_mortgage.shadow.sizes import STRING_PAIR_BYTES, ColumnShape, mask_bytes
 
 CHUNK_BYTES = 64 << 20
 ROW_OFFSET_BYTES = 8
 
 
-def read_csv(plan: Plan, text_bytes: int, columns: Sequence[ColumnShape]) -> list[PlannedColumn]:
+def read_csv(
+    plan: EventPlan, text_bytes: int, columns: Sequence[ColumnShape]
+) -> list[PlannedColumn]:
     """Read text with one row for each line.
 
     Parameters
     ----------
-    plan : Plan
+    plan : EventPlan
         Grows by the call's events.
     text_bytes : int
         Bytes of the range that is read, > 0.
@@ -69,7 +71,7 @@ def read_csv(plan: Plan, text_bytes: int, columns: Sequence[ColumnShape]) -> lis
     return [(numbers | made)[position] for position in range(len(columns))]
 
 
-def _load_text(plan: Plan, text_bytes: int, rows: int) -> tuple[WorkSpace, WorkSpace]:
+def _load_text(plan: EventPlan, text_bytes: int, rows: int) -> tuple[WorkSpace, WorkSpace]:
     """Bring text to the device and find where its rows begin."""
     ends = [*range(CHUNK_BYTES, text_bytes, CHUNK_BYTES), text_bytes]
     text = plan.allocate("text", min(2 * CHUNK_BYTES, text_bytes))

@@ -8,7 +8,7 @@ import pytest
 import rmm.mr
 
 from rmm_uvm_mortgage.shadow.enactor import DeviceColumn, Enactor
-from rmm_uvm_mortgage.shadow.plan import Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.plan import EventPlan, PlannedColumn
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 
 NUMBERS = ColumnShape("int64", 100, has_mask=True)
@@ -50,7 +50,7 @@ class FakeDevice:
 
 def test_run_follows_the_order_of_the_plan() -> None:
     memory = FakeMemory()
-    plan = Plan()
+    plan = EventPlan()
     with plan.work("first", 10):
         kept = plan.allocate_column("kept", NUMBERS)
     columns = Enactor(memory.resource).run(plan, {}, [kept])
@@ -62,7 +62,7 @@ def test_run_follows_the_order_of_the_plan() -> None:
 
 def test_run_frees_what_is_no_output() -> None:
     memory = FakeMemory()
-    plan = Plan()
+    plan = EventPlan()
     plan.allocate_column("forgotten", NUMBERS)
     assert Enactor(memory.resource).run(plan, {}, []) == []
     assert memory.live == {}
@@ -70,7 +70,7 @@ def test_run_frees_what_is_no_output() -> None:
 
 def test_run_out_of_memory_leaves_nothing_even_while_the_error_is_held() -> None:
     memory = FakeMemory(limit_bytes=1000)
-    plan = Plan()
+    plan = EventPlan()
     kept = plan.allocate_column("kept", NUMBERS)
     plan.allocate("too large", 500)
     enactor = Enactor(memory.resource)
@@ -84,10 +84,10 @@ def test_run_out_of_memory_leaves_nothing_even_while_the_error_is_held() -> None
 def test_run_touches_inputs_and_outputs_of_kernels() -> None:
     memory, device = FakeMemory(), FakeDevice()
     enactor = Enactor(memory.resource, device)
-    plan = Plan()
+    plan = EventPlan()
     made = plan.allocate_column("made", NUMBERS)
     source = enactor.run(plan, {}, [made])[0]
-    plan = Plan()
+    plan = EventPlan()
     result = plan.allocate_column("result", ColumnShape("int8", 100))
     plan.kernel([PlannedColumn("source", source.shape)], [result])
     output = enactor.run(plan, {"source": source}, [result])[0]
@@ -100,17 +100,17 @@ def test_run_touches_inputs_and_outputs_of_kernels() -> None:
 
 def test_run_returns_an_input_by_reference() -> None:
     memory = FakeMemory()
-    plan = Plan()
+    plan = EventPlan()
     made = plan.allocate_column("made", NUMBERS)
     enactor = Enactor(memory.resource)
     source = enactor.run(plan, {}, [made])[0]
-    same = enactor.run(Plan(), {"source": source}, [PlannedColumn("source", NUMBERS)])[0]
+    same = enactor.run(EventPlan(), {"source": source}, [PlannedColumn("source", NUMBERS)])[0]
     assert same is source
 
 
 def test_footprint_counts_the_peak_within_a_plan() -> None:
     memory = FakeMemory()
-    plan = Plan()
+    plan = EventPlan()
     with plan.work("work", 5000):
         kept = plan.allocate_column("kept", NUMBERS)
     enactor = Enactor(memory.resource)

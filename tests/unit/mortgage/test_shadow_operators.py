@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmm_uvm_mortgage.shadow import operators
-from rmm_uvm_mortgage.shadow.plan import Allocate, Free, Plan, PlannedColumn
+from rmm_uvm_mortgage.shadow.plan import Allocate, EventPlan, PlannedColumn, PlannedFree
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape, DeviceType
 
 ROWS = 10_000
@@ -22,7 +22,7 @@ def column(
     return PlannedColumn(name, ColumnShape(dtype, rows, nulls, mask or nulls > 0))
 
 
-def allocated(plan: Plan) -> dict[str, int]:
+def allocated(plan: EventPlan) -> dict[str, int]:
     """Sum the allocations of a plan by base name and role."""
     sums: dict[str, int] = {}
     for event in plan.events:
@@ -33,32 +33,32 @@ def allocated(plan: Plan) -> dict[str, int]:
 
 
 def test_map_of_column_without_mask_allocates_data_only() -> None:
-    plan = Plan()
+    plan = EventPlan()
     operators.map_elements(plan, [column("a")], "float32", 0)
     assert allocated(plan) == {"result.data": 4 * ROWS}
 
 
 def test_map_of_masked_column_without_nulls_still_makes_a_mask() -> None:
-    plan = Plan()
+    plan = EventPlan()
     result = operators.map_elements(plan, [column("a"), column("b", mask=True)], "int8", 0)
     assert allocated(plan) == {"result.mask": MASK, "result.data": ROWS}
     assert result.shape.has_mask
 
 
 def test_replace_nulls_with_nulls_gives_no_mask() -> None:
-    plan = Plan()
+    plan = EventPlan()
     assert not operators.replace_nulls(plan, column("a", nulls=5)).shape.has_mask
     assert plan.kept_bytes == 8 * ROWS
 
 
 def test_replace_nulls_without_nulls_copies_the_mask_too() -> None:
-    plan = Plan()
+    plan = EventPlan()
     operators.replace_nulls(plan, column("a", mask=True))
     assert plan.kept_bytes == 8 * ROWS + MASK
 
 
 def test_gather_nullifying_masks_every_column() -> None:
-    plan = Plan()
+    plan = EventPlan()
     rows_map = plan.allocate("map", 4 * ROWS)
     results = operators.gather(
         plan, [column("a"), column("b", mask=True)], rows_map, ROWS, [0, 0], nullify=True
@@ -67,7 +67,7 @@ def test_gather_nullifying_masks_every_column() -> None:
 
 
 def test_gather_not_nullifying_masks_masked_columns_only() -> None:
-    plan = Plan()
+    plan = EventPlan()
     rows_map = plan.allocate("map", 4 * ROWS)
     results = operators.gather(
         plan, [column("a"), column("b", mask=True)], rows_map, ROWS, [0, 0], nullify=False
@@ -76,7 +76,7 @@ def test_gather_not_nullifying_masks_masked_columns_only() -> None:
 
 
 def test_boolean_mask_frees_its_indices() -> None:
-    plan = Plan()
+    plan = EventPlan()
     kept = operators.apply_boolean_mask(
         plan, [column("a")], column("m", "bool"), rows=100, null_counts=[0]
     )
@@ -85,33 +85,33 @@ def test_boolean_mask_frees_its_indices() -> None:
 
 
 def test_concatenate_without_nulls_drops_masks() -> None:
-    plan = Plan()
+    plan = EventPlan()
     result = operators.concatenate(plan, [column("a", mask=True), column("b", mask=True)])
     assert allocated(plan) == {"a.data": 16 * ROWS}
     assert not result.shape.has_mask
 
 
 def test_concatenate_with_nulls_in_one_part_masks_the_whole() -> None:
-    plan = Plan()
+    plan = EventPlan()
     result = operators.concatenate(plan, [column("a"), column("b", nulls=3)])
     assert (result.shape.null_count, result.shape.has_mask) == (3, True)
 
 
 def test_left_join_holds_table_and_maps_together_and_leaves_maps() -> None:
-    plan = Plan()
+    plan = EventPlan()
     operators.left_join_maps(plan, [column("l", rows=500)], [column("r", rows=1000)], 500)
     assert plan.peak_bytes == 16_000 + 2 * 2000
     assert plan.kept_bytes == 2 * 2000
 
 
 def test_left_join_of_masked_right_keys_combines_their_masks_first() -> None:
-    plan = Plan()
+    plan = EventPlan()
     operators.left_join_maps(plan, [column("l")], [column("r", rows=1000, mask=True)], ROWS)
     assert allocated(plan)["valid_keys.work"] == 128
 
 
 def groupby_peak(rows: int, groups: int, runs: int, values: list[PlannedColumn]) -> tuple[int, int]:
-    plan = Plan()
+    plan = EventPlan()
     keys, aggregates = operators.groupby(
         plan, [column("k", rows=rows)], values, groups, runs, [0] * len(values)
     )
@@ -143,7 +143,7 @@ def test_groupby_of_many_values_numbers_the_groups_first() -> None:
 
 
 def test_groupby_of_values_with_nulls_masks_the_aggregate() -> None:
-    plan = Plan()
+    plan = EventPlan()
     _, (aggregate,) = operators.groupby(
         plan, [column("k")], [column("v", nulls=1)], groups=5, key_runs=5, null_counts=[0]
     )
@@ -176,7 +176,7 @@ def test_groupby_of_anything_leaves_outputs_only(
 
 
 def test_sort_by_row_index_keeps_second_copies() -> None:
-    plan = Plan()
+    plan = EventPlan()
     order = plan.allocate("order", 4 * ROWS)
     result = operators.sort_by_row_index(plan, column("codes", "int8"), order)
     assert plan.peak_bytes == (4 + 20) * ROWS
@@ -184,9 +184,11 @@ def test_sort_by_row_index_keeps_second_copies() -> None:
 
 
 def test_strings_without_nulls_free_the_mask_made_for_them() -> None:
-    plan = Plan()
+    plan = EventPlan()
     pairs = plan.allocate("pairs", 16 * ROWS)
     shape = ColumnShape("string", ROWS, text_bytes=ROWS)
     result = operators.make_strings(plan, pairs, pairs, shape)
-    assert any(isinstance(e, Free) and e.buffer == (result.name, "mask") for e in plan.events)
+    assert any(
+        isinstance(e, PlannedFree) and e.buffer == (result.name, "mask") for e in plan.events
+    )
     assert plan.kept_bytes == 16 * ROWS + 4 * (ROWS + 1) + ROWS

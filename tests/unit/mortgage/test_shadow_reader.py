@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from rmm_uvm_mortgage.shadow.plan import Allocate, Plan
+from rmm_uvm_mortgage.shadow.plan import Allocate, EventPlan
 from rmm_uvm_mortgage.shadow.reader import CHUNK_BYTES, read_csv
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 
@@ -13,43 +13,43 @@ NUMBER = ColumnShape("float64", ROWS)
 STRING = ColumnShape("string", ROWS, text_bytes=3 * ROWS)
 
 
-def text_buffers(plan: Plan) -> list[int]:
+def text_buffers(plan: EventPlan) -> list[int]:
     return [e.nbytes for e in plan.events if isinstance(e, Allocate) and "text#" in e.buffer[0]]
 
 
 def test_text_of_two_pieces_is_allocated_once() -> None:
-    plan = Plan()
+    plan = EventPlan()
     read_csv(plan, 2 * CHUNK_BYTES, [NUMBER])
     assert text_buffers(plan) == [2 * CHUNK_BYTES]
 
 
 def test_text_of_more_pieces_grows_by_copies() -> None:
-    plan = Plan()
+    plan = EventPlan()
     read_csv(plan, 3 * CHUNK_BYTES + 7, [NUMBER])
     assert text_buffers(plan) == [2 * CHUNK_BYTES, 3 * CHUNK_BYTES, 3 * CHUNK_BYTES + 7]
 
 
 def test_long_text_is_held_twice_at_its_last_piece() -> None:
-    plan = Plan()
+    plan = EventPlan()
     read_csv(plan, 20 * CHUNK_BYTES, [NUMBER])
     assert plan.peak_bytes > 39 * CHUNK_BYTES
 
 
 def test_short_text_stays_until_all_columns_are_made() -> None:
-    plan = Plan()
+    plan = EventPlan()
     read_csv(plan, 1000, [NUMBER] * 3)
     assert plan.peak_bytes == 1000 + 8 * (ROWS + 1) + 3 * (8 * ROWS + 125_056)
 
 
 def test_numbers_without_nulls_get_a_mask() -> None:
-    plan = Plan()
+    plan = EventPlan()
     (column,) = read_csv(plan, 1000, [NUMBER])
     assert column.shape.has_mask
     assert plan.kept_bytes == 8 * ROWS + 125_056
 
 
 def test_strings_are_decoded_to_pairs_first() -> None:
-    plan = Plan()
+    plan = EventPlan()
     (column,) = read_csv(plan, 1000, [STRING])
     assert not column.shape.has_mask
     assert plan.kept_bytes == 4 * (ROWS + 1) + 3 * ROWS
@@ -58,5 +58,5 @@ def test_strings_are_decoded_to_pairs_first() -> None:
 
 
 def test_columns_come_back_in_file_order() -> None:
-    columns = read_csv(Plan(), 1000, [NUMBER, STRING, NUMBER])
+    columns = read_csv(EventPlan(), 1000, [NUMBER, STRING, NUMBER])
     assert [column.shape.dtype for column in columns] == ["float64", "string", "float64"]

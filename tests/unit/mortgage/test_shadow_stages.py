@@ -8,7 +8,7 @@ import pytest
 import rmm.mr
 
 from rmm_uvm_mortgage.shadow.enactor import DeviceColumn, Enactor
-from rmm_uvm_mortgage.shadow.plan import Plan
+from rmm_uvm_mortgage.shadow.plan import EventPlan
 from rmm_uvm_mortgage.shadow.sizes import ColumnShape
 from rmm_uvm_mortgage.shadow.stages import (
     Footprint,
@@ -41,7 +41,7 @@ def statistics_resource() -> rmm.mr.StatisticsResourceAdaptor:
 
 
 def allocate(enactor: Enactor, kept_rows: int, work_bytes: int) -> list[DeviceColumn]:
-    plan = Plan()
+    plan = EventPlan()
     with plan.work("work", work_bytes):
         column = plan.allocate_column("column", ColumnShape("int64", kept_rows))
     return enactor.run(plan, {}, [column])

@@ -87,7 +87,7 @@ def test_advice_is_gone_when_the_memory_is_freed_and_handed_out_again(device: An
     again = rmm.DeviceBuffer(size=8 * MIB, mr=mr)
     assert again.ptr == address
     assert device.resident_bytes(address, 8 * MIB) == 8 * MIB
-    assert mr.managed_mr.prefetcher.advised_bytes == 0
+    assert mr.managed_mr.residency.advised_bytes == 0
 
 
 def test_advice_about_an_object_goes_with_the_first_of_its_buffers_where_they_share_a_block(
@@ -252,4 +252,4 @@ def test_advice_that_the_driver_refuses_leaves_nothing_advised_and_says_why(
     assert found.refused_bytes == 8 * MIB
     assert found.reason == "injected advise answered driver error (0)"
     assert told(device, block, 4) == [NOTHING] * 4
-    assert mr.managed_mr.prefetcher.statistics()["failed_calls"] == 1
+    assert mr.managed_mr.residency.statistics()["failed_calls"] == 1

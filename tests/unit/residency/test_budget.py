@@ -314,7 +314,7 @@ def test_table_of_a_device_without_discard_says_that_dead_data_are_copied() -> N
 
 def test_pool_made_by_name_keeps_a_budget() -> None:
     mr = rmm_uvm.mr.ManagedPool(driver="simulated:64MiB", device_budget="24MiB", eviction="fifo")
-    counts = mr.managed_mr.prefetcher.residency()
+    counts = mr.managed_mr.residency.residency()
     assert counts is not None
     assert counts["budget_bytes"] == 24 * MIB
 

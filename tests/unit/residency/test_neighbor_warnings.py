@@ -87,7 +87,7 @@ def test_auto_is_content_with_the_devices_that_it_finds() -> None:
     devices = rmm_uvm.simulated_node(4, DEVICE, "pairs").devices
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = pool(devices[1], neighbors="auto").managed_mr.prefetcher
+        found = pool(devices[1], neighbors="auto").managed_mr.residency
     assert found.neighbors == (0,)
     assert len(found.refused_neighbors) == 2
 

@@ -111,7 +111,7 @@ def evicted(device: Any, **settings: Any) -> tuple[Any, int]:
     )
     address = mr.allocate(HALF)
     mr.allocate(HALF)
-    assert mr.managed_mr.prefetcher.evict(address, HALF) == HALF
+    assert mr.managed_mr.residency.evict(address, HALF) == HALF
     return mr, address
 
 
@@ -122,7 +122,7 @@ def places(device: Any, address: int, *where: object) -> list[int]:
 def test_auto_takes_every_other_device() -> None:
     device = rmm_uvm.simulated_device(DEVICE, neighbors=2)
     mr, address = evicted(device, neighbors="auto", harvest_limit=HALF // 2)
-    assert mr.managed_mr.prefetcher.neighbors == (1, 2)
+    assert mr.managed_mr.residency.neighbors == (1, 2)
     assert places(device, address, 1, 2, "host") == [HALF // 2, HALF // 2, 0]
     assert rmm_uvm.residency_statistics(mr).harvested_bytes == HALF
     rmm_uvm.touch((address, HALF), mr=mr)
@@ -143,7 +143,7 @@ def test_what_an_owner_needs_goes_back_before_it_asks() -> None:
     mr, address = evicted(device, neighbors=[1])
     reserve = DEVICE // 16
     device.occupy_neighbor(1, DEVICE - HALF - reserve // 2)
-    mr.managed_mr.prefetcher.run_pending()
+    mr.managed_mr.residency.run_pending()
     found = rmm_uvm.residency_statistics(mr)
     assert found.given_back_bytes == reserve // 2
     assert places(device, address, 1, "host") == [HALF - reserve // 2, reserve // 2]
@@ -171,7 +171,7 @@ def test_environment_and_table_name_the_neighbours(monkeypatch: pytest.MonkeyPat
         assert "1, 2" in str(installed)
         monkeypatch.setenv("RMM_UVM_NEIGHBORS", "none")
         without = rmm_uvm.managed_pool(driver=device, device_budget=BUDGET)
-        assert without.managed_mr.prefetcher.neighbors == ()
+        assert without.managed_mr.residency.neighbors == ()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_no_other_device_at_all_is_said_once_and_the_host_takes_everything() -> 
     device = rmm_uvm.simulated_device(DEVICE)
     with pytest.warns(NeighborWarning, match="there is no other device"):
         mr, parts = loop(device, keeping(neighbors="auto"))
-    assert mr.managed_mr.prefetcher.neighbors == ()
+    assert mr.managed_mr.residency.neighbors == ()
     assert device.resident_bytes(parts[0], HALF, "host") == HALF
     with (
         pytest.warns(NeighborWarning, match="there is no other device"),
@@ -255,7 +255,7 @@ def test_links_that_cannot_be_measured_are_told_and_the_pool_works(setting: str)
     device.fail_call("measure_links")
     budget = keeping(neighbors=[1], **{setting: True})
     with rmm_uvm.reinitialize(driver=device, device_budget=budget, libraries=()) as installed:
-        prefetcher = installed.managed_mr.managed_mr.prefetcher
+        prefetcher = installed.managed_mr.managed_mr.residency
         assert prefetcher.neighbors == (1,)
         assert prefetcher.links_reason.startswith("the link to device 1: ")
         assert f"not measured: {prefetcher.links_reason}" in " ".join(str(installed).split())
@@ -264,7 +264,7 @@ def test_links_that_cannot_be_measured_are_told_and_the_pool_works(setting: str)
 def test_links_that_were_measured_need_no_reason() -> None:
     device = rmm_uvm.simulated_device(DEVICE, neighbors=1)
     mr, _ = loop(device, keeping(neighbors=[1], in_place=True))
-    assert mr.managed_mr.prefetcher.links_reason == ""
+    assert mr.managed_mr.residency.links_reason == ""
 
 
 def test_what_is_streamed_through_moves_unless_asked() -> None:
@@ -281,12 +281,12 @@ def test_memory_with_a_copy_is_given_back_without_a_move() -> None:
     device, mr, parts = streaming(copy_beside=True, policy="lru")
     for _ in range(70):  # of two that are on the device
         rounds(mr, device, parts[-2:], 1)
-    mr.managed_mr.prefetcher.run_pending()
+    mr.managed_mr.residency.run_pending()
     copied = rmm_uvm.residency_statistics(mr)
     assert copied.copied_beside_bytes == copied.harvested_bytes >= 8 * MIB
     moved_bytes = sum(device.migrated_bytes())
     device.occupy_neighbor(1, DEVICE - 8 * MIB)
-    mr.managed_mr.prefetcher.run_pending()
+    mr.managed_mr.residency.run_pending()
     found = rmm_uvm.residency_statistics(mr)
     assert found.given_back_at_once_bytes == found.given_back_bytes > 0
     assert sum(device.migrated_bytes()) == moved_bytes

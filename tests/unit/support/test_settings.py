@@ -69,7 +69,7 @@ def in_environment(text: str) -> int:
 
 
 def kept(mr: Any) -> int:
-    found = mr.managed_mr.prefetcher.residency()
+    found = mr.managed_mr.residency.residency()
     return int(found["budget_bytes"])
 
 

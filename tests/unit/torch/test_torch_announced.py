@@ -55,7 +55,7 @@ class AllocatedModel:
         return self.device.resident_bytes(self.at[address_of(parameter)], ALLOCATION_BYTES)
 
     def count(self, name: str) -> int:
-        kept = self.mr.managed_mr.prefetcher.residency()
+        kept = self.mr.managed_mr.residency.residency()
         return int(kept[name])
 
     def free(self) -> None:

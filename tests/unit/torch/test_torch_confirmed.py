@@ -183,7 +183,7 @@ def test_uses_of_a_pool_are_not_learnt_from_the_round_after_one_that_fitted(
             before = memory.statistics()["residency"]["wanted_bytes"]
             train()
             use = [(address, 20 * MIB, address) for address in kept]
-            mr.managed_mr.prefetcher.touch_all(use)  # what a program uses on the device
+            mr.managed_mr.residency.touch_all(use)  # what a program uses on the device
             after: int = memory.statistics()["residency"]["wanted_bytes"]
             return after - before
 
@@ -195,7 +195,7 @@ def test_uses_of_a_pool_are_not_learnt_from_the_round_after_one_that_fitted(
         assert not confirmed[0]()
         assert [learnt_in_a_round() for _ in range(2)] == [0, 0]
         assert confirmed[0]()
-        assert mr.managed_mr.prefetcher.evict(kept[0], 20 * MIB) >= 16 * MIB
+        assert mr.managed_mr.residency.evict(kept[0], 20 * MIB) >= 16 * MIB
         assert learnt_in_a_round() == 60 * MIB  # and brings it back
         assert [learnt_in_a_round() for _ in range(2)] == [60 * MIB, 0]
         confirmed.clear()

@@ -126,7 +126,7 @@ def test_what_lives_between_two_looks_leaves_as_well_from_the_next_round_on(
         train()  # of this round it is not known what has to leave
         for needed_mib in (0, 60 + 30 - 64 + 4):
             # As a program uses them: what is not used and away needs no room.
-            mr.managed_mr.prefetcher.touch_all([(one, 30 * MIB, one) for one in kept])
+            mr.managed_mr.residency.touch_all([(one, 30 * MIB, one) for one in kept])
             loss = forward()  # which begins a round
             assert activations_of(memory)["needed_bytes"] == pytest.approx(
                 needed_mib * MIB, abs=OUTPUT_BYTES

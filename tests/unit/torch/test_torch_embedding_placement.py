@@ -222,7 +222,7 @@ def test_hot_bytes_past_the_budget_pin_no_more_than_the_budget_has() -> None:
     table, device = made(hot_bytes=14 * MIB)
     look_up(table, *range(8), batches=8)
     assert on_device(table, device) == [0, 1, 2]
-    counts = table._table.memory.pool.managed_mr.prefetcher.residency()
+    counts = table._table.memory.pool.managed_mr.residency.residency()
     assert counts["pinned_bytes"] == 6 * MIB
     assert counts["over_budget"] == 0
     free, device = made(budget=None, hot_bytes=14 * MIB)  # the twin

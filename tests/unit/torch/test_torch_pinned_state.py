@@ -23,7 +23,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.mr = make_pool(64)
-        self.prefetcher = self.mr.managed_mr.prefetcher
+        self.prefetcher = self.mr.managed_mr.residency
 
     def extents(self, *mebibytes: int) -> list[Extent]:
         starts = [(self.mr.allocate(one * MIB), one * MIB) for one in mebibytes]
@@ -90,6 +90,6 @@ def test_state_of_an_optimiser_is_pinned_after_its_step_until_it_is_freed(
         monkeypatch.setattr(memory._uses, "_extents", lambda _tensors: [(again, 20 * MIB, again)])
         torch.optim.SGD([weight]).step()
         assert pinned_bytes() - before == 20 * MIB
-    kept = mr.managed_mr.prefetcher.residency()
+    kept = mr.managed_mr.residency.residency()
     assert kept is not None
     assert kept["pinned_bytes"] == before
