@@ -44,7 +44,10 @@ simulated_device::simulated_device(simulated_device_config const& config)
 simulated_device::simulated_device(std::shared_ptr<simulated_node> node,
                                    unsigned gpu,
                                    simulated_device_config const& features)
-  : config_{features}, node_{std::move(node)}, gpu_{gpu}
+  : config_{features},
+    node_{std::move(node)},
+    gpu_{gpu},
+    migrating_{gpu, node_->config().beside, features.places_at_once}
 {
   info_.device_id      = static_cast<int>(gpu);
   info_.name           = "simulated device";
@@ -93,30 +96,19 @@ status simulated_device::finish(simulated_node::turn const& model, status done) 
 
 std::optional<status> simulated_device::injected(std::string_view call) const
 {
-  auto const it = std::find_if(
-    failures_.begin(), failures_.end(), [&](auto const& planned) { return planned.call == call; });
-  if (it == failures_.end()) { return std::nullopt; }
-  if (it->skip > 0) {
-    --it->skip;
-    return std::nullopt;
-  }
-  auto const failure = it->failure;
-  failures_.erase(it);
-  return failure;
+  return answers_.met_by(call);
 }
 
 void simulated_device::fail_call(std::string_view call, status failure, unsigned skip)
 {
   auto const model = enter();
-  failures_.push_back({std::string{call}, failure, skip});
+  answers_.plan(call, failure, skip);
 }
 
 std::size_t simulated_device::cancel_failures()
 {
   auto const model = enter();
-  auto const unmet = failures_.size();
-  failures_.clear();
-  return unmet;
+  return answers_.cancel();
 }
 
 void simulated_device::set_capture_state(stream_handle stream, capture_state state)

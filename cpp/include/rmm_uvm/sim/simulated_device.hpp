@@ -10,6 +10,8 @@
 #include <rmm_uvm/sim/address_space.hpp>
 #include <rmm_uvm/sim/driver_settings.hpp>
 #include <rmm_uvm/sim/machine_profile.hpp>
+#include <rmm_uvm/sim/migrating_threads.hpp>
+#include <rmm_uvm/sim/planned_answers.hpp>
 #include <rmm_uvm/sim/simulated_node.hpp>
 #include <rmm_uvm/sim/uvm_model.hpp>
 
@@ -223,23 +225,6 @@ class simulated_device final : public uvm_driver, public migration_counters {
     std::size_t bytes{0};
     address_range addresses;
   };
-  struct planned_failure {
-    std::string call;
-    status failure;
-    unsigned skip{0};
-  };
-  struct mover_group {  // threads that migrate together; none while nobody asked for them
-    std::size_t count{0};
-    std::size_t begun{0};  // that did not end
-    double begin_ns{0};
-    bool fetch{false};                                                   // rather than send away
-    std::array<std::uintptr_t, simulated_node::most_together> latest{};  // what each migrated last
-  };
-  // Whether what they fetch comes from one place after the other; two fetch from a single place.
-  [[nodiscard]] bool in_turn(mover_group const& those) const noexcept
-  {
-    return !config_.places_at_once && those.count > 2;
-  }
   // The model's name for a place; `nowhere` where there is none such.
   static constexpr int nowhere = -2;
   /** @brief What a GPU of the node is called: no GPU's that there is. */
@@ -261,11 +246,6 @@ class simulated_device final : public uvm_driver, public migration_counters {
   }
   // Which of the program's lanes a stream is; all of the program's are the first.
   [[nodiscard]] unsigned lane_of(stream_handle stream) const noexcept;
-  // The lane of whoever migrates now, and of each of those that do so together for it.
-  [[nodiscard]] unsigned migrating_lane() const noexcept;
-  [[nodiscard]] unsigned lane_for(simulated_node::turn const& model,
-                                  memory_range range,
-                                  bool fetches) noexcept;
   [[nodiscard]] simulated_node::account& account() const noexcept { return node_->of(gpu_); }
   status finish(simulated_node::turn const& model, status done) noexcept;
   void wipe(simulated_node::turn const& model, memory_range range) const;
@@ -280,10 +260,9 @@ class simulated_device final : public uvm_driver, public migration_counters {
   std::map<std::uintptr_t, device_allocation> device_;
   std::map<int, neighbor_load> neighbor_loads_;  // those that were set
   // Mutable since calls that only ask meet them, too.
-  mutable std::vector<planned_failure> failures_;
+  mutable planned_answers answers_;
   std::map<stream_handle, capture_state> capture_states_;
-  bool beside_{false};                                // who migrates now
-  std::array<mover_group, 2> together_{};             // for the program, for the thread beside it
+  migrating_threads migrating_;
   std::array<char, own_stream_count> own_streams_{};  // their addresses are names
 };
 
