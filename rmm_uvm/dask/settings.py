@@ -171,7 +171,7 @@ NAMES: Final = tuple(ON_WORKERS)
 
 @dataclasses.dataclass(frozen=True)
 class WorkerSettings:
-    """WorkerSettings of one worker, checked; `settings_of` makes them. Each is an attribute, too.
+    """Settings of one worker, checked; `settings_of` makes them. Each is an attribute, too.
 
     Parameters
     ----------

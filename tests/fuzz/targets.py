@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rmm_uvm.dask.settings import WorkerSettings, settings_of
+from rmm_uvm.dask.settings import settings_of
 from rmm_uvm.ipc.handle import Handle
 from rmm_uvm.planner.workload.loading import load_workload
 from rmm_uvm.simulator.machine import format_machine, load_machine, parse_machine
@@ -113,7 +113,7 @@ def dask_settings(data: bytes) -> None:
     found = attempted(lambda: settings_of(section))
     if found is None:
         return
-    again = {name: getattr(found, name) for name in WorkerSettings.__dataclass_fields__}
+    again = dict(found.values)
     if settings_of(json.loads(json.dumps(again))) != found:
         raise Finding(f"{found} is not accepted as it was given back")
 

@@ -243,7 +243,7 @@ def test_file_that_is_missing_is_one_line_of_the_whole_program_too(folder: Path)
             ["etl.trace", "--driver-prefetch-threshold", "-5"],
             "-prefetch-threshold -5: a whole",
         ),
-        (["etl.trace", "--prefetch", "often"], "--prefetch often: use auto, always, never"),
+        (["etl.trace", "--prefetch", "often"], "--prefetch often: use one of 'auto', 'always',"),
         (["etl.trace", "--policy", "lru"], "--policy lru: use"),
         (["etl.trace", "--workers", "0"], "--workers 0: a number"),
         (["etl.trace", "--host-memory", "-1"], "--host-memory -1: expected"),
