@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 // One kind of the model's work, for a profiler: model_operations prefetched|faulted|found [ROUNDS].
-// The same work as benchmarks/planner/model_speed.py times; benchmarks/planner/model_profile.py builds and runs it.
+// The same work as benchmarks/planner/model_speed.py times; benchmarks/planner/model_profile.py
+// builds and runs it.
 #include <rmm_uvm/sim/uvm_model.hpp>
 
 #include <cstdlib>

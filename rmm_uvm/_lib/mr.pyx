@@ -103,7 +103,7 @@ cdef class ManagedMemoryResource(DeviceMemoryResource):
 
     @property
     def prefetcher(self):
-        """`residency`, by the name that it had."""
+        """The same as ``residency``, by the name that it had."""
         return self.residency
 
     @property

@@ -47,8 +47,8 @@ class block_mover {
    * @brief Moves ranges, and as much of them at once as is faster.
    *
    * What bounds one thread past libcuda is the driver's work on the processor: measured
-   * (benchmarks/driver/migration_threads.py, H200), 4 threads evict at 1.3 times the rate of one, 2 fetch
-   * at 1.5 times. Where pages come by faults one moves all, as in the kernel driver.
+   * (benchmarks/driver/migration_threads.py, H200), 4 threads evict at 1.3 times the rate of one, 2
+   * fetch at 1.5 times. Where pages come by faults one moves all, as in the kernel driver.
    * @param[in,out] moved_bytes what has been asked for is added
    * @return the first failure, after which nothing was begun
    */
