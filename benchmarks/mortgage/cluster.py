@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rmm_uvm.support.units import parse_bytes
-from rmm_uvm_mortgage.cluster.report import ClusterReport
+from rmm_uvm_mortgage.cluster.report import ClusterRunReport
 from rmm_uvm_mortgage.cluster.run import ClusterRun
 from rmm_uvm_mortgage.data_cache import generated_data
 from rmm_uvm_mortgage.generate import GeneratorConfig
@@ -37,13 +37,13 @@ END_TO_END_BOUND = 1.05
 STAGES = ("etl", "prep", "train")
 
 
-def run_once(client: Any, pipeline: PipelineConfig, own_pool: bool) -> ClusterReport:  # noqa: FBT001
+def run_once(client: Any, pipeline: PipelineConfig, own_pool: bool) -> ClusterRunReport:  # noqa: FBT001
     """Run the pipeline in the cluster's process."""
     with ClusterRun(client, pipeline, own_pool=own_pool) as run:
         return run.run()
 
 
-def checked(report: ClusterReport, pool_bytes: int) -> ClusterReport:
+def checked(report: ClusterRunReport, pool_bytes: int) -> ClusterRunReport:
     """End the benchmark if a run is not what it should be."""
     if report.out_of_memory is not None:
         raise SystemExit(f"out of memory: {report.out_of_memory}; use fewer rows")
@@ -55,13 +55,13 @@ def checked(report: ClusterReport, pool_bytes: int) -> ClusterReport:
     return report
 
 
-def seconds_of(report: ClusterReport) -> dict[str, float]:
+def seconds_of(report: ClusterRunReport) -> dict[str, float]:
     """Return the seconds of each stage by the client's clock, and of all."""
     stages = (report.etl_seconds, report.prep_seconds, report.train_seconds)
     return {**dict(zip(STAGES, stages, strict=True)), "end to end": sum(stages)}
 
 
-def results(reports: Mapping[str, Sequence[ClusterReport]]) -> dict[str, Any]:
+def results(reports: Mapping[str, Sequence[ClusterRunReport]]) -> dict[str, Any]:
     """Return medians, ratios of pairs, and the verdicts."""
     seconds = {
         stage: {
@@ -111,7 +111,7 @@ def main() -> int:
         GeneratorConfig(performance_rows=arguments.rows, quarters=arguments.quarters)
     )
     pipeline = PipelineConfig(data.absolute(), rounds=arguments.trees)
-    reports: dict[str, list[ClusterReport]] = {name: [] for name in CHAINS}
+    reports: dict[str, list[ClusterRunReport]] = {name: [] for name in CHAINS}
     with contextlib.ExitStack() as stack:
         clusters = {
             name: stack.enter_context(

@@ -78,7 +78,7 @@ class ComparedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
+class ComparisonRequest:
     """What all runs of a comparison have in common.
 
     Parameters
@@ -147,7 +147,7 @@ def planned_runs(memories: Sequence[str] = (), split: int | None = None) -> list
 
 def compare_memories(
     planned: Sequence[PlannedRun],
-    shared: RunRequest,
+    shared: ComparisonRequest,
     reference: Reference,
     *,
     progress: Callable[[int, PipelineProgress], None] | None = None,
@@ -158,7 +158,7 @@ def compare_memories(
     ----------
     planned : sequence of PlannedRun
         The rows.
-    shared : RunRequest
+    shared : ComparisonRequest
         What they have in common.
     reference : Reference
         What the features must be.

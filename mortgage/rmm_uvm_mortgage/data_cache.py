@@ -15,7 +15,7 @@ from pathlib import Path
 
 import rmm_uvm
 from rmm_uvm.errors import DataError
-from rmm_uvm_mortgage.generate import GeneratorConfig, Progress, generate
+from rmm_uvm_mortgage.generate import GeneratorConfig, GeneratorProgress, generate
 
 
 def cache_directory() -> Path:
@@ -28,7 +28,7 @@ def generated_data(
     config: GeneratorConfig,
     *,
     directory: Path | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[GeneratorProgress], None] | None = None,
 ) -> Path:
     """Return the directory of a data set, after generating it if it is not there yet.
 

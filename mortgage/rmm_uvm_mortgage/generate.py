@@ -100,7 +100,7 @@ class GeneratedData:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class GeneratorProgress:
     """How far the generator is: rows written so far, and the number expected in the end."""
 
     performance_rows: int
@@ -121,7 +121,7 @@ def generate(
     config: GeneratorConfig,
     *,
     workers: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[GeneratorProgress], None] | None = None,
 ) -> GeneratedData:
     """Write a data set.
 
@@ -183,7 +183,7 @@ def generate(
                         perf.write(block.performance)
                         rows += block.performance_rows
                         if progress is not None:
-                            progress(Progress(rows, plan.performance_rows))
+                            progress(GeneratorProgress(rows, plan.performance_rows))
                 written_bytes += perf_path.stat().st_size
         write_domains(directory, sorted_domains())
     except OSError as error:

@@ -24,7 +24,7 @@ from rmm_uvm_mortgage.memory import (
 from rmm_uvm_mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm_mortgage.run_report import RunReport, merge_stages
 from rmm_uvm_mortgage.shadow.stages import MigrationCounters, ResourceFootprint, StageMeter
-from rmm_uvm_mortgage.timeline import Sampler, Timeline, wall_clock
+from rmm_uvm_mortgage.timeline import LevelSampler, RunTimeline, wall_clock
 
 if TYPE_CHECKING:
     from rmm_uvm.drivers import UvmDriver
@@ -126,10 +126,10 @@ def measure(
     driver = chain.driver
     with _Installed(chain) as installed:
         meter = StageMeter(installed, MigrationCounters(driver))
-        timeline = Timeline(lambda: _levels(driver, installed), wall_clock)
+        timeline = RunTimeline(lambda: _levels(driver, installed), wall_clock)
         sampler: Any = contextlib.nullcontext()
         if sample_every_seconds is not None:
-            sampler = Sampler(timeline, sample_every_seconds)
+            sampler = LevelSampler(timeline, sample_every_seconds)
         with engine.observed_by(meter, timeline), sampler:
             result = run_pipeline(
                 pipeline,

@@ -22,7 +22,7 @@ from rmm_uvm_mortgage.engines.base import Engine
 from rmm_uvm_mortgage.etl import STAGES, run_etl
 from rmm_uvm_mortgage.files import find_files, make_parts
 from rmm_uvm_mortgage.fit import fit, is_out_of_memory
-from rmm_uvm_mortgage.result import OutOfMemory, PipelineResult, StageResult
+from rmm_uvm_mortgage.result import PipelineResult, StageOutOfMemory, StageTiming
 from rmm_uvm_mortgage.stage_clock import PipelineProgress, StageClock
 from rmm_uvm_mortgage.steps.final import LABEL
 from rmm_uvm_mortgage.train import ROUNDS, check_xgboost
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "OutOfMemory",
     "PipelineConfig",
     "PipelineProgress",
     "PipelineResult",
-    "StageResult",
+    "StageOutOfMemory",
+    "StageTiming",
     "run_pipeline",
 ]
 
@@ -147,7 +147,7 @@ def run_pipeline(
         if not is_out_of_memory(error):
             raise
         message = (str(error).strip() or type(error).__name__).splitlines()[0]
-        outcome["out_of_memory"] = OutOfMemory(clock.stage, clock.part, message)
+        outcome["out_of_memory"] = StageOutOfMemory(clock.stage, clock.part, message)
     finally:
         engine.observers.remove(clock)
     spent = clock.seconds

@@ -12,7 +12,7 @@ from rmm_uvm_mortgage.train import ModelQuality
 
 
 @dataclass(frozen=True, slots=True)
-class StageResult:
+class StageTiming:
     """One stage, over all parts.
 
     Parameters
@@ -32,7 +32,7 @@ class StageResult:
 
 
 @dataclass(frozen=True, slots=True)
-class OutOfMemory:
+class StageOutOfMemory:
     """Where the run ended by an exhausted memory.
 
     Parameters
@@ -62,7 +62,7 @@ class PipelineResult:
         Titles of all parts.
     performance_bytes : int
         Text read, in bytes.
-    stages : tuple of StageResult
+    stages : tuple of StageTiming
         In order of their first run.
     etl_seconds, prep_seconds, train_seconds : float
         Sums over stages; the original's three figures.
@@ -76,14 +76,14 @@ class PipelineResult:
         What the model was trained on.
     quality : ModelQuality or None
         None without a model or held-out rows.
-    out_of_memory : OutOfMemory or None
+    out_of_memory : StageOutOfMemory or None
         Where the run ended early; None when it completed.
     """
 
     engine: str
     parts: tuple[str, ...]
     performance_bytes: int
-    stages: tuple[StageResult, ...]
+    stages: tuple[StageTiming, ...]
     etl_seconds: float
     prep_seconds: float
     train_seconds: float
@@ -93,7 +93,7 @@ class PipelineResult:
     training_parts: int = 0
     training_rows: int = 0
     quality: ModelQuality | None = None
-    out_of_memory: OutOfMemory | None = None
+    out_of_memory: StageOutOfMemory | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain dictionaries, lists, strings and numbers."""

@@ -27,7 +27,7 @@ from rmm_uvm_mortgage.memory import (
 )
 from rmm_uvm_mortgage.pipeline import PipelineConfig, PipelineProgress, run_pipeline
 from rmm_uvm_mortgage.run_report import RunReport, merge_stages
-from rmm_uvm_mortgage.timeline import Timeline, simulated_levels
+from rmm_uvm_mortgage.timeline import RunTimeline, simulated_levels
 
 if TYPE_CHECKING:
     from rmm_uvm_mortgage.simulated_engine import SimulatedEngine
@@ -164,7 +164,7 @@ def _run_simulated(config: RunConfig, progress: Progress | None) -> RunReport:
     )
 
 
-def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, Timeline]:
+def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, RunTimeline]:
     """Build a fresh device, a chain on it, and an engine that allocates from the chain."""
     from rmm_uvm.drivers import simulated_device
     from rmm_uvm_mortgage.simulated_engine import SimulatedEngine
@@ -183,7 +183,7 @@ def _simulated_engine(config: RunConfig) -> tuple[SimulatedEngine, Timeline]:
         pool_bytes,
         asked_budget(memory, config.budget_bytes, config.eviction, device.info.total_bytes),
     )
-    timeline = Timeline(lambda: simulated_levels(device, engine.footprint))
+    timeline = RunTimeline(lambda: simulated_levels(device, engine.footprint))
     engine = SimulatedEngine(chain, timeline.sample)
     return engine, timeline
 

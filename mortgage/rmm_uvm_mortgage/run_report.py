@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rmm_uvm_mortgage.fit import SEARCH_STAGE
-from rmm_uvm_mortgage.result import OutOfMemory, PipelineResult, StageResult
+from rmm_uvm_mortgage.result import PipelineResult, StageOutOfMemory, StageTiming
 from rmm_uvm_mortgage.shadow.stages import StageReport
 from rmm_uvm_mortgage.train import ModelQuality
 
 
 @dataclass(frozen=True, slots=True)
-class StageFigures:
+class StageTotals:
     """One stage over all parts.
 
     Parameters
@@ -71,7 +71,7 @@ class RunReport:
         Of the device.
     capacity_bytes : int
         Device memory.
-    stages : tuple of StageFigures
+    stages : tuple of StageTotals
         In order of their first run.
     pipeline : PipelineResult
         What was computed.
@@ -81,7 +81,7 @@ class RunReport:
         How the features compare with plain pandas: "identical", "equal to 1e-6", or the first
         difference; None if not compared.
     timeline : dict
-        See `rmm_uvm_mortgage.timeline.Timeline.to_json`.
+        See `rmm_uvm_mortgage.timeline.RunTimeline.to_json`.
     """
 
     memory: str
@@ -89,7 +89,7 @@ class RunReport:
     simulated: bool
     device_name: str
     capacity_bytes: int
-    stages: tuple[StageFigures, ...]
+    stages: tuple[StageTotals, ...]
     pipeline: PipelineResult
     largest_training_rows: int | None = None
     features_against_pandas: str | None = None
@@ -119,7 +119,7 @@ class RunReport:
         )
 
     @property
-    def _job(self) -> list[StageFigures]:
+    def _job(self) -> list[StageTotals]:
         return [stage for stage in self.stages if stage.name != SEARCH_STAGE]
 
     def to_json(self) -> dict[str, Any]:
@@ -137,23 +137,23 @@ class RunReport:
         """Return the report that `to_json` was called on."""
         values = _only_fields(cls, plain)
         values["stages"] = tuple(
-            StageFigures(**_only_fields(StageFigures, stage)) for stage in plain["stages"]
+            StageTotals(**_only_fields(StageTotals, stage)) for stage in plain["stages"]
         )
         values["pipeline"] = _pipeline_result(plain["pipeline"])
         return cls(**values)
 
 
 def merge_stages(
-    clocked: Sequence[StageResult],
+    clocked: Sequence[StageTiming],
     metered: Iterable[StageReport],
     upstream_allocations: Mapping[str, int] | None = None,
     xgboost_peak_bytes: Mapping[str, int] | None = None,
-) -> tuple[StageFigures, ...]:
+) -> tuple[StageTotals, ...]:
     """Put together what was measured of each stage, over all its runs.
 
     Parameters
     ----------
-    clocked : sequence of StageResult
+    clocked : sequence of StageTiming
         Wall time, in order of the first run.
     metered : iterable of StageReport
         Memory, one report for each run.
@@ -165,7 +165,7 @@ def merge_stages(
     for report in metered:
         reports.setdefault(report.name, []).append(report)
     return tuple(
-        StageFigures(
+        StageTotals(
             name=stage.name,
             runs=stage.runs,
             wall_seconds=stage.wall_seconds,
@@ -183,11 +183,11 @@ def merge_stages(
 def _pipeline_result(plain: Mapping[str, Any]) -> PipelineResult:
     values = dict(plain)
     values["parts"] = tuple(plain["parts"])
-    values["stages"] = tuple(StageResult(**stage) for stage in plain["stages"])
+    values["stages"] = tuple(StageTiming(**stage) for stage in plain["stages"])
     if plain["quality"] is not None:
         values["quality"] = ModelQuality(**plain["quality"])
     if plain["out_of_memory"] is not None:
-        values["out_of_memory"] = OutOfMemory(**plain["out_of_memory"])
+        values["out_of_memory"] = StageOutOfMemory(**plain["out_of_memory"])
     return PipelineResult(**values)
 
 

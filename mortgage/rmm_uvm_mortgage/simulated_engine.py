@@ -18,7 +18,7 @@ from rmm_uvm.support.units import format_bytes
 from rmm_uvm_mortgage.memory import Chain, tear_down_pool
 from rmm_uvm_mortgage.shadow.engine import ShadowEngine
 from rmm_uvm_mortgage.shadow.frame import ShadowFrame
-from rmm_uvm_mortgage.timeline import WatchedDevice, WatchedResource
+from rmm_uvm_mortgage.timeline import SampledDevice, SampledResource
 from rmm_uvm_mortgage.train import PARAMETERS
 from rmm_uvm_mortgage.xgboost_memory import SKETCH_FREE_FRACTION, TrainingShape, training_shape
 
@@ -170,8 +170,8 @@ class SimulatedEngine(ShadowEngine):
     def __init__(self, chain: Chain, changed: Callable[[], None] = lambda: None) -> None:
         self._changed = changed
         driver = cast("SimulatedDevice", chain.driver)  # simulated_chain made it
-        device = WatchedDevice(driver, changed, migrates=chain.memory.managed)
-        super().__init__(WatchedResource(chain.resource, changed), device)
+        device = SampledDevice(driver, changed, migrates=chain.memory.managed)
+        super().__init__(SampledResource(chain.resource, changed), device)
         self.chain = chain
         self.xgboost = XGBoostShadow(driver, changed)
         self.last_shape: TrainingShape | None = None
@@ -181,7 +181,7 @@ class SimulatedEngine(ShadowEngine):
     def tear_down_pool(self) -> None:
         """Finalise the pool and allocate by cudaMalloc from here on."""
         tear_down_pool(self.chain)
-        self._enactor.resource = WatchedResource(self.chain.resource, self._changed)
+        self._enactor.resource = SampledResource(self.chain.resource, self._changed)
         gc.collect()
 
     def training_matrix(

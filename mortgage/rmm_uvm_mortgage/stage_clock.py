@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rmm_uvm_mortgage.result import StageResult
+from rmm_uvm_mortgage.result import StageTiming
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,6 @@ class StageClock:
         spent = time.perf_counter() - self._begun_seconds
         self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
-    def results(self) -> tuple[StageResult, ...]:
+    def results(self) -> tuple[StageTiming, ...]:
         """Return all stages in the order of their first run."""
-        return tuple(StageResult(n, s, self.runs[n]) for n, s in self.seconds.items())
+        return tuple(StageTiming(n, s, self.runs[n]) for n, s in self.seconds.items())

@@ -55,7 +55,7 @@ class StageSpan:
 
 
 @dataclass(slots=True)
-class Timeline:
+class RunTimeline:
     """Samples of a run, and its stages; a `StageObserver`.
 
     Parameters
@@ -127,7 +127,7 @@ def _highest(samples: Sequence[Sample], most: int) -> list[Sample]:
     return [max(group, key=lambda s: s.footprint_bytes + s.cuda_bytes) for group in groups]
 
 
-class WatchedDevice:
+class SampledDevice:
     """Passes kernels' accesses on to a simulated device, and has every one of them sampled.
 
     Parameters
@@ -154,7 +154,7 @@ class WatchedDevice:
         self._changed()
 
 
-class WatchedResource:
+class SampledResource:
     """Passes allocations on to a memory resource, and has a sample taken before every one.
 
     Parameters
@@ -185,18 +185,18 @@ def simulated_levels(device: SimulatedDevice, footprint: FootprintSource) -> tup
     return footprint.now_bytes, now["resident_bytes"], now["device_bytes"]
 
 
-class Sampler:
+class LevelSampler:
     """Samples a timeline from a thread of its own, as a context manager.
 
     Parameters
     ----------
-    timeline : Timeline
+    timeline : RunTimeline
         With a clock; its `read_levels` must be thread-safe.
     interval_seconds : float
         Pause between samples, > 0.
     """
 
-    def __init__(self, timeline: Timeline, interval_seconds: float = 0.02) -> None:
+    def __init__(self, timeline: RunTimeline, interval_seconds: float = 0.02) -> None:
         self._timeline = timeline
         self._interval_seconds = interval_seconds
         self._stop = threading.Event()
@@ -206,7 +206,7 @@ class Sampler:
         while not self._stop.wait(self._interval_seconds):
             self._timeline.sample()
 
-    def __enter__(self) -> Sampler:
+    def __enter__(self) -> LevelSampler:
         self._thread.start()
         return self
 

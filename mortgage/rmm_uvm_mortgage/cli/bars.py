@@ -18,12 +18,12 @@ __all__ = ["comparison_bar", "generator_bar", "stage_bar"]
 
 
 @contextlib.contextmanager
-def generator_bar() -> Iterator[Callable[[generate.Progress], None]]:
+def generator_bar() -> Iterator[Callable[[generate.GeneratorProgress], None]]:
     """Show how many rows have been generated."""
     with vanishing_bar() as bar:
         task = bar.add_task("generating data", total=None, what="", visible=False)
 
-        def show(progress: generate.Progress) -> None:
+        def show(progress: generate.GeneratorProgress) -> None:
             bar.update(
                 task,
                 completed=progress.performance_rows,

@@ -219,7 +219,7 @@ def _print_progress(progress: PipelineProgress) -> None:
 def _compare(request: Request, data: Path, device_bytes: int | None, console: Console) -> int:
     """Run several memories, print the tables."""
     from rmm_uvm_mortgage.cli.bars import comparison_bar, stage_bar
-    from rmm_uvm_mortgage.compare_memory import RunRequest, compare_memories, planned_runs
+    from rmm_uvm_mortgage.compare_memory import ComparisonRequest, compare_memories, planned_runs
     from rmm_uvm_mortgage.reference import make_reference
     from rmm_uvm_mortgage.report import comparison_page
 
@@ -227,7 +227,7 @@ def _compare(request: Request, data: Path, device_bytes: int | None, console: Co
     with temporary_folder("rmm-uvm-mortgage-") as folder:
         with stage_bar("plain pandas, to compare") as progress:
             reference = make_reference(data, folder / "pandas.arrow", progress)
-        shared = RunRequest(
+        shared = ComparisonRequest(
             data=data,
             engine="cudf" if device_bytes is None else "pandas",
             device_bytes=device_bytes,

@@ -20,7 +20,7 @@ from rmm_uvm_mortgage.cli.request import Request, data_of, simulated_because, wr
 if TYPE_CHECKING:
     from distributed import Client
 
-    from rmm_uvm_mortgage.cluster.report import ClusterReport
+    from rmm_uvm_mortgage.cluster.report import ClusterRunReport
     from rmm_uvm_mortgage.cluster.run import ClusterRun
     from rmm_uvm_mortgage.cluster.workers import WorkerInfo
 
@@ -146,6 +146,6 @@ def _against_pandas(request: Request, run: ClusterRun, digest: str, data: Path) 
         return reference.describe(digest, features)
 
 
-def _exit_status(report: ClusterReport) -> int:
+def _exit_status(report: ClusterRunReport) -> int:
     differs = (report.features_against_pandas or "").startswith("different")
     return 1 if differs or report.out_of_memory is not None else 0

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rmm_uvm.errors import UvmError
-from rmm_uvm_mortgage.run_report import StageFigures
+from rmm_uvm_mortgage.run_report import StageTotals
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Account:
     ----------
     address : str
         Address of the worker.
-    stages : tuple of StageFigures
+    stages : tuple of StageTotals
         The task's stages, each of one run.
     seconds : float
         Wall time of the task.
@@ -52,7 +52,7 @@ class Account:
     """
 
     address: str
-    stages: tuple[StageFigures, ...]
+    stages: tuple[StageTotals, ...]
     seconds: float
     out_of_memory: WorkerOutOfMemory | None = None
     refused: UvmError | None = None
@@ -97,12 +97,12 @@ class PreparedSummary:
     held_out_rows: int
 
 
-def merged_stages(accounts: Iterable[Account]) -> tuple[StageFigures, ...]:
+def merged_stages(accounts: Iterable[Account]) -> tuple[StageTotals, ...]:
     """Return the stages of several tasks together, in order of their first run.
 
     Times, bytes and runs add up; of peaks the largest is taken.
     """
-    merged: dict[str, StageFigures] = {}
+    merged: dict[str, StageTotals] = {}
     for account in accounts:
         for stage in account.stages:
             known = merged.get(stage.name)
@@ -110,8 +110,8 @@ def merged_stages(accounts: Iterable[Account]) -> tuple[StageFigures, ...]:
     return tuple(merged.values())
 
 
-def _together(a: StageFigures, b: StageFigures) -> StageFigures:
-    return StageFigures(
+def _together(a: StageTotals, b: StageTotals) -> StageTotals:
+    return StageTotals(
         name=a.name,
         runs=a.runs + b.runs,
         wall_seconds=a.wall_seconds + b.wall_seconds,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from rmm_uvm.report.document import Block, Document, Paragraph, Section, Span
 from rmm_uvm.support.units import format_bytes
-from rmm_uvm_mortgage.cluster.report import ClusterReport, WorkerFigures
+from rmm_uvm_mortgage.cluster.report import ClusterRunReport, WorkerTotals
 from rmm_uvm_mortgage.report import (
     SIMULATED_LINES,
     SizeUnit,
@@ -42,7 +42,7 @@ def simulated_lines(capacity_bytes: int, why: str) -> Document:
     )
 
 
-def cluster_page(report: ClusterReport) -> Document:
+def cluster_page(report: ClusterRunReport) -> Document:
     """Return everything about one run."""
     workers, parts = len(report.workers), len(report.parts)
     ended = report.out_of_memory
@@ -57,7 +57,7 @@ def cluster_page(report: ClusterReport) -> Document:
     )
 
 
-def workers_table(report: ClusterReport) -> tuple[Block, ...]:
+def workers_table(report: ClusterRunReport) -> tuple[Block, ...]:
     """Return a row for each worker, and one for all; and what the columns are."""
     largest = max((worker.peak_bytes for worker in report.workers), default=0)
     unit = SizeUnit.that_suits(max(largest, *report.migrated_bytes))
@@ -95,7 +95,7 @@ def workers_table(report: ClusterReport) -> tuple[Block, ...]:
     return plain_table(titles, [*rows, in_all]), Paragraph(Span(_LEGEND, "faint"))
 
 
-def _summary(report: ClusterReport) -> list[str]:
+def _summary(report: ClusterRunReport) -> list[str]:
     """Return the lines below the table."""
     lines = []
     if report.out_of_memory is not None:
@@ -128,7 +128,7 @@ def _summary(report: ClusterReport) -> list[str]:
     return lines
 
 
-def _clock(report: ClusterReport) -> str:
+def _clock(report: ClusterRunReport) -> str:
     named = (
         ("ETL", report.etl_seconds),
         ("PREP", report.prep_seconds),
@@ -138,7 +138,7 @@ def _clock(report: ClusterReport) -> str:
     return f"By the clock: {', '.join(shown)}"
 
 
-def _xgboost(workers: tuple[WorkerFigures, ...]) -> str:
+def _xgboost(workers: tuple[WorkerTotals, ...]) -> str:
     most = max((worker.xgboost_peak_bytes for worker in workers), default=0)
     if not most:
         return ""

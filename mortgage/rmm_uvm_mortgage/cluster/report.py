@@ -11,12 +11,12 @@ from typing import Any
 
 from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
 from rmm_uvm_mortgage.cluster.workers import WorkerInfo
-from rmm_uvm_mortgage.run_report import StageFigures
+from rmm_uvm_mortgage.run_report import StageTotals
 from rmm_uvm_mortgage.train import ModelQuality
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerFigures:
+class WorkerTotals:
     """One worker over the whole run.
 
     Parameters
@@ -59,7 +59,7 @@ class WorkerFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterReport:
+class ClusterRunReport:
     """One run on a cluster.
 
     Parameters
@@ -70,11 +70,11 @@ class ClusterReport:
         Whether the workers' devices are simulated.
     protocol : str
         By which the workers exchange data.
-    workers : tuple of WorkerFigures
+    workers : tuple of WorkerTotals
         In order of their names; of a worker that was lost, what it did before is left out.
     lost_workers : tuple of str
         Addresses of workers that were lost meanwhile; their work was done again by others.
-    stages : tuple of StageFigures
+    stages : tuple of StageTotals
         Over all workers, in order of their first run.
     parts : tuple of str
         Titles of all parts.
@@ -101,9 +101,9 @@ class ClusterReport:
     chain: str
     simulated: bool
     protocol: str
-    workers: tuple[WorkerFigures, ...]
+    workers: tuple[WorkerTotals, ...]
     lost_workers: tuple[str, ...]
-    stages: tuple[StageFigures, ...]
+    stages: tuple[StageTotals, ...]
     parts: tuple[str, ...]
     performance_bytes: int
     etl_seconds: float
@@ -135,9 +135,9 @@ class ClusterReport:
         return plain
 
 
-def worker_figures(
+def worker_totals(
     workers: Iterable[WorkerInfo], parts: Sequence[tuple[str, Account]], others: Iterable[Account]
-) -> tuple[WorkerFigures, ...]:
+) -> tuple[WorkerTotals, ...]:
     """Put together what each worker did.
 
     Parameters
@@ -151,7 +151,7 @@ def worker_figures(
     """
     rest = list(others)
     return tuple(
-        _figures(
+        _totals(
             worker,
             [(title, account) for title, account in parts if account.address == worker.address],
             [account for account in rest if account.address == worker.address],
@@ -160,12 +160,12 @@ def worker_figures(
     )
 
 
-def _figures(
+def _totals(
     worker: WorkerInfo, parts: Sequence[tuple[str, Account]], others: Sequence[Account]
-) -> WorkerFigures:
+) -> WorkerTotals:
     computed = [account for _, account in parts]
     stages = merged_stages([*computed, *others])
-    return WorkerFigures(
+    return WorkerTotals(
         name=worker.name,
         address=worker.address,
         host=worker.host,

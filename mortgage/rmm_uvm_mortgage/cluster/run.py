@@ -13,7 +13,7 @@ from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.output import written_whole
 from rmm_uvm_mortgage.cluster.connect import check_dask
 from rmm_uvm_mortgage.cluster.etl import Etl, finish_etl, start_etl
-from rmm_uvm_mortgage.cluster.report import ClusterReport, worker_figures
+from rmm_uvm_mortgage.cluster.report import ClusterRunReport, worker_totals
 from rmm_uvm_mortgage.cluster.training import Trainer, Training
 from rmm_uvm_mortgage.cluster.waiting import completed, result_of, worker_addresses
 from rmm_uvm_mortgage.cluster.workers import WorkerInfo, find_workers
@@ -99,7 +99,7 @@ class ClusterRun:
         if self._client.status == "running":
             self._client.unregister_worker_plugin(self._name)
 
-    def run(self, progress: Progress | None = None) -> ClusterReport:
+    def run(self, progress: Progress | None = None) -> ClusterRunReport:
         """Run ETL, PREP and TRAIN.
 
         Parameters
@@ -109,7 +109,7 @@ class ClusterRun:
 
         Returns
         -------
-        ClusterReport
+        ClusterRunReport
             Also when memory was exhausted.
 
         Raises
@@ -179,7 +179,7 @@ class ClusterRun:
 
     def _report(
         self, parts: list[Part], etl: Etl, training: Training, count: int, lost: tuple[str, ...]
-    ) -> ClusterReport:
+    ) -> ClusterRunReport:
         from rmm_uvm_mortgage.cluster.account import merged_stages
 
         simulated = self.workers[0].simulated
@@ -193,11 +193,11 @@ class ClusterRun:
             workers = find_workers(
                 self._client, self._config.data.absolute(), trains=False, own_pool=self._own_pool
             )
-        return ClusterReport(
+        return ClusterRunReport(
             chain=chain if self._own_pool else "as installed",
             simulated=simulated,
             protocol=self._client.scheduler.address.partition("://")[0],
-            workers=worker_figures(workers, list(etl.accounts.items()), training.accounts),
+            workers=worker_totals(workers, list(etl.accounts.items()), training.accounts),
             lost_workers=lost,
             stages=merged_stages([*etl.accounts.values(), *training.accounts]),
             parts=tuple(part.title for part in parts),

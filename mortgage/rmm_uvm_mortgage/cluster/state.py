@@ -21,7 +21,7 @@ from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory
 from rmm_uvm_mortgage.cluster.console_log import claim_messages, output_logged
 from rmm_uvm_mortgage.cluster.worker_engine import WorkerEngine, worker_engine
 from rmm_uvm_mortgage.fit import is_out_of_memory
-from rmm_uvm_mortgage.run_report import StageFigures, merge_stages
+from rmm_uvm_mortgage.run_report import StageTotals, merge_stages
 from rmm_uvm_mortgage.shadow.stages import StageMeter
 from rmm_uvm_mortgage.stage_clock import StageClock
 
@@ -199,7 +199,7 @@ class _Meter:
         """The stage that began last."""
         return self._clock.stage
 
-    def stages(self) -> tuple[StageFigures, ...]:
+    def stages(self) -> tuple[StageTotals, ...]:
         """Return what was measured."""
         return merge_stages(
             self._clock.results(),

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregation",
     "Arithmetic",
-    "Column",
     "ColumnT",
     "Comparison",
     "DType",
     "Engine",
+    "EngineColumn",
     "FrameT",
     "StageObserver",
 ]
@@ -52,7 +52,7 @@ DType = Literal["int8", "int16", "int32", "float32", "float64"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column(Generic[ColumnT]):
+class EngineColumn(Generic[ColumnT]):
     """A column of `engine` with arithmetic and comparison operators.
 
     Parameters
@@ -66,60 +66,62 @@ class Column(Generic[ColumnT]):
     engine: Engine[Any, ColumnT]
     data: ColumnT
 
-    def _arithmetic(self, operator: Arithmetic, other: Column[ColumnT] | float) -> Column[ColumnT]:
-        operand = other.data if isinstance(other, Column) else other
-        return Column(self.engine, self.engine._arithmetic(operator, self.data, operand))
+    def _arithmetic(
+        self, operator: Arithmetic, other: EngineColumn[ColumnT] | float
+    ) -> EngineColumn[ColumnT]:
+        operand = other.data if isinstance(other, EngineColumn) else other
+        return EngineColumn(self.engine, self.engine._arithmetic(operator, self.data, operand))
 
-    def __add__(self, other: Column[ColumnT] | float) -> Column[ColumnT]:
+    def __add__(self, other: EngineColumn[ColumnT] | float) -> EngineColumn[ColumnT]:
         """Return the sum; null where an operand is."""
         return self._arithmetic("add", other)
 
-    def __sub__(self, other: Column[ColumnT] | float) -> Column[ColumnT]:
+    def __sub__(self, other: EngineColumn[ColumnT] | float) -> EngineColumn[ColumnT]:
         """Return the difference; null where an operand is."""
         return self._arithmetic("subtract", other)
 
-    def __mul__(self, other: Column[ColumnT] | float) -> Column[ColumnT]:
+    def __mul__(self, other: EngineColumn[ColumnT] | float) -> EngineColumn[ColumnT]:
         """Return the product; null where an operand is."""
         return self._arithmetic("multiply", other)
 
-    def __truediv__(self, other: Column[ColumnT] | float) -> Column[ColumnT]:
+    def __truediv__(self, other: EngineColumn[ColumnT] | float) -> EngineColumn[ColumnT]:
         """Return the quotient; null where an operand is."""
         return self._arithmetic("divide", other)
 
-    def _compare(self, operator: Comparison, value: float) -> Column[ColumnT]:
-        return Column(self.engine, self.engine._compare(operator, self.data, value))
+    def _compare(self, operator: Comparison, value: float) -> EngineColumn[ColumnT]:
+        return EngineColumn(self.engine, self.engine._compare(operator, self.data, value))
 
-    def __ge__(self, value: float) -> Column[ColumnT]:
+    def __ge__(self, value: float) -> EngineColumn[ColumnT]:
         """Return a boolean column; null where this one is."""
         return self._compare("greater_equal", value)
 
-    def __gt__(self, value: float) -> Column[ColumnT]:
+    def __gt__(self, value: float) -> EngineColumn[ColumnT]:
         """Return a boolean column; null where this one is."""
         return self._compare("greater", value)
 
-    def equals(self, value: float) -> Column[ColumnT]:
+    def equals(self, value: float) -> EngineColumn[ColumnT]:
         """Return a boolean column; null where this one is."""
         return self._compare("equal", value)
 
-    def floor(self) -> Column[ColumnT]:
+    def floor(self) -> EngineColumn[ColumnT]:
         """Return the largest whole numbers that are not above this float column's values."""
-        return Column(self.engine, self.engine._floor(self.data))
+        return EngineColumn(self.engine, self.engine._floor(self.data))
 
-    def cast(self, dtype: DType) -> Column[ColumnT]:
+    def cast(self, dtype: DType) -> EngineColumn[ColumnT]:
         """Return the column in another type; nulls stay."""
-        return Column(self.engine, self.engine._cast(self.data, dtype))
+        return EngineColumn(self.engine, self.engine._cast(self.data, dtype))
 
-    def fill_null(self, value: float | bool) -> Column[ColumnT]:  # noqa: FBT001
+    def fill_null(self, value: float | bool) -> EngineColumn[ColumnT]:  # noqa: FBT001
         """Return the column with `value` in place of nulls."""
-        return Column(self.engine, self.engine._fill_null(self.data, value))
+        return EngineColumn(self.engine, self.engine._fill_null(self.data, value))
 
-    def year(self) -> Column[ColumnT]:
+    def year(self) -> EngineColumn[ColumnT]:
         """Return the year of a date column, int32."""
-        return Column(self.engine, self.engine._date_part(self.data, "year"))
+        return EngineColumn(self.engine, self.engine._date_part(self.data, "year"))
 
-    def month(self) -> Column[ColumnT]:
+    def month(self) -> EngineColumn[ColumnT]:
         """Return the month of a date column, 1..12, int32."""
-        return Column(self.engine, self.engine._date_part(self.data, "month"))
+        return EngineColumn(self.engine, self.engine._date_part(self.data, "month"))
 
 
 FrameT = TypeVar("FrameT")
@@ -147,7 +149,7 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
     Notes
     -----
     Not thread-safe: one engine per thread. Methods with a leading underscore are the column
-    operators behind :class:`Column`; subclasses implement them, the ETL does not call them.
+    operators behind :class:`EngineColumn`; subclasses implement them, the ETL does not call them.
     """
 
     name: str
@@ -229,11 +231,11 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
 
     # -- columns of a frame --------------------------------------------------------------------
 
-    def column(self, frame: FrameT, name: str) -> Column[ColumnT]:
+    def column(self, frame: FrameT, name: str) -> EngineColumn[ColumnT]:
         """Return a column of a frame, shared by reference."""
-        return Column(self, self._get(frame, name))
+        return EngineColumn(self, self._get(frame, name))
 
-    def assign(self, frame: FrameT, name: str, column: Column[ColumnT]) -> None:
+    def assign(self, frame: FrameT, name: str, column: EngineColumn[ColumnT]) -> None:
         """Add a column to a frame, or replace it, by reference; the frame is changed."""
         self._set(frame, name, column.data)
 
@@ -256,7 +258,7 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
     # -- tables --------------------------------------------------------------------------------
 
     @abstractmethod
-    def filter(self, frame: FrameT, mask: Column[ColumnT]) -> FrameT:
+    def filter(self, frame: FrameT, mask: EngineColumn[ColumnT]) -> FrameT:
         """Return the rows where `mask` is true; null counts as false."""
 
     @abstractmethod
@@ -295,7 +297,7 @@ class Engine(ABC, Generic[FrameT, ColumnT]):
             {**parameters, "device": self.training_device}, matrix, num_boost_round=rounds
         )
 
-    # -- column operators, see Column ----------------------------------------------------------
+    # -- column operators, see EngineColumn -----------------------------------------------------
 
     @abstractmethod
     def _get(self, frame: FrameT, name: str) -> ColumnT: ...

@@ -16,10 +16,10 @@ from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm_mortgage.engines.base import (
     Aggregation,
     Arithmetic,
-    Column,
     Comparison,
     DType,
     Engine,
+    EngineColumn,
     StageObserver,
 )
 from rmm_uvm_mortgage.ranges import TextRange
@@ -158,7 +158,7 @@ class CudfEngine(Engine["cudf.DataFrame", "cudf.Series"]):
 
     # -- tables --------------------------------------------------------------------------------
 
-    def filter(self, frame: cudf.DataFrame, mask: Column[cudf.Series]) -> cudf.DataFrame:
+    def filter(self, frame: cudf.DataFrame, mask: EngineColumn[cudf.Series]) -> cudf.DataFrame:
         """Return the rows where `mask` is true."""
         keep = mask.data.fillna(False) if mask.data.null_count else mask.data  # noqa: FBT003
         return frame[keep].reset_index(drop=True)

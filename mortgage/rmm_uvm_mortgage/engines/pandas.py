@@ -15,10 +15,10 @@ from rmm_uvm.errors import AvailabilityError, DataError
 from rmm_uvm_mortgage.engines.base import (
     Aggregation,
     Arithmetic,
-    Column,
     Comparison,
     DType,
     Engine,
+    EngineColumn,
     StageObserver,
 )
 from rmm_uvm_mortgage.ranges import TextRange
@@ -120,7 +120,7 @@ class PandasEngine(Engine["pd.DataFrame", "pd.Series[Any]"]):
 
     # -- tables --------------------------------------------------------------------------------
 
-    def filter(self, frame: pd.DataFrame, mask: Column[pd.Series[Any]]) -> pd.DataFrame:
+    def filter(self, frame: pd.DataFrame, mask: EngineColumn[pd.Series[Any]]) -> pd.DataFrame:
         """Return the rows where `mask` is true."""
         return frame[mask.data.fillna(False).to_numpy(bool)].reset_index(drop=True)  # noqa: FBT003
 

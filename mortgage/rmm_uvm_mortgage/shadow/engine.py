@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from rmm_uvm_mortgage.engines.base import (
     Aggregation,
     Arithmetic,
-    Column,
     Comparison,
     DType,
     Engine,
+    EngineColumn,
     StageObserver,
 )
 from rmm_uvm_mortgage.engines.pandas import PandasEngine
@@ -171,9 +171,9 @@ class ShadowEngine(Engine[ShadowFrame, ShadowColumn]):
 
     # -- tables --------------------------------------------------------------------------------
 
-    def filter(self, frame: ShadowFrame, mask: Column[ShadowColumn]) -> ShadowFrame:
+    def filter(self, frame: ShadowFrame, mask: EngineColumn[ShadowColumn]) -> ShadowFrame:
         """Return the rows where `mask` is true."""
-        values = self._host.filter(frame.values, Column(self._host, mask.data.values))
+        values = self._host.filter(frame.values, EngineColumn(self._host, mask.data.values))
         plan = EventPlan()
         inputs = {**frame.columns, "mask of filter": mask.data.device}
         inputs["labels of rows"] = self._row_labels(frame)

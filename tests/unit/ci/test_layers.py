@@ -174,14 +174,21 @@ def test_module_named_like_its_folder_is_told(layers: ModuleType, tmp_path: Path
     assert problem.startswith("rmm_uvm/trace/trace.py: named like its folder")
 
 
-def test_names_of_one_thing_and_of_another_program_are_nobodys_business(
+def test_class_name_that_the_mortgage_package_has_as_well_is_told(
     layers: ModuleType, tmp_path: Path
 ) -> None:
     files = {
-        "_lib/marks.pyi": "class Mark: ...",
-        "dask/comm/quarantine.py": "class Mark: ...",
         "planner/planned.py": "class Plan: ...",
         "../mortgage/rmm_uvm_mortgage/plan.py": "class Plan: ...",
+    }
+    (problem,) = names(layers, tmp_path, files)
+    assert "class Plan is in rmm_uvm.planner.planned, rmm_uvm_mortgage.plan" in problem
+
+
+def test_names_of_one_thing_are_nobodys_business(layers: ModuleType, tmp_path: Path) -> None:
+    files = {
+        "_lib/marks.pyi": "class Mark: ...",
+        "dask/comm/quarantine.py": "class Mark: ...",
     }
     assert names(layers, tmp_path, files) == []
 

@@ -17,9 +17,9 @@ from rmm_uvm.report.as_text import as_text
 from rmm_uvm.report.document import Document
 from rmm_uvm_mortgage.cluster.account import Account, WorkerOutOfMemory, merged_stages
 from rmm_uvm_mortgage.cluster.page import cluster_page, simulated_lines
-from rmm_uvm_mortgage.cluster.report import ClusterReport, worker_figures
+from rmm_uvm_mortgage.cluster.report import ClusterRunReport, worker_totals
 from rmm_uvm_mortgage.cluster.workers import WorkerInfo
-from rmm_uvm_mortgage.run_report import StageFigures
+from rmm_uvm_mortgage.run_report import StageTotals
 from rmm_uvm_mortgage.train import ModelQuality
 
 MIB = 1 << 20
@@ -32,11 +32,11 @@ def info(name: str) -> WorkerInfo:
     )
 
 
-def stage(name: str, peak_bytes: int = GIB, xgboost_peak_bytes: int = 0) -> StageFigures:
-    return StageFigures(name, 1, 2.0, 0.25, peak_bytes, 3 * MIB, 5 * MIB, 0, xgboost_peak_bytes)
+def stage(name: str, peak_bytes: int = GIB, xgboost_peak_bytes: int = 0) -> StageTotals:
+    return StageTotals(name, 1, 2.0, 0.25, peak_bytes, 3 * MIB, 5 * MIB, 0, xgboost_peak_bytes)
 
 
-def account(worker: str, *stages: StageFigures, seconds: float = 2.0) -> Account:
+def account(worker: str, *stages: StageTotals, seconds: float = 2.0) -> Account:
     return Account(info(worker).address, stages, seconds)
 
 
@@ -52,12 +52,12 @@ OTHERS = [
 ]
 
 
-def report_of(**changes: object) -> ClusterReport:
-    report = ClusterReport(
+def report_of(**changes: object) -> ClusterRunReport:
+    report = ClusterRunReport(
         chain="rmm-uvm adaptor (auto) > pool > rmm-uvm managed, simulated",
         simulated=True,
         protocol="ucxuvm",
-        workers=worker_figures([info("7"), info("8"), info("9")], PARTS, OTHERS),
+        workers=worker_totals([info("7"), info("8"), info("9")], PARTS, OTHERS),
         lost_workers=(),
         stages=merged_stages([*(each for _, each in PARTS), *OTHERS]),
         parts=("2000Q1", "2000Q2", "2000Q3"),
@@ -90,7 +90,7 @@ def test_stages_of_several_tasks_add_up_and_keep_the_highest_peak() -> None:
 
 
 def test_worker_figures_are_those_of_its_own_tasks() -> None:
-    seven, eight, idle = worker_figures([info("7"), info("8"), info("9")], PARTS, OTHERS)
+    seven, eight, idle = worker_totals([info("7"), info("8"), info("9")], PARTS, OTHERS)
     assert seven.parts == ("2000Q1", "2000Q3")
     assert (seven.etl_seconds, eight.etl_seconds) == (25.0, 10.0)
     assert (seven.peak_bytes, eight.peak_bytes) == (41 * GIB, 60 * GIB)
@@ -104,7 +104,7 @@ def test_worker_figures_are_those_of_its_own_tasks() -> None:
 def test_part_that_ran_out_of_memory_counts_time_and_is_not_done() -> None:
     ended = WorkerOutOfMemory("7", "join", "2000Q1", "full")
     failed = dataclasses.replace(PARTS[0][1], out_of_memory=ended)
-    (seven,) = worker_figures([info("7")], [("2000Q1", failed)], [])
+    (seven,) = worker_totals([info("7")], [("2000Q1", failed)], [])
     assert (seven.parts, seven.etl_seconds) == ((), 12.5)
 
 

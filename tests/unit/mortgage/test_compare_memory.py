@@ -14,9 +14,9 @@ pytest.importorskip("xgboost")
 
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm_mortgage.compare_memory import (
+    ComparisonRequest,
     PlannedRun,
     RunFailedError,
-    RunRequest,
     compare_memories,
     planned_runs,
 )
@@ -29,8 +29,8 @@ def reference(mortgage_data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return make_reference(mortgage_data, tmp_path_factory.mktemp("pandas") / "features.arrow")
 
 
-def request_of(data: Path, device_bytes: int = 64 << 20) -> RunRequest:
-    return RunRequest(data, "pandas", device_bytes, None, rounds=1, train_parts="max")
+def request_of(data: Path, device_bytes: int = 64 << 20) -> ComparisonRequest:
+    return ComparisonRequest(data, "pandas", device_bytes, None, rounds=1, train_parts="max")
 
 
 def test_planned_runs_split_only_what_cannot_exceed_the_device() -> None:
@@ -51,7 +51,9 @@ def test_planned_runs_as_asked_are_those() -> None:
 
 
 def test_runs_compared_under_a_budget_have_it_where_one_is_kept(tmp_path: Path) -> None:
-    asked = RunRequest(tmp_path, "pandas", None, None, 1, "max", budget_bytes=99, eviction="lru")
+    asked = ComparisonRequest(
+        tmp_path, "pandas", None, None, 1, "max", budget_bytes=99, eviction="lru"
+    )
     assert asked.arguments("managed")[-4:] == ["--device-budget", "99", "--eviction", "lru"]
     assert asked.arguments("managed-nopool")[-2:] == ["--eviction", "lru"]
     assert "--device-budget" not in asked.arguments("cuda-pool")

@@ -12,7 +12,7 @@ import pytest
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 from rmm_uvm_mortgage.engines import make_engine
-from rmm_uvm_mortgage.engines.base import Column, Engine
+from rmm_uvm_mortgage.engines.base import Engine, EngineColumn
 from rmm_uvm_mortgage.ranges import body_of
 from rmm_uvm_mortgage.schema import TableSchema, _table
 
@@ -45,7 +45,7 @@ def frame(engine: Engine[Any, Any], tmp_path: Path) -> Any:
     return read(engine, tmp_path, ROWS)
 
 
-def values(engine: Engine[Any, Any], column: Column[Any], like: Any) -> Values:
+def values(engine: Engine[Any, Any], column: EngineColumn[Any], like: Any) -> Values:
     """Return the values of a column; `like` is any frame of as many rows."""
     frame = engine.select(like, engine.column_names(like)[:1])
     engine.assign(frame, "result", column)

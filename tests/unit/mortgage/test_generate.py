@@ -13,7 +13,7 @@ import pytest
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm_mortgage.dictionary import FILE_NAME
-from rmm_uvm_mortgage.generate import GeneratorConfig, Progress, generate
+from rmm_uvm_mortgage.generate import GeneratorConfig, GeneratorProgress, generate
 from rmm_uvm_mortgage.schema import PERFORMANCE
 
 
@@ -89,7 +89,7 @@ def test_generate_by_size_comes_near_it(tmp_path: Path, size: dict[str, int], me
 
 
 def test_generate_reports_progress_up_to_the_rows_written(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[GeneratorProgress] = []
 
     made = generate(
         tmp_path, GeneratorConfig(loans_per_quarter=9000, months=2), progress=seen.append

@@ -13,8 +13,8 @@ pytest.importorskip("matplotlib")
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
 from rmm_uvm_mortgage.picture import check, draw
-from rmm_uvm_mortgage.result import OutOfMemory, PipelineResult, StageResult
-from rmm_uvm_mortgage.run_report import RunReport, StageFigures
+from rmm_uvm_mortgage.result import PipelineResult, StageOutOfMemory, StageTiming
+from rmm_uvm_mortgage.run_report import RunReport, StageTotals
 
 MIB = 1 << 20
 
@@ -24,18 +24,18 @@ def report_of(*, simulated: bool = True, ended: bool = False) -> RunReport:
         engine="pandas",
         parts=("2000Q1",),
         performance_bytes=1,
-        stages=(StageResult("prep", 1.0, 1),),
+        stages=(StageTiming("prep", 1.0, 1),),
         etl_seconds=0.0,
         prep_seconds=1.0,
         train_seconds=0.0,
-        out_of_memory=OutOfMemory("prep", None, "full") if ended else None,
+        out_of_memory=StageOutOfMemory("prep", None, "full") if ended else None,
     )
     timeline = {
         "position": "operations" if simulated else "seconds",
         "samples": [[0, MIB, MIB, 0], [1, 80 * MIB, 60 * MIB, 0], [2, 0, 0, 4 * MIB]],
         "stages": [["load_performance", 0, 1], ["prep", 1, 2]],
     }
-    figures = StageFigures("prep", 1, 1.0, 0.0, 80 * MIB, 0, 0)
+    figures = StageTotals("prep", 1, 1.0, 0.0, 80 * MIB, 0, 0)
     return RunReport(
         "managed", "pool", simulated, "device", 64 * MIB, (figures,), pipeline, timeline=timeline
     )

@@ -24,25 +24,25 @@ from rmm_uvm_mortgage.report import (
     short_message,
     simulated_lines,
 )
-from rmm_uvm_mortgage.result import OutOfMemory, PipelineResult, StageResult
-from rmm_uvm_mortgage.run_report import RunReport, StageFigures
+from rmm_uvm_mortgage.result import PipelineResult, StageOutOfMemory, StageTiming
+from rmm_uvm_mortgage.run_report import RunReport, StageTotals
 from rmm_uvm_mortgage.train import ModelQuality
 
 MIB = 1 << 20
 GIB = 1 << 30
 
 
-def report_of(memory: str = "managed", *, ended: OutOfMemory | None = None) -> RunReport:
+def report_of(memory: str = "managed", *, ended: StageOutOfMemory | None = None) -> RunReport:
     names = [*STAGES, "prep", "train"]
     stages = tuple(
-        StageFigures(name, 4, 123.45, 12.3456, 99_999 * MIB, 12_345 * MIB, 99_999 * MIB, 0, 3 * GIB)
+        StageTotals(name, 4, 123.45, 12.3456, 99_999 * MIB, 12_345 * MIB, 99_999 * MIB, 0, 3 * GIB)
         for name in names
     )
     pipeline = PipelineResult(
         engine="pandas",
         parts=("2000Q1 1/2", "2000Q1 2/2"),
         performance_bytes=GIB,
-        stages=tuple(StageResult(name, 1.0, 1) for name in names),
+        stages=tuple(StageTiming(name, 1.0, 1) for name in names),
         etl_seconds=1234.5,
         prep_seconds=12.3,
         train_seconds=123.4,
@@ -70,7 +70,7 @@ def text_of(page: Document, width: int = 80) -> str:
     return as_text(page, width)
 
 
-FULL = OutOfMemory("final_performance_delinquency", "2000Q1", "x.cpp:73: Maximum pool size")
+FULL = StageOutOfMemory("final_performance_delinquency", "2000Q1", "x.cpp:73: Maximum pool size")
 COMPARED = [
     ComparedRun(PlannedRun("cuda-pool", 1), report_of("cuda-pool", ended=FULL)),
     ComparedRun(PlannedRun("cuda-pool", 4), report_of("cuda-pool")),

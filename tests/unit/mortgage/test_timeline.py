@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import threading
 
-from rmm_uvm_mortgage.timeline import Sampler, Timeline
+from rmm_uvm_mortgage.timeline import LevelSampler, RunTimeline
 
 
-def timeline_of(levels: list[int]) -> Timeline:
+def timeline_of(levels: list[int]) -> RunTimeline:
     remaining = iter(levels)
-    return Timeline(lambda: (next(remaining), 0, 0))
+    return RunTimeline(lambda: (next(remaining), 0, 0))
 
 
 def test_timeline_without_a_clock_counts_operations() -> None:
@@ -23,7 +23,7 @@ def test_timeline_without_a_clock_counts_operations() -> None:
 
 def test_timeline_with_a_clock_begins_at_zero() -> None:
     seconds = iter([7.0, 7.5])
-    timeline = Timeline(lambda: (0, 0, 0), lambda: next(seconds))
+    timeline = RunTimeline(lambda: (0, 0, 0), lambda: next(seconds))
     timeline.sample()
     timeline.sample()
     assert [sample.position for sample in timeline.samples] == [0.0, 0.5]
@@ -65,8 +65,8 @@ def test_timeline_marks_stages_by_their_first_and_last_sample() -> None:
 
 def test_sampler_takes_samples_and_ends_its_thread() -> None:
     seen = threading.Event()
-    timeline = Timeline(lambda: (seen.set() or 0, 0, 0))
-    with Sampler(timeline, interval_seconds=0.001):
+    timeline = RunTimeline(lambda: (seen.set() or 0, 0, 0))
+    with LevelSampler(timeline, interval_seconds=0.001):
         assert seen.wait(timeout=10)
     count = len(timeline.samples)
     assert count > 0
