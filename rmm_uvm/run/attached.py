@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from rmm_uvm.machine.process_facts import descendants
 from rmm_uvm.recording.recorded import RecordedDevice, Recording
 from rmm_uvm.recording.sample import SAMPLE_DTYPE, Known
 from rmm_uvm.support.units import format_bytes
-from rmm_uvm.top.seams import AttachedCounters, DeviceMemory, Seams
+from rmm_uvm.top.seams import AttachedCounters, Seams
+
+if TYPE_CHECKING:
+    from rmm_uvm.watch.sampling.nvml import GpuMemory
 
 __all__ = ["Follower"]
 
@@ -83,7 +86,7 @@ class Follower:
         self._refused: dict[int, str] = {}
         self._samples: deque[np.void] = deque(maxlen=_HISTORY)
         self._taken = 0
-        self._devices: Sequence[DeviceMemory] = ()
+        self._devices: Sequence[GpuMemory] = ()
         self._devices_reason = ""
         self._sum = dict.fromkeys((*_TOTALS, "evicted_bytes_estimate"), 0)
         self._was_full = False
@@ -191,6 +194,6 @@ class Follower:
         self._taken += 1
 
 
-def _facts_of(device: DeviceMemory) -> RecordedDevice:
+def _facts_of(device: GpuMemory) -> RecordedDevice:
     total_bytes = device.total_bytes or 0
     return RecordedDevice(device.index, device.name, device.uuid, total_bytes, total_bytes)

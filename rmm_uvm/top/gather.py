@@ -13,9 +13,11 @@ from typing import Any
 
 from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.process_facts import is_alive, name_of
-from rmm_uvm.top.seams import AttachedCounters, Candidate, DeviceMemory, PublishedDevice, Seams
+from rmm_uvm.top.seams import AttachedCounters, PublishedDevice, Seams
 from rmm_uvm.top.track import Track
 from rmm_uvm.top.view import BUDGET_FIGURES, FIGURES, ProcessRow, View
+from rmm_uvm.watch.sampling.nvml import GpuMemory
+from rmm_uvm.watch.sampling.process import CudaProcess
 
 __all__ = ["Gatherer"]
 
@@ -27,7 +29,7 @@ _STALE_SECONDS = 5.0
 class _Target:
     """One attached process."""
 
-    candidate: Candidate
+    candidate: CudaProcess
     counters: AttachedCounters
     track: Track = field(default_factory=Track)
     evicted_bytes: int = 0
@@ -72,7 +74,7 @@ class Gatherer:
         self._interval_seconds = interval_seconds
         self._clock = clock
         self._targets: dict[int, _Target] = {}
-        self._refused: dict[int, Candidate] = {}
+        self._refused: dict[int, CudaProcess] = {}
         self._tracks: dict[tuple[int, int], Track] = {}
         self._published: dict[int, dict[int, PublishedDevice]] = {}
         self._was_full = self._evicting = False
@@ -86,7 +88,7 @@ class Gatherer:
             if pid in published:
                 continue
             try:
-                self._attach(Candidate(pid, name_of(pid)))
+                self._attach(CudaProcess(pid, name_of(pid)))
             except UvmError as error:
                 problems.append(str(error))
         return problems
@@ -145,7 +147,7 @@ class Gatherer:
         for pid in list(self._targets):
             self._let_go(pid)
 
-    def _attach(self, candidate: Candidate) -> None:
+    def _attach(self, candidate: CudaProcess) -> None:
         counters = self._seams.attach(candidate.pid, self._faults)
         self._targets[candidate.pid] = _Target(candidate, counters)
 
@@ -175,7 +177,7 @@ class Gatherer:
                     candidate, attachable=False, reason=str(error)
                 )
 
-    def _judge_full(self, devices: Iterable[DeviceMemory]) -> None:
+    def _judge_full(self, devices: Iterable[GpuMemory]) -> None:
         """Decide whether what leaves the device now is evicted, as the sampler does."""
         known = list(devices)
         # Of several devices it is not known which one an attached process uses.

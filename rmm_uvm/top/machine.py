@@ -10,8 +10,8 @@ from rmm_uvm import harvest
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import UvmError
 from rmm_uvm.top.published import published
-from rmm_uvm.top.seams import Candidate, DeviceMemory, Seams
-from rmm_uvm.watch.sampling.nvml import gpu_memory
+from rmm_uvm.top.seams import Seams
+from rmm_uvm.watch.sampling.nvml import GpuMemory, gpu_memory
 from rmm_uvm.watch.sampling.process import attach, cuda_processes
 
 __all__ = ["real_seams"]
@@ -27,7 +27,7 @@ def real_seams() -> Seams:
         return kept[0]
 
     return Seams(
-        processes=lambda: _processes(nvml()),
+        processes=lambda: cuda_processes(nvml=nvml()),
         attach=lambda pid, faults: attach(pid, faults=faults),
         published=published,
         devices=lambda: _devices(nvml()),
@@ -35,21 +35,8 @@ def real_seams() -> Seams:
     )
 
 
-def _processes(nvml: Nvml) -> Sequence[Candidate]:
-    return [
-        Candidate(each.pid, each.name, each.command, each.user, each.attachable, each.reason)
-        for each in cuda_processes(nvml=nvml)
-    ]
-
-
-def _devices(nvml: Nvml) -> tuple[Sequence[DeviceMemory], str]:
+def _devices(nvml: Nvml) -> tuple[Sequence[GpuMemory], str]:
     try:
-        found = gpu_memory(nvml)
+        return gpu_memory(nvml), ""
     except UvmError as error:
         return (), str(error)
-    return [
-        DeviceMemory(
-            each.index, each.name, each.uuid, each.used_bytes, each.free_bytes, each.total_bytes
-        )
-        for each in found
-    ], ""

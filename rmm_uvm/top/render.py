@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rmm_uvm.harvest import DeviceHarvest
 from rmm_uvm.report.as_text import Printed, lines_of
@@ -19,9 +20,11 @@ from rmm_uvm.top.columns import (
     short_bytes,
     short_rate,
 )
-from rmm_uvm.top.seams import DeviceMemory
 from rmm_uvm.top.track import HISTORY_SECONDS
 from rmm_uvm.top.view import ProcessRow, View
+
+if TYPE_CHECKING:
+    from rmm_uvm.watch.sampling.nvml import GpuMemory
 
 __all__ = ["harvest_line", "render", "sparkline"]
 
@@ -112,7 +115,7 @@ def _title(view: View, *, narrow: bool, live: bool) -> Paragraph:
     return Paragraph(Span(text, "strong"), fit="cut")
 
 
-def _device(device: DeviceMemory, *, narrow: bool) -> Paragraph:
+def _device(device: GpuMemory, *, narrow: bool) -> Paragraph:
     used = short_bytes(device.used_bytes, narrow=narrow)
     total = short_bytes(device.total_bytes, narrow=narrow)
     name = "" if narrow else f" {device.name}"

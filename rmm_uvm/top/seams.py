@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rmm_uvm.harvest import BoardView
+if TYPE_CHECKING:
+    from rmm_uvm.harvest import BoardView
+    from rmm_uvm.watch.sampling.nvml import GpuMemory
+    from rmm_uvm.watch.sampling.process import CudaProcess
 
 __all__ = [
-    "FULL_FRACTION",
     "AttachedCounters",
-    "Candidate",
-    "DeviceMemory",
     "PublishedDevice",
     "Seams",
 ]
-
-FULL_FRACTION = 0.02
-"""As the sampler has it: an eviction is what leaves while less than this share is free."""
 
 
 class AttachedCounters(Protocol):
@@ -38,34 +35,6 @@ class AttachedCounters(Protocol):
 
     def close(self) -> None:
         """Let go of the process."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A process that uses CUDA.
-
-    Parameters
-    ----------
-    pid : int
-        Its number.
-    name : str
-        Of the executable, without its folder.
-    command : str
-        Its command line.
-    user : str
-        Who runs it.
-    attachable : bool
-        This process may attach to it.
-    reason : str
-        Why not; empty when attachable.
-    """
-
-    pid: int
-    name: str
-    command: str = ""
-    user: str = ""
-    attachable: bool = True
-    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,35 +72,6 @@ class PublishedDevice:
 
 
 @dataclass(frozen=True)
-class DeviceMemory:
-    """Memory of one device, by all processes.
-
-    Parameters
-    ----------
-    index : int
-        In NVML's order.
-    name, uuid : str
-        As NVML names it.
-    used_bytes, free_bytes, total_bytes : int or None
-        Bytes; None where they are not told.
-    """
-
-    index: int
-    name: str
-    uuid: str
-    used_bytes: int | None
-    free_bytes: int | None
-    total_bytes: int | None
-
-    @property
-    def full(self) -> bool:
-        """Whether so little is free that what comes in pushes other pages out."""
-        if self.free_bytes is None or self.total_bytes is None:
-            return False
-        return self.free_bytes < FULL_FRACTION * self.total_bytes
-
-
-@dataclass(frozen=True)
 class Seams:
     """The five ways to see something.
 
@@ -149,8 +89,8 @@ class Seams:
         () -> who offers and who holds idle memory of which device.
     """
 
-    processes: Callable[[], Sequence[Candidate]]
+    processes: Callable[[], Sequence[CudaProcess]]
     attach: Callable[[int, bool], AttachedCounters]
     published: Callable[[], Sequence[PublishedDevice]]
-    devices: Callable[[], tuple[Sequence[DeviceMemory], str]]
+    devices: Callable[[], tuple[Sequence[GpuMemory], str]]
     harvest: Callable[[], BoardView]

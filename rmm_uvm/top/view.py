@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rmm_uvm.harvest import BoardView
 from rmm_uvm.top.program import program_name
-from rmm_uvm.top.seams import DeviceMemory
+
+if TYPE_CHECKING:
+    from rmm_uvm.watch.sampling.nvml import GpuMemory
 
 __all__ = ["BUDGET_FIGURES", "FIGURES", "SCHEMA_VERSION", "ProcessRow", "View"]
 
@@ -34,6 +36,8 @@ BUDGET_FIGURES = (
     "given_back_bytes",
 )
 """The same of its budget, where there is one."""
+
+_OF_DEVICE = ("index", "name", "uuid", "used_bytes", "free_bytes", "total_bytes")
 
 SCHEMA_VERSION = 1
 """Of the JSON; grows when a name goes or changes its meaning, not when one is added."""
@@ -116,7 +120,7 @@ class View:
     ----------
     processes : tuple of ProcessRow
         Busiest first.
-    devices : tuple of DeviceMemory
+    devices : tuple of GpuMemory
         By index.
     devices_reason : str
         Why there are none, or not all.
@@ -129,7 +133,7 @@ class View:
     """
 
     processes: tuple[ProcessRow, ...] = ()
-    devices: tuple[DeviceMemory, ...] = ()
+    devices: tuple[GpuMemory, ...] = ()
     devices_reason: str = ""
     time: str = ""
     interval_seconds: float = 1.0
@@ -148,7 +152,9 @@ class View:
             "time": self.time,
             "interval_seconds": self.interval_seconds,
             "processes": [row.to_dict() for row in self.processes],
-            "devices": [dataclasses.asdict(device) for device in self.devices],
+            "devices": [
+                {name: getattr(device, name) for name in _OF_DEVICE} for device in self.devices
+            ],
             "devices_reason": self.devices_reason,
             "harvest": None if self.harvest is None else _plain(self.harvest),
         }

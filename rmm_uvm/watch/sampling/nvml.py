@@ -12,7 +12,10 @@ import dataclasses
 from rmm_uvm._lib.cuda import Nvml
 from rmm_uvm.errors import AvailabilityError
 
-__all__ = ["GpuMemory", "GpuProcess", "gpu_memory"]
+__all__ = ["FULL_FRACTION", "GpuMemory", "GpuProcess", "gpu_memory"]
+
+FULL_FRACTION = 0.02
+"""As the sampler has it: an eviction is what leaves while less than this share is free."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +57,14 @@ class GpuMemory:
     used_bytes: int | None
     free_bytes: int | None
     total_bytes: int | None
-    processes: tuple[GpuProcess, ...]
+    processes: tuple[GpuProcess, ...] = ()
+
+    @property
+    def full(self) -> bool:
+        """Whether so little is free that what comes in pushes other pages out."""
+        if self.free_bytes is None or self.total_bytes is None:
+            return False
+        return self.free_bytes < FULL_FRACTION * self.total_bytes
 
 
 def gpu_memory(nvml: Nvml | None = None) -> tuple[GpuMemory, ...]:

@@ -49,9 +49,9 @@ class CudaProcess:
 
     pid: int
     name: str
-    command: str
-    user: str
-    attachable: bool
+    command: str = ""
+    user: str = ""
+    attachable: bool = True
     reason: str = ""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rmm_uvm.run.attached import Follower
 from rmm_uvm.run.summary import unwatched
-from rmm_uvm.top.seams import Candidate
+from rmm_uvm.watch.sampling.process import CudaProcess
 
 from ..top.fakes import GIB, FakeClock, FakeMachine, device
 
@@ -95,7 +95,7 @@ def test_eviction_is_what_leaves_a_full_device(machine: FakeMachine, clock: Fake
 
 
 def test_process_that_cannot_be_attached_is_named(machine: FakeMachine, clock: FakeClock) -> None:
-    machine.candidates = [Candidate(CHILD, "worker")]
+    machine.candidates = [CudaProcess(CHILD, "worker")]
     following = follower(machine, clock)
     following.look(ROOT)
     following.finish()

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.harvest import BoardView
-from rmm_uvm.top.seams import Candidate, DeviceMemory, PublishedDevice, Seams
+from rmm_uvm.top.seams import PublishedDevice, Seams
+from rmm_uvm.watch.sampling.nvml import GpuMemory
+from rmm_uvm.watch.sampling.process import CudaProcess
 
 GIB = 2**30
 NOBODY_JOINED = BoardView(False, "no process has joined a board", "/dev/shm/board", (), ())
@@ -53,9 +55,9 @@ class FakeCounters:
 class FakeMachine:
     """All seams, with what a test puts there."""
 
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[CudaProcess] = field(default_factory=list)
     board: list[PublishedDevice] = field(default_factory=list)
-    memory: list[DeviceMemory] = field(default_factory=list)
+    memory: list[GpuMemory] = field(default_factory=list)
     no_devices: str = ""
     harvest: BoardView = NOBODY_JOINED
     counters: dict[int, FakeCounters] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class FakeMachine:
 
     def process(self, pid: int, name: str = "program", **facts: str) -> FakeCounters:
         """Add a process that can be attached to."""
-        self.candidates.append(Candidate(pid, name, **facts))  # type: ignore[arg-type]
+        self.candidates.append(CudaProcess(pid, name, **facts))  # type: ignore[arg-type]
         self.counters[pid] = FakeCounters()
         return self.counters[pid]
 
@@ -86,7 +88,7 @@ class FakeMachine:
         return pid in self.counters and self.counters[pid].ended
 
 
-def device(used_gib: float = 12, total_gib: float = 139, index: int = 0) -> DeviceMemory:
+def device(used_gib: float = 12, total_gib: float = 139, index: int = 0) -> GpuMemory:
     """Return a device with so much of it in use."""
     used, total = int(used_gib * GIB), int(total_gib * GIB)
-    return DeviceMemory(index, "NVIDIA H200", f"GPU-{index}", used, total - used, total)
+    return GpuMemory(index, f"GPU-{index}", "NVIDIA H200", used, total - used, total)

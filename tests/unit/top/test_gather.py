@@ -9,7 +9,8 @@ import os
 import pytest
 
 from rmm_uvm.top.gather import Gatherer
-from rmm_uvm.top.seams import Candidate, PublishedDevice
+from rmm_uvm.top.seams import PublishedDevice
+from rmm_uvm.watch.sampling.process import CudaProcess
 
 from .fakes import GIB, FakeClock, FakeMachine, device
 
@@ -188,7 +189,7 @@ def test_require_of_a_process_without_cuda_says_so(machine: FakeMachine, clock: 
 def test_process_that_may_not_be_attached_has_a_reason(
     machine: FakeMachine, clock: FakeClock
 ) -> None:
-    machine.candidates = [Candidate(PID, "other", attachable=False, reason="not permitted")]
+    machine.candidates = [CudaProcess(PID, "other", attachable=False, reason="not permitted")]
     gatherer = Gatherer(machine.seams(), clock=clock)
     for _ in range(2):
         [row] = gatherer.look().processes
@@ -197,7 +198,7 @@ def test_process_that_may_not_be_attached_has_a_reason(
 
 
 def test_attaching_that_fails_is_not_tried_again(machine: FakeMachine, clock: FakeClock) -> None:
-    machine.candidates = [Candidate(PID, "other")]  # has no counters: attach raises
+    machine.candidates = [CudaProcess(PID, "other")]  # has no counters: attach raises
     gatherer = Gatherer(machine.seams(), clock=clock)
     for _ in range(2):
         [row] = gatherer.look().processes
