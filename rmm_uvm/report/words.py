@@ -86,7 +86,7 @@ def rate_unit(most_bytes: float) -> tuple[float, str]:
     >>> rate_unit(2.5e10), rate_unit(0)
     ((1000000000, 'GB/s'), (1000, 'kB/s'))
     """
-    for power, unit in ((3, "GB/s"), (2, "MB/s")):
+    for power, unit in ((4, "TB/s"), (3, "GB/s"), (2, "MB/s")):
         if most_bytes >= 1000**power:
             return 1000**power, unit
     return 1000, "kB/s"

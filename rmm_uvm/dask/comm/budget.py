@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rmm_uvm.dask.comm.quarantine import Mark, Quarantine
+from rmm_uvm.dask.comm.statistics import Way
 
-__all__ = ["Chunk", "ChunkBudget", "DeviceRange", "Holding"]
+__all__ = ["Chunk", "ChunkBudget", "DeviceRange", "Holding", "way_through"]
 
 _IMPATIENT_SECONDS = 0.1  # what a chunk of managed memory takes on the wire, or a little more
 
@@ -75,6 +76,13 @@ class Chunk:
     def view(self, nbytes: int) -> DeviceRange:
         """Return its first `nbytes` as a transport takes them."""
         return DeviceRange(self.address, nbytes, self.owner)
+
+
+def way_through(chunk: Chunk | None) -> Way:
+    """Return the way of what passes through a chunk; None: through none."""
+    if chunk is None:
+        return "direct"
+    return "overflow" if chunk.overflow else "staged"
 
 
 class _Waiter:

@@ -10,8 +10,9 @@ something to await, and not coroutines, which would post when the event loop get
 from __future__ import annotations
 
 import asyncio
+import collections
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Protocol
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "PostedMessage",
     "Turn",
     "UcxChannel",
+    "in_turn",
 ]
 
 TURN_SECONDS = 1e-3
@@ -56,6 +58,22 @@ class PostedMessage(Protocol):
 
     def __await__(self) -> Generator[Any, None, object]:
         """Wait until it is through."""
+
+
+_MOST_POSTED = 64  # of one message; each is a request of UCX
+
+
+async def in_turn(posted: Iterable[PostedMessage]) -> None:
+    """Wait for messages, each of which is posted as it is asked for: some are under way at once."""
+    under_way: collections.deque[PostedMessage] = collections.deque()
+    turn = Turn()
+    for one in posted:
+        under_way.append(one)
+        if len(under_way) >= _MOST_POSTED:
+            await under_way.popleft()
+            await turn.give_way()
+    while under_way:
+        await under_way.popleft()
 
 
 class Channel(Protocol):

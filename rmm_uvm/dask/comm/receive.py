@@ -28,8 +28,8 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn
+from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
+from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
 from rmm_uvm.dask.comm.plan import Piece, PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.send import DEPTH
@@ -46,8 +46,6 @@ from rmm_uvm.dask.comm.wire import (
 from rmm_uvm.errors import DataError
 
 __all__ = ["receive_message"]
-
-_POSTED_FRAMES = 64
 
 
 async def receive_message(
@@ -127,17 +125,10 @@ async def _receive_device_frames(
 
 async def _receive_whole(channel: Channel, frames: Sequence[Any], header: Header) -> None:
     """Receive every frame that is a message of its own."""
-    posted: collections.deque[PostedMessage] = collections.deque()
-    turn = Turn()
-    for frame, kind, size in zip(frames, header.kinds, header.sizes, strict=True):
-        if not size or kind is FrameKind.STREAM:
-            continue
-        posted.append(channel.recv(frame))
-        if len(posted) >= _POSTED_FRAMES:
-            await posted.popleft()
-            await turn.give_way()
-    while posted:
-        await posted.popleft()
+    each = zip(frames, header.kinds, header.sizes, strict=True)
+    await in_turn(
+        channel.recv(frame) for frame, kind, size in each if size and kind is not FrameKind.STREAM
+    )
 
 
 class _StreamFrame:
@@ -224,7 +215,7 @@ async def _arrive(
     staging: Staging,
 ) -> None:
     await one.received
-    _count_chunk(one, staging)
+    staging.totals.count("received", way_through(one.chunk), one.plan.frame_bytes)
     if one.chunk is None:
         return
     copies = [
@@ -232,16 +223,6 @@ async def _arrive(
         for frame, frame_offset, offset, nbytes in one.plan.pieces
     ]
     leaving.append(_Leaving(staging.begin(copies), one.chunk))
-
-
-def _count_chunk(one: _Arriving, staging: Staging) -> None:
-    nbytes = one.plan.frame_bytes
-    if one.chunk is None:
-        staging.totals.received_direct_bytes += nbytes
-    elif one.chunk.overflow:
-        staging.totals.received_overflow_bytes += nbytes
-    else:
-        staging.totals.received_staged_bytes += nbytes
 
 
 async def _leave(one: _Leaving, held: Holding, staging: Staging) -> None:
@@ -283,7 +264,7 @@ def _count_whole(frames: Sequence[Any], header: Header, staging: Staging) -> Non
         if kind is not FrameKind.DEVICE or not size:
             continue
         if staging.ipc_capable(frame.ptr):
-            staging.totals.received_direct_bytes += size
+            staging.totals.count("received", "direct", size)
         else:
-            staging.totals.received_overflow_bytes += size
+            staging.totals.count("received", "overflow", size)
             staging.remarks.received_unstaged(size)

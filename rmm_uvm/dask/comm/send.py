@@ -13,8 +13,8 @@ import collections
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding
-from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn
+from rmm_uvm.dask.comm.budget import Chunk, DeviceRange, Holding, way_through
+from rmm_uvm.dask.comm.channel import Channel, PostedMessage, Turn, in_turn
 from rmm_uvm.dask.comm.handshake import Peer
 from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
@@ -25,8 +25,6 @@ __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
 
 DEPTH = 4
 """Chunks of one message that are copied or under way at once."""
-
-_POSTED_FRAMES = 64  # of one message; each is a request of UCX
 
 
 def frame_bytes(frame: Any) -> int:
@@ -165,15 +163,7 @@ async def _send_whole(channel: Channel, frames: Sequence[_Frame], chunk_bytes: i
             if frame.nbytes and frame.kind is not FrameKind.STREAM:
                 yield frame.buffer
 
-    posted: collections.deque[PostedMessage] = collections.deque()
-    turn = Turn()
-    for message in messages():
-        posted.append(channel.send(message))
-        if len(posted) >= _POSTED_FRAMES:
-            await posted.popleft()
-            await turn.give_way()
-    while posted:
-        await posted.popleft()
+    await in_turn(map(channel.send, messages()))
 
 
 class _Outgoing(NamedTuple):
@@ -199,7 +189,7 @@ async def _send_stream(
         # Both posted at once: a chunk that was announced is on its way.
         ready = channel.send(READY) if number else None
         under_way.append(_UnderWay(ready, channel.send(outgoing.buffer), outgoing.chunk))
-        _count_chunk(outgoing.chunk, plan, staging)
+        staging.totals.count("sent", way_through(outgoing.chunk), plan.frame_bytes)
         if number + 1 == len(plans):
             break
         coming = plans[number + 1]
@@ -275,22 +265,12 @@ async def _finish(one: _UnderWay, channel: Channel, held: Holding) -> None:
         held.release(one.chunk)
 
 
-def _count_chunk(chunk: Chunk | None, plan: PlannedChunk, staging: Staging) -> None:
-    nbytes = plan.frame_bytes
-    if chunk is None:
-        staging.totals.sent_direct_bytes += nbytes
-    elif chunk.overflow:
-        staging.totals.sent_overflow_bytes += nbytes
-    else:
-        staging.totals.sent_staged_bytes += nbytes
-
-
 def _count_whole(frame: _Frame, peer: Peer, staging: Staging) -> None:
     """Count a device frame that was one message."""
     if frame.exportable is not False:
-        staging.totals.sent_direct_bytes += frame.nbytes
+        staging.totals.count("sent", "direct", frame.nbytes)
         return
-    staging.totals.sent_overflow_bytes += frame.nbytes
+    staging.totals.count("sent", "overflow", frame.nbytes)
     if peer.ours:
         staging.remarks.no_pool(frame.nbytes)
     else:

@@ -10,8 +10,16 @@ when the IPC pool has nothing free for too long, or there is none.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
-__all__ = ["CommTotals", "totals"]
+__all__ = ["DIRECTIONS", "WAYS", "CommTotals", "Direction", "Way", "bytes_moved", "totals"]
+
+Direction: TypeAlias = Literal["sent", "received"]
+Way: TypeAlias = Literal["staged", "direct", "overflow"]
+
+DIRECTIONS: tuple[Direction, ...] = ("sent", "received")
+WAYS: tuple[Way, ...] = ("staged", "direct", "overflow")
 
 
 @dataclasses.dataclass
@@ -42,9 +50,21 @@ class CommTotals:
     chunk_wait_seconds: float = 0.0
     aborted_transfers: int = 0
 
+    def count(self, direction: Direction, way: Way, nbytes: int) -> None:
+        """Add bytes that went some way."""
+        name = f"{direction}_{way}_bytes"
+        setattr(self, name, getattr(self, name) + nbytes)
+
     def to_dict(self) -> dict[str, float]:
         """Return the totals by name."""
         return dataclasses.asdict(self)
+
+
+def bytes_moved(
+    told: Mapping[str, float], *ways: Way, directions: Sequence[Direction] = DIRECTIONS
+) -> float:
+    """Return the bytes that went some ways, of totals by name; a name that is missing counts 0."""
+    return sum(told.get(f"{direction}_{way}_bytes", 0) for direction in directions for way in ways)
 
 
 _totals = CommTotals()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rmm_uvm.dask.worker.figures import WorkerFigures
 
-__all__ = ["HISTORY_SECONDS", "History", "Rates"]
+__all__ = ["HISTORY_SECONDS", "History", "Rates", "sum_of_known"]
 
 HISTORY_SECONDS = 120.0
 """How far it reaches back."""
@@ -56,9 +56,10 @@ class History:
 
     def note(self, figures: Mapping[str, WorkerFigures], now_seconds: float) -> None:
         """Add a point for every worker, and forget those that left."""
-        self._points = {address: self._points.get(address, _empty()) for address in figures}
+        former, self._points = self._points, {}
         for address, told in figures.items():
-            points = self._points[address]
+            points = former.get(address) or collections.deque(maxlen=_MOST_POINTS)
+            self._points[address] = points
             points.append(
                 Rates(
                     now_seconds,
@@ -81,16 +82,12 @@ class History:
             for point in points:
                 at.setdefault(point.seconds, []).append(point)
         return tuple(
-            Rates(seconds, *(_sum(column) for column in list(zip(*at[seconds], strict=True))[1:]))
+            Rates(seconds, *map(sum_of_known, list(zip(*at[seconds], strict=True))[1:]))
             for seconds in sorted(at)
         )
 
 
-def _empty() -> collections.deque[Rates]:
-    return collections.deque(maxlen=_MOST_POINTS)
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
+def sum_of_known(values: Iterable[float | None]) -> float | None:
     """Return the sum of what is known, None where nothing is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

@@ -9,9 +9,10 @@ The template escapes it: names and messages come from workers. Does not cover dr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, Rates
+from rmm_uvm.dask.comm.statistics import DIRECTIONS, WAYS, Way, bytes_moved
+from rmm_uvm.dask.dashboard.history import HISTORY_SECONDS, Rates, sum_of_known
 from rmm_uvm.dask.worker.figures import WorkerFigures
 from rmm_uvm.report import words
 
@@ -19,7 +20,6 @@ __all__ = ["Bar", "ClusterFigure", "RateLines", "WorkerRow", "WorkerSeen", "card
 
 UNKNOWN = "unknown"
 _MOST_LETTERS = 300
-_WAYS = ("staged", "direct", "overflow")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,10 +121,8 @@ def rate(bytes_per_second: float | None) -> str:
     """
     if bytes_per_second is None:
         return UNKNOWN
-    for power, unit in ((4, "TB/s"), (3, "GB/s"), (2, "MB/s")):
-        if bytes_per_second >= 1000**power:
-            return f"{bytes_per_second / 1000**power:.1f} {unit}"
-    return f"{bytes_per_second / 1000:.0f} kB/s"
+    scale, unit = words.rate_unit(bytes_per_second)
+    return f"{bytes_per_second / scale:.{0 if unit == 'kB/s' else 1}f} {unit}"
 
 
 def rows(workers: Sequence[WorkerSeen], now_seconds: float) -> list[WorkerRow]:
@@ -158,9 +156,7 @@ def cards(workers: Sequence[WorkerSeen]) -> list[ClusterFigure]:
         ClusterFigure("To the devices", rate(_sum(told, "host_to_device_bytes_per_second"))),
         ClusterFigure("To the hosts", rate(_sum(told, "device_to_host_bytes_per_second"))),
         ClusterFigure("Evicted", _size(_sum(told, "evicted_bytes_estimate")), "estimate"),
-        ClusterFigure(
-            "Between workers", _size(_comm_sum(told, *_WAYS)), past_pools, bool(overflow)
-        ),
+        ClusterFigure("Between workers", _size(_comm_sum(told, *WAYS)), past_pools, bool(overflow)),
         ClusterFigure("Findings", str(findings), "", findings > 0),
     ]
 
@@ -208,16 +204,12 @@ def _comm(figures: WorkerFigures) -> dict[str, str]:
     waited = figures.comm.get("chunk_wait_seconds", 0.0)
     return {
         "ipc_pool": UNKNOWN if pool is None else words.size(pool) if pool else "no IPC pool",
-        **{way: _unless_nothing(_size, _both_ways(figures.comm, way)) for way in _WAYS},
+        **{way: _unless_nothing(_size, bytes_moved(figures.comm, way)) for way in WAYS},
         "waits": f"waited {waited:.1f} s for it" if waited >= 0.05 else "",
     }
 
 
-def _both_ways(comm: Mapping[str, float], way: str) -> float:
-    return sum(comm.get(f"{direction}_{way}_bytes", 0) for direction in ("sent", "received"))
-
-
-def _comm_sum(told: Sequence[WorkerFigures], *ways: str) -> float | None:
+def _comm_sum(told: Sequence[WorkerFigures], *ways: Way) -> float | None:
     """Return bytes that went between workers some ways.
 
     What one sends another receives. But one of them may find its pool exhausted and the other not,
@@ -227,8 +219,7 @@ def _comm_sum(told: Sequence[WorkerFigures], *ways: str) -> float | None:
     if not known:
         return None
     return max(
-        sum(comm.get(f"{direction}_{way}_bytes", 0) for comm in known for way in ways)
-        for direction in ("sent", "received")
+        sum(bytes_moved(comm, *ways, directions=[one]) for comm in known) for one in DIRECTIONS
     )
 
 
@@ -241,8 +232,7 @@ def _size(nbytes: float | None) -> str:
 
 
 def _sum(told: Sequence[WorkerFigures], name: str) -> float | None:
-    known = [value for one in told if (value := getattr(one, name)) is not None]
-    return sum(known) if known else None
+    return sum_of_known(getattr(one, name) for one in told)
 
 
 def _over(footprint: float | None, capacity: float | None) -> bool:

@@ -12,6 +12,7 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
 
+from rmm_uvm.dask.comm.statistics import WAYS, bytes_moved
 from rmm_uvm.dask.reports.worker_recording import WorkerRecording
 from rmm_uvm.report import words
 from rmm_uvm.report.advice import about, collect, message, verdict
@@ -107,8 +108,8 @@ def sums_of(worker: WorkerRecording) -> WorkerSums:
         peak_footprint_bytes=peak,
         capacity_bytes=capacity,
         moved_bytes=None if None in ways else sum(way or 0 for way in ways),
-        between_bytes=_comm(worker, "staged", "direct", "overflow"),
-        overflow_bytes=_comm(worker, "overflow"),
+        between_bytes=bytes_moved(worker.comm, *WAYS),
+        overflow_bytes=bytes_moved(worker.comm, "overflow"),
         waited_seconds=worker.comm.get("chunk_wait_seconds", 0.0),
     )
 
@@ -250,14 +251,6 @@ def _found(workers: Sequence[WorkerRecording]) -> list[ClusterAdvice]:
 
 def _factor(peak_bytes: int | None, capacity_bytes: int | None) -> float | None:
     return None if peak_bytes is None or not capacity_bytes else peak_bytes / capacity_bytes
-
-
-def _comm(worker: WorkerRecording, *ways: str) -> float:
-    return sum(
-        worker.comm.get(f"{direction}_{way}_bytes", 0)
-        for direction in ("sent", "received")
-        for way in ways
-    )
 
 
 def _who(one: WorkerSums) -> str:
