@@ -141,14 +141,7 @@ def _table(workers: Sequence[WorkerRecording]) -> Iterator[Block]:
         columns = (*_COLUMNS[:-1], _OVERFLOW)  # what is evicted went to the host
     rows = []
     for one in told[:_MOST_WORKERS]:
-        cells = {
-            "footprint": words.size(one.peak_footprint_bytes),
-            "factor": words.UNKNOWN if one.factor is None else f"{one.factor:.2f}",
-            "to device": words.size(one.figures.host_to_device_bytes),
-            "to host": words.size(one.figures.device_to_host_bytes),
-            "evicted": words.size(one.figures.evicted_bytes_estimate),
-            "overflow": words.size(int(one.overflow_bytes)),
-        }
+        cells = _cells(one)
         rows.append((words.plain_name(one.name, 40), *(cells[title] for title, _ in columns)))
     name = TableColumn("worker", right=False, width=_NAME_WIDTH, most=_NAME_WIDTH - 1)
     others = (TableColumn(title, width=width) for title, width in columns)
@@ -177,24 +170,31 @@ def _task(one: ClusterAdvice) -> Task:
     )
 
 
+def _cells(one: WorkerSums) -> dict[str, str]:
+    """Return the figures of a worker that every form of a report has, by their short titles."""
+    return {
+        "footprint": words.size(one.peak_footprint_bytes),
+        "factor": words.UNKNOWN if one.factor is None else f"{one.factor:.2f}",
+        "to device": words.size(one.figures.host_to_device_bytes),
+        "to host": words.size(one.figures.device_to_host_bytes),
+        "evicted": words.size(one.figures.evicted_bytes_estimate),
+        "overflow": words.size(int(one.overflow_bytes)),
+    }
+
+
 def _row(number: int, one: WorkerSums) -> tuple[Words, ...]:
-    worker, figures = one.worker, one.figures
+    worker, pool, cells = one.worker, one.worker.ipc_pool_bytes, _cells(one)
     name = Span(words.plain_name(worker.name, 60), link=f"worker-{number}")
     if worker.reason:
         return name, f"no figures: {words.plain_name(worker.reason, 300)}"
-    pool, factor = worker.ipc_pool_bytes, one.factor
-    overflow = words.size(int(one.overflow_bytes))
-    shown = words.UNKNOWN if factor is None else f"{factor:.2f}"
     return (
         name,
-        words.size(one.peak_footprint_bytes),
-        Span(shown, "alarming" if (factor or 0.0) > 1.0 else ""),
-        words.size(figures.host_to_device_bytes),
-        words.size(figures.device_to_host_bytes),
-        words.size(figures.evicted_bytes_estimate),
+        cells["footprint"],
+        Span(cells["factor"], "alarming" if (one.factor or 0.0) > 1.0 else ""),
+        *(cells[title] for title in ("to device", "to host", "evicted")),
         "none" if pool == 0 else words.size(pool),
         words.size(int(one.between_bytes)),
-        Span(overflow, "alarming" if one.overflow_bytes else ""),
+        Span(cells["overflow"], "alarming" if one.overflow_bytes else ""),
         words.clock_text(one.waited_seconds),
     )
 

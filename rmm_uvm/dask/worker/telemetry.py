@@ -101,7 +101,11 @@ class CommCollector:
         yield pool
 
 
-_RATES = ("host_to_device_bytes", "device_to_host_bytes", "evicted_bytes_estimate")
+_LEVELS = (
+    "footprint_bytes", "resident_bytes", "capacity_bytes", "device_used_bytes", "resident_exact",
+    "oversubscription_factor",
+)  # fmt: skip
+_TOTALS = ("host_to_device_bytes", "device_to_host_bytes", "evicted_bytes_estimate")
 
 
 def attach(worker: Any) -> None:
@@ -183,15 +187,7 @@ class Telemetry:
             device_name=facts.name,
             simulated=facts.simulated,
             devices_total=len(monitor.devices),
-            footprint_bytes=now.footprint_bytes,
-            resident_bytes=now.resident_bytes,
-            capacity_bytes=now.capacity_bytes,
-            device_used_bytes=now.device_used_bytes,
-            resident_exact=now.resident_exact,
-            oversubscription_factor=now.oversubscription_factor,
-            host_to_device_bytes=now.host_to_device_bytes,
-            device_to_host_bytes=now.device_to_host_bytes,
-            evicted_bytes_estimate=now.evicted_bytes_estimate,
+            **{name: getattr(now, name) for name in (*_LEVELS, *_TOTALS)},
             **self._rates_until(now),
             findings_total=len(findings),
             finding=str(findings[-1]) if findings else "",
@@ -205,7 +201,7 @@ class Telemetry:
         """Return the rates since the last call; with no newer sample, those of that call."""
         before, self._before = self._before, now
         if before is None or before.time_ns != now.time_ns or before.device_id != now.device_id:
-            self._rates = {f"{n}_per_second": rate_between(before, now, n) for n in _RATES}
+            self._rates = {f"{n}_per_second": rate_between(before, now, n) for n in _TOTALS}
         return self._rates
 
 
