@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +18,8 @@ from rmm_uvm.cli.once import OnceCommand
 from rmm_uvm.cli.option_words import in_options
 from rmm_uvm.cli.progress import replay_bar
 from rmm_uvm.cli.standard_input import NAME, piped
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError
-from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.errors import ConfigurationError, DataError
+from rmm_uvm.support.optional_packages import check_html
 from rmm_uvm.support.output import columns_of
 from rmm_uvm.support.settings import PREFETCH_MODES
 
@@ -155,11 +154,14 @@ def command(
         _check_files(trace, html, json_file)
         made = _planned(trace, options)
         # Last what goes to standard output: that other files cannot be written is told before.
-        for path, save in sorted(
-            ((html, _save_html), (json_file, _save_json)), key=lambda one: one[0] == _PIPE
+        for path, text, save in sorted(
+            ((html, made.html, made.save_html), (json_file, made.to_json, made.save_json)),
+            key=lambda one: one[0] == _PIPE,
         ):
-            if path is not None:
-                save(made, path)
+            if path == _PIPE:
+                click.echo(text())
+            elif path is not None:
+                save(path)
     except (ConfigurationError, DataError) as error:
         names = (param.name or "" for param in ctx.command.params)
         click.echo(f"Error: {in_options(str(error), names)}", err=True)
@@ -190,20 +192,6 @@ def _planned(trace: Path, options: dict[str, Any]) -> Plan:
     return made
 
 
-def _save_html(made: Plan, path: Path) -> None:
-    if path == _PIPE:
-        click.echo(made.html())
-    else:
-        made.save_html(path)
-
-
-def _save_json(made: Plan, path: Path) -> None:
-    if path == _PIPE:
-        click.echo(made.to_json())
-    else:
-        made.save_json(path)
-
-
 def _check_files(trace: Path, html: Path | None, json_file: Path | None) -> None:
     """Refuse what could only fail after all the work."""
     for option, path in (("--html", html), ("--json", json_file)):
@@ -219,9 +207,5 @@ def _check_files(trace: Path, html: Path | None, json_file: Path | None) -> None
             )
     if html is not None and json_file is not None and html.absolute() == json_file.absolute():
         raise ConfigurationError(f"--html and --json name the same file: {html}")
-    if html is not None and importlib.util.find_spec("bokeh") is None:
-        raise AvailabilityError(
-            "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
-        )
-    if html is not None and (problem := too_old("report")):
-        raise AvailabilityError(f"--html: {problem}")
+    if html is not None:
+        check_html()

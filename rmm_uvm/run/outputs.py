@@ -17,9 +17,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.errors import AvailabilityError, ConfigurationError, DataError, UvmError
+from rmm_uvm.errors import ConfigurationError, DataError, UvmError
+from rmm_uvm.run.program import main_in
 from rmm_uvm.run.request import RunRequest
-from rmm_uvm.support.optional_packages import too_old
+from rmm_uvm.support.optional_packages import check_html
 from rmm_uvm.support.output import is_special
 
 __all__ = ["check", "drop_empty_trace", "files_named", "is_among", "write"]
@@ -35,12 +36,12 @@ def files_named(kind: str, words: Sequence[str]) -> list[Path]:
     words : sequence of str
         The program and its arguments, which may name a file as ``--option=FILE`` too.
     """
-    specs: list[ModuleSpec] = []
+    specs: list[ModuleSpec | None] = []
     if kind == "module":
         specs = list(_specs(words[0]))
     elif kind == "script":
-        specs = list(_main_in([os.path.abspath(words[0])]))  # noqa: PTH100 - keeps links
-    origins = [Path(spec.origin) for spec in specs if spec.has_location and spec.origin]
+        specs = [main_in([os.path.abspath(words[0])])]  # noqa: PTH100 - keeps links
+    origins = [Path(one.origin) for one in specs if one and one.has_location and one.origin]
     arguments = words[kind == "module" :]
     values = [word[at + 1 :] for word in arguments for at, each in enumerate(word) if each == "="]
     return [*origins, *map(Path, [*arguments, *values])]
@@ -55,7 +56,7 @@ def is_among(path: str, files: Sequence[Path]) -> bool:
     return False
 
 
-def _specs(name: str) -> Iterator[ModuleSpec]:
+def _specs(name: str) -> Iterator[ModuleSpec | None]:
     """Look for a module from its outermost package inwards; importing one would run it."""
     first, *inner = name.split(".")
     spec = _outermost(first)
@@ -66,7 +67,7 @@ def _specs(name: str) -> Iterator[ModuleSpec]:
         spec = _inside(spec, part)
     if spec is not None:
         yield spec
-        yield from _main_in(_folders(spec))
+        yield main_in(_folders(spec))
 
 
 def _outermost(name: str) -> ModuleSpec | None:
@@ -82,13 +83,6 @@ def _inside(package: ModuleSpec, part: str) -> ModuleSpec | None:
     with contextlib.suppress(ImportError, OSError):
         return PathFinder.find_spec(part, _folders(package))
     return None
-
-
-def _main_in(places: Sequence[str]) -> Iterator[ModuleSpec]:
-    with contextlib.suppress(ImportError, OSError):
-        main = PathFinder.find_spec("__main__", list(places))
-        if main is not None:
-            yield main
 
 
 def _folders(package: ModuleSpec) -> list[str]:
@@ -130,12 +124,8 @@ def check(request: RunRequest, to_run: Sequence[Path] = ()) -> None:
         _try(option, Path(path))
     if request.trace and os.path.isfile(request.trace) and os.path.getsize(request.trace):  # noqa: PTH113, PTH202
         raise ConfigurationError(f"--trace {request.trace} exists: name another file, or remove it")
-    if request.html is not None and importlib.util.find_spec("bokeh") is None:
-        raise AvailabilityError(
-            "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
-        )
-    if request.html is not None and (problem := too_old("report")):
-        raise AvailabilityError(f"--html: {problem}")
+    if request.html is not None:
+        check_html()
 
 
 def write(request: RunRequest, report: Any) -> list[str]:

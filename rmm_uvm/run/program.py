@@ -31,7 +31,7 @@ from typing import Literal, NoReturn
 
 from rmm_uvm.errors import AvailabilityError, ConfigurationError
 
-__all__ = ["PythonProgram", "check", "run_as_main"]
+__all__ = ["PythonProgram", "check", "main_in", "run_as_main"]
 
 _NAMES_CACHE = sys.version_info < (3, 15)  # whether a program finds the name `__cached__`
 # Frames that stand between the interpreter and the program: nobody wants them in a traceback.
@@ -83,7 +83,7 @@ def check(program: PythonProgram) -> None:
             f"the script {program.target!r} cannot be read: {reason}; "
             "for a command that is no Python script write -- before it"
         ) from error
-    if _container_spec(os.path.abspath(program.target)) is None:  # noqa: PTH100
+    if main_in([os.path.abspath(program.target)]) is None:  # noqa: PTH100
         raise ConfigurationError(f"no __main__.py in the directory {program.target!r}")
 
 
@@ -142,7 +142,7 @@ def _execute(program: PythonProgram) -> BaseException | None:
 def _execute_script(target: str, arguments: Sequence[str]) -> None:
     sys.argv = [target, *arguments]
     path = str(Path.cwd() / target)  # as the interpreter has it: links and dots are kept
-    if spec := _container_spec(path):
+    if spec := main_in([path]):
         _set_first_path(path)
         _execute_spec(spec)
         return
@@ -220,10 +220,10 @@ def _is_found(name: str) -> bool:
         return True
 
 
-def _container_spec(path: str) -> importlib.machinery.ModuleSpec | None:
-    """Return the spec of ``__main__`` in a directory or zip file; None for a plain file."""
+def main_in(places: Sequence[str]) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of ``__main__`` in directories or zip files; None for a plain file."""
     try:
-        return importlib.machinery.PathFinder.find_spec("__main__", [path])
+        return importlib.machinery.PathFinder.find_spec("__main__", places)
     except (ImportError, OSError):
         return None
 

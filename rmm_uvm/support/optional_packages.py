@@ -7,13 +7,22 @@ Each pyproject.toml says it once: asked here is what installed distributions say
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from dataclasses import dataclass
 from importlib import metadata
 
+from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.support.requirements import installed_version, parse_version
 
-__all__ = ["ADDITIONS", "Requirement", "parse_requirement", "requirements", "too_old"]
+__all__ = [
+    "ADDITIONS",
+    "Requirement",
+    "check_html",
+    "parse_requirement",
+    "requirements",
+    "too_old",
+]
 
 ADDITIONS = {"rmm-uvm-mortgage": ("cpu", "gpu")}
 """Distributions that add to rmm-uvm, and their extras."""
@@ -103,6 +112,16 @@ def too_old(extra: str, *packages: str, distribution: str = "rmm-uvm") -> str:
         and (problem := requirement.problem(version))
     ]
     return f"{', '.join(problems)}: pip install '{distribution}[{extra}]'" if problems else ""
+
+
+def check_html() -> None:
+    """Raise AvailabilityError where a command's ``--html`` could only fail after all the work."""
+    if importlib.util.find_spec("bokeh") is None:
+        raise AvailabilityError(
+            "--html needs Bokeh, which is not installed: pip install 'rmm-uvm[report]'"
+        )
+    if problem := too_old("report"):
+        raise AvailabilityError(f"--html: {problem}")
 
 
 def _requirements_of(distribution: str) -> list[Requirement]:
