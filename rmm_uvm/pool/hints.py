@@ -194,13 +194,10 @@ def evict(
     """
     handle = stream_handle(stream)
     nbytes = moved_bytes = left_bytes = 0
-    found = _found(thing, mr)
-    for pool in dict.fromkeys(each.pool for each in found):
-        # Adjacent buffers, both the object's, do not keep the block between them from moving.
-        for region in joined(each.region for each in found if each.pool is pool):
-            moved_bytes += pool.evict(region.address, region.nbytes, handle)
-            nbytes += region.nbytes
-            left_bytes += region.nbytes - _whole_bytes(pool, region)
+    for pool, region in _joined(_found(thing, mr)):
+        moved_bytes += pool.evict(region.address, region.nbytes, handle)
+        nbytes += region.nbytes
+        left_bytes += region.nbytes - _whole_bytes(pool, region)
     return Hinted(nbytes, moved_bytes, left_bytes)
 
 
@@ -262,15 +259,12 @@ def advise(
     _check_advice(read_mostly, preferred)
     nbytes = advised_bytes = whole_bytes = 0
     reason = ""
-    found = _found(thing, mr)
-    for pool in dict.fromkeys(each.pool for each in found):
-        # As in `evict`: a block between adjacent buffers that are both the object's is its own.
-        for region in joined(each.region for each in found if each.pool is pool):
-            whole, advised, refusal = pool.advise(*region, read_mostly, preferred)
-            nbytes += region.nbytes
-            whole_bytes += whole
-            advised_bytes += advised
-            reason = reason or refusal
+    for pool, region in _joined(_found(thing, mr)):
+        whole, advised, refusal = pool.advise(*region, read_mostly, preferred)
+        nbytes += region.nbytes
+        whole_bytes += whole
+        advised_bytes += advised
+        reason = reason or refusal
     return Advised(nbytes, advised_bytes, nbytes - whole_bytes, reason)
 
 
@@ -336,6 +330,13 @@ def _check_advice(read_mostly: object, preferred: object) -> None:
 
 def _bytes_of(found: list[_Found]) -> int:
     return sum(region.nbytes for region in joined(each.region for each in found))
+
+
+def _joined(found: list[_Found]) -> Iterator[tuple[ManagedResidency, Region]]:
+    """Yield pools and regions; a block between adjacent buffers, both the object's, is its own."""
+    for pool in dict.fromkeys(each.pool for each in found):
+        for region in joined(each.region for each in found if each.pool is pool):
+            yield pool, region
 
 
 def _whole_bytes(pool: ManagedResidency, region: Region) -> int:

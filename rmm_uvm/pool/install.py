@@ -278,6 +278,18 @@ def restore() -> None:
     refused = installation.stop_monitor()  # first: it sees the pools as they were used
     residencies = [device.managed_mr.managed_mr.residency for device in installation.devices]
     rmm.unregister_reinitialize_hook(_notice_rmm_reinitialize)
+    for device_id in _put_back(installation):  # last: warnings may be errors
+        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
+    for text in leased:
+        warnings.warn(text, CapacityWarning, stacklevel=2)
+    for residency in residencies:  # what no monitor could say
+        warn_of_budget(residency, stacklevel=3)
+    if refused is not None:
+        raise refused
+
+
+def _put_back(installation: Installation) -> list[int]:
+    """Put back what was there; return the devices on which somebody else's resource stays."""
     for wiring in installation.wirings:
         wiring.undo()
     replaced = []
@@ -286,16 +298,9 @@ def restore() -> None:
             rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
         else:
             replaced.append(device.info.device_id)
-    del device
+    del device  # or it would keep the pool
     installation.release()
-    for device_id in replaced:  # last: warnings may be errors
-        warn_replaced(device_id, "was replaced meanwhile by", "which stays", stacklevel=3)
-    for text in leased:
-        warnings.warn(text, CapacityWarning, stacklevel=2)
-    for residency in residencies:  # what no monitor could say
-        warn_of_budget(residency, stacklevel=3)
-    if refused is not None:
-        raise refused
+    return replaced
 
 
 def _refuse_if_permanent(what: str) -> None:
@@ -380,13 +385,8 @@ def _notice_rmm_reinitialize() -> None:
         return
     _refuse_if_permanent("rmm.reinitialize")
     refused = _installed.stop_monitor()
-    for wiring in _installed.wirings:
-        wiring.undo()
     ids = ", ".join(str(device.info.device_id) for device in _installed.devices)
-    for device in _installed.devices:
-        if device.current:
-            rmm.mr.set_per_device_resource(device.info.device_id, device.previous_mr)
-    _installed.release()
+    _put_back(_installed)
     _installed = None
     warnings.warn(
         f"rmm.reinitialize replaces rmm_uvm's pool on device {ids}: call rmm_uvm.reinitialize "
