@@ -15,7 +15,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +41,7 @@ from rmm_uvm.watch.sampling.tracing import Tracing
 from rmm_uvm.watch.settings import MonitorSettings
 from rmm_uvm.watch.snapshot import Snapshot, snapshot_of
 from rmm_uvm.watch.telling.board import Publisher
-from rmm_uvm.watch.telling.delivery import DeferringDelivery
+from rmm_uvm.watch.telling.delivery import Delivery
 
 if TYPE_CHECKING:
     from rmm_uvm.watch.sampling.attribution import Attribution
@@ -80,8 +80,6 @@ class Session:
         What to do.
     clock : FakeClock or None
         For tests.
-    make_publisher : callable
-        Makes the place on the board; for tests.
 
     Raises
     ------
@@ -93,13 +91,7 @@ class Session:
     Reading is thread-safe, also while it is closed.
     """
 
-    def __init__(
-        self,
-        settings: MonitorSettings,
-        clock: FakeClock | None = None,
-        *,
-        make_publisher: Callable[[], Publisher] = Publisher,
-    ) -> None:
+    def __init__(self, settings: MonitorSettings, clock: FakeClock | None = None) -> None:
         self.settings = settings
         self._running = False
         self.began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -115,14 +107,10 @@ class Session:
         self._closed = threading.Event()
         self._patience_seconds: float | None = None
         with contextlib.ExitStack() as opened:
-            self._open(opened, make_publisher)
+            self._open(opened)
             self._opened = opened.pop_all()
 
-    def _open(
-        self,
-        opened: contextlib.ExitStack,
-        make_publisher: Callable[[], Publisher],
-    ) -> None:
+    def _open(self, opened: contextlib.ExitStack) -> None:
         """Open everything; `opened` closes it in the opposite order."""
         settings = self.settings
         watched = sources.open_devices(settings.devices, settings.driver)
@@ -167,14 +155,14 @@ class Session:
             )
             opened.callback(lambda: attribution.stop(self.elapsed_seconds()))
         if settings.publish:
-            self._publisher = make_publisher()
+            self._publisher = Publisher()
             opened.callback(self._publisher.close)
         sampler.start()
         self._fixed_sources = sources.fixed_sources(watched, sampler, faults=settings.faults)
         self._advisor = Advisor(
             self,  # and not the sampler, which is let go of in the end
             self.devices,
-            DeferringDelivery(settings.on_finding, settings.others_warn),
+            Delivery(settings.on_finding, settings.others_warn),
             thresholds=settings.thresholds,
             prefetch=lambda device_id: self._chains[device_id].prefetch,
             budget=lambda device_id: self._chains[device_id].budget,

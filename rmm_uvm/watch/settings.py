@@ -13,11 +13,10 @@ from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.support.driver_names import DRIVERS, simulated_bytes
 from rmm_uvm.watch.judging.thresholds import Thresholds
-from rmm_uvm.watch.telling.delivery import OnFinding
+from rmm_uvm.watch.telling.delivery import OnFinding, checked_on_finding
 
 __all__ = ["MonitorSettings", "check_settings"]
 
-_WAYS = ("warn", "raise", "log")
 _INTERVALS_SECONDS = (0.001, 3600.0)
 _MOST_SAMPLES = 100_000_000
 
@@ -90,10 +89,6 @@ def check_settings(
         raise ConfigurationError(f"history={history!r}: a number of samples to keep, at least 2")
     if history > _MOST_SAMPLES:
         raise ConfigurationError(f"history={history!r}: at most {_MOST_SAMPLES:,} samples")
-    if not (on_finding is None or callable(on_finding) or on_finding in _WAYS):
-        raise ConfigurationError(
-            f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a function or None"
-        )
     if thresholds is not None and not isinstance(thresholds, Thresholds):
         raise ConfigurationError(
             f"thresholds={thresholds!r}: use rmm_uvm.watch.judging.thresholds.Thresholds, or None"
@@ -107,7 +102,7 @@ def check_settings(
         history,
         faults,
         attribution,
-        on_finding,
+        checked_on_finding(on_finding),
         Thresholds.from_environment() if thresholds is None else thresholds,
         _checked_driver(driver),
         _checked_trace(trace),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm._lib.events import MigrationEvents, cupti_events, simulated_events
@@ -134,19 +134,13 @@ def cause_row(time_seconds: float, device_id: int, totals: CauseTotals) -> list[
     >>> dict(zip(COLUMNS, row))["device_to_host_eviction_bytes"]
     0
     """
+    told = cast("Mapping[str, Any]", totals)
     return [
         time_seconds,
         device_id,
-        *(totals["host_to_device_bytes"][cause] for cause in CAUSES),
-        *(totals["device_to_host_bytes"][cause] for cause in CAUSES),
-        totals["device_to_device_bytes"],
-        totals["cpu_faults"],
-        totals["gpu_fault_groups"],
-        totals["thrashing_bytes"],
-        totals["throttling_ns"],
-        totals["remote_map_bytes"],
-        totals["dropped_records"],
-        totals["forgotten_bytes"],
+        *(told["host_to_device_bytes"][cause] for cause in CAUSES),
+        *(told["device_to_host_bytes"][cause] for cause in CAUSES),
+        *(told[name] for name in _WITHOUT_CAUSE),
     ]
 
 

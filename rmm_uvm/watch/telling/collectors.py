@@ -12,18 +12,38 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rmm_uvm.errors import AvailabilityError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.support.optional_packages import too_old
 
-__all__ = ["register", "unregister"]
-
-MISSING = "exporting metrics needs prometheus_client: pip install 'rmm-uvm[prometheus]'"
+__all__ = ["library", "register", "unregister"]
 
 # By registry and by what makes the collector: the collector, and how often it was asked for. Weak,
 # so that a registry that is dropped leaves nothing behind.
 _registered: weakref.WeakKeyDictionary[Any, dict[Callable[[], Any], tuple[Any, int]]] = (
     weakref.WeakKeyDictionary()
 )
+
+
+def library() -> Any:
+    """Return ``prometheus_client``.
+
+    Raises
+    ------
+    AvailabilityError
+        If it is not installed, cannot be imported, or is too old.
+    """
+    try:
+        import prometheus_client
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "prometheus_client":
+            raise AvailabilityError(f"prometheus_client cannot be imported: {error}") from None
+        raise AvailabilityError(
+            "exporting metrics needs prometheus_client: pip install 'rmm-uvm[prometheus]'"
+        ) from None
+    if problem := too_old("prometheus"):
+        raise AvailabilityError(f"exporting metrics: {problem}")
+    return prometheus_client
 
 
 def register(make: Callable[[], Any], registry: Any = None) -> Availability:
@@ -46,14 +66,10 @@ def register(make: Callable[[], Any], registry: Any = None) -> Availability:
     Not thread-safe. Every `register` wants an `unregister`; the last of them takes effect.
     """
     try:
-        import prometheus_client
-    except ImportError as error:
-        missing = (error.name or "").partition(".")[0] == "prometheus_client"
-        reason = MISSING if missing else f"prometheus_client cannot be imported: {error}"
-        return Availability(available=False, reason=reason)
-    if problem := too_old("prometheus"):
-        return Availability(available=False, reason=f"exporting metrics: {problem}")
-    registry = prometheus_client.REGISTRY if registry is None else registry
+        exporting = library()
+    except AvailabilityError as error:
+        return Availability(available=False, reason=str(error))
+    registry = exporting.REGISTRY if registry is None else registry
     collector, count = _registered.get(registry, {}).get(make, (None, 0))
     if collector is None:
         collector = make()
@@ -68,10 +84,10 @@ def register(make: Callable[[], Any], registry: Any = None) -> Availability:
 def unregister(make: Callable[[], Any], registry: Any = None) -> None:
     """Take back one `register`; nothing if there was none."""
     try:
-        import prometheus_client
-    except ImportError:
+        exporting = library()
+    except AvailabilityError:
         return
-    registry = prometheus_client.REGISTRY if registry is None else registry
+    registry = exporting.REGISTRY if registry is None else registry
     made = _registered.get(registry, {})
     collector, count = made.get(make, (None, 0))
     if collector is None:

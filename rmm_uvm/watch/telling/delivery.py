@@ -21,14 +21,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from rmm_uvm._lib.pending import call_in_main_thread
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.recording.finding import WARNING_OF, Finding
 from rmm_uvm.watch.telling.user_code import Place, place_of
 
-__all__ = ["DeferringDelivery", "Delivery", "Listener", "OnFinding", "subscribe", "tell"]
+__all__ = ["Delivery", "Listener", "OnFinding", "checked_on_finding", "subscribe", "tell"]
 
 Listener: TypeAlias = Callable[[Finding], object]
 """Called with each finding by the thread that noticed; has to return soon."""
@@ -88,6 +88,16 @@ def tell(finding: Finding) -> None:
 OnFinding: TypeAlias = Literal["warn", "raise", "log"] | Callable[[Finding], object] | None
 """What to do about a finding; see `Delivery`."""
 
+
+def checked_on_finding(on_finding: object) -> OnFinding:
+    """Return what is to be done about a finding; `ConfigurationError` if it is nothing of these."""
+    if on_finding not in ("warn", "raise", "log", None) and not callable(on_finding):
+        raise ConfigurationError(
+            f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a callable or None"
+        )
+    return cast(OnFinding, on_finding)
+
+
 # So often an exception is put off where it would break something; see `Place.steady`.
 _MOST_DELAYS = 10
 
@@ -104,6 +114,8 @@ class Delivery:
         - "log": a record of the logger ``rmm_uvm.watch`` only.
         - callable: called with the `Finding` by the thread that noticed; what it raises is logged.
         - None: nothing.
+    others_warn : callable, optional
+        Whether another monitor warns of a device now: what is found there is not handed on then.
 
     Raises
     ------
@@ -127,12 +139,13 @@ class Delivery:
     >>> delivery.close()
     """
 
-    def __init__(self, on_finding: OnFinding = "warn") -> None:
-        if on_finding not in ("warn", "raise", "log", None) and not callable(on_finding):
-            raise ConfigurationError(
-                f"on_finding={on_finding!r}: use 'warn', 'raise', 'log', a callable or None"
-            )
-        self._on_finding = on_finding
+    def __init__(
+        self,
+        on_finding: OnFinding = "warn",
+        others_warn: Callable[[int], bool] = lambda device_id: False,
+    ) -> None:
+        self._on_finding = checked_on_finding(on_finding)
+        self._others_warn = others_warn
         self._in_main_thread = on_finding in ("warn", "raise")
         # No lock: a fork may come at any time, and a deque needs none.
         self._waiting: collections.deque[Finding] = collections.deque()
@@ -154,8 +167,10 @@ class Delivery:
         self._look = look
 
     def deliver(self, findings: Iterable[Finding]) -> None:
-        """Hand findings on."""
+        """Hand on what nobody else says at that moment; all of it stays recorded."""
         for finding in findings:
+            if self._others_warn(finding.device_id):
+                continue
             self._log(finding)
             if self._on_finding is not None:
                 tell(finding)
@@ -289,23 +304,3 @@ def _ipython() -> Any:
     """Return the shell of IPython or Jupyter that this process runs in, or None."""
     ipython = sys.modules.get("IPython")
     return None if ipython is None else ipython.get_ipython()
-
-
-class DeferringDelivery(Delivery):
-    """Hands on only what nobody else says at that moment; all of it stays recorded.
-
-    Parameters
-    ----------
-    on_finding : {"warn", "raise", "log"}, callable or None
-        As for `Delivery`.
-    others_warn : callable
-        Whether another monitor warns of a device now.
-    """
-
-    def __init__(self, on_finding: OnFinding, others_warn: Callable[[int], bool]) -> None:
-        super().__init__(on_finding)
-        self._others_warn = others_warn
-
-    def deliver(self, findings: Iterable[Finding]) -> None:
-        """Hand findings on."""
-        super().deliver([one for one in findings if not self._others_warn(one.device_id)])

@@ -12,13 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from rmm_uvm.errors import AvailabilityError, UvmError
+from rmm_uvm.errors import UvmError
 from rmm_uvm.machine.device_info import Availability
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice
-from rmm_uvm.support.optional_packages import too_old
 from rmm_uvm.watch.snapshot import Snapshot
-from rmm_uvm.watch.telling.collectors import MISSING
+from rmm_uvm.watch.telling import collectors
 from rmm_uvm.watch.telling.metrics_server import MetricsServer
 
 __all__ = ["FiguresCollector", "StartedMonitor", "WatchingMonitor", "serve"]
@@ -241,16 +240,11 @@ def serve(
     ConfigurationError
         If the port is no number from 0 to 65535.
     """
-    try:
-        import prometheus_client
-    except ImportError:
-        raise AvailabilityError(MISSING) from None
-    if problem := too_old("prometheus"):
-        raise AvailabilityError(f"exporting metrics: {problem}")
-    registry = prometheus_client.CollectorRegistry()
+    exporting = collectors.library()
+    registry = exporting.CollectorRegistry()
     registry.register(FiguresCollector(monitors))
     made = None if make is None else make()
-    server = MetricsServer(port, host, prometheus_client.make_wsgi_app(registry), made)
+    server = MetricsServer(port, host, exporting.make_wsgi_app(registry), made)
     if made is not None:
         try:
             made.start()

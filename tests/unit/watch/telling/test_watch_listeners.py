@@ -12,7 +12,7 @@ import pytest
 import rmm_uvm
 from rmm_uvm._lib.monitor import FakeClock
 from rmm_uvm.recording.finding import Finding
-from rmm_uvm.watch.telling.delivery import DeferringDelivery, Delivery, OnFinding, subscribe
+from rmm_uvm.watch.telling.delivery import Delivery, OnFinding, subscribe
 
 FINDING = Finding("eviction", 0, 1.0, 2.0, 1.0, "pages leave", "use fewer")
 
@@ -62,7 +62,7 @@ def test_listener_hears_nothing_of_findings_that_are_only_kept(heard: list[Findi
 
 
 def test_listener_hears_nothing_where_another_monitor_speaks(heard: list[Finding]) -> None:
-    delivery = DeferringDelivery("log", lambda device_id: True)
+    delivery = Delivery("log", lambda device_id: True)
     delivery.deliver([FINDING])
     delivery.close()
 
