@@ -151,24 +151,9 @@ class Handle(NamedTuple):
     def _checked(cls, body: bytes) -> Handle:
         """Read what has the right checksum: it may still be somebody's invention."""
         (
-            _,
-            _,
-            flags,
-            length,
-            machine,
-            device,
-            table,
-            slot,
-            dimensions,
-            generation,
-            expires_ns,
-            slab_bytes,
-            offset,
-            nbytes,
-            _,
-            slab_handle,
-            event_handle,
-        ) = _FIXED.unpack_from(body)
+            _, _, flags, length, machine, device, table, slot, dimensions, generation, expires_ns,
+            slab_bytes, offset, nbytes, _, slab_handle, event_handle,
+        ) = _FIXED.unpack_from(body)  # fmt: skip
         end = _FIXED.size + 8 * dimensions
         if length != len(body) + 4 or dimensions > _MOST_DIMENSIONS or end > len(body):
             raise DataError(f"the handle contradicts itself: {length} bytes are told of")
@@ -184,21 +169,9 @@ class Handle(NamedTuple):
                 f"the handle names {nbytes} bytes at {offset} of a slab of {slab_bytes} bytes"
             )
         return cls(
-            bool(flags & _SIMULATED),
-            machine,
-            device,
-            table,
-            slot,
-            generation,
-            expires_ns,
-            slab_bytes,
-            offset,
-            nbytes,
-            slab_handle,
-            event_handle,
-            typestr,
-            shape,
-        )
+            bool(flags & _SIMULATED), machine, device, table, slot, generation, expires_ns,
+            slab_bytes, offset, nbytes, slab_handle, event_handle, typestr, shape,
+        )  # fmt: skip
 
 
 def _as_bytes(packed: object) -> bytes:

@@ -12,7 +12,7 @@ from rmm_uvm.recording.recorded import Recording, exact_peak_bytes
 from rmm_uvm.report import words
 from rmm_uvm.report.figures import Figures, of_device
 
-__all__ = ["Advice", "about", "collect", "message", "verdict"]
+__all__ = ["Advice", "about", "alike", "collect", "message", "verdict"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,18 +43,23 @@ def collect(findings: Sequence[Finding]) -> tuple[Advice, ...]:
     >>> [(one.count, one.finding.remedy) for one in collect([finding, finding])]
     [(2, 'use less')]
     """
-    groups: dict[tuple[str, int, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(about(finding), []).append(finding)
     collected = [
         Advice(
             max(group, key=lambda one: one.value),
             len(group),
             min(one.time_seconds for one in group),
         )
-        for group in groups.values()
+        for group in alike(findings)
     ]
     return tuple(sorted(collected, key=lambda a: (a.finding.kind == "monitor", a.first_seconds)))
+
+
+def alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return findings by the piece of advice that they give, each group in their order."""
+    groups: dict[tuple[str, int, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(about(finding), []).append(finding)
+    return list(groups.values())
 
 
 def about(finding: Finding) -> tuple[str, int, str]:

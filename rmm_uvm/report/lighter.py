@@ -17,7 +17,7 @@ import numpy as np
 
 from rmm_uvm.recording.finding import Finding
 from rmm_uvm.recording.recorded import RecordedDevice, Recording, Stage
-from rmm_uvm.report.advice import about
+from rmm_uvm.report.advice import alike
 from rmm_uvm.report.figures import end_of
 from rmm_uvm.report.series import LEVELS, TOTALS, DeviceSeries
 from rmm_uvm.report.thinning import thinned
@@ -92,10 +92,7 @@ def _worst(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     if len(findings) <= _MOST_FINDINGS:
         return tuple(findings)
     chosen: dict[int, Finding] = {}
-    groups: dict[Any, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(about(finding), []).append(finding)
-    for group in groups.values():
+    for group in alike(findings):
         for one in (max(group, key=lambda one: one.value), group[0]):
             chosen[id(one)] = one
     for one in reversed(findings):

@@ -8,6 +8,7 @@ Numbers travel through C, where what is too large becomes something else; so the
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import SupportsIndex
 
 from rmm_uvm.errors import ConfigurationError
@@ -15,6 +16,7 @@ from rmm_uvm.support.messages import shown
 
 __all__ = [
     "LARGEST_NUMBER",
+    "checked_links",
     "checked_number",
     "checked_seconds",
     "checked_stream",
@@ -49,6 +51,18 @@ def checked_whole(value: object, name: str, least: int, most: int) -> int:
         if least <= number <= most:
             return number
     raise ConfigurationError(f"{name}={shown(value)}: use a whole number, {least} to {most}")
+
+
+def checked_links(links: Iterable[object] | None, gpus: int) -> list[int]:
+    """Return the link of each GPU; none where none are named. Raises as `checked_whole`."""
+    if links is None:
+        return []
+    listed = [checked_whole(link, "link", 0, gpus - 1) for link in links]
+    if len(listed) != gpus:
+        raise ConfigurationError(
+            f"links={shown(listed)}: name for each of {gpus} GPUs a link, 0 to {gpus - 1}"
+        )
+    return listed
 
 
 def checked_number(value: object, name: str, least: float, most: float, example: str) -> float:

@@ -16,6 +16,7 @@ from rmm_uvm._lib.model import ADVICE, UvmModel
 from rmm_uvm.errors import ConfigurationError
 from rmm_uvm.simulator.checks import (
     LARGEST_NUMBER,
+    checked_links,
     checked_seconds,
     checked_stream,
     checked_whole,
@@ -213,11 +214,6 @@ class Simulator:
                 f"device_bytes is {size_bytes}: a simulated GPU has a multiple of 2 MiB"
             )
         gpus = checked_whole(gpus, "gpus", 1, _MOST_GPUS)
-        listed = [] if links is None else [checked_whole(n, "link", 0, gpus - 1) for n in links]
-        if links is not None and len(listed) != gpus:
-            raise ConfigurationError(
-                f"links={shown(listed)}: name for each of {gpus} GPUs a link, 0 to {gpus - 1}"
-            )
         if driver is not None and not isinstance(driver, DriverSettings):
             raise ConfigurationError(f"driver={shown(driver)}: use DriverSettings(...)")
         self.machine = machine
@@ -229,7 +225,7 @@ class Simulator:
             size_bytes,
             host_bytes=None if host_bytes is None else parse_bytes(host_bytes, name="host_bytes"),
             gpus=gpus,
-            links=listed,
+            links=checked_links(links, gpus),
             peers=bool(peers),
         )
         self._next_address = _FIRST_ADDRESS

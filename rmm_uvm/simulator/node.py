@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from rmm_uvm._lib.sim import TOPOLOGIES, NodeModel, SimulatedDevice
 from rmm_uvm.errors import ConfigurationError
-from rmm_uvm.simulator.checks import checked_whole
+from rmm_uvm.simulator.checks import checked_links, checked_whole
 from rmm_uvm.simulator.profile import Machine
 from rmm_uvm.support.messages import shown
 from rmm_uvm.support.units import VA_BLOCK_BYTES, parse_bytes
@@ -121,11 +121,6 @@ class SimulatedNode:
             raise ConfigurationError(
                 f"topology={shown(topology)}: use one of {', '.join(map(repr, TOPOLOGIES))}"
             )
-        listed = [] if links is None else [checked_whole(n, "link", 0, gpus - 1) for n in links]
-        if links is not None and len(listed) != gpus:
-            raise ConfigurationError(
-                f"links={shown(listed)}: name for each of {gpus} GPUs a link, 0 to {gpus - 1}"
-            )
         if machine is not None and not isinstance(machine, Machine):
             raise ConfigurationError(f"machine={shown(machine)}: use load_machine('h200-pcie5')")
         self.gpus = gpus
@@ -134,7 +129,7 @@ class SimulatedNode:
             capacity_bytes,
             gpus=gpus,
             topology=topology,
-            links=listed,
+            links=checked_links(links, gpus),
             host_bytes=(
                 None if host_memory is None else parse_bytes(host_memory, name="host_memory")
             ),

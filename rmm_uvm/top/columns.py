@@ -139,17 +139,19 @@ def short_bytes(size_bytes: float | None, *, narrow: bool = False) -> str:
     >>> short_bytes(1536), short_bytes(139 * 2**30, narrow=True), short_bytes(None)
     ('1.50 KiB', '139G', '-')
     """
-    if size_bytes is None:
+    return _three_digits(size_bytes, 1024, "KMGTP", "iB", narrow=narrow)
+
+
+def _three_digits(
+    nbytes: float | None, step: int, prefixes: str, unit: str, *, narrow: bool
+) -> str:
+    if nbytes is None:
         return "-"
-    scaled, unit = float(size_bytes), ""
-    for next_unit in ("K", "M", "G", "T", "P"):
+    scaled, prefix = float(nbytes), ""
+    for larger in prefixes:
         if round(scaled) < 1000:
             break
-        scaled, unit = scaled / 1024, next_unit
-    return _three_digits(scaled, unit, "iB", narrow=narrow)
-
-
-def _three_digits(scaled: float, prefix: str, unit: str, *, narrow: bool) -> str:
+        scaled, prefix = scaled / step, larger
     if not prefix:
         return f"{scaled:.0f}" if narrow else f"{scaled:.0f} B"
     digits = 2 if round(scaled, 2) < 10 else 1 if round(scaled, 1) < 100 else 0
@@ -165,14 +167,7 @@ def short_rate(rate_bytes: float | None, *, narrow: bool = False) -> str:
     >>> short_rate(1.5e9), short_rate(4.1e7, narrow=True), short_rate(None)
     ('1.50 GB', '41M', '-')
     """
-    if rate_bytes is None:
-        return "-"
-    scaled, unit = float(rate_bytes), ""
-    for next_unit in ("k", "M", "G", "T", "P"):
-        if float(f"{scaled:.3g}") < 1000:
-            break
-        scaled, unit = scaled / 1000, next_unit
-    return _three_digits(scaled, unit, "B", narrow=narrow)
+    return _three_digits(rate_bytes, 1000, "kMGTP", "B", narrow=narrow)
 
 
 def label(row: ProcessRow) -> str:

@@ -19,33 +19,32 @@ from rmm_uvm.trace.events import EventKind
 __all__ = ["Trace", "as_seconds", "as_texts", "devices_of", "footprint_samples", "sources_of"]
 
 Rows = np.ndarray[Any, np.dtype[np.void]]
+_MOST_SAMPLES = 10_000  # of one device
 _LARGEST = 1 << 50  # bytes of one allocation that are believed: sums stay inside 64 bits
 
 
-def footprint_samples(events: Rows, most: int = 10_000) -> Rows:
+def footprint_samples(events: Rows) -> Rows:
     """Return samples in which only the footprint is known.
 
     Parameters
     ----------
     events : ndarray, dtype `EVENT_DTYPE`
         In order of time.
-    most : int
-        Samples of one device at most, > 0. Where there are more events, each sample stands for
-        several and has the most of them, so that no peak is lost.
 
     Returns
     -------
     ndarray, dtype `rmm_uvm.recording.sample.SAMPLE_DTYPE`
-        In order of time.
+        In order of time, at most 10,000 of each device. Where there are more events, each sample
+        stands for several and has the most of them, so that no peak is lost.
     """
-    parts = [_of_device(events, number, most) for number in np.unique(events["device_id"])]
+    parts = [_of_device(events, number) for number in np.unique(events["device_id"])]
     if not parts:
         return np.empty(0, SAMPLE_DTYPE)
     samples = np.concatenate(parts)
     return samples[samples["time_ns"].argsort(kind="stable")]
 
 
-def _of_device(events: Rows, number: int, most: int) -> Rows:
+def _of_device(events: Rows, number: int) -> Rows:
     kinds = events["kind"]
     allocated = kinds == EventKind.ALLOCATE
     # A free of what was allocated before the trace takes nothing away.
@@ -56,7 +55,8 @@ def _of_device(events: Rows, number: int, most: int) -> Rows:
     changes = np.minimum(chosen["bytes"], _LARGEST).astype(np.int64)
     changes[chosen["kind"] == EventKind.FREE] *= -1
     levels = np.maximum(np.cumsum(changes), 0)
-    begins = np.linspace(0, len(chosen), min(most, len(chosen)), endpoint=False).astype(np.int64)
+    parts = min(_MOST_SAMPLES, len(chosen))
+    begins = np.linspace(0, len(chosen), parts, endpoint=False).astype(np.int64)
     samples = np.zeros(len(begins), SAMPLE_DTYPE)
     samples["footprint_bytes"] = np.maximum.reduceat(levels, begins)
     samples["time_ns"] = chosen["time_ns"][np.append(begins[1:], len(chosen)) - 1]

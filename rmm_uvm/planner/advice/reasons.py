@@ -8,7 +8,6 @@ and `settling`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rmm_uvm.planner.advice.advising import (
@@ -20,7 +19,7 @@ from rmm_uvm.planner.advice.advising import (
     pool_sizes,
     spread,
 )
-from rmm_uvm.planner.advice.settling import Settled, Tried
+from rmm_uvm.planner.advice.settling import Settled, Tried, cost
 from rmm_uvm.planner.outcome import Settings, Variant
 from rmm_uvm.planner.request import options_text
 from rmm_uvm.report.words import clock_text
@@ -191,7 +190,7 @@ def _unsized_reason(facts: AdviceFacts, advised: Variant, told: Sequence[Tried])
         return "tried with the pool itself, it runs out of memory with others too"
     initial_bytes, maximum_bytes = pool_sizes(facts)
     usual = next((one for one in told if one.variant is advised and not one.sized), told[0])
-    work = work_text(min(ways, key=_seconds).seconds)
+    work = work_text(min(ways, key=cost).seconds)
     return (
         f"{_NOT_SIZED}: with {format_bytes(initial_bytes)} and {format_bytes(maximum_bytes)} "
         f"{work}, with the defaults {time_text(usual.seconds)}"
@@ -218,7 +217,7 @@ def _rejection(defaults: Variant, replayed: Variant, told: Sequence[Tried]) -> s
     ways = [one for one in told if one.variant is replayed]
     worse = "not tried with the pool itself"
     if ways:
-        worse = compared(min(ways, key=_seconds).seconds, told[0].seconds)
+        worse = compared(min(ways, key=cost).seconds, told[0].seconds)
     return (
         f"the default: {options_text(replayed.options)} is faster only when replayed, "
         f"{_against(defaults, replayed)}; {worse}"
@@ -230,7 +229,7 @@ def _gain(defaults: Variant, advised: Variant, told: Sequence[Tried]) -> str:
     ways = [one for one in told if one.variant is advised]
     if not ways:
         return said
-    return f"{said}; {compared(min(ways, key=_seconds).seconds, told[0].seconds)}"
+    return f"{said}; {compared(min(ways, key=cost).seconds, told[0].seconds)}"
 
 
 def _against(defaults: Variant, other: Variant) -> str:
@@ -238,7 +237,3 @@ def _against(defaults: Variant, other: Variant) -> str:
     if defaults.slowdown is not None:
         before = f"{defaults.slowdown:.2f} times with the defaults"
     return f"{other.slowdown or 1.0:.2f} times as long as if it fitted, against {before}"
-
-
-def _seconds(tried: Tried) -> float:
-    return math.inf if tried.seconds is None else tried.seconds

@@ -17,7 +17,7 @@ from rmm_uvm.planner.advice.advising import (
 from rmm_uvm.planner.outcome import Variant
 from rmm_uvm.planner.request import Options
 
-__all__ = ["Settled", "Trial", "Tried", "tried"]
+__all__ = ["Settled", "Trial", "Tried", "cost", "tried"]
 
 
 class Trial(Protocol):
@@ -78,6 +78,11 @@ class Settled(NamedTuple):
         return bool(self.told) and all(one.seconds is None for one in self.told)
 
 
+def cost(tried: Tried) -> float:
+    """Return the seconds of a way to run, for comparisons: no end of them without memory for it."""
+    return math.inf if tried.seconds is None else tried.seconds
+
+
 def tried(trial: Trial | None, facts: AdviceFacts, defaults: Variant, advised: Variant) -> Settled:
     """Return what stays advised: the fastest of all, or the defaults if none gains a hundredth.
 
@@ -106,17 +111,13 @@ def tried(trial: Trial | None, facts: AdviceFacts, defaults: Variant, advised: V
     in_one_slab = as_advised[0] >= facts.peak_bytes
     if in_one_slab and advised is defaults:
         sized = run(defaults, sized=True)
-        works = sized.seconds is not None and _seconds(sized) <= _seconds(usual)
+        works = sized.seconds is not None and cost(sized) <= cost(usual)
         return Settled(defaults, works, (usual, sized))
     ways = [(advised, True), (advised, False), (defaults, True)]
     if advised is defaults:
         ways = ways[:1]
     told = [run(variant, sized=sized) for variant, sized in ways]
-    least = min(told, key=_seconds)
-    if _seconds(least) < _seconds(usual) * WORTH_SETTING:
+    least = min(told, key=cost)
+    if cost(least) < cost(usual) * WORTH_SETTING:
         return Settled(least.variant, least.sized, (usual, *told))
     return Settled(defaults, sized=False, told=(usual, *told))
-
-
-def _seconds(tried: Tried) -> float:
-    return math.inf if tried.seconds is None else tried.seconds

@@ -117,7 +117,8 @@ class Runs:
         if host_bytes is None:
             self._done[self.fitting_device_bytes, DEFAULTS] = self.fitting
         self.given_seconds = fitting_seconds
-        self._beside_seconds = self._find_beside_seconds()
+        self.beside_seconds = self._find_beside_seconds()
+        """Time that the workload takes beside the kernel driver's work."""
 
     @property
     def curve(self) -> tuple[tuple[int, float | None], ...]:
@@ -131,12 +132,7 @@ class Runs:
     @property
     def fitting_seconds(self) -> float:
         """Predicted time with room for everything."""
-        return self._beside_seconds + self.fitting.migration_seconds
-
-    @property
-    def beside_seconds(self) -> float:
-        """Time that the workload takes beside the kernel driver's work."""
-        return self._beside_seconds
+        return self.beside_seconds + self.fitting.migration_seconds
 
     def variant(self, device_bytes: int, options: Options = DEFAULTS) -> Variant:
         """Return how the workload would run with so much managed capacity, bytes."""
@@ -144,7 +140,7 @@ class Runs:
         result = dataclasses.replace(result, device_bytes=device_bytes)
         if result.out_of_memory is not None:
             return Variant(options, result, None, None)
-        seconds = self._beside_seconds + result.migration_seconds
+        seconds = self.beside_seconds + result.migration_seconds
         fitting_seconds = self.fitting_seconds
         slowdown = seconds / fitting_seconds if fitting_seconds > 0 else 1.0
         return Variant(options, result, seconds, slowdown)

@@ -72,10 +72,7 @@ def _card(card: Card) -> dict[str, Any]:
 
 
 def _variant(variant: Variant, card: Card) -> dict[str, Any]:
-    result = {
-        field.name: getattr(variant.result, field.name)
-        for field in dataclasses.fields(variant.result)
-    }
+    result = dict(vars(variant.result))
     result["stages"] = [dataclasses.asdict(stage) for stage in variant.result.stages]
     # Of all ways to run, the file would be megabytes.
     drawn = variant is card.defaults or variant is card.advised
@@ -93,6 +90,4 @@ def _variant(variant: Variant, card: Card) -> dict[str, Any]:
 
 
 def _timeline(timeline: Timeline) -> dict[str, list[float] | list[int]]:
-    return {
-        field.name: getattr(timeline, field.name).tolist() for field in dataclasses.fields(timeline)
-    }
+    return {name: column.tolist() for name, column in vars(timeline).items()}

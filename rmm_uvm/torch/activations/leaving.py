@@ -79,7 +79,8 @@ class LargestFirst:
     def __init__(self) -> None:
         # In this round: bytes, where in it they end, and the answer.
         self._kept: dict[Hashable, tuple[int, int, bool]] = {}
-        self._kept_bytes = self._round_begin = 0
+        self.kept_bytes = self._round_begin = 0
+        """Of all that was kept until now, once in each round."""
         self._lengths: deque[int] = deque(maxlen=_ROUNDS)  # in bytes
         self._least_bytes = 0
         self._until_fraction = _EARLY_FRACTION
@@ -92,7 +93,7 @@ class LargestFirst:
         needed_bytes : int
             That are to leave.
         """
-        round_bytes = self._kept_bytes - self._round_begin
+        round_bytes = self.kept_bytes - self._round_begin
         self._lengths.append(round_bytes)
         self._least_bytes = 0
         missing = needed_bytes * (1 + _MORE_FRACTION)
@@ -103,16 +104,11 @@ class LargestFirst:
                 break
         self._until_fraction = _EARLY_FRACTION if missing <= 0 else _LAST_FRACTION
         self._kept.clear()
-        self._round_begin = self._kept_bytes
-
-    @property
-    def kept_bytes(self) -> int:
-        """Of all that was kept until now, once in each round."""
-        return self._kept_bytes
+        self._round_begin = self.kept_bytes
 
     def pass_over(self, nbytes: int) -> None:
         """Take note of so much that is kept next, of which nothing is to be copied."""
-        self._kept_bytes += nbytes
+        self.kept_bytes += nbytes
 
     def takes(self, key: Hashable, nbytes: int) -> bool:
         """Whether something is to be copied that is kept next, unless enough left already.
@@ -125,8 +121,8 @@ class LargestFirst:
             Its length.
         """
         if key not in self._kept:
-            self._kept_bytes += nbytes
-            end = self._kept_bytes - self._round_begin
+            self.kept_bytes += nbytes
+            end = self.kept_bytes - self._round_begin
             length = max(self._lengths, default=0)
             # A round that is longer than any before has its end elsewhere.
             is_late = length * self._until_fraction < end <= length

@@ -52,12 +52,8 @@ class SavedTensorHooks:
         self._keep, self._need = keep, need
         self._thread = threading.local()  # .pushed, .lifted
         self._lock = threading.Lock()
-        self._pushed_total = 0
-
-    @property
-    def pushed_total(self) -> int:
+        self.pushed_total = 0
         """Of threads in which they are pushed now."""
-        return self._pushed_total
 
     @property
     def pushed(self) -> bool:
@@ -77,7 +73,7 @@ class SavedTensorHooks:
         _push(self._keep, self._need)
         self._thread.pushed = True
         with self._lock:
-            self._pushed_total += 1
+            self.pushed_total += 1
 
     def pop(self) -> None:
         """Take them away in this thread, from below the program's own if need be."""
@@ -85,7 +81,7 @@ class SavedTensorHooks:
             return
         self._thread.pushed = False
         with self._lock:
-            self._pushed_total -= 1
+            self.pushed_total -= 1
         if getattr(self._thread, "lifted", False):
             self._thread.lifted = False
             return
