@@ -23,12 +23,7 @@ class Refused(click.ClickException):
 
 
 class KindType(click.ParamType):  # type: ignore[type-arg] # generic since click 8.2
-    """The type of an option: text that a kind of values reads.
-
-    Parameters
-    ----------
-    kind : Kind
-    """
+    """The type of an option: text that a kind of values reads."""
 
     name = "value"
 

@@ -120,12 +120,7 @@ def format_version(version: Version) -> str:
 
 
 def software_reason(facts: Facts) -> str:
-    """Return why there can be no pool on any device, not even a simulated one; empty if there can.
-
-    Parameters
-    ----------
-    facts : Facts
-    """
+    """Return why there can be no pool, not even on a simulated device; empty if there can."""
     return facts.rmm_problem or facts.extension.reason
 
 

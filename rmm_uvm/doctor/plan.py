@@ -22,11 +22,6 @@ __all__ = ["plan_pools"]
 def plan_pools(devices: Sequence[DeviceFacts], memory: HostMemory) -> tuple[PoolPlan, ...]:
     """Return what would be installed on each device.
 
-    Parameters
-    ----------
-    devices : sequence of DeviceFacts
-    memory : HostMemory
-
     Returns
     -------
     tuple of PoolPlan

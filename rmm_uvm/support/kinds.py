@@ -130,12 +130,7 @@ class OneOf(Kind):
 
 @dataclasses.dataclass(frozen=True)
 class AnyOf(Kind):
-    """Some of several names, or none of them.
-
-    Parameters
-    ----------
-    names : tuple of str
-    """
+    """Some of several names, or none of them."""
 
     names: tuple[str, ...]
 

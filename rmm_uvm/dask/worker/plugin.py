@@ -107,12 +107,7 @@ def _add_what_stays(error: Exception) -> None:
 
 
 class RefusedStart(WorkerPlugin):  # type: ignore[misc]
-    """Ends a worker that is starting: what it raises is why the worker does not start.
-
-    Parameters
-    ----------
-    error : Exception
-    """
+    """Ends a worker that is starting: what it raises is why the worker does not start."""
 
     name = "rmm-uvm"
 

@@ -70,12 +70,7 @@ def _budget_words(device: Any) -> list[str]:
 
 @contextlib.contextmanager
 def with_guess(share: HostShare) -> Iterator[None]:
-    """Have an error about a share of the host's memory say how that was told.
-
-    Parameters
-    ----------
-    share : HostShare
-    """
+    """Have an error about a share of the host's memory say how that was told."""
     try:
         yield
     except ConfigurationError as error:
