@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from rmm_uvm.errors import DataError
-from rmm_uvm.support.saving import Saving
+from rmm_uvm.report.document import Document
+from rmm_uvm.report.presented import Presented
 
 
-class Result(Saving):
+class Result(Presented):
     """A result of one figure."""
 
     _called = "the result"
@@ -24,6 +25,11 @@ class Result(Saving):
 
     def to_dict(self) -> dict[str, Any]:
         return {"figure": self.figure}
+
+    def _summary(self) -> Document:
+        return Document(())
+
+    _page = _summary
 
     def html(self) -> str:
         return "<p>ä</p>"
@@ -53,9 +59,12 @@ def test_figure_that_json_has_not_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_result_without_a_page_cannot_be_made() -> None:
-    class Halfway(Saving):
+    class Halfway(Presented):
         def to_dict(self) -> dict[str, Any]:
             return {}
 
-    with pytest.raises(TypeError, match=r"abstract method '?html"):
+        def _summary(self) -> Document:
+            return Document(())
+
+    with pytest.raises(TypeError, match=r"abstract method '?_page"):
         Halfway()  # type: ignore[abstract]
