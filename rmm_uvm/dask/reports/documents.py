@@ -174,7 +174,7 @@ def _cells(one: WorkerSums) -> dict[str, str]:
     """Return the figures of a worker that every form of a report has, by their short titles."""
     return {
         "footprint": words.size(one.peak_footprint_bytes),
-        "factor": words.UNKNOWN if one.factor is None else f"{one.factor:.2f}",
+        "factor": words.factor(one.peak_footprint_bytes, one.capacity_bytes or 0),
         "to device": words.size(one.figures.host_to_device_bytes),
         "to host": words.size(one.figures.device_to_host_bytes),
         "evicted": words.size(one.figures.evicted_bytes_estimate),
