@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated device consists of, and its commands; simulated_pages.cpp moves pages.
+// Makes the simulated device, and has its commands that move no pages.
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <algorithm>

@@ -22,7 +22,7 @@ namespace {
   return std::make_shared<simulated_node>(config);
 }
 
-TEST(NodeGpu, HasItsOrdinalAndNoOtherGpuHasItsNumber)
+TEST(NodeGpu, TranslatesOrdinalsIntoNumbersOfTheNode)
 {
   node_gpu const gpu{node_of(3), 1, 7};
   EXPECT_EQ(gpu.place(location::host()), uvm_model::host);
@@ -37,7 +37,7 @@ TEST(NodeGpu, HasItsOrdinalAndNoOtherGpuHasItsNumber)
   EXPECT_EQ(gpu.neighbor(0), 0U);
 }
 
-TEST(NodeGpu, ReachesWhatTheNodeConnects)
+TEST(NodeGpu, ReachesGpusThatTheNodeConnects)
 {
   node_gpu const joined{node_of(2), 0, 0};
   EXPECT_TRUE(joined.reaches(uvm_model::host));
@@ -48,7 +48,7 @@ TEST(NodeGpu, ReachesWhatTheNodeConnects)
   EXPECT_FALSE(apart.reaches(1));
 }
 
-TEST(NodeGpu, FinishingTellsTheAccountAndTurnsAreInTheLaneThatWasAsked)
+TEST(NodeGpu, TakesTurnsInALaneAndPublishesWhenAnOperationEnds)
 {
   node_gpu const gpu{node_of(1), 0, 0};
   EXPECT_TRUE(gpu.has_the_node_alone());
@@ -64,7 +64,7 @@ TEST(NodeGpu, FinishingTellsTheAccountAndTurnsAreInTheLaneThatWasAsked)
   EXPECT_EQ(gpu.account().resident_bytes, va_block_bytes);
 }
 
-TEST(OwnStreams, HaveALaneEachWhereThereAreAny)
+TEST(OwnStreams, HaveOneLaneEachIfTheNodeHasLanes)
 {
   own_streams streams{true};
   auto* const discards = streams.name(static_cast<own_stream_use>(0));

@@ -36,7 +36,7 @@ TEST(PlannedAnswers, AreMetOnceByTheCallAfterThoseThatAreSkipped)
   EXPECT_FALSE(answers.met_by("advise").has_value());
 }
 
-TEST(PlannedAnswers, GiveTheirNameAsTheReasonOfARefusal)
+TEST(PlannedAnswers, NameTheCallInTheReasonOfARefusal)
 {
   planned_answers answers;
   EXPECT_FALSE(answers.refusal_met_by("start").has_value());

@@ -20,7 +20,7 @@ class SimulatedAllocations : public testing::Test {
   simulated_allocations allocations_{gpu_, false};
 };
 
-TEST_F(SimulatedAllocations, AreFoundByEveryAddressOfTheirs)
+TEST_F(SimulatedAllocations, AreFoundByEveryAddressInThem)
 {
   auto const model       = gpu_.enter();
   std::uintptr_t managed = 0;
@@ -45,7 +45,7 @@ TEST_F(SimulatedAllocations, AreFoundByEveryAddressOfTheirs)
   EXPECT_FALSE(allocations_.find(model, device).has_value());
 }
 
-TEST_F(SimulatedAllocations, OfOneKindAreNotFreedAsTheOther)
+TEST_F(SimulatedAllocations, AreFreedOnlyAsTheKindTheyAre)
 {
   auto const model       = gpu_.enter();
   std::uintptr_t managed = 0;
@@ -56,7 +56,7 @@ TEST_F(SimulatedAllocations, OfOneKindAreNotFreedAsTheOther)
   EXPECT_EQ(allocations_.free_managed(model, device).code, status_code::invalid_value);
 }
 
-TEST_F(SimulatedAllocations, HaveADescriptorWhereBytesOfTheDeviceCanBeShared)
+TEST_F(SimulatedAllocations, HaveADescriptorIfTheyAreDeviceMemoryWithBacking)
 {
   simulated_allocations backed{gpu_, true};
   auto const model       = gpu_.enter();
@@ -71,7 +71,7 @@ TEST_F(SimulatedAllocations, HaveADescriptorWhereBytesOfTheDeviceCanBeShared)
   EXPECT_EQ(allocations_.descriptor(model, without), -1);
 }
 
-TEST_F(SimulatedAllocations, AreGivenBackTogether)
+TEST_F(SimulatedAllocations, AreAllFreedWhenTheProgramLeaves)
 {
   auto const model       = gpu_.enter();
   auto const free        = model->free_bytes(0);

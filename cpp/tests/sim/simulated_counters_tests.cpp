@@ -16,7 +16,7 @@ using tests::blocks;
 using tests::capacity_of;
 using tests::take;
 
-TEST(SimulatedCounters, ReadTheAccountOfTheirProgramAlone)
+TEST(SimulatedCounters, ReadOnlyTheAccountOfTheirProgram)
 {
   planned_answers answers;
   node_gpu const gpu{std::make_shared<simulated_node>(simulated_node_config{}), 1, 1};
@@ -46,7 +46,7 @@ TEST(SimulatedCounters, CountFaultsWhileARequestStands)
   EXPECT_EQ(gpu.account().fault_requests, 0);
 }
 
-TEST(SimulatedCounters, AttachATallyOnceAndOnlyWhereSomethingMigrates)
+TEST(SimulatedCounters, AttachATallyOnceAndOnlyIfPagesMigrate)
 {
   planned_answers answers;
   node_gpu const gpu{std::make_shared<simulated_node>(simulated_node_config{}), 0, 0};
@@ -63,7 +63,7 @@ TEST(SimulatedCounters, AttachATallyOnceAndOnlyWhereSomethingMigrates)
   EXPECT_TRUE(gpu.account().tallies.empty());
 }
 
-TEST(SimulatedCounters, ReadZerosOnADeviceWithoutThem)
+TEST(SimulatedCounters, ReadZerosIfTheDeviceHasNone)
 {
   auto config     = capacity_of(4);
   config.counters = false;

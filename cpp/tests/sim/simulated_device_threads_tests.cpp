@@ -76,7 +76,7 @@ TEST(ConcurrentSimulatedDevice, ProgramsOfANodeThatTakeEachOthersGpuBalanceTheir
   }
 }
 
-TEST(ConcurrentSimulatedDevice, EveryPlannedAnswerIsMetByOneOfTheThreadsThatCall)
+TEST(ConcurrentSimulatedDevice, EveryPlannedAnswerIsGivenOnceToOneOfTheThreads)
 {
   constexpr int each = 50;
   simulated_device device{simulated_device_config{}};

@@ -17,7 +17,7 @@ using tests::blocks;
 using tests::capacity_of;
 using tests::take;
 
-/** @brief The parts that a program is made of, without a device around them. */
+/** @brief A program without a device around it. */
 class SimulatedProgram : public testing::Test {
  protected:
   node_gpu gpu_{std::make_shared<simulated_node>(simulated_node_config{}), 0, 5};
@@ -34,7 +34,7 @@ class SimulatedProgram : public testing::Test {
   }
 };
 
-/** @brief Keeps what it was told last. */
+/** @brief Keeps the last touch. */
 class last_touch final : public memory_observer {
  public:
   int device_id{-1};
@@ -51,7 +51,7 @@ class last_touch final : public memory_observer {
   }
 };
 
-TEST_F(SimulatedProgram, TellsItsObserverOfTouchesThatAreMade)
+TEST_F(SimulatedProgram, TellsItsObserverOfEveryValidTouch)
 {
   auto const observer = std::make_shared<last_touch>();
   auto const range    = take(blocks(1));
@@ -67,7 +67,7 @@ TEST_F(SimulatedProgram, TellsItsObserverOfTouchesThatAreMade)
   EXPECT_TRUE(observer->by_cpu);
 }
 
-TEST_F(SimulatedProgram, ComputesInItsTimeAndRefusesNegativeTimes)
+TEST_F(SimulatedProgram, TakesTheTimeOfAKernelAndRefusesANegativeOne)
 {
   EXPECT_EQ(program_.compute(-1).code, status_code::invalid_value);
   auto const before = gpu_.enter()->now_ns();
@@ -75,7 +75,7 @@ TEST_F(SimulatedProgram, ComputesInItsTimeAndRefusesNegativeTimes)
   EXPECT_GE(gpu_.enter()->now_ns(), before + 1'000);
 }
 
-TEST_F(SimulatedProgram, SaysWhoseThreadMigrates)
+TEST_F(SimulatedProgram, SetsTheThreadThatMigrates)
 {
   program_.migrate_beside(true);
   EXPECT_EQ(threads_.lane_for(gpu_.enter(), {}, true), simulated_node::beside_lane);

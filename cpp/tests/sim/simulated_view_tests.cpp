@@ -16,7 +16,7 @@ using tests::blocks;
 using tests::capacity_of;
 using tests::take;
 
-TEST(SimulatedView, ShowsWhatTheModelDidForItsProgram)
+TEST(SimulatedView, ShowsThePagesAndAllocationsOfItsProgram)
 {
   node_gpu const gpu{std::make_shared<simulated_node>(simulated_node_config{}), 1, 1};
   simulated_allocations allocations{gpu, false};

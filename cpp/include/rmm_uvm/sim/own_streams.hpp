@@ -9,7 +9,7 @@
 
 namespace rmm_uvm::sim {
 
-/** @brief Streams of a simulated device's own, and the lanes they are. Touches nothing. */
+/** @brief The simulated device's own streams, and the lane of each. It touches nothing else. */
 class own_streams {
  public:
   /** @param lanes whether programs of the node have any */
@@ -20,7 +20,7 @@ class own_streams {
   {
     return &names_[static_cast<std::size_t>(which)];
   }
-  /** @brief Which of the program's lanes a stream is; all of the program's are the first. */
+  /** @brief The lane of a stream. All streams of the program share the first lane. */
   [[nodiscard]] unsigned lane_of(stream_handle stream) const noexcept
   {
     if (!lanes_) { return 0; }

@@ -18,35 +18,36 @@
 namespace rmm_uvm::sim {
 
 /**
- * @brief What calls of a simulated device answer in their stead, once each. For tests.
+ * @brief Tests plan here how a later call of a simulated device answers, instead of working.
  *
- * Touches nothing. Where nothing is planned, asking is one load. Thread-safe, with a lock of its
- * own.
+ * It touches nothing else. If nothing is planned, `met_by` is one load. Thread-safe: it has its own
+ * lock.
  */
 class planned_answers {
  public:
   /**
    * @brief The call after `skip` further ones of that name answers `answer`.
    *
-   * Names are those of the seam's methods and of the program's; of counters `available` and
-   * `request_faults`, of events `start`; `simulated_transfers` names its own.
+   * A call has the name of its method: of the seam, of `simulated_program` (`touch`, ...), of
+   * `simulated_counters` (`available`, `request_faults`), of `simulated_events` (`start`), or of
+   * `simulated_transfers`.
    * @throws std::bad_alloc
    */
   void plan(std::string_view call, status answer, unsigned skip);
   /** @brief Forgets what no call met; returns how many. */
   std::size_t cancel() noexcept;
-  /** @brief What was planned for this call, which meets it or is one of those before. */
+  /** @brief Counts this call, and returns the answer if one is planned for it now. */
   [[nodiscard]] std::optional<status> met_by(std::string_view call) noexcept
   {
     if (unmet_.load(std::memory_order_acquire) == 0) { return std::nullopt; }
     return take(call);
   }
-  /** @brief The same of a call that answers with a reason. @throws std::bad_alloc */
+  /** @brief The same for a call that returns an `availability`. @throws std::bad_alloc */
   [[nodiscard]] std::optional<availability> refusal_met_by(std::string_view call);
 
-  /** @brief A stream looks like this from now on, however often it is asked. */
+  /** @brief From now on `capturing` returns this state for a stream. @throws std::bad_alloc */
   void set_capture_state(stream_handle stream, capture_state state);
-  /** @brief What a stream looks like: `none` where nothing was set. */
+  /** @brief The state that was set for a stream, or `none`. */
   [[nodiscard]] capture_state capturing(stream_handle stream) const noexcept;
 
  private:

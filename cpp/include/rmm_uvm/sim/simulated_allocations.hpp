@@ -16,10 +16,10 @@
 namespace rmm_uvm::sim {
 
 /**
- * @brief What a program has allocated on its simulated device: addresses, and bytes behind them.
+ * @brief The table of everything that a program has allocated on its simulated device.
  *
- * Takes memory from the model and gives it back, and touches nothing else. Who calls has a turn of
- * the node, whose mutex is the only lock.
+ * It takes memory from the model and gives it back, and touches nothing else. The caller holds a
+ * turn of the node and passes it in: the node's mutex is the only lock.
  */
 class simulated_allocations {
  public:
@@ -42,13 +42,13 @@ class simulated_allocations {
                          std::uintptr_t& address);
   /** @brief cudaFree of it. */
   status free_device(simulated_node::turn const& model, std::uintptr_t address) noexcept;
-  /** @brief Gives everything back to the node, as when a process ends. */
+  /** @brief Frees every allocation, as the end of a process does. */
   void leave(simulated_node::turn const& model) noexcept;
 
-  /** @brief What an address belongs to; none for memory that is not of this device. */
+  /** @brief Finds the allocation that an address is in. */
   [[nodiscard]] std::optional<memory_kind> find(simulated_node::turn const& model,
                                                 std::uintptr_t address) const noexcept;
-  /** @brief Descriptor of the memory behind a cudaMalloc allocation with backing; -1: none. */
+  /** @brief The descriptor of the bytes behind a cudaMalloc allocation, or -1 without backing. */
   [[nodiscard]] int descriptor(simulated_node::turn const& model,
                                std::uintptr_t base) const noexcept;
 

@@ -13,16 +13,16 @@
 namespace rmm_uvm::sim {
 
 /**
- * @brief The seam's observations of a simulated device: what its program's pages did.
+ * @brief The seam's observations of a simulated device.
  *
- * Reads the account that the node keeps of the program, and enters there who wants to be told; no
- * page moves by it. Thread-safe: reading is a few loads, the rest with the node's mutex.
+ * It reads the node's account of the program, and adds fault requests and tallies to that account.
+ * It moves no page. Thread-safe: `read` is a few loads; tallies change under the node's mutex.
  */
 class simulated_counters final : public migration_counters {
  public:
   /**
-   * @param counted whether there are counters
-   * @param migrates whether anything migrates by itself; without, there is nothing to attach to
+   * @param counted whether the device has counters
+   * @param migrates whether pages migrate on faults; otherwise `attach` answers with this
    */
   simulated_counters(node_gpu const& gpu,
                      planned_answers& answers,

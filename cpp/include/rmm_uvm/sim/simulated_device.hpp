@@ -46,11 +46,11 @@ struct simulated_device_config {
 /**
  * @brief A device without a GPU: follows the UVM kernel driver's rules, in modelled time.
  *
- * Itself it is the seam's commands, and it has the rest: `counters` for the seam's observations;
- * `program` for what a program on the device would do, and `neighbors` for those on others; `view`
- * for what a GPU would not tell; `answers` for what tests plan. Every operation happens at once, in
- * call order; streams are names. docs/simulator-model.md says what is modelled and what is not.
- * Thread-safe: one mutex, the node's; plans have their own.
+ * This class has the seam's commands. Its parts have the rest: `counters` the seam's observations,
+ * `program` the program on the device, `neighbors` the other devices, `view` the state that a GPU
+ * does not tell, `answers` the failures that tests plan. Every operation happens at once, in call
+ * order; streams are names. docs/simulator-model.md says what is modelled and what is not.
+ * Thread-safe: one mutex, the node's; `answers` has its own.
  */
 class simulated_device final : public uvm_driver {
  public:
@@ -74,13 +74,13 @@ class simulated_device final : public uvm_driver {
   simulated_device& operator=(simulated_device&&)      = delete;
   ~simulated_device() override;
 
-  /** @brief What the program on the device does past the seam. */
+  /** @brief The program on the device: its kernels, its CPU code, its cudaMalloc. */
   [[nodiscard]] simulated_program& program() noexcept { return program_; }
-  /** @brief What programs on neighbours do. */
+  /** @brief The other devices, and the programs on them. */
   [[nodiscard]] simulated_neighbors& neighbors() noexcept { return neighbors_; }
-  /** @brief Where everything is now. */
+  /** @brief Where pages are, and what is allocated. */
   [[nodiscard]] simulated_view const& view() const noexcept { return view_; }
-  /** @brief What calls answer in their stead. */
+  /** @brief How tests let later calls fail. */
   [[nodiscard]] planned_answers& answers() noexcept { return answers_; }
 
   // The seam.
@@ -140,7 +140,7 @@ class simulated_device final : public uvm_driver {
   // With the node's mutex:
   simulated_allocations allocations_;
   migrating_threads threads_;
-  // Over those:
+  // They use those above:
   simulated_counters counters_;
   simulated_program program_;
   simulated_neighbors neighbors_;

@@ -17,11 +17,10 @@
 namespace rmm_uvm::sim {
 
 /**
- * @brief The other GPUs of a simulated device's node: what the seam tells of them, and what
- * programs do there.
+ * @brief The other GPUs of a simulated device's node, and the programs on them.
  *
- * Takes memory of neighbours for those programs, and touches nothing else. Thread-safe, with the
- * node's mutex.
+ * It takes memory of neighbours for those programs, and touches nothing else. Thread-safe: it uses
+ * the node's mutex.
  */
 class simulated_neighbors {
  public:

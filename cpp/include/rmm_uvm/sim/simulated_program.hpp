@@ -19,10 +19,10 @@
 namespace rmm_uvm::sim {
 
 /**
- * @brief What the program on a simulated device does past the seam: kernels, the CPU, cudaMalloc.
+ * @brief The program on a simulated device: its kernels, its CPU code, its cudaMalloc.
  *
- * Has the model run its kernels, and allocates; gives no command of the seam. Thread-safe: every
- * call is a turn of the node.
+ * It lets the model run kernels, and allocates device memory. It calls no command of the seam.
+ * Thread-safe: every call is a turn of the node.
  */
 class simulated_program {
  public:

@@ -36,10 +36,9 @@ struct simulated_statistics {
 };
 
 /**
- * @brief What a simulated device shows of itself beyond the seam: where its pages are, what is
- * behind its addresses.
+ * @brief Shows where pages of a simulated device are, and its allocations. A GPU tells neither.
  *
- * Changes nothing. Thread-safe: every call is a turn of the node.
+ * It changes nothing. Thread-safe: every call is a turn of the node.
  */
 class simulated_view {
  public:
