@@ -104,21 +104,30 @@ cdef extern from "rmm_uvm/sim/simulated_node.hpp" namespace "rmm_uvm::sim" nogil
         link_traffic peer_traffic(unsigned, unsigned) noexcept
 
 
-cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nogil:
-    cdef cppclass simulated_device_config:
-        size_t capacity_bytes
-        size_t host_bytes
-        bool backing
-        bool concurrent_managed_access
-        bool discard
-        bool counters
-        bool direct_migration
-        bool places_at_once
-        int device_id
-        unsigned neighbors
-        machine_profile machine
-        driver_settings driver
+cdef extern from "rmm_uvm/sim/planned_answers.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef cppclass planned_answers:
+        void plan(string, status, unsigned) except +
+        size_t cancel() noexcept
+        void set_capture_state(stream_handle, capture_state) except +
 
+
+cdef extern from "rmm_uvm/sim/simulated_program.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef cppclass simulated_program:
+        status touch(memory_range, bool) noexcept
+        status cpu_touch(memory_range, bool) noexcept
+        status compute(double) noexcept
+        void migrate_beside(bool) noexcept
+        void observe(shared_ptr[memory_observer]) except +
+        observer_slot& observers() noexcept
+
+
+cdef extern from "rmm_uvm/sim/simulated_neighbors.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef cppclass simulated_neighbors:
+        status occupy(int, size_t) noexcept
+        status set_load(int, const neighbor_load&) noexcept
+
+
+cdef extern from "rmm_uvm/sim/simulated_view.hpp" namespace "rmm_uvm::sim" nogil:
     cdef cppclass block_policy:
         signed char preferred
         bool read_mostly
@@ -141,25 +150,36 @@ cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nog
         size_t neighbor_bytes
         size_t lent_bytes
 
+    cdef cppclass simulated_view:
+        unsigned gpu() noexcept
+        simulated_statistics statistics() noexcept
+        size_t resident_bytes(memory_range, location) noexcept
+        block_policy advised(uintptr_t) noexcept
+        bool backing() noexcept
+
+
+cdef extern from "rmm_uvm/sim/simulated_device.hpp" namespace "rmm_uvm::sim" nogil:
+    cdef cppclass simulated_device_config:
+        size_t capacity_bytes
+        size_t host_bytes
+        bool backing
+        bool concurrent_managed_access
+        bool discard
+        bool counters
+        bool direct_migration
+        bool places_at_once
+        int device_id
+        unsigned neighbors
+        machine_profile machine
+        driver_settings driver
+
     cdef cppclass simulated_device(uvm_driver):
         simulated_device(const simulated_device_config&) except +
         simulated_device(shared_ptr[simulated_node], unsigned, const simulated_device_config&) except +
-        status touch(memory_range, bool) noexcept
-        status cpu_touch(memory_range, bool) noexcept
-        status compute(double) noexcept
-        void migrate_beside(bool) noexcept
-        void observe(shared_ptr[memory_observer]) except +
-        observer_slot& observers() noexcept
-        simulated_statistics statistics() noexcept
-        bool backing() noexcept
-        size_t resident_bytes(memory_range, location) noexcept
-        status occupy_neighbor(int, size_t) noexcept
-        status set_neighbor_load(int, const neighbor_load&) noexcept
-        block_policy advised(uintptr_t) noexcept
-        unsigned gpu() noexcept
-        void fail_call(string, status, unsigned) except +
-        size_t cancel_failures() except +
-        void set_capture_state(stream_handle, capture_state) except +
+        simulated_program& program() noexcept
+        simulated_neighbors& neighbors() noexcept
+        const simulated_view& view() noexcept
+        planned_answers& answers() noexcept
 
 
 cdef class SimulatedDevice(UvmDriver):

@@ -128,7 +128,7 @@ cdef class SimulatedDevice(UvmDriver):
     @property
     def backing(self):
         """Whether there is real host memory behind the addresses."""
-        return dereference(self.model).backing()
+        return dereference(self.model).view().backing()
 
     def touch(self, uintptr_t address, size_t nbytes, bool write=False):
         """Let a kernel read, or read and write, a managed range.
@@ -143,7 +143,7 @@ cdef class SimulatedDevice(UvmDriver):
         cdef memory_range pages = range_of(address, nbytes)
         cdef status result
         with nogil:
-            result = dereference(self.model).touch(pages, write)
+            result = dereference(self.model).program().touch(pages, write)
         check(result, f"a simulated kernel touching {nbytes} bytes")
 
     def cpu_touch(self, uintptr_t address, size_t nbytes, bool write=False):
@@ -151,7 +151,7 @@ cdef class SimulatedDevice(UvmDriver):
         cdef memory_range pages = range_of(address, nbytes)
         cdef status result
         with nogil:
-            result = dereference(self.model).cpu_touch(pages, write)
+            result = dereference(self.model).program().cpu_touch(pages, write)
         check(result, f"the CPU touching {nbytes} bytes")
 
     def compute(self, double seconds):
@@ -164,7 +164,7 @@ cdef class SimulatedDevice(UvmDriver):
         """
         cdef status result
         with nogil:
-            result = dereference(self.model).compute(seconds * 1e9)
+            result = dereference(self.model).program().compute(seconds * 1e9)
         check(result, f"a simulated kernel of {seconds} seconds")
 
     def migrate_beside(self, bool beside):
@@ -179,7 +179,7 @@ cdef class SimulatedDevice(UvmDriver):
         beside : bool
             True for a thread beside the program; False, as at first, for its own.
         """
-        dereference(self.model).migrate_beside(beside)
+        dereference(self.model).program().migrate_beside(beside)
 
     def observe(self, MemoryObserver observer):
         """Tell an observer of every touch from now on.
@@ -192,7 +192,7 @@ cdef class SimulatedDevice(UvmDriver):
         cdef shared_ptr[memory_observer] handle
         if observer is not None:
             handle = observer.handle
-        dereference(self.model).observe(handle)
+        dereference(self.model).program().observe(handle)
 
     def attach_observer(self, MemoryObserver observer not None):
         """Observe as with `observe`, unless another observer is there that still listens.
@@ -202,16 +202,16 @@ cdef class SimulatedDevice(UvmDriver):
         bool
             Whether it observes now.
         """
-        return dereference(self.model).observers().attach(observer.handle)
+        return dereference(self.model).program().observers().attach(observer.handle)
 
     def detach_observer(self, MemoryObserver observer not None):
         """End observing; nothing if another observer took the place."""
-        dereference(self.model).observers().detach(observer.handle.get())
+        dereference(self.model).program().observers().detach(observer.handle.get())
 
     @property
     def observed(self):
         """Whether an observer is there that still listens."""
-        return dereference(self.model).observers().taken()
+        return dereference(self.model).program().observers().taken()
 
     def resident_bytes(self, uintptr_t address, size_t nbytes, where="device"):
         """Bytes of a managed range that reside in a place now.
@@ -229,7 +229,7 @@ cdef class SimulatedDevice(UvmDriver):
             place.device_id = dereference(self.handle).info().device_id
         elif where != "host":
             place.device_id = where
-        return dereference(self.model).resident_bytes(pages, place)
+        return dereference(self.model).view().resident_bytes(pages, place)
 
     def occupy_neighbor(self, int device_id, size_t nbytes):
         """Let programs on a neighbour hold so much memory of their own there from now on.
@@ -245,7 +245,7 @@ cdef class SimulatedDevice(UvmDriver):
         """
         cdef status result
         with nogil:
-            result = dereference(self.model).occupy_neighbor(device_id, nbytes)
+            result = dereference(self.model).neighbors().occupy(device_id, nbytes)
         check(result, f"occupying {nbytes} bytes of device {device_id}")
 
     def set_neighbor_load(
@@ -266,7 +266,7 @@ cdef class SimulatedDevice(UvmDriver):
         if link_fraction is not None:
             load.link_fraction = <double>link_fraction
         check(
-            dereference(self.model).set_neighbor_load(device_id, load),
+            dereference(self.model).neighbors().set_load(device_id, load),
             f"setting how busy device {device_id} is",
         )
 
@@ -278,8 +278,8 @@ cdef class SimulatedDevice(UvmDriver):
         tuple of (bool, str)
             Whether it is read mostly, and where it belongs: "device", "host" or "none".
         """
-        cdef block_policy found = dereference(self.model).advised(address)
-        places = {dereference(self.model).gpu(): "device", -1: "host"}
+        cdef block_policy found = dereference(self.model).view().advised(address)
+        places = {dereference(self.model).view().gpu(): "device", -1: "host"}
         return found.read_mostly, places.get(found.preferred, "none")
 
     def statistics(self):
@@ -291,7 +291,7 @@ cdef class SimulatedDevice(UvmDriver):
             Bytes, counts, and ``modelled_ns``: modelled time of all driver work. Field by field in
             ``docs/metrics.md``.
         """
-        cdef simulated_statistics s = dereference(self.model).statistics()
+        cdef simulated_statistics s = dereference(self.model).view().statistics()
         return s
 
     def fail_call(self, call, code="driver_error", unsigned skip=0):
@@ -318,16 +318,16 @@ cdef class SimulatedDevice(UvmDriver):
         failure.code = _chosen(_FAILURES, code, "code")
         failure.native_error = 0
         failure.call = name
-        dereference(self.model).fail_call(<string>call.encode(), failure, skip)
+        dereference(self.model).answers().plan(<string>call.encode(), failure, skip)
 
     def cancel_failures(self):
         """Take back what `fail_call` planned and no call has met yet; return how many (int)."""
-        return dereference(self.model).cancel_failures()
+        return dereference(self.model).answers().cancel()
 
     def set_capture_state(self, uintptr_t stream, state):
         """Let a stream look as if it were capturing: "none", "capturing" or "unknown"."""
         cdef capture_state value = _chosen(_CAPTURE_STATES, state, "state")
-        dereference(self.model).set_capture_state(<stream_handle>stream, value)
+        dereference(self.model).answers().set_capture_state(<stream_handle>stream, value)
 
 
 cdef class NodeModel:

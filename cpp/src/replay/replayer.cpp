@@ -120,8 +120,9 @@ void replayer::free(located_range const& /*where*/)
 void replayer::touch(replay_event const& event, located_range const& where)
 {
   bool const write  = (event.flags & writes) != 0;
-  auto const result = (event.flags & by_the_cpu) != 0 ? device_->cpu_touch(where.range, write)
-                                                      : device_->touch(where.range, write);
+  auto const result = (event.flags & by_the_cpu) != 0
+                        ? device_->program().cpu_touch(where.range, write)
+                        : device_->program().touch(where.range, write);
   if (!result.ok()) { out_of_memory_ = {replayed_, event.stage, event.bytes}; }
 }
 
@@ -155,7 +156,7 @@ void replayer::enter_stage(std::size_t stage)
 
 void replayer::close_stage()
 {
-  auto const now = device_->statistics();
+  auto const now = device_->view().statistics();
   auto& totals   = stages_[stage_];
   totals.migration_ns += static_cast<double>(now.modelled_ns - at_stage_begin_.modelled_ns);
   totals.to_device_bytes += now.host_to_device_bytes - at_stage_begin_.host_to_device_bytes;
@@ -166,7 +167,7 @@ void replayer::close_stage()
 
 void replayer::add_point(std::uint64_t next_time_ns)
 {
-  auto const now = device_->statistics();
+  auto const now = device_->view().statistics();
   timeline_.add({0, 0, now.resident_bytes, now.host_to_device_bytes, now.device_to_host_bytes},
                 live_.live_bytes(),
                 next_time_ns);

@@ -3,11 +3,29 @@
 #include <rmm_uvm/sim/planned_answers.hpp>
 
 #include <algorithm>
+#include <mutex>
 
 namespace rmm_uvm::sim {
 
-std::optional<status> planned_answers::met_by(std::string_view call) noexcept
+void planned_answers::plan(std::string_view call, status answer, unsigned skip)
 {
+  std::lock_guard const lock{mutex_};
+  planned_.push_back({std::string{call}, answer, skip});
+  unmet_.store(planned_.size(), std::memory_order_release);
+}
+
+std::size_t planned_answers::cancel() noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const unmet = planned_.size();
+  planned_.clear();
+  unmet_.store(0, std::memory_order_release);
+  return unmet;
+}
+
+std::optional<status> planned_answers::take(std::string_view call) noexcept
+{
+  std::lock_guard const lock{mutex_};
   auto const it = std::find_if(
     planned_.begin(), planned_.end(), [&](planned const& each) { return each.call == call; });
   if (it == planned_.end()) { return std::nullopt; }
@@ -17,14 +35,28 @@ std::optional<status> planned_answers::met_by(std::string_view call) noexcept
   }
   auto const given = it->given;
   planned_.erase(it);
+  unmet_.store(planned_.size(), std::memory_order_release);
   return given;
 }
 
-std::size_t planned_answers::cancel() noexcept
+std::optional<availability> planned_answers::refusal_met_by(std::string_view call)
 {
-  auto const unmet = planned_.size();
-  planned_.clear();
-  return unmet;
+  auto const met = met_by(call);
+  if (!met) { return std::nullopt; }
+  return availability::no(std::string{met->call} + " answered " + to_string(met->code));
+}
+
+void planned_answers::set_capture_state(stream_handle stream, capture_state state)
+{
+  std::lock_guard const lock{mutex_};
+  capture_states_.insert_or_assign(stream, state);
+}
+
+capture_state planned_answers::capturing(stream_handle stream) const noexcept
+{
+  std::lock_guard const lock{mutex_};
+  auto const it = capture_states_.find(stream);
+  return it == capture_states_.end() ? capture_state::none : it->second;
 }
 
 }  // namespace rmm_uvm::sim

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
-// Commands and touches of the simulated device that move pages, handed to the model.
+// Commands of the simulated device that move pages, handed to the model.
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <cstring>
@@ -27,11 +27,9 @@ constexpr std::uint64_t only_stream = 0;
   return advice::unset_preferred_location;
 }
 
-}  // namespace
-
-void simulated_device::wipe(simulated_node::turn const& model, memory_range range) const
+/** @brief Writes over the whole pages of a range that was discarded. */
+void wipe(simulated_node::turn const& model, memory_range range)
 {
-  if (!config_.backing) { return; }
   model->for_each_block(range, true, [](std::uintptr_t address, page_set const& pages) {
     for (auto page = pages.next(0); page < pages_per_block; page = pages.next(page + 1)) {
       std::memset(reinterpret_cast<void*>(address + page * page_bytes), discarded_byte, page_bytes);
@@ -39,12 +37,15 @@ void simulated_device::wipe(simulated_node::turn const& model, memory_range rang
   });
 }
 
+}  // namespace
+
 status simulated_device::prefetch(memory_range range, location where, stream_handle stream) noexcept
 try {
-  auto const model = enter(stream);
-  if (auto const failure = injected("prefetch")) { return *failure; }
+  auto const model = gpu_.enter(streams_.lane_of(stream));
+  if (auto const failure = answers_.met_by("prefetch")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "prefetch"); }
-  return noted(finish(model, model->prefetch(range, place(where), only_stream)), range, where);
+  return noted(
+    gpu_.finish(model, model->prefetch(range, gpu_.place(where), only_stream)), range, where);
 } catch (...) {
   return failed(status_code::out_of_memory, "prefetch");
 }
@@ -52,14 +53,16 @@ try {
 status simulated_device::discard(std::span<memory_range const> ranges,
                                  stream_handle stream) noexcept
 try {
-  auto const model = enter(stream);
-  if (auto const failure = injected("discard")) { return *failure; }
+  auto const model = gpu_.enter(streams_.lane_of(stream));
+  if (auto const failure = answers_.met_by("discard")) { return *failure; }
   if (!config_.discard || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard");
   }
   for (auto const& range : ranges) {
-    if (auto const done = finish(model, model->discard(range, true)); !done.ok()) { return done; }
-    wipe(model, range);
+    if (auto const done = gpu_.finish(model, model->discard(range, true)); !done.ok()) {
+      return done;
+    }
+    if (config_.backing) { wipe(model, range); }
   }
   return noted({}, ranges);
 } catch (...) {
@@ -70,14 +73,15 @@ status simulated_device::discard_and_prefetch(std::span<memory_range const> rang
                                               location where,
                                               stream_handle stream) noexcept
 try {
-  auto const model = enter(stream);
-  if (auto const failure = injected("discard_and_prefetch")) { return *failure; }
+  auto const model = gpu_.enter(streams_.lane_of(stream));
+  if (auto const failure = answers_.met_by("discard_and_prefetch")) { return *failure; }
   if (!config_.discard || !config_.concurrent_managed_access) {
     return failed(status_code::not_supported, "discard_and_prefetch");
   }
   for (auto const& range : ranges) {
-    auto const done = finish(model, model->discard_and_prefetch(range, place(where), only_stream));
-    if (done.code != status_code::invalid_value) { wipe(model, range); }
+    auto const done =
+      gpu_.finish(model, model->discard_and_prefetch(range, gpu_.place(where), only_stream));
+    if (config_.backing && done.code != status_code::invalid_value) { wipe(model, range); }
     if (!done.ok()) { return done; }
   }
   return noted({}, ranges);
@@ -87,62 +91,12 @@ try {
 
 status simulated_device::advise(memory_range range, memory_advice what, location where) noexcept
 try {
-  auto const model = enter();
-  if (auto const failure = injected("advise")) { return *failure; }
+  auto const model = gpu_.enter();
+  if (auto const failure = answers_.met_by("advise")) { return *failure; }
   if (!config_.concurrent_managed_access) { return failed(status_code::not_supported, "advise"); }
-  return finish(model, model->advise(range, modelled(what), place(where)));
+  return gpu_.finish(model, model->advise(range, modelled(what), gpu_.place(where)));
 } catch (...) {
   return failed(status_code::out_of_memory, "advise");
-}
-
-block_policy simulated_device::advised(std::uintptr_t address) const noexcept
-{
-  auto const model = enter();
-  return model->advised(address);
-}
-
-status simulated_device::touch(memory_range range, bool write) noexcept
-try {
-  auto const model = enter();
-  if (auto const failure = injected("touch")) { return *failure; }
-  auto const inside = model->range_of(range.address);
-  if (!inside || range.bytes == 0 || range.bytes > inside->end() - range.address) {
-    return failed(status_code::invalid_value, "touch");
-  }
-  if (auto* const observer = observer_.get()) {
-    observer->touched(info_.device_id, range, write, false);
-  }
-  kernel_access const access{range, {}, write};
-  return finish(model,
-                model->launch({.accesses = {&access, 1}, .gpu = gpu_, .stream = only_stream}));
-} catch (...) {
-  return failed(status_code::out_of_memory, "touch");
-}
-
-status simulated_device::compute(double ns) noexcept
-try {
-  auto const model = enter();
-  if (auto const failure = injected("compute")) { return *failure; }
-  if (!(ns >= 0)) { return failed(status_code::invalid_value, "compute"); }
-  return finish(model, model->launch({.compute_ns = ns, .gpu = gpu_, .stream = only_stream}));
-} catch (...) {
-  return failed(status_code::out_of_memory, "compute");
-}
-
-status simulated_device::cpu_touch(memory_range range, bool write) noexcept
-try {
-  auto const model = enter();
-  if (auto const failure = injected("cpu_touch")) { return *failure; }
-  auto const inside = model->range_of(range.address);
-  if (!inside || range.bytes == 0 || range.bytes > inside->end() - range.address) {
-    return failed(status_code::invalid_value, "cpu_touch");
-  }
-  if (auto* const observer = observer_.get()) {
-    observer->touched(info_.device_id, range, write, true);
-  }
-  return finish(model, model->cpu_touch(range, write));
-} catch (...) {
-  return failed(status_code::out_of_memory, "cpu_touch");
 }
 
 }  // namespace rmm_uvm::sim

@@ -71,10 +71,8 @@ class simulated_mark final : public transfer_mark {
 
  private:
   [[nodiscard]] status answer(char const* call) noexcept
-  try {
-    return device_->planned_answer(call).value_or(status{});
-  } catch (...) {
-    return failed(status_code::out_of_memory, call);
+  {
+    return device_->answers().met_by(call).value_or(status{});
   }
 
   std::shared_ptr<simulated_device> device_;
@@ -94,10 +92,8 @@ class simulated_event final : public ipc_event {
 
  private:
   [[nodiscard]] status answer(char const* call) noexcept
-  try {
-    return device_->planned_answer(call).value_or(status{});
-  } catch (...) {
-    return failed(status_code::out_of_memory, call);
+  {
+    return device_->answers().met_by(call).value_or(status{});
   }
 
   std::shared_ptr<simulated_device> device_;
@@ -126,12 +122,12 @@ class simulated_event final : public ipc_event {
 
 simulated_transfers::~simulated_transfers()
 {
-  if (staging_.bytes != 0) { static_cast<void>(device_->free_device(staging_.address)); }
+  if (staging_.bytes != 0) { static_cast<void>(device_->program().free_device(staging_.address)); }
 }
 
 std::optional<memory_kind> simulated_transfers::find(std::uintptr_t address) const
 {
-  if (auto const own = device_->find_memory(address)) { return own; }
+  if (auto const own = device_->view().find_memory(address)) { return own; }
   std::lock_guard const lock{mutex_};
   auto it = opened_.upper_bound(address);
   if (it == opened_.begin()) { return std::nullopt; }
@@ -143,7 +139,7 @@ std::optional<memory_kind> simulated_transfers::find(std::uintptr_t address) con
 status simulated_transfers::find_memory(std::uintptr_t address,
                                         std::optional<memory_kind>& found) noexcept
 try {
-  if (auto const planned = device_->planned_answer("find_memory")) { return *planned; }
+  if (auto const planned = device_->answers().met_by("find_memory")) { return *planned; }
   found = find(address);
   return {};
 } catch (...) {
@@ -152,7 +148,7 @@ try {
 
 status simulated_transfers::wait_for(stream_handle stream) noexcept
 try {
-  if (auto const planned = device_->planned_answer("wait_for")) { return *planned; }
+  if (auto const planned = device_->answers().met_by("wait_for")) { return *planned; }
   if (device_->capturing(stream) != capture_state::none) {
     return failed(status_code::not_supported, "wait_for");
   }
@@ -169,7 +165,7 @@ status simulated_transfers::copy_one(transfer const& one) noexcept
       return failed(status_code::invalid_value, "copy");
     }
     if (!kind->managed) { continue; }
-    if (auto const touched = device_->touch({address, one.bytes}, write); !touched.ok()) {
+    if (auto const touched = device_->program().touch({address, one.bytes}, write); !touched.ok()) {
       return touched;
     }
   }
@@ -179,8 +175,8 @@ status simulated_transfers::copy_one(transfer const& one) noexcept
 
 status simulated_transfers::copy(std::span<transfer const> copies) noexcept
 try {
-  if (auto const planned = device_->planned_answer("copy")) { return *planned; }
-  if (!device_->backing()) { return failed(status_code::not_supported, "copy"); }
+  if (auto const planned = device_->answers().met_by("copy")) { return *planned; }
+  if (!device_->view().backing()) { return failed(status_code::not_supported, "copy"); }
   for (auto const& one : copies) {
     if (one.bytes == 0) { continue; }
     if (auto const copied = copy_one(one); !copied.ok()) { return copied; }
@@ -192,14 +188,14 @@ try {
 
 status simulated_transfers::take_staging(std::size_t bytes) noexcept
 try {
-  if (auto const planned = device_->planned_answer("take_staging")) { return *planned; }
-  if (!device_->backing()) { return failed(status_code::not_supported, "take_staging"); }
+  if (auto const planned = device_->answers().met_by("take_staging")) { return *planned; }
+  if (!device_->view().backing()) { return failed(status_code::not_supported, "take_staging"); }
   constexpr std::size_t least_bytes = 512;  // as on a GPU: two halves of 256
   std::lock_guard const lock{mutex_};
   if (bytes < least_bytes || staging_.bytes != 0) {
     return failed(status_code::invalid_value, "take_staging");
   }
-  auto const taken = device_->allocate_device(bytes, staging_.address);
+  auto const taken = device_->program().allocate_device(bytes, staging_.address);
   if (taken.ok()) { staging_.bytes = bytes; }
   return taken;
 } catch (...) {
@@ -208,7 +204,7 @@ try {
 
 status simulated_transfers::mark(std::shared_ptr<transfer_mark>& made) noexcept
 try {
-  if (auto const planned = device_->planned_answer("mark")) { return *planned; }
+  if (auto const planned = device_->answers().met_by("mark")) { return *planned; }
   made = std::make_shared<simulated_mark>(device_);
   return {};
 } catch (...) {
@@ -217,9 +213,11 @@ try {
 
 status simulated_transfers::ipc_memory_handle(std::uintptr_t base, ipc_handle& handle) noexcept
 try {
-  if (auto const planned = device_->planned_answer("ipc_memory_handle")) { return *planned; }
-  if (!device_->backing()) { return failed(status_code::not_supported, "ipc_memory_handle"); }
-  auto const descriptor = device_->shared_descriptor(base);
+  if (auto const planned = device_->answers().met_by("ipc_memory_handle")) { return *planned; }
+  if (!device_->view().backing()) {
+    return failed(status_code::not_supported, "ipc_memory_handle");
+  }
+  auto const descriptor = device_->view().shared_descriptor(base);
   struct stat file{};
   if (descriptor < 0 || ::fstat(descriptor, &file) != 0) {
     return failed(status_code::invalid_value, "ipc_memory_handle");
@@ -239,8 +237,8 @@ try {
 status simulated_transfers::open_ipc_memory(ipc_handle const& handle,
                                             std::uintptr_t& address) noexcept
 try {
-  if (auto const planned = device_->planned_answer("open_ipc_memory")) { return *planned; }
-  if (!device_->backing()) { return failed(status_code::not_supported, "open_ipc_memory"); }
+  if (auto const planned = device_->answers().met_by("open_ipc_memory")) { return *planned; }
+  if (!device_->view().backing()) { return failed(status_code::not_supported, "open_ipc_memory"); }
   auto const content = unpacked<memory_handle>(handle);
   // As CUDA: a process does not open its own memory.
   if (!content || std::cmp_equal(content->process, ::getpid())) {
@@ -271,7 +269,7 @@ try {
 
 status simulated_transfers::close_ipc_memory(std::uintptr_t address) noexcept
 try {
-  if (auto const planned = device_->planned_answer("close_ipc_memory")) { return *planned; }
+  if (auto const planned = device_->answers().met_by("close_ipc_memory")) { return *planned; }
   std::lock_guard const lock{mutex_};
   auto const it = opened_.find(address);
   if (it == opened_.end()) { return failed(status_code::invalid_value, "close_ipc_memory"); }
@@ -283,7 +281,7 @@ try {
 
 status simulated_transfers::make_ipc_event(std::shared_ptr<ipc_event>& made) noexcept
 try {
-  if (auto const planned = device_->planned_answer("make_ipc_event")) { return *planned; }
+  if (auto const planned = device_->answers().met_by("make_ipc_event")) { return *planned; }
   static std::atomic<std::uint64_t> count{0};
   event_handle content;
   content.process = static_cast<std::uint32_t>(::getpid());
@@ -297,7 +295,7 @@ try {
 status simulated_transfers::open_ipc_event(ipc_handle const& handle,
                                            std::shared_ptr<ipc_event>& opened) noexcept
 try {
-  if (auto const planned = device_->planned_answer("open_ipc_event")) { return *planned; }
+  if (auto const planned = device_->answers().met_by("open_ipc_event")) { return *planned; }
   auto const content = unpacked<event_handle>(handle);
   if (!content || std::cmp_equal(content->process, ::getpid())) {
     return failed(status_code::invalid_value, "open_ipc_event");

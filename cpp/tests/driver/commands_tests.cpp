@@ -44,7 +44,7 @@ TEST(Commands, ThatFailAreNotCounted)
   ASSERT_TRUE(device->allocate_managed(16 * mib, address).ok());
   memory_range const range{address, 2 * mib};
   for (auto const* const call : {"prefetch", "discard", "discard_and_prefetch"}) {
-    device->fail_call(call, {status_code::driver_error, 1, call}, 0);
+    device->answers().plan(call, {status_code::driver_error, 1, call}, 0);
   }
   EXPECT_FALSE(device->prefetch(range, location::host(), nullptr).ok());
   EXPECT_FALSE(device->discard({&range, 1}, nullptr).ok());
@@ -60,23 +60,23 @@ TEST(SimulatedFaults, AreCountedOnlyWhileAskedFor)
   ASSERT_TRUE(device->allocate_managed(8 * mib, address).ok());
   auto const touch_both = [&](std::size_t block) {
     memory_range const range{address + block * 2 * mib, 2 * mib};
-    ASSERT_TRUE(device->touch(range, true).ok());
-    ASSERT_TRUE(device->cpu_touch(range, true).ok());
+    ASSERT_TRUE(device->program().touch(range, true).ok());
+    ASSERT_TRUE(device->program().cpu_touch(range, true).ok());
   };
   touch_both(0);
-  EXPECT_EQ(device->read().gpu_faults, 0U);
-  ASSERT_TRUE(device->request_faults().available);
-  ASSERT_TRUE(device->request_faults().available);
+  EXPECT_EQ(device->counters().read().gpu_faults, 0U);
+  ASSERT_TRUE(device->counters().request_faults().available);
+  ASSERT_TRUE(device->counters().request_faults().available);
   touch_both(1);
-  device->release_faults();
+  device->counters().release_faults();
   touch_both(2);
-  device->release_faults();
+  device->counters().release_faults();
   touch_both(3);
   // Of 100 pages at a time, each with 2 % duplicates; 300 faults bring a whole block.
-  EXPECT_EQ(device->read().gpu_faults, 2 * 306U);
-  EXPECT_EQ(device->read().cpu_faults, 2 * 6U);  // 64, 64, 128, 256, 512, 1024 KiB
-  EXPECT_EQ(device->statistics().gpu_faults, 4 * 306U);
-  EXPECT_EQ(device->statistics().gpu_fault_groups, 4 * 3U);
+  EXPECT_EQ(device->counters().read().gpu_faults, 2 * 306U);
+  EXPECT_EQ(device->counters().read().cpu_faults, 2 * 6U);  // 64, 64, 128, 256, 512, 1024 KiB
+  EXPECT_EQ(device->view().statistics().gpu_faults, 4 * 306U);
+  EXPECT_EQ(device->view().statistics().gpu_fault_groups, 4 * 3U);
 }
 
 TEST(SimulatedFaults, WithoutCountersAreRefused)
@@ -84,7 +84,7 @@ TEST(SimulatedFaults, WithoutCountersAreRefused)
   sim::simulated_device_config config;
   config.counters = false;
   sim::simulated_device const device{config};
-  EXPECT_FALSE(device.request_faults().available);
+  EXPECT_FALSE(device.counters().request_faults().available);
 }
 
 TEST(DriverMemoryReader, ReadsWhatTheDriverSaysOrLeavesTheValueAlone)

@@ -84,11 +84,11 @@ TEST(LinkMeasurement, MovesNothingOfTheSimulatedDeviceItself)
   simulated_device device{plain_machine()};
   memory_range mine{0, blocks(64)};
   ASSERT_TRUE(device.allocate_managed(mine.bytes, mine.address).ok());
-  ASSERT_TRUE(device.touch(mine, true).ok());
-  auto const before = device.statistics();
+  ASSERT_TRUE(device.program().touch(mine, true).ok());
+  auto const before = device.view().statistics();
   link_rates rates;
   ASSERT_TRUE(device.measure_links(1, measured_bytes, rates).ok());
-  auto const after = device.statistics();
+  auto const after = device.view().statistics();
   EXPECT_EQ(after.modelled_ns, before.modelled_ns);
   EXPECT_EQ(after.device_to_host_bytes, before.device_to_host_bytes);
   EXPECT_EQ(after.managed_bytes, before.managed_bytes);
@@ -110,7 +110,7 @@ TEST(LinkMeasurement, DevicesThatAreNotThereAreRefused)
   for (auto const id : {0, 2, 9}) {
     EXPECT_EQ(device.measure_links(id, measured_bytes, rates).code, status_code::invalid_value);
   }
-  device.fail_call("measure_links", {status_code::driver_error, 0, "injected"}, 0);
+  device.answers().plan("measure_links", {status_code::driver_error, 0, "injected"}, 0);
   EXPECT_EQ(device.measure_links(1, measured_bytes, rates).code, status_code::driver_error);
   EXPECT_EQ(rates, link_rates{});
 }

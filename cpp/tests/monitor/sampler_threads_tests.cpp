@@ -78,7 +78,7 @@ TEST(ConcurrentSampler, ReadersSwapsAndAProgramDoNotDisturbIt)
           break;
         case 3:
           if (!device->allocate_managed(12 * va_block_bytes, address).ok() ||
-              !device->touch({address, 12 * va_block_bytes}, true).ok() ||
+              !device->program().touch({address, 12 * va_block_bytes}, true).ok() ||
               !device->free_managed(address).ok()) {
             well = false;
           }

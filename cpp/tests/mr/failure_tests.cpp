@@ -23,14 +23,14 @@ void expect_nothing_taken(simulated_chain const& chain)
   EXPECT_EQ(chain.account->used_bytes(), 0U);
   EXPECT_EQ(chain.managed.slab_bytes(), 0U);
   EXPECT_EQ(chain.adaptor.allocated_bytes(), 0U);
-  EXPECT_EQ(chain.device->statistics().managed_bytes, 0U);
-  EXPECT_EQ(chain.device->statistics().resident_bytes, 0U);
+  EXPECT_EQ(chain.device->view().statistics().managed_bytes, 0U);
+  EXPECT_EQ(chain.device->view().statistics().resident_bytes, 0U);
 }
 
 TEST(Failure, RefusedManagedMemoryTakesNothing)
 {
   simulated_chain chain;
-  chain.device->fail_call("allocate_managed", {status_code::out_of_memory, 2, "planned"}, 0);
+  chain.device->answers().plan("allocate_managed", {status_code::out_of_memory, 2, "planned"}, 0);
   EXPECT_THROW(static_cast<void>(chain.adaptor.allocate(default_stream, blocks(2), 256)),
                rmm::out_of_memory);
   expect_nothing_taken(chain);
@@ -39,7 +39,7 @@ TEST(Failure, RefusedManagedMemoryTakesNothing)
 TEST(Failure, OtherDriverErrorsAreBadAllocAndNotOutOfMemory)
 {
   simulated_chain chain;
-  chain.device->fail_call("allocate_managed", {status_code::driver_error, 700, "planned"}, 0);
+  chain.device->answers().plan("allocate_managed", {status_code::driver_error, 700, "planned"}, 0);
   try {
     static_cast<void>(chain.adaptor.allocate(default_stream, blocks(2), 256));
     FAIL() << "no error";
@@ -55,7 +55,7 @@ TEST(Failure, RefusedPrefetchStillGivesTheMemory)
 {
   for (auto const* call : {"memory", "prefetch"}) {
     simulated_chain chain;
-    chain.device->fail_call(call, {status_code::driver_error, 700, "planned"}, 0);
+    chain.device->answers().plan(call, {status_code::driver_error, 700, "planned"}, 0);
     auto* const ptr = chain.adaptor.allocate(default_stream, blocks(2), 256);
     EXPECT_NE(ptr, nullptr) << call;
     EXPECT_EQ(chain.residency->statistics().failed_calls, 1U) << call;
@@ -68,7 +68,7 @@ TEST(Failure, RefusedDriverFreeKeepsTheBooks)
 {
   simulated_chain chain;
   auto* const ptr = chain.adaptor.allocate(default_stream, blocks(2), 256);
-  chain.device->fail_call("free_managed", {status_code::driver_error, 700, "planned"}, 0);
+  chain.device->answers().plan("free_managed", {status_code::driver_error, 700, "planned"}, 0);
   chain.adaptor.deallocate(default_stream, ptr, blocks(2), 256);
   EXPECT_EQ(chain.account->used_bytes(), 0U);
   EXPECT_EQ(chain.managed.slab_bytes(), 0U);

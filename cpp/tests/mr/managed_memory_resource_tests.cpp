@@ -31,7 +31,7 @@ TEST_F(ManagedMemoryResource, AllocationIsASlabOfTheLedgerAndOnTheDevice)
   EXPECT_EQ(chain.residency->ledger().slab_of(address), (memory_range{address, blocks(2)}));
   EXPECT_EQ(chain.managed.slab_bytes(), blocks(2));
   EXPECT_EQ(chain.account->used_bytes(), blocks(2));
-  EXPECT_EQ(chain.device->resident_bytes({address, blocks(2)}), blocks(2));
+  EXPECT_EQ(chain.device->view().resident_bytes({address, blocks(2)}), blocks(2));
 }
 
 TEST_F(ManagedMemoryResource, FreeGivesEverythingBack)
@@ -40,7 +40,7 @@ TEST_F(ManagedMemoryResource, FreeGivesEverythingBack)
   chain.managed.deallocate(default_stream, ptr, blocks(2), 256);
   EXPECT_EQ(chain.managed.slab_bytes(), 0U);
   EXPECT_EQ(chain.account->used_bytes(), 0U);
-  EXPECT_EQ(chain.device->statistics().managed_bytes, 0U);
+  EXPECT_EQ(chain.device->view().statistics().managed_bytes, 0U);
 }
 
 TEST_F(ManagedMemoryResource, SlabModeNeverLeavesTheSlabToFaults)
@@ -48,7 +48,7 @@ TEST_F(ManagedMemoryResource, SlabModeNeverLeavesTheSlabToFaults)
   managed_memory_resource resource{chain.residency, chain.account, prefetch_mode::never};
   auto* const ptr = resource.allocate(default_stream, blocks(2), 256);
   EXPECT_NE(ptr, nullptr);
-  EXPECT_EQ(chain.device->statistics().resident_bytes, 0U);
+  EXPECT_EQ(chain.device->view().statistics().resident_bytes, 0U);
 }
 
 TEST_F(ManagedMemoryResource, CapIsNamedInTheErrorAndHoldsForAllResources)

@@ -92,7 +92,7 @@ TEST(Levels, FollowTheAdaptorAndKeepNoneOfItsMemory)
   EXPECT_EQ(levels->levels().footprint_bytes, 0U);
   chain.reset();
   EXPECT_EQ(levels->levels().managed_bytes, 0U);
-  EXPECT_EQ(device->statistics().managed_bytes, 0U);
+  EXPECT_EQ(device->view().statistics().managed_bytes, 0U);
 }
 
 }  // namespace

@@ -146,11 +146,11 @@ TEST_P(ConcurrentPool, UnderABudgetWithAThreadThatMovesNoByteIsLost)
       auto* const ptr =
         static_cast<unsigned char*>(kept.allocate(default_stream, bytes, alignment));
       memory_range const range{reinterpret_cast<std::uintptr_t>(ptr), bytes};
-      static_cast<void>(real.device->touch(range, true));
+      static_cast<void>(real.device->program().touch(range, true));
       ptr[0] = ptr[bytes - 1] = value;
       if (round % 4 == 0) { static_cast<void>(real.residency->evict(range, nullptr)); }
       tests::touch(*real.residency, range, nullptr);
-      static_cast<void>(real.device->touch(range, true));
+      static_cast<void>(real.device->program().touch(range, true));
       lost += ptr[0] == value && ptr[bytes - 1] == value ? 0 : 1;
       kept.deallocate(default_stream, ptr, bytes, alignment);
     }

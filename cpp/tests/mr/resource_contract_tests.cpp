@@ -44,7 +44,7 @@ class ResourceContract : public testing::Test {
   /** @brief Managed and cudaMalloc bytes that the device has handed out. */
   [[nodiscard]] std::size_t taken_bytes() const
   {
-    auto const statistics = chain.device->statistics();
+    auto const statistics = chain.device->view().statistics();
     return statistics.managed_bytes + statistics.device_bytes;
   }
 

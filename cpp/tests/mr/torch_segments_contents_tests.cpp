@@ -30,7 +30,7 @@ TEST_F(TorchSegments, WhatAnotherStreamMayStillReadKeepsItsContentsWhenTheExtent
     memory_range const read{start + blocks(2), blocks(4)};
     those->on_allocate(start);
     those->on_allocate(read.address);
-    EXPECT_TRUE(with_contents.device->touch(read, true).ok());
+    EXPECT_TRUE(with_contents.device->program().touch(read, true).ok());
     auto* const bytes = reinterpret_cast<unsigned char*>(read.address);
     std::fill_n(bytes, read.bytes, std::uint8_t{0x5A});
     those->on_free(start);
@@ -53,7 +53,7 @@ TEST_F(TorchSegments, WhatIsFreeWhenFollowingEndsIsNeverDroppedWhileTorchGoesOnT
     those->follow({{start, blocks(4)}, {second, blocks(10)}});
     those->unfollow(routed);
     memory_range const used{start + blocks(4), blocks(4)};  // torch hands it out: nobody tells
-    EXPECT_TRUE(fresh.device->touch(used, true).ok());
+    EXPECT_TRUE(fresh.device->program().touch(used, true).ok());
     fresh.residency->bring(used, nullptr);
     EXPECT_NE(those->allocate(blocks(10), nullptr), nullptr);
     auto const dropped = fresh.residency->budget_statistics().value().dropped_bytes;
@@ -75,7 +75,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailWhereAnAllocationBeginsInALivePartAndNeith
     EXPECT_NE(those->allocate(blocks(12), nullptr), nullptr);
     those->on_allocate(start);  // all of it as far as is known; the program has the first half
     memory_range const first{start, blocks(4)};
-    EXPECT_TRUE(fresh.device->touch(first, true).ok());
+    EXPECT_TRUE(fresh.device->program().touch(first, true).ok());
     auto* const bytes = reinterpret_cast<unsigned char*>(start);
     std::fill_n(bytes, first.bytes, std::uint8_t{0x5A});
     EXPECT_EQ(fresh.residency->evict(first, nullptr), first.bytes);
@@ -110,7 +110,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailWhereverAnAllocationIsToldAndItIsNeverDrop
       over = !tests::failing_new::has_failed();
     }
     auto const used = memory_range{start + blocks(2), blocks(2)};
-    static_cast<void>(fresh.device->touch(used, true));
+    static_cast<void>(fresh.device->program().touch(used, true));
     fresh.residency->bring(used, nullptr);
     those->on_allocate(large);  // as much as the budget: all else leaves
     EXPECT_EQ(fresh.residency->budget_statistics().value().dropped_bytes, 0U) << nth;

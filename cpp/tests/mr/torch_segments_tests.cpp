@@ -19,7 +19,7 @@ TEST_F(TorchSegments, SegmentIsOnTheDeviceAndCounted)
 {
   auto* const segment = take(4);
   ASSERT_NE(segment, nullptr);
-  EXPECT_EQ(chain.device->resident_bytes({address_of(segment), blocks(4)}), blocks(4));
+  EXPECT_EQ(chain.device->view().resident_bytes({address_of(segment), blocks(4)}), blocks(4));
   EXPECT_TRUE(segments->holds(address_of(segment) + blocks(4) - 1));
   EXPECT_FALSE(segments->holds(address_of(segment) + blocks(4)));
   EXPECT_EQ(segments->statistics().segment_bytes, blocks(4));
@@ -30,7 +30,7 @@ TEST_F(TorchSegments, SegmentThatIsGivenBackLeavesNothingButThePeak)
 {
   auto* const segment = take(4);
   EXPECT_TRUE(segments->deallocate(segment, blocks(4), nullptr));
-  EXPECT_EQ(chain.device->statistics().managed_bytes, 0U);
+  EXPECT_EQ(chain.device->view().statistics().managed_bytes, 0U);
   EXPECT_EQ(chain.account->used_bytes(), 0U);
   EXPECT_EQ(segments->statistics().segment_bytes, 0U);
   EXPECT_EQ(segments->statistics().peak_segment_bytes, blocks(4));
@@ -82,7 +82,7 @@ TEST_F(TorchSegments, CapOfTheProcessIsARefusalThatNamesIt)
 
 TEST_F(TorchSegments, DriverErrorIsARefusalThatNamesIt)
 {
-  chain.device->fail_call("allocate_managed", {status_code::driver_error, 700, "planned"}, 0);
+  chain.device->answers().plan("allocate_managed", {status_code::driver_error, 700, "planned"}, 0);
   EXPECT_EQ(take(4), nullptr);
   EXPECT_NE(segments->last_refusal().find("700"), std::string::npos);
   EXPECT_EQ(segments->statistics().segment_bytes, 0U);
@@ -214,9 +214,9 @@ TEST_F(TorchSegments, MeasuredSizeIsAllThatComesTheNextTime)
     segments->on_free(start);
   }
   static_cast<void>(chain.residency->evict({start, blocks(8)}, nullptr));
-  ASSERT_EQ(chain.device->resident_bytes({start, blocks(8)}), 0U);
+  ASSERT_EQ(chain.device->view().resident_bytes({start, blocks(8)}), 0U);
   segments->on_allocate(start);
-  EXPECT_EQ(chain.device->resident_bytes({start, blocks(8)}), blocks(2));
+  EXPECT_EQ(chain.device->view().resident_bytes({start, blocks(8)}), blocks(2));
 }
 
 TEST_F(TorchSegments, SmallSegmentsStayOnTheDeviceUpToAnEighthOfTheBudget)
@@ -241,7 +241,7 @@ TEST_F(TorchSegments, NothingInSmallSegmentsIsFollowedAndNothingOfThemLeaves)
   EXPECT_EQ(segments->statistics().freed, 0U);
   segments->on_allocate(address_of(take(budget_blocks)));
   for (auto const start : {before, after}) {
-    EXPECT_EQ(chain.device->resident_bytes({start, blocks(1)}), blocks(1));
+    EXPECT_EQ(chain.device->view().resident_bytes({start, blocks(1)}), blocks(1));
   }
   // Those past an eighth of the budget are like any others.
   for (std::size_t number = 0; number < 8; ++number) {
@@ -284,7 +284,7 @@ TEST_F(TorchSegments, OwnMemoryMayFailAtAnyPointOfASegmentAndNothingIsLeaked)
       EXPECT_EQ(those->statistics().segment_bytes, 0U) << nth;
       EXPECT_EQ(fresh.account->used_bytes(), 0U) << nth;
       EXPECT_EQ(fresh.managed.slab_bytes(), 0U) << nth;
-      EXPECT_EQ(fresh.device->statistics().managed_bytes, 0U) << nth;
+      EXPECT_EQ(fresh.device->view().statistics().managed_bytes, 0U) << nth;
       return over;
     });
     EXPECT_GT(failures, 4U);

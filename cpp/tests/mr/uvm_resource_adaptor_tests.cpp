@@ -122,7 +122,7 @@ TEST_F(UvmResourceAdaptor, MemoryOverTheDeviceIsStillHandedOut)
 {
   auto* const ptr = allocate(blocks(tests::simulated_chain::capacity_blocks + 10));
   EXPECT_NE(ptr, nullptr);
-  EXPECT_EQ(chain.device->statistics().evicted_bytes, 0U);
+  EXPECT_EQ(chain.device->view().statistics().evicted_bytes, 0U);
 }
 
 }  // namespace

@@ -43,20 +43,23 @@ class AdvisedEviction : public testing::TestWithParam<bool> {
   void allocate(std::size_t first, std::size_t count)
   {
     static_cast<void>(residency->on_allocate(at(first, count), nullptr, prefetch_mode::automatic));
-    ASSERT_TRUE(device->touch(at(first, count), true).ok());
+    ASSERT_TRUE(device->program().touch(at(first, count), true).ok());
   }
   void touch(std::size_t first, std::size_t count)
   {
     tests::touch(*residency, at(first, count), nullptr);
   }
-  [[nodiscard]] std::uint64_t to_host() const { return device->statistics().device_to_host_bytes; }
+  [[nodiscard]] std::uint64_t to_host() const
+  {
+    return device->view().statistics().device_to_host_bytes;
+  }
   [[nodiscard]] std::size_t on_device(std::size_t first, std::size_t count) const
   {
-    return device->resident_bytes(at(first, count));
+    return device->view().resident_bytes(at(first, count));
   }
   [[nodiscard]] bool reads_mostly(std::size_t block) const
   {
-    return device->advised(at(block, 1).address).read_mostly;
+    return device->view().advised(at(block, 1).address).read_mostly;
   }
 
   std::shared_ptr<sim::simulated_device> device;

@@ -51,7 +51,7 @@ TEST_P(AdvisedEviction, OfWrittenReadMostlyMemoryMovesItAgain)
   residency->evict(at(0, 1), nullptr);
   touch(0, 1);
   auto const before = to_host();
-  ASSERT_TRUE(device->touch(at(0, 1), true).ok());  // takes the host's copy away
+  ASSERT_TRUE(device->program().touch(at(0, 1), true).ok());  // takes the host's copy away
   residency->evict(at(0, 1), nullptr);
   EXPECT_EQ(to_host() - before, blocks(1));
 }
@@ -66,7 +66,7 @@ TEST_P(AdvisedEviction, WhatBelongsToTheHostComesWhenAskedForAndNotByATouch)
   touch(0, 2);
   EXPECT_EQ(on_device(0, 1), 0U);
   EXPECT_EQ(on_device(1, 1), blocks(1));
-  ASSERT_TRUE(device->touch(at(0, 1), false).ok());  // a kernel reads it where it is
+  ASSERT_TRUE(device->program().touch(at(0, 1), false).ok());  // a kernel reads it where it is
   EXPECT_EQ(on_device(0, 1), 0U);
   residency->bring(at(0, 1), nullptr);
   EXPECT_EQ(on_device(0, 1), blocks(1));
@@ -83,13 +83,13 @@ TEST_P(AdvisedEviction, FreedMemoryIsHandedOutWithoutAdviceAndComesWhole)
   EXPECT_EQ(residency->advised_bytes(), 0U);
   for (std::size_t block = 0; block < 4; ++block) {
     EXPECT_FALSE(reads_mostly(block));
-    EXPECT_EQ(device->advised(at(block, 1).address).preferred, sim::block_policy::nowhere);
+    EXPECT_EQ(device->view().advised(at(block, 1).address).preferred, sim::block_policy::nowhere);
   }
   static_cast<void>(residency->on_allocate(at(0, 4), nullptr, prefetch_mode::automatic));
   EXPECT_EQ(on_device(0, 4), blocks(4));  // also where the copy that stayed was the host's
-  auto const faults = device->statistics().gpu_faults;
-  ASSERT_TRUE(device->touch(at(0, 4), true).ok());
-  EXPECT_EQ(device->statistics().gpu_faults, faults);
+  auto const faults = device->view().statistics().gpu_faults;
+  ASSERT_TRUE(device->program().touch(at(0, 4), true).ok());
+  EXPECT_EQ(device->view().statistics().gpu_faults, faults);
 }
 
 TEST_P(AdvisedEviction, SlabThatGoesBackLeavesNothingAdvised)
@@ -129,7 +129,7 @@ TEST_F(AdvisedEviction, BudgetHoldsOnTheDeviceWhileReadMostlyMemoryComesAndGoes)
   for (int round = 0; round < 3; ++round) {
     for (std::size_t first : {0U, 2U, 4U, 6U}) {
       touch(first, 2);
-      ASSERT_TRUE(device->touch(at(first, 2), false).ok());
+      ASSERT_TRUE(device->program().touch(at(first, 2), false).ok());
       EXPECT_LE(on_device(0, 16), blocks(4));
     }
   }

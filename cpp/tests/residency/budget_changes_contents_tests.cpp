@@ -50,7 +50,7 @@ TEST_P(BudgetChangesContents, ABudgetThatStaysHoldsAndDropsWhatIsKnownToBeDead)
   budget_changes_program program{memory, 7};
   auto const lost = program.run(1500, [&] {
     memory.residency.run_pending();
-    if (memory.device->resident_bytes(memory.slab) > blocks(6)) { ++over; }
+    if (memory.device->view().resident_bytes(memory.slab) > blocks(6)) { ++over; }
   });
   EXPECT_EQ(lost, 0U);
   EXPECT_EQ(over, 0U);

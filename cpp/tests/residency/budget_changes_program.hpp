@@ -119,7 +119,7 @@ class budget_changes_program final : public random_allocations {
     if (!address) { return address; }
     memory_.residency.on_allocate({*address, bytes}, nullptr, prefetch_mode::automatic);
     memory_.handed_out({*address, bytes});
-    static_cast<void>(memory_.device->touch({*address, bytes}, true));
+    static_cast<void>(memory_.device->program().touch({*address, bytes}, true));
     return address;
   }
   void give(memory_range range) override
@@ -140,7 +140,7 @@ class budget_changes_program final : public random_allocations {
         return false;
       default:
         touch(residency, range, nullptr);
-        static_cast<void>(memory_.device->touch(range, true));
+        static_cast<void>(memory_.device->program().touch(range, true));
         return true;
     }
   }

@@ -29,7 +29,7 @@ constexpr std::size_t program_count = 6;  // and one thread for slabs, and one f
   static_cast<void>(memory.device->allocate_managed(slab.bytes, slab.address));
   memory.residency.on_slab(slab, nullptr, prefetch_mode::automatic);
   memory.residency.on_allocate(slab, nullptr, prefetch_mode::automatic);
-  static_cast<void>(memory.device->touch(slab, true));
+  static_cast<void>(memory.device->program().touch(slab, true));
   auto* const bytes = reinterpret_cast<unsigned char*>(slab.address);
   std::memset(bytes, value, slab.bytes);
   tests::touch(memory.residency, slab, nullptr);

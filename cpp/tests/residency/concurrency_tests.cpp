@@ -186,13 +186,13 @@ TEST(ConcurrentReuse, ThreadsThatFreeLoseNothingOfWhatOthersHaveLive)
       auto const value = static_cast<unsigned char>(1 + round % 200);
       if (round % 5 == 0) { static_cast<void>(manager.confirm_present(nullptr)); }
       manager.on_reuse({range, range, round % 3 == 0 ? blocks(1) : 0}, nullptr);
-      static_cast<void>(device->touch(range, true));
+      static_cast<void>(device->program().touch(range, true));
       for (std::size_t block = 0; block < count; ++block) {
         std::memset(reinterpret_cast<void*>(range.address + blocks(block)), value, 4096);
       }
       use_event const use{use_kind::touch, range, range.address};
       manager.on_touch({&use, 1}, nullptr);
-      static_cast<void>(device->touch(range, true));
+      static_cast<void>(device->program().touch(range, true));
       for (std::size_t block = 0; block < count; ++block) {
         auto const* const found =
           reinterpret_cast<unsigned char const*>(range.address + blocks(block));

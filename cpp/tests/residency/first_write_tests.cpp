@@ -67,7 +67,8 @@ class late_memory {
   /** @brief A kernel or the CPU writes a range; both are over at once here. */
   void write(memory_range range, unsigned char value, bool by_cpu)
   {
-    static_cast<void>(by_cpu ? device->cpu_touch(range, true) : device->touch(range, true));
+    static_cast<void>(by_cpu ? device->program().cpu_touch(range, true)
+                             : device->program().touch(range, true));
     std::memset(reinterpret_cast<void*>(range.address), value, range.bytes);
   }
   [[nodiscard]] static bool holds(memory_range range, unsigned char value)
@@ -143,9 +144,9 @@ TEST_P(FirstWrite, IntoMemoryHandedOutOnAnIdleStreamIsKeptAndNothingIsCopied)
   late_memory memory{{budget}};
   auto* const stream = stream_number(1);
   recycle(memory, stream);
-  auto const before = memory.device->statistics().host_to_device_bytes;
+  auto const before = memory.device->view().statistics().host_to_device_bytes;
   static_cast<void>(memory.residency.on_allocate(memory.at(0, 2), stream, automatic));
-  EXPECT_EQ(memory.device->statistics().host_to_device_bytes, before);
+  EXPECT_EQ(memory.device->view().statistics().host_to_device_bytes, before);
   memory.write(memory.at(0, 2), 42, by_cpu);
   EXPECT_TRUE(late_memory::holds(memory.at(0, 2), 42));
 }
@@ -235,10 +236,10 @@ TEST(DeadMemory, WhoseFreesAreMarkedIsDiscardedThoughItsStreamIsBusyAgain)
   static_cast<void>(residency.on_allocate(memory.at(12, 6), stream, automatic));
   residency.on_free(memory.at(12, 6), stream);
   memory.driver->keep_busy(stream);
-  auto const copied = memory.device->statistics().host_to_device_bytes;
+  auto const copied = memory.device->view().statistics().host_to_device_bytes;
   static_cast<void>(residency.on_allocate(memory.at(0, 2), stream, automatic));
   memory.driver->catch_up();
-  EXPECT_EQ(memory.device->statistics().host_to_device_bytes, copied);
+  EXPECT_EQ(memory.device->view().statistics().host_to_device_bytes, copied);
   EXPECT_EQ(residency.budget_statistics().value().undiscarded_bytes, 0U);
 }
 
@@ -266,8 +267,8 @@ class out_of_order_program final : public tests::random_allocations {
     memory_range const range{*address, bytes};
     static_cast<void>(memory_.residency.on_allocate(range, stream, automatic));
     // The first write is nobody's turn: the CPU's, or a kernel's in an idle stream.
-    static_cast<void>(any_of(2) == 0 ? memory_.device->cpu_touch(range, true)
-                                     : memory_.device->touch(range, true));
+    static_cast<void>(any_of(2) == 0 ? memory_.device->program().cpu_touch(range, true)
+                                     : memory_.device->program().touch(range, true));
     return address;
   }
   void give(memory_range range) override

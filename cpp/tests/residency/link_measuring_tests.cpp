@@ -48,7 +48,7 @@ TEST_F(LinkMeasuring, CapThatIsNearlyUsedUpIsAnsweredAndNothingTaken)
 TEST_F(LinkMeasuring, NeighbourWithoutRoomIsNotMeasuredInto)
 {
   managed_account account;
-  ASSERT_TRUE(device.occupy_neighbor(1, blocks(14)).ok());
+  ASSERT_TRUE(device.neighbors().occupy(1, blocks(14)).ok());
   EXPECT_EQ(measure_links(device, account, 1, rates).code, status_code::out_of_memory);
   EXPECT_TRUE(measure_links(device, account, location::host_id, rates).ok());
 }
@@ -56,7 +56,7 @@ TEST_F(LinkMeasuring, NeighbourWithoutRoomIsNotMeasuredInto)
 TEST_F(LinkMeasuring, FailureOfTheDriverGivesTheCapBack)
 {
   managed_account account;
-  device.fail_call("measure_links", {status_code::driver_error, 0, "injected"}, 0);
+  device.answers().plan("measure_links", {status_code::driver_error, 0, "injected"}, 0);
   EXPECT_EQ(measure_links(device, account, 1, rates).code, status_code::driver_error);
   EXPECT_EQ(account.used_bytes(), 0U);
 }

@@ -98,7 +98,7 @@ TEST(PrefetcherContents, HoldWhenDiscardsFailNowAndThen)
   managed_residency residency{contents.device, make_epoch_source(*contents.device)};
   residency.on_slab(contents.slab, nullptr, prefetch_mode::automatic);
   for (unsigned call = 0; call < 20; ++call) {
-    contents.device->fail_call(
+    contents.device->answers().plan(
       "discard_and_prefetch", {status_code::driver_error, 1, "planned"}, call);
   }
   auto const enact = [&](memory_range allocation, stream_handle stream) {

@@ -31,7 +31,7 @@ class PrefetcherSimulated : public testing::Test {
   }
   [[nodiscard]] std::uint64_t to_device() const
   {
-    return device->statistics().host_to_device_bytes;
+    return device->view().statistics().host_to_device_bytes;
   }
 
   std::shared_ptr<sim::simulated_device> device;
@@ -42,19 +42,19 @@ class PrefetcherSimulated : public testing::Test {
 TEST_F(PrefetcherSimulated, RecycledMemoryOnTheHostCostsTheTwoEdgeBlocksOnly)
 {
   make(128, 32);
-  ASSERT_TRUE(device->touch(slab, true).ok());
+  ASSERT_TRUE(device->program().touch(slab, true).ok());
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   auto const before = to_device();
   memory_range const allocation{slab.address + 256, blocks(20)};
   EXPECT_TRUE(residency->on_allocate(allocation, nullptr, prefetch_mode::automatic));
   EXPECT_EQ(to_device() - before, blocks(2));
-  EXPECT_EQ(device->resident_bytes(allocation), allocation.bytes);
+  EXPECT_EQ(device->view().resident_bytes(allocation), allocation.bytes);
 }
 
 TEST_F(PrefetcherSimulated, AlwaysCopiesTheDeadBytesToo)
 {
   make(128, 32);
-  ASSERT_TRUE(device->touch(slab, true).ok());
+  ASSERT_TRUE(device->program().touch(slab, true).ok());
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   auto const before = to_device();
   EXPECT_TRUE(
@@ -68,36 +68,36 @@ TEST_F(PrefetcherSimulated, KernelOnASettledAllocationDoesNotFault)
   ASSERT_TRUE(device->prefetch(slab, location::host(), nullptr).ok());
   memory_range const allocation{slab.address + 256, blocks(20)};
   EXPECT_TRUE(residency->on_allocate(allocation, nullptr, prefetch_mode::automatic));
-  ASSERT_TRUE(device->touch(allocation, true).ok());
-  EXPECT_EQ(device->statistics().gpu_fault_groups, 0U);
+  ASSERT_TRUE(device->program().touch(allocation, true).ok());
+  EXPECT_EQ(device->view().statistics().gpu_fault_groups, 0U);
 }
 
 TEST_F(PrefetcherSimulated, DataThatFitMoveNothingAfterTheSlab)
 {
   make(128, 32);
-  auto const before = device->statistics().modelled_ns;
+  auto const before = device->view().statistics().modelled_ns;
   for (std::size_t i = 0; i < 100; ++i) {
     EXPECT_FALSE(residency->on_allocate(
       {slab.address + i * 256, blocks(3)}, nullptr, prefetch_mode::automatic));
   }
-  EXPECT_EQ(device->statistics().modelled_ns, before);
+  EXPECT_EQ(device->view().statistics().modelled_ns, before);
 }
 
 TEST_F(PrefetcherSimulated, SlabOverCapacityEvictsNothing)
 {
   make(128, 256);
-  EXPECT_EQ(device->statistics().evicted_bytes, 0U);
-  EXPECT_EQ(device->statistics().resident_bytes, blocks(128 - 8));  // headroom: a sixteenth
+  EXPECT_EQ(device->view().statistics().evicted_bytes, 0U);
+  EXPECT_EQ(device->view().statistics().resident_bytes, blocks(128 - 8));  // headroom: a sixteenth
 }
 
 TEST_F(PrefetcherSimulated, AllocationPastTheEdgeIsMadeUsableByEvictingOthers)
 {
   make(128, 256);
-  ASSERT_TRUE(device->touch(block_range(slab.address, 0, 128), true).ok());
+  ASSERT_TRUE(device->program().touch(block_range(slab.address, 0, 128), true).ok());
   auto const fresh = block_range(slab.address, 200, 10);
   EXPECT_TRUE(residency->on_allocate(fresh, nullptr, prefetch_mode::automatic));
-  EXPECT_EQ(device->resident_bytes(fresh), fresh.bytes);
-  EXPECT_EQ(device->statistics().evicted_bytes, fresh.bytes);
+  EXPECT_EQ(device->view().resident_bytes(fresh), fresh.bytes);
+  EXPECT_EQ(device->view().statistics().evicted_bytes, fresh.bytes);
   EXPECT_EQ(to_device(), 0U);  // nothing dead was copied
 }
 

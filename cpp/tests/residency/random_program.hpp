@@ -74,7 +74,7 @@ class random_program final : public random_allocations {
     auto const address = memory_.pool->take(bytes);
     if (!address) { return address; }
     memory_.manager->on_allocate({*address, bytes}, nullptr);
-    static_cast<void>(memory_.device->touch({*address, bytes}, true));
+    static_cast<void>(memory_.device->program().touch({*address, bytes}, true));
     return address;
   }
   void give(memory_range range) override
@@ -95,7 +95,7 @@ class random_program final : public random_allocations {
         return false;
       default:
         touch(manager, range, nullptr);
-        static_cast<void>(memory_.device->touch(range, true));
+        static_cast<void>(memory_.device->program().touch(range, true));
         return true;
     }
   }

@@ -27,7 +27,7 @@ TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHolds)
   auto const lost = program.run(1500, [&] {
     memory.manager->run_pending();
     // Pages on the device, as the device itself counts them.
-    if (memory.device->resident_bytes(memory.slab) > budget_bytes) { ++over; }
+    if (memory.device->view().resident_bytes(memory.slab) > budget_bytes) { ++over; }
   });
   EXPECT_EQ(lost, 0U);
   EXPECT_EQ(over, 0U);
@@ -45,7 +45,7 @@ TEST_P(ResidencyContents, NoByteIsLostAndTheBudgetHoldsWherePagesComeByFaults)
   std::size_t over = 0;
   random_program program{memory, 11};
   auto const lost = program.run(1500, [&] {
-    if (memory.device->resident_bytes(memory.slab) > budget_bytes) { ++over; }
+    if (memory.device->view().resident_bytes(memory.slab) > budget_bytes) { ++over; }
   });
   EXPECT_EQ(lost, 0U);
   EXPECT_EQ(over, 0U);

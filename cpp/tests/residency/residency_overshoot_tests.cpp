@@ -58,12 +58,12 @@ class ResidencyOvershoot : public testing::Test {
   }
   void kernel(std::size_t first, std::size_t count)
   {
-    ASSERT_TRUE(device->touch(at(first, count), true).ok());
+    ASSERT_TRUE(device->program().touch(at(first, count), true).ok());
   }
   /** @brief Bytes on the device that the manager does not count. */
   [[nodiscard]] std::size_t truth() const
   {
-    return device->resident_bytes(slab) - manager->statistics().resident_bytes;
+    return device->view().resident_bytes(slab) - manager->statistics().resident_bytes;
   }
 
   std::shared_ptr<sim::simulated_device> device;
@@ -152,7 +152,7 @@ TEST_F(ResidencyOvershoot, DataThatTheCpuTookAndAKernelTookBackAreNotBeside)
 {
   make();
   allocate(0, 8);
-  ASSERT_TRUE(device->cpu_touch(at(0, 4), false).ok());
+  ASSERT_TRUE(device->program().cpu_touch(at(0, 4), false).ok());
   kernel(0, 4);
   EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
   EXPECT_GT(manager->statistics().faulted_bytes, 0U);
@@ -165,7 +165,7 @@ TEST_F(ResidencyOvershoot, WhatFaultsInAndIsAnnouncedInEachRoundIsCountedInEach)
   std::uint64_t faulted = 0;
   for (int round = 0; round < 5; ++round) {
     for (std::size_t first = 0; first < 24; first += 4) {
-      auto const away = blocks(4) - device->resident_bytes(at(first, 4));
+      auto const away = blocks(4) - device->view().resident_bytes(at(first, 4));
       kernel(first, 4);
       faulted += away;
       for (int use = 0; use < 4; ++use) {  // the first is too late; then it is known to have come

@@ -66,7 +66,7 @@ class segment_program final : public tests::random_allocations {
     auto const carved = map_.on_allocate(*start).value();
     if (measures_) { map_.measured(*start, tests::caching_allocator::rounded(bytes)); }
     manager->on_reuse(carved, nullptr);
-    static_cast<void>(device_->touch({*start, bytes}, true));
+    static_cast<void>(device_->program().touch({*start, bytes}, true));
     return start;
   }
   void give(memory_range range) override
@@ -81,7 +81,7 @@ class segment_program final : public tests::random_allocations {
       return false;
     }
     tests::touch(*manager, range, nullptr);
-    static_cast<void>(device_->touch(range, true));
+    static_cast<void>(device_->program().touch(range, true));
     return true;
   }
 

@@ -31,7 +31,7 @@ struct device_with_range {
   }
   void touch(std::size_t first, std::size_t count = 1, bool write = true)
   {
-    ASSERT_TRUE(device.touch(block(first, count), write).ok());
+    ASSERT_TRUE(device.program().touch(block(first, count), write).ok());
   }
   void prefetch(std::size_t first, std::size_t count = 1, location where = location::device(0))
   {
@@ -43,10 +43,16 @@ struct device_with_range {
   }
   [[nodiscard]] bool resident(std::size_t index) const
   {
-    return device.resident_bytes(block(index)) == va_block_bytes;
+    return device.view().resident_bytes(block(index)) == va_block_bytes;
   }
-  [[nodiscard]] std::uint64_t to_device() const { return device.statistics().host_to_device_bytes; }
-  [[nodiscard]] std::uint64_t to_host() const { return device.statistics().device_to_host_bytes; }
+  [[nodiscard]] std::uint64_t to_device() const
+  {
+    return device.view().statistics().host_to_device_bytes;
+  }
+  [[nodiscard]] std::uint64_t to_host() const
+  {
+    return device.view().statistics().device_to_host_bytes;
+  }
 
   [[nodiscard]] static simulated_device_config with_capacity(simulated_device_config config,
                                                              std::size_t capacity)
@@ -118,11 +124,11 @@ TEST(VictimOrder, UnusedChunksGoBeforeUsedOnesAndCostNoCopy)
   given.touch(0, 4);
   given.prefetch(3, 1, location::host());  // its chunk is kept, empty
   auto const before = given.to_host();
-  EXPECT_EQ(given.device.statistics().resident_bytes, blocks(4));
+  EXPECT_EQ(given.device.view().statistics().resident_bytes, blocks(4));
   given.touch(4);
   EXPECT_EQ(given.to_host(), before);
   EXPECT_TRUE(given.resident(0));
-  EXPECT_EQ(given.device.statistics().evicted_bytes, 0U);
+  EXPECT_EQ(given.device.view().statistics().evicted_bytes, 0U);
 }
 
 TEST(VictimOrder, DiscardedBlockGoesFirstAndIsNotCopied)
@@ -153,13 +159,14 @@ TEST(Eviction, WritesBackCleanPagesToo)
   given.touch(0, 4, false);  // only read
   given.touch(4, 1, false);
   EXPECT_EQ(given.to_host(), blocks(1));
-  EXPECT_EQ(given.device.statistics().evicted_bytes, blocks(1));
+  EXPECT_EQ(given.device.view().statistics().evicted_bytes, blocks(1));
 }
 
 TEST(Eviction, CopiesOnlyPagesThatWereEverResident)
 {
   device_with_range given{1, 2};
-  ASSERT_TRUE(given.device.touch({given.range.address, 1}, true).ok());  // 64 KiB by growth
+  ASSERT_TRUE(
+    given.device.program().touch({given.range.address, 1}, true).ok());  // 64 KiB by growth
   given.touch(1);
   EXPECT_EQ(given.to_host(), 65'536U);
 }
@@ -180,7 +187,7 @@ TEST(Eviction, DiscardedPagesBroughtBackByAReadAreDroppedAgain)
   given.discard(given.block(0));
   given.touch(0, 1, false);  // a read maps the pages and keeps the mark
   given.touch(1, 2);
-  EXPECT_EQ(given.device.statistics().dropped_bytes, blocks(1));
+  EXPECT_EQ(given.device.view().statistics().dropped_bytes, blocks(1));
   EXPECT_EQ(given.to_host(), 0U);
 }
 
@@ -204,12 +211,12 @@ TEST_P(OverCapacityPrefetch, SecondPassMovesEverythingAgain)
 {
   auto const [count, to_device, to_host] = GetParam();
   device_with_range given{100, count};
-  ASSERT_TRUE(given.device.cpu_touch(given.range, true).ok());
+  ASSERT_TRUE(given.device.program().cpu_touch(given.range, true).ok());
   given.prefetch(0, count);
   EXPECT_EQ(given.to_device(), blocks(to_device));
   EXPECT_EQ(given.to_host(), blocks(to_host));
   EXPECT_FALSE(given.resident(count - 101));
-  EXPECT_EQ(given.device.resident_bytes(given.block(count - 100, 100)), blocks(100));
+  EXPECT_EQ(given.device.view().resident_bytes(given.block(count - 100, 100)), blocks(100));
 }
 
 INSTANTIATE_TEST_SUITE_P(KernelDriver,
@@ -221,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(KernelDriver,
 TEST(Prefetch, RangeThatFitsMovesOnce)
 {
   device_with_range given{100, 100};
-  ASSERT_TRUE(given.device.cpu_touch(given.range, true).ok());
+  ASSERT_TRUE(given.device.program().cpu_touch(given.range, true).ok());
   given.prefetch(0, 100);
   EXPECT_EQ(given.to_device(), blocks(100));
   EXPECT_EQ(given.to_host(), 0U);
@@ -232,13 +239,13 @@ TEST(Prefetch, NeverPopulatedPagesAreFilledNotCopied)
   device_with_range given{4, 4};
   given.prefetch(0, 4);
   EXPECT_EQ(given.to_device(), 0U);
-  EXPECT_EQ(given.device.resident_bytes(given.range), blocks(4));
+  EXPECT_EQ(given.device.view().resident_bytes(given.range), blocks(4));
 }
 
 TEST(Prefetch, OfDiscardedPagesCopiesNothingAndClearsTheMark)
 {
   device_with_range given{2, 4};
-  ASSERT_TRUE(given.device.cpu_touch(given.block(0), true).ok());
+  ASSERT_TRUE(given.device.program().cpu_touch(given.block(0), true).ok());
   given.discard(given.block(0));
   given.prefetch(0);
   EXPECT_EQ(given.to_device(), 0U);
@@ -253,7 +260,7 @@ TEST(Discard, MakesPagesResidentNowhere)
   device_with_range given{4, 4};
   given.touch(0);
   given.discard(given.block(0));
-  EXPECT_EQ(given.device.resident_bytes(given.block(0)), 0U);
+  EXPECT_EQ(given.device.view().resident_bytes(given.block(0)), 0U);
 }
 
 TEST(Discard, RoundsInwardToWholePages)
@@ -261,17 +268,18 @@ TEST(Discard, RoundsInwardToWholePages)
   device_with_range given{4, 4};
   given.touch(0);
   given.discard({given.range.address + 1, 2 * page_bytes});
-  EXPECT_EQ(given.device.resident_bytes(given.block(0)), va_block_bytes - page_bytes);
+  EXPECT_EQ(given.device.view().resident_bytes(given.block(0)), va_block_bytes - page_bytes);
 }
 
 TEST(Discard, WriteWithoutAPrefetchFaultsPageByPage)
 {
   device_with_range given{4, 4};
   given.touch(0);
-  auto const before = given.device.statistics().gpu_fault_groups;
+  auto const before = given.device.view().statistics().gpu_fault_groups;
   given.discard(given.block(0));
   given.touch(0);
-  EXPECT_EQ(given.device.statistics().gpu_fault_groups - before, va_block_bytes / page_bytes);
+  EXPECT_EQ(given.device.view().statistics().gpu_fault_groups - before,
+            va_block_bytes / page_bytes);
 }
 
 // Host memory
@@ -279,11 +287,11 @@ TEST(Discard, WriteWithoutAPrefetchFaultsPageByPage)
 TEST(HostMemory, IsKeptUntilTheRangeIsFreed)
 {
   device_with_range given{4, 4};
-  ASSERT_TRUE(given.device.cpu_touch(given.range, true).ok());
+  ASSERT_TRUE(given.device.program().cpu_touch(given.range, true).ok());
   given.prefetch(0, 4);
-  EXPECT_EQ(given.device.statistics().host_page_bytes, blocks(4));
+  EXPECT_EQ(given.device.view().statistics().host_page_bytes, blocks(4));
   ASSERT_TRUE(given.device.free_managed(given.range.address).ok());
-  EXPECT_EQ(given.device.statistics().host_page_bytes, 0U);
+  EXPECT_EQ(given.device.view().statistics().host_page_bytes, 0U);
 }
 
 TEST(HostMemory, WhenExhaustedAnEvictionFailsAndLosesNothing)
@@ -293,13 +301,13 @@ TEST(HostMemory, WhenExhaustedAnEvictionFailsAndLosesNothing)
   device_with_range given{4, 8, config};
   given.touch(0, 4);
   given.touch(4, 2);  // two evictions fit
-  auto const before = given.device.statistics();
-  auto const result = given.device.touch(given.block(6), true);
+  auto const before = given.device.view().statistics();
+  auto const result = given.device.program().touch(given.block(6), true);
   EXPECT_EQ(result.code, status_code::out_of_memory);
-  auto const after = given.device.statistics();
+  auto const after = given.device.view().statistics();
   EXPECT_EQ(after.resident_bytes, before.resident_bytes);
   EXPECT_EQ(after.device_to_host_bytes, before.device_to_host_bytes);
-  EXPECT_EQ(given.device.resident_bytes(given.range), blocks(4));
+  EXPECT_EQ(given.device.view().resident_bytes(given.range), blocks(4));
 }
 
 TEST(HostMemory, FailedVictimGoesToTheEndOfTheOrder)
@@ -307,10 +315,11 @@ TEST(HostMemory, FailedVictimGoesToTheEndOfTheOrder)
   simulated_device_config config;
   config.host_bytes = blocks(1);
   device_with_range given{4, 8, config};
-  ASSERT_TRUE(given.device.cpu_touch(given.block(1), true).ok());  // it alone has host pages
+  ASSERT_TRUE(
+    given.device.program().cpu_touch(given.block(1), true).ok());  // it alone has host pages
   given.touch(0, 4);
-  EXPECT_FALSE(given.device.touch(given.block(4), true).ok());  // block 0 cannot leave
-  EXPECT_TRUE(given.device.touch(given.block(4), true).ok());   // block 1 can
+  EXPECT_FALSE(given.device.program().touch(given.block(4), true).ok());  // block 0 cannot leave
+  EXPECT_TRUE(given.device.program().touch(given.block(4), true).ok());   // block 1 can
   EXPECT_TRUE(given.resident(0));
   EXPECT_FALSE(given.resident(1));
 }

@@ -34,7 +34,7 @@ class NodeLanes : public testing::Test {
   {
     memory_range range{0, blocks(count)};
     EXPECT_TRUE(device->allocate_managed(range.bytes, range.address).ok());
-    EXPECT_TRUE(device->cpu_touch(range, true).ok());
+    EXPECT_TRUE(device->program().cpu_touch(range, true).ok());
     return range;
   }
   [[nodiscard]] stream_handle own(own_stream_use which)
@@ -47,7 +47,10 @@ class NodeLanes : public testing::Test {
   {
     EXPECT_TRUE(device->prefetch(range, where, stream).ok());
   }
-  [[nodiscard]] double now() const { return static_cast<double>(device->statistics().modelled_ns); }
+  [[nodiscard]] double now() const
+  {
+    return static_cast<double>(device->view().statistics().modelled_ns);
+  }
   [[nodiscard]] double passed_ns() const { return now() - begun; }
   /** @brief How long both ranges take to come, on these streams. */
   [[nodiscard]] double arrival_of_both(stream_handle stream, stream_handle other)
@@ -71,8 +74,8 @@ TEST_F(NodeLanes, ArrivalsComeWhileKernelsCompute)
 {
   move(first, here, own(own_stream_use::arrivals));
   EXPECT_EQ(passed_ns(), 0);
-  ASSERT_TRUE(device->compute(20e6).ok());
-  ASSERT_TRUE(device->touch(first, false).ok());
+  ASSERT_TRUE(device->program().compute(20e6).ok());
+  ASSERT_TRUE(device->program().touch(first, false).ok());
   EXPECT_LT(passed_ns(), 20.2e6);
 }
 
@@ -80,7 +83,7 @@ TEST_F(NodeLanes, WhoUsesWhatIsComingWaitsForIt)
 {
   auto const least = static_cast<double>(blocks(count)) / machine_profile{}.to_device_bytes_per_ns;
   move(first, here, own(own_stream_use::arrivals));
-  ASSERT_TRUE(device->touch(block_range(first.address, count - 1, 1), false).ok());
+  ASSERT_TRUE(device->program().touch(block_range(first.address, count - 1, 1), false).ok());
   EXPECT_GT(passed_ns(), least);
 }
 

@@ -36,7 +36,7 @@ class SimulatedDirect : public testing::Test {
   {
     memory_range range{0, blocks(count)};
     EXPECT_TRUE(device->allocate_managed(range.bytes, range.address).ok());
-    EXPECT_TRUE(device->cpu_touch(range, true).ok());
+    EXPECT_TRUE(device->program().cpu_touch(range, true).ok());
     return range;
   }
   void migrate(memory_range range, location where)
@@ -71,7 +71,10 @@ class SimulatedDirect : public testing::Test {
     device->end_together();
     return now() - before;
   }
-  [[nodiscard]] double now() const { return static_cast<double>(device->statistics().modelled_ns); }
+  [[nodiscard]] double now() const
+  {
+    return static_cast<double>(device->view().statistics().modelled_ns);
+  }
 
   static constexpr location here      = location::device(0);
   static constexpr location neighbour = location::device(1);
@@ -85,17 +88,17 @@ TEST_F(SimulatedDirect, PagesGoWhereTheyAreSentAndCountAsTheyMove)
   for (auto const where : {here, neighbour, here, location::host()}) {
     EXPECT_TRUE(device->migrates_to(where));
     migrate(first, where);
-    EXPECT_EQ(device->resident_bytes(first, where), first.bytes);
+    EXPECT_EQ(device->view().resident_bytes(first, where), first.bytes);
   }
-  EXPECT_EQ(device->statistics().host_to_device_bytes, first.bytes);
-  EXPECT_EQ(device->statistics().device_to_host_bytes, first.bytes);
+  EXPECT_EQ(device->view().statistics().host_to_device_bytes, first.bytes);
+  EXPECT_EQ(device->view().statistics().device_to_host_bytes, first.bytes);
   EXPECT_EQ(device->commands().prefetched_to_host_bytes, first.bytes);
 }
 
 TEST_F(SimulatedDirect, WhatCannotBeMovedIsRefusedAndMovesNothing)
 {
   std::uintptr_t other = 0;
-  ASSERT_TRUE(device->allocate_device(blocks(1), other).ok());
+  ASSERT_TRUE(device->program().allocate_device(blocks(1), other).ok());
   auto const begun = now();
   EXPECT_EQ(device->migrate({other, blocks(1)}, location::host()).code, status_code::invalid_value);
   EXPECT_EQ(device->migrate({first.address, 0}, here).code, status_code::invalid_value);
@@ -103,7 +106,7 @@ TEST_F(SimulatedDirect, WhatCannotBeMovedIsRefusedAndMovesNothing)
             status_code::invalid_value);
   EXPECT_EQ(device->migrate(first, location::device(7)).code, status_code::invalid_value);
   EXPECT_FALSE(device->migrates_to(location::device(7)));
-  EXPECT_EQ(device->resident_bytes(first, location::host()), first.bytes);
+  EXPECT_EQ(device->view().resident_bytes(first, location::host()), first.bytes);
   EXPECT_EQ(now(), begun);
 }
 
@@ -114,7 +117,7 @@ TEST_F(SimulatedDirect, WithoutPeersNothingGoesToANeighbour)
   make(config);
   EXPECT_FALSE(device->migrates_to(neighbour));
   EXPECT_EQ(device->migrate(first, neighbour).code, status_code::invalid_value);
-  EXPECT_EQ(device->resident_bytes(first, location::host()), first.bytes);
+  EXPECT_EQ(device->view().resident_bytes(first, location::host()), first.bytes);
   migrate(first, here);  // to itself, it does
 }
 
@@ -141,11 +144,11 @@ TEST_F(SimulatedDirect, WhereNothingMigratesNothingDoesPastLibcuda)
 TEST_F(SimulatedDirect, AFailureIsToldAndWhatWasMovedStays)
 {
   migrate(first, here);
-  device->fail_call("migrate", {status_code::out_of_memory, 0, "migrate"}, 1);
+  device->answers().plan("migrate", {status_code::out_of_memory, 0, "migrate"}, 1);
   migrate(block_range(first.address, 0, 1), location::host());
   EXPECT_EQ(device->migrate(block_range(first.address, 1, 1), location::host()).code,
             status_code::out_of_memory);
-  EXPECT_EQ(device->resident_bytes(first, location::host()), blocks(1));
+  EXPECT_EQ(device->view().resident_bytes(first, location::host()), blocks(1));
 }
 
 TEST_F(SimulatedDirect, TheCallerWaits)
@@ -159,12 +162,12 @@ TEST_F(SimulatedDirect, TheCallerWaits)
 TEST_F(SimulatedDirect, WhatAThreadBesideMovesIsWaitedForWhereItIsUsed)
 {
   auto const begun = now();
-  device->migrate_beside(true);
+  device->program().migrate_beside(true);
   migrate(first, here);
-  device->migrate_beside(false);
+  device->program().migrate_beside(false);
   EXPECT_EQ(now(), begun);
   auto const least = static_cast<double>(first.bytes) / machine_profile{}.to_device_bytes_per_ns;
-  ASSERT_TRUE(device->touch(first, false).ok());
+  ASSERT_TRUE(device->program().touch(first, false).ok());
   EXPECT_GT(now() - begun, least);
 }
 

@@ -41,11 +41,11 @@ TEST(SimulatedEvents, TellWhyPagesMoved)
   simulated_events events{device};
   auto const range = allocated(*device, blocks(2));
   ASSERT_TRUE(events.start().available);
-  ASSERT_TRUE(device->cpu_touch(range, true).ok());
+  ASSERT_TRUE(device->program().cpu_touch(range, true).ok());
   ASSERT_TRUE(device->prefetch(range, location::device(0), nullptr).ok());
   ASSERT_TRUE(device->prefetch(range, location::host(), nullptr).ok());
-  ASSERT_TRUE(device->touch(range, true).ok());
-  ASSERT_TRUE(device->cpu_touch({range.address, blocks(1)}, false).ok());
+  ASSERT_TRUE(device->program().touch(range, true).ok());
+  ASSERT_TRUE(device->program().cpu_touch({range.address, blocks(1)}, false).ok());
   auto const totals = events.read();
   EXPECT_EQ(totals.host_to_device_bytes[at(migration_cause::user)], blocks(2));
   // What faulted, and what the driver brought along: 300 faults a block here, 6 of the CPU.
@@ -55,8 +55,8 @@ TEST(SimulatedEvents, TellWhyPagesMoved)
   EXPECT_EQ(totals.device_to_host_bytes[at(migration_cause::user)], blocks(2));
   EXPECT_EQ(totals.device_to_host_bytes[at(migration_cause::coherence)], 6 * page_bytes);
   EXPECT_EQ(totals.device_to_host_bytes[at(migration_cause::prefetch)], blocks(1) - 6 * page_bytes);
-  EXPECT_EQ(totals.gpu_fault_groups, device->statistics().gpu_fault_groups);
-  EXPECT_EQ(totals.cpu_faults, device->statistics().cpu_faults);
+  EXPECT_EQ(totals.gpu_fault_groups, device->view().statistics().gpu_fault_groups);
+  EXPECT_EQ(totals.cpu_faults, device->view().statistics().cpu_faults);
 }
 
 TEST(SimulatedEvents, MakingRoomIsEvictionForManagedMemoryAndForCudaMalloc)
@@ -66,10 +66,10 @@ TEST(SimulatedEvents, MakingRoomIsEvictionForManagedMemoryAndForCudaMalloc)
   ASSERT_TRUE(events.start().available);
   auto const first  = allocated(*device, blocks(4));
   auto const second = allocated(*device, blocks(1));
-  ASSERT_TRUE(device->touch(first, true).ok());
-  ASSERT_TRUE(device->touch(second, true).ok());
+  ASSERT_TRUE(device->program().touch(first, true).ok());
+  ASSERT_TRUE(device->program().touch(second, true).ok());
   std::uintptr_t fixed = 0;
-  ASSERT_TRUE(device->allocate_device(blocks(1), fixed).ok());
+  ASSERT_TRUE(device->program().allocate_device(blocks(1), fixed).ok());
   auto const totals = events.read();
   EXPECT_EQ(totals.device_to_host_bytes[at(migration_cause::eviction)], blocks(2));
   EXPECT_EQ(sum(totals.device_to_host_bytes), blocks(2));
@@ -85,8 +85,8 @@ TEST(SimulatedEvents, NothingIsToldBeforeTheStartAndAfterTheStop)
   simulated_events events{device};
   auto const range  = allocated(*device, blocks(1));
   auto const bounce = [&] {
-    EXPECT_TRUE(device->cpu_touch(range, true).ok());
-    EXPECT_TRUE(device->touch(range, true).ok());
+    EXPECT_TRUE(device->program().cpu_touch(range, true).ok());
+    EXPECT_TRUE(device->program().touch(range, true).ok());
   };
   bounce();
   EXPECT_EQ(sum(events.read().host_to_device_bytes), 0U);
@@ -107,12 +107,12 @@ TEST(SimulatedEvents, AnyNumberMayWatchAndEachHasItsOwnStart)
   simulated_events early{device};
   auto const range = allocated(*device, blocks(1));
   ASSERT_TRUE(early.start().available);
-  ASSERT_TRUE(device->cpu_touch(range, true).ok());
-  ASSERT_TRUE(device->touch(range, true).ok());
+  ASSERT_TRUE(device->program().cpu_touch(range, true).ok());
+  ASSERT_TRUE(device->program().touch(range, true).ok());
   {
     simulated_events late{device};
     ASSERT_TRUE(late.start().available);
-    ASSERT_TRUE(device->cpu_touch(range, true).ok());
+    ASSERT_TRUE(device->program().cpu_touch(range, true).ok());
     EXPECT_EQ(sum(late.read().host_to_device_bytes), 0U);
     EXPECT_EQ(sum(late.read().device_to_host_bytes), blocks(1));
   }
@@ -151,8 +151,8 @@ TEST(SimulatedEvents, SumsAreTheCountersToTheByteInRandomPrograms)
       auto const begin  = random(whole.bytes);
       memory_range const part{whole.address + begin, 1 + random(whole.bytes - begin)};
       switch (random(6)) {
-        case 0: static_cast<void>(device->touch(part, random(2) == 0)); break;
-        case 1: static_cast<void>(device->cpu_touch(part, random(2) == 0)); break;
+        case 0: static_cast<void>(device->program().touch(part, random(2) == 0)); break;
+        case 1: static_cast<void>(device->program().cpu_touch(part, random(2) == 0)); break;
         case 2: static_cast<void>(device->prefetch(part, location::device(0), nullptr)); break;
         case 3: static_cast<void>(device->prefetch(part, location::host(), nullptr)); break;
         case 4: static_cast<void>(device->discard({&part, 1}, nullptr)); break;

@@ -27,7 +27,7 @@ TEST(ConcurrentSimulatedEvents, SumsAreTheCountersWhileOthersComeAndGo)
     for (int round = 0; round < 40; ++round) {
       simulated_events other{device};
       EXPECT_TRUE(other.start().available);
-      EXPECT_TRUE(device->touch(range, true).ok());
+      EXPECT_TRUE(device->program().touch(range, true).ok());
       EXPECT_TRUE(device->prefetch(range, location::host(), nullptr).ok());
       static_cast<void>(events.read());
       EXPECT_LE(other.busiest(index + 1).size(), index + 1);

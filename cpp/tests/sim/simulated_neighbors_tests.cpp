@@ -28,7 +28,7 @@ class SimulatedNeighbours : public testing::Test {
   {
     memory_range range{0, blocks(device_blocks)};
     EXPECT_TRUE(device.allocate_managed(range.bytes, range.address).ok());
-    EXPECT_TRUE(device.touch(range, true).ok());
+    EXPECT_TRUE(device.program().touch(range, true).ok());
     return range;
   }
   [[nodiscard]] static std::size_t free_bytes(simulated_device& device, int neighbour)
@@ -49,12 +49,12 @@ TEST_F(SimulatedNeighbours, PagesGoToEachOfThemAndComeBack)
       if (other == own) { continue; }
       ASSERT_TRUE(device.open_neighbor(other).available);
       ASSERT_TRUE(device.prefetch(range, location::device(other), nullptr).ok());
-      EXPECT_EQ(device.resident_bytes(range, location::device(other)), range.bytes);
-      EXPECT_EQ(device.resident_bytes(range), 0U);
+      EXPECT_EQ(device.view().resident_bytes(range, location::device(other)), range.bytes);
+      EXPECT_EQ(device.view().resident_bytes(range), 0U);
       EXPECT_EQ(free_bytes(device, other), 0U);
-      EXPECT_EQ(device.statistics().device_to_host_bytes, 0U);
-      ASSERT_TRUE(device.touch(range, false).ok());
-      EXPECT_EQ(device.resident_bytes(range), range.bytes);
+      EXPECT_EQ(device.view().statistics().device_to_host_bytes, 0U);
+      ASSERT_TRUE(device.program().touch(range, false).ok());
+      EXPECT_EQ(device.view().resident_bytes(range), range.bytes);
     }
   }
 }
@@ -64,7 +64,7 @@ TEST_F(SimulatedNeighbours, LevelsAreThoseOfTheDeviceItself)
   simulated_device device{among_three(0)};
   auto const range = touched(device);
   ASSERT_TRUE(device.prefetch({range.address, blocks(1)}, location::device(1), nullptr).ok());
-  auto const found = device.statistics();
+  auto const found = device.view().statistics();
   EXPECT_EQ(found.neighbor_bytes, blocks(1));
   EXPECT_EQ(found.peak_resident_bytes, blocks(device_blocks));
   EXPECT_EQ(device.resident_managed_bytes(), found.resident_bytes);
@@ -75,12 +75,12 @@ TEST_F(SimulatedNeighbours, OwnersOfANeighbourSendPagesToTheHost)
   simulated_device device{among_three(0)};
   auto const range = touched(device);
   ASSERT_TRUE(device.prefetch(range, location::device(1), nullptr).ok());
-  ASSERT_TRUE(device.occupy_neighbor(1, blocks(3)).ok());
-  EXPECT_EQ(device.resident_bytes(range, location::host()), blocks(3));
-  EXPECT_EQ(device.statistics().device_bytes, 0U);  // theirs is not this device's
-  ASSERT_TRUE(device.occupy_neighbor(1, 0).ok());
+  ASSERT_TRUE(device.neighbors().occupy(1, blocks(3)).ok());
+  EXPECT_EQ(device.view().resident_bytes(range, location::host()), blocks(3));
+  EXPECT_EQ(device.view().statistics().device_bytes, 0U);  // theirs is not this device's
+  ASSERT_TRUE(device.neighbors().occupy(1, 0).ok());
   EXPECT_EQ(free_bytes(device, 1), blocks(3));
-  EXPECT_FALSE(device.occupy_neighbor(1, blocks(device_blocks + 1)).ok());
+  EXPECT_FALSE(device.neighbors().occupy(1, blocks(device_blocks + 1)).ok());
 }
 
 TEST_F(SimulatedNeighbours, PlacesThatAreNotThereAreRefused)
@@ -91,13 +91,13 @@ TEST_F(SimulatedNeighbours, PlacesThatAreNotThereAreRefused)
   for (auto const id : {-2, 1, 3}) {
     EXPECT_FALSE(device.open_neighbor(id).available) << id;
     EXPECT_FALSE(device.neighbor_memory(id, memory).ok()) << id;
-    EXPECT_FALSE(device.occupy_neighbor(id, 0).ok()) << id;
+    EXPECT_FALSE(device.neighbors().occupy(id, 0).ok()) << id;
   }
   EXPECT_EQ(device.open_neighbor(1).reason, "device 1 is the device itself");
   EXPECT_EQ(device.open_neighbor(3).reason,
             "device 3 does not exist: the simulated device has 2 neighbours");
   EXPECT_EQ(device.prefetch(range, location::device(3), nullptr).code, status_code::invalid_value);
-  EXPECT_EQ(device.resident_bytes(range, location::device(3)), 0U);
+  EXPECT_EQ(device.view().resident_bytes(range, location::device(3)), 0U);
 }
 
 TEST_F(SimulatedNeighbours, LoadIsWhatWasSet)
@@ -105,7 +105,7 @@ TEST_F(SimulatedNeighbours, LoadIsWhatWasSet)
   simulated_device device{among_three(0)};
   neighbor_load load;
   EXPECT_EQ(device.read_neighbor_load(1, load).code, status_code::not_supported);
-  ASSERT_TRUE(device.set_neighbor_load(1, {0.75, 0.5, std::nullopt}).ok());
+  ASSERT_TRUE(device.neighbors().set_load(1, {0.75, 0.5, std::nullopt}).ok());
   ASSERT_TRUE(device.read_neighbor_load(1, load).ok());
   EXPECT_EQ(load.kernel_fraction, 0.75);
   EXPECT_EQ(load.link_fraction, std::nullopt);
@@ -117,7 +117,7 @@ TEST_F(SimulatedNeighbours, LoadOfItselfIsWhatWasSet)
   simulated_device device{among_three(0)};
   neighbor_load load;
   EXPECT_EQ(device.read_neighbor_load(0, load).code, status_code::not_supported);
-  ASSERT_TRUE(device.set_neighbor_load(0, {std::nullopt, std::nullopt, 0.5}).ok());
+  ASSERT_TRUE(device.neighbors().set_load(0, {std::nullopt, std::nullopt, 0.5}).ok());
   ASSERT_TRUE(device.read_neighbor_load(0, load).ok());
   EXPECT_EQ(load.link_fraction, 0.5);
 }
@@ -127,7 +127,7 @@ TEST_F(SimulatedNeighbours, LoadOfDevicesThatAreNotThereIsRefused)
   simulated_device device{among_three(0)};
   neighbor_load load;
   for (auto const id : {-1, 3}) {
-    EXPECT_EQ(device.set_neighbor_load(id, load).code, status_code::invalid_value);
+    EXPECT_EQ(device.neighbors().set_load(id, load).code, status_code::invalid_value);
     EXPECT_EQ(device.read_neighbor_load(id, load).code, status_code::invalid_value);
   }
 }

@@ -43,7 +43,7 @@ struct programs {
   {
     memory_range range{0, blocks(count)};
     EXPECT_TRUE(devices[gpu]->allocate_managed(range.bytes, range.address).ok());
-    EXPECT_TRUE(devices[gpu]->touch(range, true).ok());
+    EXPECT_TRUE(devices[gpu]->program().touch(range, true).ok());
     return range;
   }
   void send(unsigned from, memory_range range, int to) const
@@ -68,15 +68,15 @@ TEST_P(SimulatedNodeOf, EachProgramCanUseEveryOtherGpu)
       auto const there = location::device(static_cast<int>(other));
       ASSERT_TRUE(all.devices[own]->open_neighbor(there.device_id).available);
       all.send(own, range, there.device_id);
-      EXPECT_EQ(all.devices[own]->resident_bytes(range, there), range.bytes);
-      EXPECT_GE(all.devices[other]->statistics().lent_bytes, range.bytes);
+      EXPECT_EQ(all.devices[own]->view().resident_bytes(range, there), range.bytes);
+      EXPECT_GE(all.devices[other]->view().statistics().lent_bytes, range.bytes);
     }
     EXPECT_TRUE(all.devices[own]->free_managed(range.address).ok());
     EXPECT_EQ(all.node->host_traffic(own, direction::to_host).bytes, 0U);
   }
   for (auto const& device : all.devices) {
-    EXPECT_EQ(device->statistics().lent_bytes, 0U);
-    EXPECT_EQ(device->statistics().resident_bytes, 0U);
+    EXPECT_EQ(device->view().statistics().lent_bytes, 0U);
+    EXPECT_EQ(device->view().statistics().resident_bytes, 0U);
   }
 }
 
@@ -88,18 +88,18 @@ TEST(SimulatedNode, CountersTellOnlyOnesOwnMemory)
   auto const lent = two.touched(0, 4);
   two.send(0, lent, 1);
   auto const own    = two.touched(1, 8);  // takes back what the first one lends
-  auto const first  = two.devices[0]->statistics();
-  auto const second = two.devices[1]->statistics();
-  EXPECT_EQ(two.devices[0]->resident_bytes(lent, location::host()), blocks(4));
-  EXPECT_EQ(two.devices[1]->resident_bytes(own), blocks(8));
+  auto const first  = two.devices[0]->view().statistics();
+  auto const second = two.devices[1]->view().statistics();
+  EXPECT_EQ(two.devices[0]->view().resident_bytes(lent, location::host()), blocks(4));
+  EXPECT_EQ(two.devices[1]->view().resident_bytes(own), blocks(8));
   EXPECT_EQ(first.device_to_host_bytes, blocks(4));
   EXPECT_EQ(first.evicted_bytes, blocks(4));
-  EXPECT_EQ(two.devices[0]->read().device_to_host_bytes, blocks(4));
+  EXPECT_EQ(two.devices[0]->counters().read().device_to_host_bytes, blocks(4));
   EXPECT_EQ(first.managed_bytes, blocks(4));
   EXPECT_EQ(second.device_to_host_bytes, 0U);
   EXPECT_EQ(second.managed_bytes, blocks(8));
   EXPECT_EQ(two.devices[1]->resident_managed_bytes(), blocks(8));
-  EXPECT_EQ(two.devices[1]->statistics().lent_bytes, 0U);
+  EXPECT_EQ(two.devices[1]->view().statistics().lent_bytes, 0U);
 }
 
 TEST(SimulatedNode, CausesAreToldToWhoseMemoryMoves)
@@ -121,13 +121,13 @@ TEST(SimulatedNode, FreeMemoryOfANeighbourIsWhatItsProgramLeft)
 {
   programs const two{programs::of(2, 8)};
   std::uintptr_t address = 0;
-  ASSERT_TRUE(two.devices[1]->allocate_device(blocks(3), address).ok());
+  ASSERT_TRUE(two.devices[1]->program().allocate_device(blocks(3), address).ok());
   static_cast<void>(two.touched(1, 2));
   device_memory memory{};
   ASSERT_TRUE(two.devices[0]->neighbor_memory(1, memory).ok());
   EXPECT_EQ(memory.free_bytes, blocks(3));
   EXPECT_EQ(memory.total_bytes, blocks(8));
-  ASSERT_TRUE(two.devices[1]->free_device(address).ok());
+  ASSERT_TRUE(two.devices[1]->program().free_device(address).ok());
   ASSERT_TRUE(two.devices[0]->neighbor_memory(1, memory).ok());
   EXPECT_EQ(memory.free_bytes, blocks(6));
 }
@@ -138,11 +138,11 @@ TEST(SimulatedNode, MemoryOfAnotherProgramCannotBeNamed)
   auto const theirs = two.touched(1, 2);
   auto& device      = *two.devices[0];
   EXPECT_EQ(device.prefetch(theirs, location::device(0), nullptr).code, status_code::invalid_value);
-  EXPECT_EQ(device.touch(theirs, true).code, status_code::invalid_value);
+  EXPECT_EQ(device.program().touch(theirs, true).code, status_code::invalid_value);
   EXPECT_EQ(device.free_managed(theirs.address).code, status_code::invalid_value);
-  EXPECT_EQ(device.resident_bytes(theirs, location::device(1)), 0U);
-  EXPECT_FALSE(device.find_memory(theirs.address).has_value());
-  EXPECT_TRUE(two.devices[1]->find_memory(theirs.address).has_value());
+  EXPECT_EQ(device.view().resident_bytes(theirs, location::device(1)), 0U);
+  EXPECT_FALSE(device.view().find_memory(theirs.address).has_value());
+  EXPECT_TRUE(two.devices[1]->view().find_memory(theirs.address).has_value());
 }
 
 TEST(SimulatedNode, ContentsAreKeptWhereverTheyGo)
@@ -153,7 +153,7 @@ TEST(SimulatedNode, ContentsAreKeptWhereverTheyGo)
   four.send(2, range, 0);
   ASSERT_TRUE(four.node->occupy(0, blocks(4)).ok());
   four.send(2, range, 3);
-  ASSERT_TRUE(four.devices[2]->touch(range, false).ok());
+  ASSERT_TRUE(four.devices[2]->program().touch(range, false).ok());
   std::vector<char> const same(range.bytes, 7);
   EXPECT_EQ(std::memcmp(reinterpret_cast<void*>(range.address), same.data(), range.bytes), 0);
 }
@@ -163,7 +163,7 @@ TEST(SimulatedNode, ProgramThatEndsLeavesNothingBehind)
   programs two{programs::of(2, 8)};
   static_cast<void>(two.touched(1, 4));
   std::uintptr_t address = 0;
-  ASSERT_TRUE(two.devices[1]->allocate_device(blocks(2), address).ok());
+  ASSERT_TRUE(two.devices[1]->program().allocate_device(blocks(2), address).ok());
   two.devices[1].reset();
   device_memory memory{};
   ASSERT_TRUE(two.devices[0]->neighbor_memory(1, memory).ok());
@@ -174,12 +174,12 @@ TEST(SimulatedNode, OccupiedMemoryIsBesideTheProgramsOwn)
 {
   programs const two{programs::of(2, 8)};
   std::uintptr_t address = 0;
-  ASSERT_TRUE(two.devices[1]->allocate_device(blocks(2), address).ok());
+  ASSERT_TRUE(two.devices[1]->program().allocate_device(blocks(2), address).ok());
   ASSERT_TRUE(two.node->occupy(1, blocks(5)).ok());
-  EXPECT_EQ(two.devices[1]->statistics().device_bytes, blocks(7));
+  EXPECT_EQ(two.devices[1]->view().statistics().device_bytes, blocks(7));
   EXPECT_EQ(two.node->occupy(1, blocks(7)).code, status_code::out_of_memory);
   ASSERT_TRUE(two.node->occupy(1, 0).ok());
-  EXPECT_EQ(two.devices[1]->statistics().device_bytes, blocks(2));
+  EXPECT_EQ(two.devices[1]->view().statistics().device_bytes, blocks(2));
   EXPECT_EQ(two.node->occupy(2, 0).code, status_code::invalid_value);
 }
 
@@ -193,7 +193,7 @@ TEST(SimulatedNode, HostMemoryIsSharedByAll)
   auto const second = two.touched(1, 3);
   EXPECT_EQ(two.devices[1]->prefetch(second, location::host(), nullptr).code,
             status_code::out_of_memory);
-  EXPECT_EQ(two.devices[0]->statistics().host_page_bytes, blocks(3));
+  EXPECT_EQ(two.devices[0]->view().statistics().host_page_bytes, blocks(3));
 }
 
 TEST(SimulatedNode, AdviceNamesGpusByTheirNumber)
@@ -202,8 +202,8 @@ TEST(SimulatedNode, AdviceNamesGpusByTheirNumber)
   auto const range = two.touched(1, 1);
   ASSERT_TRUE(
     two.devices[1]->advise(range, memory_advice::preferred_location, location::device(0)).ok());
-  EXPECT_EQ(two.devices[1]->advised(range.address).preferred, 0);
-  EXPECT_EQ(two.devices[0]->advised(range.address).preferred, block_policy::nowhere);
+  EXPECT_EQ(two.devices[1]->view().advised(range.address).preferred, 0);
+  EXPECT_EQ(two.devices[0]->view().advised(range.address).preferred, block_policy::nowhere);
 }
 
 TEST(SimulatedNode, TopologySaysWhoReachesWhom)

@@ -41,7 +41,7 @@ class SimulatedTransfers : public testing::Test {
   [[nodiscard]] std::uintptr_t take_device(std::size_t bytes) const
   {
     std::uintptr_t address = 0;
-    EXPECT_TRUE(device->allocate_device(bytes, address).ok());
+    EXPECT_TRUE(device->program().allocate_device(bytes, address).ok());
     return address;
   }
   [[nodiscard]] std::uintptr_t take_managed(std::size_t bytes) const
@@ -123,10 +123,10 @@ TEST_F(SimulatedTransfers, CopyBringsManagedPagesToTheDevice)
 {
   auto const managed = take_managed(blocks(2));
   auto const shared  = take_device(blocks(2));
-  ASSERT_TRUE(device->cpu_touch({managed, blocks(2)}, true).ok());
-  ASSERT_EQ(device->resident_bytes({managed, blocks(2)}), 0U);
+  ASSERT_TRUE(device->program().cpu_touch({managed, blocks(2)}, true).ok());
+  ASSERT_EQ(device->view().resident_bytes({managed, blocks(2)}), 0U);
   ASSERT_TRUE(copy(shared, managed, blocks(1)).ok());
-  EXPECT_EQ(device->resident_bytes({managed, blocks(2)}), blocks(1));
+  EXPECT_EQ(device->view().resident_bytes({managed, blocks(2)}), blocks(1));
 }
 
 TEST_F(SimulatedTransfers, CopyWithoutBackingIsNotSupported)
@@ -139,7 +139,7 @@ TEST_F(SimulatedTransfers, CopyWithoutBackingIsNotSupported)
 TEST_F(SimulatedTransfers, CapturedStreamIsNotWaitedFor)
 {
   EXPECT_TRUE(transfers.wait_for(nullptr).ok());
-  device->set_capture_state(nullptr, capture_state::capturing);
+  device->answers().set_capture_state(nullptr, capture_state::capturing);
   EXPECT_EQ(transfers.wait_for(nullptr).code, status_code::not_supported);
 }
 
@@ -162,7 +162,7 @@ TEST_F(SimulatedTransfers, MemoryIsToldApart)
   EXPECT_EQ(found->bytes, 5120U);  // as cudaMalloc rounds
   ASSERT_TRUE(transfers.find_memory(managed + 5000, found).ok());
   EXPECT_FALSE(found);
-  ASSERT_TRUE(device->free_device(shared).ok());
+  ASSERT_TRUE(device->program().free_device(shared).ok());
   ASSERT_TRUE(transfers.find_memory(shared, found).ok());
   EXPECT_FALSE(found);
 }
@@ -197,7 +197,7 @@ TEST_F(SimulatedTransfers, MemoryThatWasFreedIsNotOpened)
   auto const shared = take_device(5000);
   ipc_handle handle{};
   ASSERT_TRUE(transfers.ipc_memory_handle(shared, handle).ok());
-  ASSERT_TRUE(device->free_device(shared).ok());
+  ASSERT_TRUE(device->program().free_device(shared).ok());
   static_cast<void>(take_device(5000));  // gets its descriptor's number
   EXPECT_TRUE(elsewhere([&] {
     simulated_transfers others{device_of()};
@@ -277,7 +277,7 @@ TEST_F(SimulatedTransfers, EveryCallFailsWhenPlanned)
     {"make_wait", [&] { return event->make_wait(nullptr); }},
   };
   for (auto const& [name, call] : calls) {
-    device->fail_call(name, failure, 0);
+    device->answers().plan(name, failure, 0);
     EXPECT_STREQ(call().call, "injected") << name;
     EXPECT_STRNE(call().call, "injected") << name;
   }

@@ -111,7 +111,7 @@ class live_contents {
     if (!address) { return; }
     auto const value = static_cast<unsigned char>(1 + random() % 200);
     enact({*address, bytes}, stream);
-    static_cast<void>(device->touch({*address, bytes}, true));
+    static_cast<void>(device->program().touch({*address, bytes}, true));
     std::memset(reinterpret_cast<void*>(*address), value, bytes);
     live.push_back({{*address, bytes}, value});
   }

@@ -210,7 +210,7 @@ def test_unknown_injection_and_place_are_refused(device: SimulatedDevice) -> Non
 
 
 def test_calls_that_can_fail_are_those_that_the_model_asks_about(device: SimulatedDevice) -> None:
-    asked = r'(?:injected|planned_answer|planned_refusal|answer)\("(\w+)"|\bcall += "(\w+)"'
+    asked = r'(?:met_by|answer)\("(\w+)"|\bcall += "(\w+)"'
     files = [*CPP.glob("src/sim/*.cpp"), *CPP.glob("include/rmm_uvm/sim/*.hpp")]
     sources = [path.read_text() for path in files]
     found = {"".join(one) for text in sources for one in re.findall(asked, text)}

@@ -49,7 +49,7 @@ class simulated_cuda_memory_resource {
   {
     if (bytes == 0) { return nullptr; }
     std::uintptr_t address = 0;
-    if (auto const result = device_->allocate_device(bytes, address); !result.ok()) {
+    if (auto const result = device_->program().allocate_device(bytes, address); !result.ok()) {
       throw rmm::out_of_memory{std::to_string(bytes) + " bytes of simulated device memory asked: " +
                                to_string(result.code)};
     }
@@ -59,7 +59,7 @@ class simulated_cuda_memory_resource {
   void deallocate_sync(void* ptr, std::size_t /*bytes*/, std::size_t /*alignment*/) noexcept
   {
     if (ptr == nullptr) { return; }
-    static_cast<void>(device_->free_device(reinterpret_cast<std::uintptr_t>(ptr)));
+    static_cast<void>(device_->program().free_device(reinterpret_cast<std::uintptr_t>(ptr)));
   }
 
   /** @brief Equal when both use the same device. */

@@ -55,6 +55,7 @@ enum class lock_rank : std::uint8_t {
   direct_migration,   ///< migrations past libcuda
   counters,           ///< the kernel driver's counters of a process
   node,               ///< `simulated_node`: the model
+  answers,            ///< `planned_answers` of a simulated device
   tally,              ///< `migration_tally`
   failures,           ///< `prefetch_counts`: the last failure
   clock               ///< who waits for a clock

@@ -98,7 +98,7 @@ class replayer {
   /** @brief What the device counted. */
   [[nodiscard]] sim::simulated_statistics statistics() const noexcept
   {
-    return device_->statistics();
+    return device_->view().statistics();
   }
   /** @brief What was prefetched, discarded and skipped, and why. */
   [[nodiscard]] prefetch_statistics prefetches() const noexcept { return residency_.statistics(); }

@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <rmm_uvm/driver/availability.hpp>
 #include <rmm_uvm/driver/status.hpp>
+#include <rmm_uvm/driver/stream.hpp>
+#include <rmm_uvm/process/locks.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,18 +17,38 @@
 
 namespace rmm_uvm::sim {
 
-/** @brief What calls of a simulated device answer in their stead, once each. Touches nothing. */
+/**
+ * @brief Tests plan here how a later call of a simulated device answers, instead of working.
+ *
+ * It touches nothing else. If nothing is planned, `met_by` is one load. Thread-safe: it has its own
+ * lock.
+ */
 class planned_answers {
  public:
-  /** @brief The call after `skip` further ones of that name answers `answer`. */
-  void plan(std::string_view call, status answer, unsigned skip)
-  {
-    planned_.push_back({std::string{call}, answer, skip});
-  }
-  /** @brief What was planned for this call, which meets it or is one of those before. */
-  [[nodiscard]] std::optional<status> met_by(std::string_view call) noexcept;
+  /**
+   * @brief The call after `skip` further ones of that name answers `answer`.
+   *
+   * A call has the name of its method: of the seam, of `simulated_program` (`touch`, ...), of
+   * `simulated_counters` (`available`, `request_faults`), of `simulated_events` (`start`), or of
+   * `simulated_transfers`.
+   * @throws std::bad_alloc
+   */
+  void plan(std::string_view call, status answer, unsigned skip);
   /** @brief Forgets what no call met; returns how many. */
   std::size_t cancel() noexcept;
+  /** @brief Counts this call, and returns the answer if one is planned for it now. */
+  [[nodiscard]] std::optional<status> met_by(std::string_view call) noexcept
+  {
+    if (unmet_.load(std::memory_order_acquire) == 0) { return std::nullopt; }
+    return take(call);
+  }
+  /** @brief The same for a call that returns an `availability`. @throws std::bad_alloc */
+  [[nodiscard]] std::optional<availability> refusal_met_by(std::string_view call);
+
+  /** @brief From now on `capturing` returns this state for a stream. @throws std::bad_alloc */
+  void set_capture_state(stream_handle stream, capture_state state);
+  /** @brief The state that was set for a stream, or `none`. */
+  [[nodiscard]] capture_state capturing(stream_handle stream) const noexcept;
 
  private:
   struct planned {
@@ -32,7 +57,12 @@ class planned_answers {
     unsigned skip{0};
   };
 
+  [[nodiscard]] std::optional<status> take(std::string_view call) noexcept;
+
+  mutable ranked_mutex<lock_rank::answers> mutex_;  // of what follows; `unmet_` is read without
   std::vector<planned> planned_;
+  std::atomic<std::size_t> unmet_{0};
+  std::map<stream_handle, capture_state> capture_states_;
 };
 
 }  // namespace rmm_uvm::sim

@@ -27,7 +27,7 @@ class simulated_events final : public migration_events {
   explicit simulated_events(std::shared_ptr<simulated_device> device) : device_{std::move(device)}
   {
   }
-  ~simulated_events() override { device_->detach(tally_); }
+  ~simulated_events() override { device_->counters().detach(tally_); }
   simulated_events(simulated_events const&)            = delete;
   simulated_events& operator=(simulated_events const&) = delete;
   simulated_events(simulated_events&&)                 = delete;
@@ -37,16 +37,16 @@ class simulated_events final : public migration_events {
   {
     std::lock_guard const lock{mutex_};
     if (started_) { return availability::yes(); }
-    if (auto const planned = device_->planned_refusal("start")) { return *planned; }
+    if (auto const planned = device_->answers().refusal_met_by("start")) { return *planned; }
     tally_.clear();
-    auto result = device_->attach(tally_);
+    auto result = device_->counters().attach(tally_);
     started_    = result.available;
     return result;
   }
   void stop() noexcept override
   {
     std::lock_guard const lock{mutex_};
-    device_->detach(tally_);
+    device_->counters().detach(tally_);
     started_ = false;
   }
   [[nodiscard]] cause_totals read() noexcept override { return tally_.totals(); }

@@ -20,9 +20,9 @@ namespace rmm_uvm::sim {
  * Needs a device with backing, and answers not_supported without. Copies take no modelled time of
  * their own; what they touch of managed memory migrates as a kernel's touch would. Handles work
  * between processes of one user: memory that `allocate_device` gave out is mapped there through
- * /proc. Work is ordered by the calls alone, so an event has nothing to wait for. Of what
- * `simulated_device::fail_call` can plan it knows the names of its methods, and `done`, `wait`,
- * `record` and `make_wait` of marks and events.
+ * /proc. Work is ordered by the calls alone, so an event has nothing to wait for. `planned_answers`
+ * knows its calls by the names of its methods, and those of marks and events as `done`, `wait`,
+ * `record` and `make_wait`.
  */
 class simulated_transfers final : public device_transfers {
  public:
