@@ -117,6 +117,9 @@ opened_cuda_driver cuda_driver::open(cuda_api const& api, int device_id, bool co
   auto direct                    = direct_migration::open(*driver, linux_system_calls());
   driver->direct_                = std::move(direct.migration);
   driver->info_.direct_migration = std::move(direct.opened);
+  auto pages                     = host_pages::open(*driver, linux_system_calls());
+  driver->host_pages_            = std::move(pages.pages);
+  driver->info_.host_pages       = std::move(pages.opened);
   return {std::move(driver), availability::yes()};
 }
 
@@ -173,6 +176,13 @@ status cuda_driver::migrate(memory_range range, location where) noexcept
 {
   if (direct_ == nullptr) { return {status_code::not_supported, 0, "UVM_MIGRATE"}; }
   return noted(direct_->migrate(range, where), range, where);
+}
+
+status cuda_driver::not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept
+{
+  if (host_pages_ == nullptr) { return {status_code::not_supported, 0, "pagemap"}; }
+  if (!use_.allowed()) { return {status_code::driver_error, 0, "pagemap"}; }
+  return host_pages_->not_on_host(range, parts);
 }
 
 status cuda_driver::make_side_stream() noexcept

@@ -40,6 +40,18 @@ class linux_calls final : public system_calls {
   {
     return answer(::open(path, O_RDWR | O_CLOEXEC));
   }
+  [[nodiscard]] int open_to_read(char const* path) noexcept override
+  {
+    return answer(::open(path, O_RDONLY | O_CLOEXEC));
+  }
+  [[nodiscard]] long read_at(int descriptor,
+                             void* buffer,
+                             std::size_t bytes,
+                             std::uint64_t offset) noexcept override
+  {
+    auto const read = ::pread(descriptor, buffer, bytes, static_cast<off_t>(offset));
+    return read < 0 ? -errno : static_cast<long>(read);
+  }
   void close(int descriptor) noexcept override { ::close(descriptor); }
   [[nodiscard]] int ioctl(int descriptor, unsigned long request, void* argument) noexcept override
   {

@@ -107,6 +107,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            advice_,
            *coming_}},
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
+    unseen_{{*driver_, ledger_, clock_, moved_, room_}},
     work_{{*driver_,
            settings_,
            ledger_,
@@ -119,7 +120,8 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            room_,
            *coming_,
            back_,
-           in_place_}},
+           in_place_,
+           unseen_}},
     thread_{ledger_, work_, signal_, [this] { do_without_thread(); }}
 {
   offer_.offer_idle();
@@ -134,6 +136,19 @@ void residency_manager::do_without_thread() noexcept
   settings_.background = false;
   signal_.is_not_heard();
   mover_.work_alone();
+}
+
+/** @brief Finds what came unseen, and has others leave for it, where no thread does. */
+void residency_manager::look_without_thread(ledger_view& view)
+{
+  if (signal_.heard()) { return; }
+  while (unseen_.due() && unseen_.look(view) == work_outcome::again) {}
+  while (auto const excess_bytes = ledger_.beyond_budget_bytes()) {
+    auto const most_bytes = std::min(excess_bytes, settings_.piece_bytes);
+    if (!room_.let_go(view, room_.choose(view, excess_bytes, most_bytes, candidates::all))) {
+      return;
+    }
+  }
 }
 
 void residency_manager::wake() noexcept
@@ -151,6 +166,7 @@ try {
   bool present = false;
   {
     ledger_view view{ledger_.blocks()};
+    look_without_thread(view);
     ledger_.wait_until_free(view, {&allocation, 1});
     first = clock_.now() + 1;
     uses_->hand_out(view, allocation);
@@ -191,6 +207,7 @@ try {
   bool present = false;
   {
     ledger_view view{ledger_.blocks()};
+    look_without_thread(view);
     ledger_.wait_until_free(view, {&extent, 1});
     first = clock_.now() + 1;
     uses_->hand_out(view, carved.newly_live);
@@ -275,6 +292,7 @@ try {
   auto first             = never_used;
   {
     ledger_view view{ledger_.blocks()};
+    look_without_thread(view);
     for (auto const& use : uses) {
       if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
     }
@@ -327,6 +345,7 @@ try {
     if (left_bytes == 0) { break; }
     evicted_bytes += left_bytes;
   }
+  signal_.call();  // what is away may come back unseen
   return evicted_bytes;
 } catch (...) {
   ledger_.count_no_memory("evict");
@@ -398,6 +417,7 @@ residency_statistics residency_manager::statistics() const noexcept
   neighbors_.tell(told);
   room_.tell(told);
   coming_->tell(told);
+  unseen_.tell(told);
   in_place_.tell(told);
   told.ahead_bytes = ahead_.bytes();
   return told;

@@ -5,6 +5,7 @@
 #include <rmm_uvm/cuda/cuda_api.hpp>
 #include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/cuda/direct_migration.hpp>
+#include <rmm_uvm/cuda/host_pages.hpp>
 #include <rmm_uvm/cuda/nvml_load.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
@@ -78,6 +79,7 @@ class cuda_driver final : public uvm_driver {
   [[nodiscard]] capture_state capturing(stream_handle stream) noexcept override;
   [[nodiscard]] bool idle(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
+  status not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept override;
 
   /** @brief Where loads of neighbours are read that are asked for from now on; NVML by default. */
   void use_load_readers(load_reader_maker make);
@@ -114,6 +116,7 @@ class cuda_driver final : public uvm_driver {
   device_info info_;
   std::unique_ptr<migration_counters> counters_;
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
+  std::unique_ptr<host_pages> host_pages_;    // likewise
   ranked_mutex<lock_rank::neighbors> neighbors_mutex_;
   std::map<int, neighbor> neighbors_;  // opened ones
   asked_reader own_load_;              // of the device itself

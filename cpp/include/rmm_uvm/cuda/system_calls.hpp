@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -33,9 +34,16 @@ class system_calls {
 
   /** @brief Opens a file for reading and writing, closed on exec. @return descriptor or -errno */
   [[nodiscard]] virtual int open(char const* path) noexcept = 0;
+  /** @brief The same for reading only. */
+  [[nodiscard]] virtual int open_to_read(char const* path) noexcept = 0;
+  /** @brief Reads from a place in a file. @return bytes read, or -errno */
+  [[nodiscard]] virtual long read_at(int descriptor,
+                                     void* buffer,
+                                     std::size_t bytes,
+                                     std::uint64_t offset) noexcept = 0;
   /** @brief Closes a descriptor. */
   virtual void close(int descriptor) noexcept = 0;
-  /** @brief ioctl. @return 0 or -errno */
+  /** @brief ioctl. @return what it answers, or -errno */
   [[nodiscard]] virtual int ioctl(int descriptor,
                                   unsigned long request,
                                   void* argument) noexcept = 0;

@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace rmm_uvm {
 
@@ -34,6 +35,7 @@ struct device_info {
   availability concurrent_managed_access;  ///< without it: no prefetch, no oversubscribing
   availability discard;                    ///< the discard calls of CUDA 13
   availability direct_migration{availability::no("this driver has none")};  ///< `migrate`
+  availability host_pages{availability::no("this driver does not tell")};   ///< `not_on_host`
   bool pageable_memory_access{false};  ///< HMM or ATS: system malloc is GPU-accessible
   bool simulated{false};               ///< a model, not a GPU
 };
@@ -240,6 +242,21 @@ class uvm_driver {
   [[nodiscard]] virtual std::optional<std::size_t> resident_managed_bytes() const noexcept
   {
     return std::nullopt;
+  }
+
+  /**
+   * @brief Finds the parts of a range that host memory does not hold: they are on a device, or
+   * have no contents. What both hold, as a copy, is not among them.
+   *
+   * Moves nothing, and takes no lock of libcuda; some microseconds for a block. Only where
+   * `info().host_pages` is available. What a prefetch brings is seen once it is done.
+   * @param[out] parts added to, ascending, adjacent ones joined; whole pages within `range`
+   */
+  virtual status not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept
+  {
+    static_cast<void>(range);
+    static_cast<void>(parts);
+    return {status_code::not_supported, 0, "not_on_host"};
   }
 
   /** @brief What was asked of this driver so far, by whomever. A few loads; never blocks. */

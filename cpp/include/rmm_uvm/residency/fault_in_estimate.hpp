@@ -95,6 +95,8 @@ class fault_in_estimate {
   {
     return beside_ > 0 ? static_cast<std::size_t>(beside_) : 0;
   }
+  /** @brief Bytes that are believed on the host. */
+  [[nodiscard]] std::size_t on_host_bytes() const noexcept { return on_host_; }
   /** @brief The most of it that `observe` found. */
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_; }
 

@@ -17,6 +17,7 @@
 #include <rmm_uvm/residency/budget/presence.hpp>
 #include <rmm_uvm/residency/budget/room_maker.hpp>
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
+#include <rmm_uvm/residency/budget/unseen_arrivals.hpp>
 #include <rmm_uvm/residency/budget/use_clock.hpp>
 #include <rmm_uvm/residency/budget/use_learner.hpp>
 #include <rmm_uvm/residency/budget/work_signal.hpp>
@@ -183,6 +184,7 @@ class residency_manager {
   void leave_what_is_too_much() noexcept;
   void leave_neighbors() noexcept;
   void do_without_thread() noexcept;
+  void look_without_thread(ledger_view& view);
 
   std::shared_ptr<uvm_driver> driver_;
   residency_settings settings_;
@@ -203,6 +205,7 @@ class residency_manager {
   std::unique_ptr<arrivals> coming_;
   giving_back back_;
   in_place_uses in_place_;
+  unseen_arrivals unseen_;
   background_work work_;
   migration_thread thread_;  // last: it uses all of the above
 };

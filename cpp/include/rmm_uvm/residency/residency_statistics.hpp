@@ -21,6 +21,8 @@ struct residency_statistics {
   std::size_t overshoot_bytes{0};       ///< faulted in beside the budget: there now, estimated
   std::size_t peak_overshoot_bytes{0};  ///< the most of it that was seen
   std::uint64_t faulted_bytes{0};       ///< that kernels faulted in: at least
+  std::uint64_t found_bytes{0};         ///< of those, found: they count under the budget since
+  std::uint64_t looks{0};               ///< times that was looked for
   std::uint64_t evicted_bytes{0};  ///< moved to the host or beside: live, or not known to be dead
   std::uint64_t dropped_bytes{0};  ///< dead, discarded in place of being copied
   std::uint64_t fetched_bytes{0};  ///< brought in for a use that waits; not what was there already

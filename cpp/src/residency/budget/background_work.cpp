@@ -11,6 +11,8 @@ namespace {
 constexpr std::chrono::milliseconds owners_period{5};
 /** @brief How often the thread looks whether kernels are done that use what could leave. */
 constexpr std::chrono::microseconds marks_period{200};
+/** @brief How often the thread looks whether something came unseen: 9 MB by faults. */
+constexpr std::chrono::microseconds arrivals_period{1000};
 constexpr std::size_t early_pieces = 4;  // that leave together where no request waits for them
 
 }  // namespace
@@ -25,6 +27,11 @@ work_outcome background_work::work_once()
     // An owner's own need comes first.
     if (with_.neighbors.holds_any() && with_.back.give_back(view) == work_outcome::again) {
       return work_outcome::again;
+    }
+    if (with_.unseen.due()) {
+      if (auto const looked = with_.unseen.look(view); looked != work_outcome::nothing) {
+        return looked;
+      }
     }
     // Only where somebody was short of room lately: what fits is not evicted for a watermark.
     if (with_.room.is_short()) {
@@ -45,6 +52,8 @@ std::optional<std::chrono::microseconds> background_work::look_again_in(
 {
   // What could leave is in use, and nobody tells when it is not any more.
   if (before == work_outcome::later) { return marks_period; }
+  // Nor when kernels fault something in.
+  if (with_.unseen.possible()) { return arrivals_period; }
   // Nor does anybody when an owner needs its memory back, or when this device's links are idle.
   if (with_.neighbors.holds_any()) { return owners_period; }
   return with_.offer.look_again_in();
@@ -58,7 +67,11 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
   auto const excess_bytes   = resident_bytes - std::min(resident_bytes, ledger.low_bytes());
   // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
   auto const most_bytes = std::min(excess_bytes, with_.settings.piece_bytes);
-  auto const leaving    = with_.room.choose(view, excess_bytes, most_bytes, candidates::unused_now);
+  auto leaving = with_.room.choose(view, excess_bytes, most_bytes, candidates::unused_now);
+  if (ledger.beyond_budget_bytes() > 0 && leaving.dead.empty() && leaving.live.empty()) {
+    // What came unseen is used by work of which nobody knows when it is done.
+    leaving = with_.room.choose(view, excess_bytes, most_bytes, candidates::all);
+  }
   // While all that lives is to stay, none leaves before it must.
   bool const has_room =
     excess_bytes == 0 || resident_bytes + with_.room.lead_bytes() <= ledger.budget_bytes();

@@ -5,6 +5,7 @@
 #include <rmm_uvm/residency/budget/arrivals.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
+#include <rmm_uvm/residency/budget/unseen_arrivals.hpp>
 #include <rmm_uvm/residency/budget/work_outcome.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 
@@ -39,6 +40,7 @@ class background_work {
     arrivals& coming;
     giving_back& back;
     in_place_uses& in_place;
+    unseen_arrivals& unseen;
   };
   explicit background_work(parts const& all) noexcept : with_{all} {}
 

@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/ledger.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -76,6 +77,12 @@ class budget_ledger {
   [[nodiscard]] std::size_t staying_bytes() const noexcept
   {
     return resident_bytes_ - leaving_bytes_;
+  }
+  /** @brief Bytes past the budget that no request is making room for, and that stay. */
+  [[nodiscard]] std::size_t beyond_budget_bytes() const noexcept
+  {
+    auto const there = staying_bytes() - std::min(staying_bytes(), without_room_bytes_);
+    return there - std::min(there, budget_bytes());
   }
   /** @brief Of blocks that stay where they are. */
   [[nodiscard]] std::size_t pinned_bytes() const noexcept { return pinned_bytes_; }

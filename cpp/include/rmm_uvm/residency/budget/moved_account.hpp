@@ -48,6 +48,17 @@ class moved_account {
   /** @brief What was asked to the device before the last call of this has come. */
   void earlier_came() noexcept;
 
+  /** @brief Bytes believed on the host were found on the device: they came by faults. */
+  void found(std::size_t bytes) noexcept { faulted_in_.to_device(bytes, false); }
+  /** @brief Bytes on the device that are believed on the host, as of now. */
+  [[nodiscard]] std::size_t look_for_beside() noexcept
+  {
+    static_cast<void>(epoch());
+    return faulted_in_.beside_bytes();
+  }
+  /** @brief Bytes that are believed on the host. */
+  [[nodiscard]] std::size_t on_host_bytes() const noexcept { return faulted_in_.on_host_bytes(); }
+
   /** @brief Fills in what faulted in, as of now. */
   void tell(residency_statistics& told) const noexcept;
 
