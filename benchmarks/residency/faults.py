@@ -108,7 +108,7 @@ def main() -> None:
     import rmm_uvm
     from benchmarks.common import harness
     from benchmarks.residency.mortgage import MOST_POOL_BYTES, Loop, make_engine, run_etl
-    from rmm_uvm.integrations.cudf_accesses import observe
+    from rmm_uvm.integrations.seen.libcudf import observe
     from rmm_uvm.residency import Budget
     from rmm_uvm_mortgage.data_cache import generated_data
     from rmm_uvm_mortgage.generate import GeneratorConfig

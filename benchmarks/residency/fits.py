@@ -24,7 +24,7 @@ from typing import Any
 import rmm
 
 import rmm_uvm
-from rmm_uvm.integrations.cudf_accesses import observe
+from rmm_uvm.integrations.seen.libcudf import observe
 from rmm_uvm.residency import Budget
 from rmm_uvm_mortgage.data_cache import generated_data
 from rmm_uvm_mortgage.engines import make_engine

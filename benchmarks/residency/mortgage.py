@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import rmm
 
 import rmm_uvm
-from rmm_uvm.integrations.cudf_accesses import observe
+from rmm_uvm.integrations.seen.libcudf import observe
 from rmm_uvm.residency import Budget
 from rmm_uvm_mortgage.compare import features_digest
 from rmm_uvm_mortgage.data_cache import generated_data

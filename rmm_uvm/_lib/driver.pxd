@@ -95,6 +95,7 @@ cdef extern from "rmm_uvm/driver/uvm_driver.hpp" namespace "rmm_uvm" nogil:
         availability concurrent_managed_access
         availability discard
         availability direct_migration
+        availability host_pages
         bool pageable_memory_access
         bool simulated
 

@@ -70,6 +70,7 @@ cdef class UvmDriver:
             concurrent_managed_access=as_availability(info.concurrent_managed_access),
             discard=as_availability(info.discard),
             direct_migration=as_availability(info.direct_migration),
+            host_pages=as_availability(info.host_pages),
             pageable_memory_access=info.pageable_memory_access,
             simulated=info.simulated,
         )

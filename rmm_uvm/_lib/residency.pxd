@@ -121,6 +121,8 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         size_t overshoot_bytes
         size_t peak_overshoot_bytes
         uint64_t faulted_bytes
+        uint64_t found_bytes
+        uint64_t looks
         uint64_t evicted_bytes
         uint64_t dropped_bytes
         uint64_t fetched_bytes

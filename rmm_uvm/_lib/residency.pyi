@@ -33,6 +33,9 @@ class ResidencyStatistics(TypedDict):
     peak_overshoot_bytes: int | None
     faulted_bytes: int | None
     faults_unknown: str
+    found_bytes: int
+    looks: int
+    finds_none: str
     evicted_bytes: int
     dropped_bytes: int
     fetched_bytes: int

@@ -53,6 +53,9 @@ class DeviceInfo:
     direct_migration : Availability
         The UVM kernel driver's own migration, which holds up no kernel launch; tested by moving
         2 MiB.
+    host_pages : Availability
+        Whether it can be told which managed pages lie on the host, so that what faulted in
+        unannounced is found; tested by moving 2 MiB.
     pageable_memory_access : bool
         HMM or ATS: the GPU can use memory from the system's malloc.
     simulated : bool
@@ -67,5 +70,6 @@ class DeviceInfo:
     concurrent_managed_access: Availability
     discard: Availability
     direct_migration: Availability
+    host_pages: Availability
     pageable_memory_access: bool
     simulated: bool

@@ -27,7 +27,7 @@ from rmm_uvm.errors import (
 )
 from rmm_uvm.integrations import Wiring, wire
 from rmm_uvm.integrations.cudf import wire_prefetch
-from rmm_uvm.integrations.cudf_accesses import wire_accesses
+from rmm_uvm.integrations.seen.libcudf import wire_libcudf
 from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor
 from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
 from rmm_uvm.pool.build import plan_for
@@ -365,7 +365,7 @@ def _wire_all(
         kept = [each.managed_mr.managed_mr.residency for each in installed if each.budget]
         done.append(wire_prefetch(cudf_prefetch, drivers, budget=bool(kept)))
         if kept:
-            done.append(wire_accesses(kept))
+            done.append(wire_libcudf(kept))
         done += map(wire, names)
     except BaseException:
         for wiring in done:

@@ -38,6 +38,11 @@ class ResidencyStatistics:
         That kernels faulted in in all: at least. None where bytes are not counted.
     faults_unknown : str
         Why bytes are not counted; empty where they are.
+    found_bytes, looks : int
+        Of what faulted in, in whole blocks of 2 MiB: what was found afterwards, counts under the
+        budget since, and had others leave; and how often it was looked for.
+    finds_none : str
+        Why it is not looked for, so that what faults in stays beside the budget; empty where it is.
     pinned_bytes : int
         Of blocks that stay where they are.
     evicted_bytes : int
@@ -146,6 +151,9 @@ class ResidencyStatistics:
     peak_overshoot_bytes: int | None = None
     faulted_bytes: int | None = None
     faults_unknown: str = ""
+    found_bytes: int = 0
+    looks: int = 0
+    finds_none: str = ""
     ahead_bytes: int = 0
     neighbor_bytes: int = 0
     harvested_bytes: int = 0
@@ -286,9 +294,10 @@ def _faulted(s: ResidencyStatistics) -> str:
         return "nothing beside the budget"
     most = format_bytes(s.peak_overshoot_bytes)
     part = "" if s.overshoot_fraction is None else f" ({s.overshoot_fraction * 100:.0f} % of it)"
+    found = f", {format_bytes(s.found_bytes)} found" if s.found_bytes else ""
     return (
         f"about {format_bytes(s.overshoot_bytes)} beside the budget, at most {most}{part}; "
-        f"{format_bytes(s.faulted_bytes)} in all"
+        f"{format_bytes(s.faulted_bytes)} in all{found}"
     )
 
 

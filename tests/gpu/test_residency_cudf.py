@@ -39,10 +39,11 @@ if budget != "none":
     kept = rmm_uvm.residency_statistics()
     print("announced", kept.wanted_bytes, "left", kept.evicted_bytes + kept.dropped_bytes)
     print("over", kept.peak_resident_bytes - kept.budget_bytes, "failed", kept.failed_calls)
-    print("active", [w.active for w in uvm.wirings if w.library == "cudf_accesses"])
-before = cudf.core.column.column.ColumnBase.access
+    print("active", [w.active for w in uvm.wirings if w.library == "libcudf_calls"])
+import pylibcudf
+before = pylibcudf.copying.gather
 rmm_uvm.restore()
-print("put back", cudf.core.column.column.ColumnBase.access is not before or budget == "none")
+print("put back", pylibcudf.copying.gather is not before or budget == "none")
 """
 
 

@@ -14,10 +14,10 @@
 namespace rmm_uvm::cuda {
 namespace {
 
-constexpr int self_test_rounds = 3;  // a round may meet a CPU that is asked for the page meanwhile
+constexpr int look_rounds = 3;  // a round may meet a CPU that is asked for the page meanwhile
 
 /** @brief Adds pages to parts that are ascending. */
-void add(std::vector<memory_range>& parts, std::uintptr_t first, std::uintptr_t end)
+void add_pages(std::vector<memory_range>& parts, std::uintptr_t first, std::uintptr_t end)
 {
   if (!parts.empty() && parts.back().end() == first) {
     parts.back().bytes += end - first;
@@ -61,7 +61,7 @@ void add(std::vector<memory_range>& parts, std::uintptr_t first, std::uintptr_t 
   return {};
 }
 
-[[nodiscard]] std::string self_test(uvm_driver& driver, host_pages& pages)
+[[nodiscard]] std::string test_a_look(uvm_driver& driver, host_pages& pages)
 {
   std::uintptr_t address = 0;
   if (!driver.allocate_managed(va_block_bytes, address).ok()) {
@@ -70,7 +70,7 @@ void add(std::vector<memory_range>& parts, std::uintptr_t first, std::uintptr_t 
   memory_range const block{address, va_block_bytes};
   std::memset(reinterpret_cast<void*>(address), 0, va_block_bytes);
   std::string failure;
-  for (int round = 0; round < self_test_rounds; ++round) {
+  for (int round = 0; round < look_rounds; ++round) {
     failure = look_there_and_back(driver, pages, block, false);
     if (failure.empty() && driver.info().direct_migration.available) {
       failure = look_there_and_back(driver, pages, block, true);
@@ -106,7 +106,7 @@ opened_host_pages host_pages::open(uvm_driver& driver, std::shared_ptr<system_ca
     return refuse(std::string{pagemap::path} + " cannot be opened (" + std::strerror(-number) + ")");
   }
   std::unique_ptr<host_pages> pages{new host_pages{descriptor{system, number}, system}};
-  auto failure = self_test(driver, *pages);
+  auto failure = test_a_look(driver, *pages);
   if (!failure.empty()) { return refuse(std::move(failure)); }
   return {std::move(pages), availability::yes()};
 }
@@ -145,7 +145,7 @@ int host_pages::scan(memory_range range, std::vector<memory_range>& parts)
     if (found < 0) { return -found; }
     for (int index = 0; index < std::min(found, static_cast<int>(regions.size())); ++index) {
       auto const& each = regions[static_cast<std::size_t>(index)];
-      add(parts, each.start, each.end);
+      add_pages(parts, each.start, each.end);
     }
     if (asked.walk_end <= from) { return EIO; }
     from = asked.walk_end;
@@ -166,7 +166,7 @@ int host_pages::read_entries(memory_range range, std::vector<memory_range>& part
     if (static_cast<std::size_t>(read) != bytes) { return EIO; }
     for (std::size_t page = 0; page < pages; ++page) {
       auto const address = from + page * page_bytes_;
-      if ((entries[page] & pagemap::present_bit) == 0) { add(parts, address, address + page_bytes_); }
+      if ((entries[page] & pagemap::present_bit) == 0) { add_pages(parts, address, address + page_bytes_); }
     }
   }
   return 0;

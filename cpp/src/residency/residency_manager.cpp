@@ -34,13 +34,14 @@ namespace {
                                                         presence& present,
                                                         stream_marks& marks,
                                                         live_block_watch& watch,
+                                                        last_announced& announced,
                                                         residency_ledger& blocks)
 {
   if (is_fault_driven(settings)) {
     return std::make_unique<fault_driven_learner>(
-      settings.policy, clock, present, marks, watch, blocks);
+      settings.policy, clock, present, marks, watch, announced, blocks);
   }
-  return std::make_unique<use_learner>(settings.policy, clock, present, marks, watch);
+  return std::make_unique<use_learner>(settings.policy, clock, present, marks, watch, announced);
 }
 
 [[nodiscard]] std::unique_ptr<arrivals> make_arrivals(arrivals::parts const& all)
@@ -63,7 +64,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     moved_{driver_->counters(), settings_.fetch},
     present_{driver_->counters(), ledger_, clock_, moved_},
     marks_{*driver_, ledger_, clock_, present_, moved_},
-    uses_{make_learner(settings_, clock_, present_, marks_, watch_, ledger)},
+    uses_{make_learner(settings_, clock_, present_, marks_, watch_, announced_, ledger)},
     ahead_{look_ahead_of(settings_)},
     mover_{*driver_, settings_, ledger_, adviser},
     offer_{*driver_, settings_, ledger_, signal_},
@@ -76,6 +77,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            moved_,
            present_,
            marks_,
+           announced_,
            *uses_,
            ahead_,
            mover_,
@@ -141,7 +143,7 @@ void residency_manager::do_without_thread() noexcept
 /** @brief Finds what came unseen, and has others leave for it, where no thread does. */
 void residency_manager::look_without_thread(ledger_view& view)
 {
-  if (signal_.heard()) { return; }
+  if (signal_.heard() || !unseen_.due()) { return; }
   while (unseen_.due() && unseen_.look(view) == work_outcome::again) {}
   while (auto const excess_bytes = ledger_.beyond_budget_bytes()) {
     auto const most_bytes = std::min(excess_bytes, settings_.piece_bytes);
@@ -305,6 +307,7 @@ try {
       present_.count_use(view, use.range);
       uses_->learn(view, use);
     }
+    if (used_bytes > 0) { announced_.note(stream, first, clock_.now()); }
   }
   if (wanted.empty()) { return; }
   if (driver_->capturing(stream) != capture_state::none) {

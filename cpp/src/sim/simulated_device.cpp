@@ -52,6 +52,9 @@ namespace {
   } else {
     info.direct_migration = info.concurrent_managed_access;
   }
+  info.host_pages = features.host_pages
+                      ? info.concurrent_managed_access
+                      : availability::no("the simulated device was made without host pages");
   return info;
 }
 

@@ -3,6 +3,7 @@
 // Commands of the simulated device that move pages, handed to the model.
 #include <rmm_uvm/sim/simulated_device.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 namespace rmm_uvm::sim {
@@ -26,6 +27,9 @@ constexpr std::uint64_t only_stream = 0;
   }
   return advice::unset_preferred_location;
 }
+
+/** @brief As much comes by one fault at least, where the kernel driver brings what is around it. */
+constexpr std::size_t fault_bytes = std::size_t{64} << 10U;
 
 /** @brief Writes over the whole pages of a range that was discarded. */
 void wipe(simulated_node::turn const& model, memory_range range)
@@ -97,6 +101,35 @@ try {
   return gpu_.finish(model, model->advise(range, modelled(what), gpu_.place(where)));
 } catch (...) {
   return failed(status_code::out_of_memory, "advise");
+}
+
+status simulated_device::not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept
+try {
+  if (auto const failure = answers_.met_by("not_on_host")) { return *failure; }
+  if (!info_.host_pages.available) { return failed(status_code::not_supported, "not_on_host"); }
+  auto const lies_there = [this](memory_range part) {
+    return view_.resident_bytes(part, location::host()) == part.bytes;
+  };
+  auto const add = [&parts](memory_range part) {
+    if (!parts.empty() && parts.back().end() == part.address) {
+      parts.back().bytes += part.bytes;
+    } else {
+      parts.push_back(part);
+    }
+  };
+  for (auto block = range.address; block < range.end();) {
+    auto const end = std::min(va_block_floor(block) + va_block_bytes, range.end());
+    if (!lies_there({block, end - block})) {
+      for (auto at = block; at < end; at += fault_bytes) {
+        memory_range const part{at, std::min(fault_bytes, end - at)};
+        if (!lies_there(part)) { add(part); }
+      }
+    }
+    block = end;
+  }
+  return {};
+} catch (...) {
+  return failed(status_code::out_of_memory, "not_on_host");
 }
 
 }  // namespace rmm_uvm::sim

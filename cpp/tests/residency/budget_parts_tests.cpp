@@ -98,7 +98,8 @@ class BudgetParts : public testing::Test {
   presence present{driver.counters(), ledger, clock, moved};
   stream_marks marks{driver, ledger, clock, present, moved};
   live_block_watch watch;
-  use_learner uses{eviction_policy::lru, clock, present, marks, watch};
+  last_announced announced;
+  use_learner uses{eviction_policy::lru, clock, present, marks, watch, announced};
   stream_handle const stream{reinterpret_cast<stream_handle>(std::uintptr_t{0x1234})};
 };
 
@@ -116,6 +117,43 @@ TEST_F(BudgetParts, LedgerTellsOnlyWhatThereIsRoomFor)
   ledger.ends_to_leave(blocks(1));
   EXPECT_EQ(ledger.staying_bytes(), blocks(2));
   EXPECT_EQ(told().peak_resident_bytes, blocks(3));
+}
+
+TEST_F(BudgetParts, LedgerIsBeyondItsBudgetByWhatNobodyMakesRoomFor)
+{
+  ledger.comes(blocks(10));
+  EXPECT_EQ(ledger.beyond_budget_bytes(), 0U);  // a request is at it
+  ledger.has_room(blocks(10));
+  EXPECT_EQ(ledger.beyond_budget_bytes(), blocks(2));
+  ledger.begins_to_leave(blocks(2));
+  EXPECT_EQ(ledger.beyond_budget_bytes(), 0U);
+}
+
+TEST_F(BudgetParts, LastAnnouncedAreWhatEachStreamWasToldLast)
+{
+  auto const touched_at = [](use_tick tick) {
+    block_record block;
+    block.touched = tick;
+    return block;
+  };
+  announced.note(stream, 3, 5);
+  announced.note(nullptr, 6, 6);
+  EXPECT_FALSE(announced.names(touched_at(never_used)));
+  EXPECT_FALSE(announced.names(touched_at(2)));
+  EXPECT_TRUE(announced.names(touched_at(3)));
+  EXPECT_TRUE(announced.names(touched_at(6)));
+  announced.note(stream, 8, 9);
+  EXPECT_FALSE(announced.names(touched_at(4)));
+  EXPECT_TRUE(announced.names(touched_at(6)));
+  for (std::uintptr_t other = 1; other <= last_announced::streams; ++other) {
+    announced.note(reinterpret_cast<stream_handle>(other),
+                   static_cast<use_tick>(20 + other),
+                   static_cast<use_tick>(20 + other));
+  }
+  EXPECT_FALSE(announced.names(touched_at(6)));  // of more streams than that
+  announced.turn_back(tick_shift{10});
+  EXPECT_TRUE(announced.names(touched_at(11)));
+  EXPECT_FALSE(announced.names(touched_at(21)));
 }
 
 TEST_F(BudgetParts, LedgerCountsABlockAsPinnedOnce)

@@ -27,6 +27,7 @@ class ResidencyOvershoot : public testing::Test {
   {
     sim::simulated_device_config config;
     config.capacity_bytes = blocks(2 * slab_blocks);  // a GPU that is larger than the budget
+    config.host_pages     = false;                    // else it is found, and nothing is beside
     device                = std::make_shared<sim::simulated_device>(config);
     ASSERT_TRUE(device->allocate_managed(slab.bytes, slab.address).ok());
     ledger.add_slab(slab);

@@ -29,6 +29,7 @@ class moving_driver final : public uvm_driver {
   std::vector<std::size_t> strangers;  ///< bytes that others move during the coming prefetches
   status moves{};                      ///< what `prefetch` answers
   std::size_t allocations{0};          ///< live
+  cuda::direct_migration* direct{nullptr};  ///< what `migrate` calls, if there is any
   std::unique_ptr<migration_counters> counted;  ///< what `counters` answers, if there are any
 
   [[nodiscard]] device_info const& info() const noexcept override { return facts; }
@@ -59,7 +60,12 @@ class moving_driver final : public uvm_driver {
     }
     system->migrate(
       address_space, facts.uuid, where.is_host() ? 0 : bytes, where.is_host() ? bytes : 0);
+    system->map_for_cpu(range.address, range.bytes, where.is_host());
     return moves;
+  }
+  status migrate(memory_range range, location where) noexcept override
+  {
+    return direct == nullptr ? uvm_driver::migrate(range, where) : direct->migrate(range, where);
   }
   status discard(std::span<memory_range const>, stream_handle) noexcept override { return {}; }
   status discard_and_prefetch(std::span<memory_range const>,

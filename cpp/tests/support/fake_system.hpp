@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/cuda/direct_migration.hpp>
+#include <rmm_uvm/cuda/host_pages.hpp>
 #include <rmm_uvm/cuda/system_calls.hpp>
 #include <rmm_uvm/cuda/uvm_tools.hpp>
 
@@ -49,6 +50,9 @@ class fake_system final : public cuda::system_calls {
   bool migrations_lose{false};         ///< they destroy what they move
   bool neighbors_reached{true};        ///< false: migrations to other GPUs do nothing
   std::set<std::uint64_t> beside;      ///< begins of what is on other GPUs
+  std::set<std::uint64_t> host_pages;  ///< pages that are mapped for the CPU
+  bool scans{true};                    ///< false: a kernel before Linux 6.7
+  bool direct_maps{true};              ///< false: migrations to the host leave pages unmapped
   std::vector<cuda::uvm_migrate::parameters> migrations;  ///< asked for, all that arrived
   std::vector<std::string> given_back;  ///< targets of descriptors, and "page", in order
 
@@ -99,6 +103,39 @@ class fake_system final : public cuda::system_calls {
     if (int const error = failing("open")) { return -error; }
     return hand_out({path, -1});
   }
+  [[nodiscard]] int open_to_read(char const* path) noexcept override
+  {
+    std::lock_guard const lock{mutex};
+    if (int const error = failing("open_to_read")) { return -error; }
+    return hand_out({path, -1});
+  }
+  [[nodiscard]] long read_at(int /*descriptor*/,
+                             void* buffer,
+                             std::size_t bytes,
+                             std::uint64_t offset) noexcept override
+  {
+    std::lock_guard const lock{mutex};
+    if (int const error = failing("read_at")) { return -error; }
+    auto* const entries = static_cast<std::uint64_t*>(buffer);
+    for (std::size_t page = 0; page < bytes / sizeof *entries; ++page) {
+      auto const number = offset / sizeof *entries + page;
+      entries[page]     = host_pages.contains(number * page_bytes) ? cuda::pagemap::present_bit : 0;
+    }
+    return static_cast<long>(bytes);
+  }
+  /** @brief Pages are mapped for the CPU, or are not any more. */
+  void map_for_cpu(std::uint64_t address, std::size_t bytes, bool mapped)
+  {
+    std::lock_guard const lock{mutex};
+    for (auto page = address / page_bytes * page_bytes; page < address + bytes;
+         page += page_bytes) {
+      if (mapped) {
+        host_pages.insert(page);
+      } else {
+        host_pages.erase(page);
+      }
+    }
+  }
   void close(int descriptor) noexcept override
   {
     std::lock_guard const lock{mutex};
@@ -109,6 +146,9 @@ class fake_system final : public cuda::system_calls {
   {
     if (request == cuda::uvm_migrate::request) {
       return move(descriptor, *static_cast<cuda::uvm_migrate::parameters*>(argument));
+    }
+    if (request == cuda::pagemap::scan_request) {
+      return scan(*static_cast<cuda::pagemap::scan_arguments*>(argument));
     }
     std::lock_guard const lock{mutex};
     if (int const error = failing("ioctl")) { return -error; }
@@ -231,7 +271,31 @@ class fake_system final : public cuda::system_calls {
     bool const from_beside = beside.erase(asked.base) > 0;
     if (from_beside && !to_host) { return 0; }
     migrate(space, uuid{1}, to_host ? 0 : bytes, to_host ? bytes : 0);
+    if (direct_maps) { map_for_cpu(asked.base, asked.length, to_host); }
     return 0;
+  }
+  /** @brief Lists what is not mapped, as PAGEMAP_SCAN does; the list may be too short. */
+  [[nodiscard]] int scan(cuda::pagemap::scan_arguments& asked)
+  {
+    std::lock_guard const lock{mutex};
+    if (!scans) { return -ENOTTY; }
+    if (int const error = failing("scan")) { return -error; }
+    auto* const regions = reinterpret_cast<cuda::pagemap::region*>(asked.regions);
+    std::size_t count   = 0;
+    for (auto page = asked.start; page < asked.end; page += page_bytes) {
+      asked.walk_end = page + page_bytes;
+      if (host_pages.contains(page)) { continue; }
+      if (count > 0 && regions[count - 1].end == page) {
+        regions[count - 1].end = page + page_bytes;
+        continue;
+      }
+      if (count == asked.region_count) {
+        asked.walk_end = page;
+        break;
+      }
+      regions[count++] = {page, page + page_bytes, 0};
+    }
+    return static_cast<int>(count);
   }
   [[nodiscard]] int hand_out(handle made)
   {

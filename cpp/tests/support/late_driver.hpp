@@ -126,6 +126,10 @@ class late_driver final : public uvm_driver {
     if (busy_.contains(stream)) { run_all(); }
     return {};
   }
+  status not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept override
+  {
+    return device_->not_on_host(range, parts);
+  }
 
  private:
   [[nodiscard]] static std::vector<memory_range> copied(std::span<memory_range const> ranges)

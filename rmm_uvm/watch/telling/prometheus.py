@@ -43,6 +43,7 @@ _BUDGET_TOTALS = {
     "dropped_bytes": "Dead bytes that were dropped to keep the budget, and not copied",
     "fetched_bytes": "Bytes brought in for uses that waited",
     "faulted_bytes": "Bytes that kernels faulted in: at least",
+    "found_bytes": "Of those, bytes that were found, so that they count under the budget",
     "too_large": "Requests larger than the budget, left to page faults",
     "neighbor_bytes": "Of the bytes that left, those that went to neighbours",
     "from_neighbor_bytes": "Bytes that came back from neighbours",

@@ -11,6 +11,7 @@
 #include <rmm_uvm/residency/budget/device_offer.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
+#include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/migration_thread.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
 #include <rmm_uvm/residency/budget/neighbor_memory.hpp>
@@ -195,6 +196,7 @@ class residency_manager {
   presence present_;
   stream_marks marks_;
   live_block_watch watch_;
+  last_announced announced_;
   std::unique_ptr<use_learner> uses_;
   look_ahead ahead_;
   block_mover mover_;

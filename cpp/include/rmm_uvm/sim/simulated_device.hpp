@@ -23,6 +23,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace rmm_uvm::sim {
 
@@ -34,6 +35,7 @@ struct simulated_device_config {
   bool concurrent_managed_access{true};  ///< false models WSL2
   bool discard{true};                    ///< false models a driver before 580
   bool counters{true};                   ///< false models a kernel without UVM tools
+  bool host_pages{true};                 ///< false models an operating system that does not tell
   bool direct_migration{false};          ///< `migrate`, past libcuda
   bool places_at_once{true};             ///< false: threads fetch from one place after the other
   int device_id{0};                      ///< ordinal it claims
@@ -128,6 +130,7 @@ class simulated_device final : public uvm_driver {
   }
   [[nodiscard]] bool idle(stream_handle stream) noexcept override;
   status synchronize(stream_handle stream) noexcept override;
+  status not_on_host(memory_range range, std::vector<memory_range>& parts) noexcept override;
 
  private:
   simulated_device(simulated_device_config const& features, node_gpu gpu);

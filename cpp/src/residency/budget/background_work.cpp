@@ -81,7 +81,7 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
     return left ? std::optional{work_outcome::again} : std::nullopt;
   }
   if (leaving.dead.empty() && leaving.live.empty()) {
-    with_.room.set_short(with_.marks.any_outstanding());
+    // Still short: what is in use, or about to be, may leave once more is announced.
     return with_.marks.any_outstanding() ? work_outcome::later : work_outcome::nothing;
   }
   return with_.room.let_go(view, leaving) ? work_outcome::again : work_outcome::nothing;

@@ -111,9 +111,9 @@ void unseen_arrivals::adopt(ledger_view& view, memory_range part)
     with_.ledger.has_room(whole.bytes);
     with_.moved.found(whole.bytes);
     found_now_bytes_ += whole.bytes;
+    found_bytes_ += whole.bytes;
     last_found_ = whole.address;
   });
-  found_bytes_ = found_bytes_ + part.bytes;
   if (with_.ledger.beyond_budget_bytes() > 0) { with_.room.set_short(true); }
 }
 

@@ -25,11 +25,13 @@ use_learner::use_learner(eviction_policy policy,
                          use_clock& clock,
                          presence& present,
                          stream_marks& marks,
-                         live_block_watch& watch)
+                         live_block_watch& watch,
+                         last_announced& announced)
   : clock_{clock},
     present_{present},
     marks_{marks},
     watch_{watch},
+    announced_{announced},
     predictor_{make_predictor(policy)}
 {
 }
@@ -201,6 +203,7 @@ void use_learner::turn_back_clock(ledger_view& view) noexcept
   marks_.turn_back(shift);
   present_.turn_back(shift);
   watch_.turn_back(shift);
+  announced_.turn_back(shift);
 }
 
 expected_growth use_learner::growth() const

@@ -6,6 +6,7 @@
 #include <rmm_uvm/residency/budget/block_mover.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/device_offer.hpp>
+#include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
 #include <rmm_uvm/residency/budget/neighbor_memory.hpp>
 #include <rmm_uvm/residency/budget/presence.hpp>
@@ -49,6 +50,7 @@ class room_maker {
     moved_account& moved;
     presence& present;
     stream_marks& marks;
+    last_announced const& announced;
     use_learner const& uses;
     look_ahead& ahead;
     block_mover& mover;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
+#include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/presence.hpp>
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
 #include <rmm_uvm/residency/budget/use_clock.hpp>
@@ -32,7 +33,8 @@ class use_learner {
               use_clock& clock,
               presence& present,
               stream_marks& marks,
-              live_block_watch& watch);
+              live_block_watch& watch,
+              last_announced& announced);
   use_learner(use_learner const&)            = delete;
   use_learner& operator=(use_learner const&) = delete;
   use_learner(use_learner&&)                 = delete;
@@ -92,6 +94,7 @@ class use_learner {
   presence& present_;
   stream_marks& marks_;
   live_block_watch& watch_;
+  last_announced& announced_;
   std::unique_ptr<use_predictor> predictor_;  // null: the policy needs none
   postponed_uses postponed_;
   prediction_switch prediction_;

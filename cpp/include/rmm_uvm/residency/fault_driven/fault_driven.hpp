@@ -28,8 +28,9 @@ class fault_driven_learner final : public use_learner {
                        presence& present,
                        stream_marks& marks,
                        live_block_watch& watch,
+                       last_announced& announced,
                        residency_ledger& blocks)
-    : use_learner{policy, clock, present, marks, watch}, blocks_{blocks}
+    : use_learner{policy, clock, present, marks, watch, announced}, blocks_{blocks}
   {
   }
   void room_was_made(std::span<use_event const> uses) override;

@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Which device memory the arguments of pylibcudf's calls are made of."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rmm_uvm.integrations.seen.announcer import Use
+from rmm_uvm.residency.streams import stream_handle
+
+__all__ = ["ColumnUses"]
+
+_Look = Callable[[Any, list[Use]], None]
+_REMEMBERED = 4096  # objects made of columns, before those whose columns have gone are forgotten
+
+
+class ColumnUses:
+    """Finds columns, tables and buffers among arguments, also in lists, and what they use.
+
+    A column uses its rows only: it may be a slice of a longer one. Of what has no fixed width the
+    whole is used, as nobody knows where a row begins without reading it.
+
+    Parameters
+    ----------
+    plc : module
+        pylibcudf.
+    stream : int
+        Handle of the stream of calls that name none.
+    """
+
+    def __init__(self, plc: Any, stream: int) -> None:
+        self._stream = stream
+        self._size_of = plc.types.size_of
+        self._is_fixed_width = plc.traits.is_fixed_width
+        kinds = plc.types.TypeId
+        self._shares_rows = {kinds.STRUCT}
+        self._begins_with_rows = {kinds.STRING: 1, kinds.LIST: 1, kinds.DICTIONARY32: 0}
+        self._layouts: dict[Any, tuple[int, Any]] = {}  # width and kind, by data type
+        self._made_of: dict[int, tuple[weakref.ref[Any], ...]] = {}  # columns, by an object's id
+        self._looks: dict[type, _Look | None] = {
+            plc.Column: self._column,
+            plc.Table: self._table,
+            list: self._each,
+            tuple: self._each,
+        }
+        for kind in (int, float, str, bytes, bool, type(None)):
+            self._looks[kind] = None
+
+    def of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Use], int]:
+        """Return what a call uses, and the handle of the stream that it is told."""
+        uses: list[Use] = []
+        for thing in args:
+            self._look_at(thing, uses)
+        stream = kwargs.get("stream")
+        for thing in kwargs.values():
+            if thing is not stream:
+                self._look_at(thing, uses)
+        if stream is None:
+            # It may be told by its place.
+            stream = next((each for each in args if hasattr(each, "__cuda_stream__")), None)
+        return uses, self._stream if stream is None else stream_handle(stream)
+
+    def remember(self, made: Any, args: Iterable[Any]) -> None:
+        """Take note of the columns that an object is made of: they are used when it is."""
+        # By id: such classes take no attributes and no weak references. A live object's id is its
+        # own, and whoever has a dead one's passes here first.
+        self._made_of[id(made)] = tuple(map(weakref.ref, self._columns_in(args)))
+        if len(self._made_of) > _REMEMBERED:
+            for key, columns in list(self._made_of.items()):
+                if all(each() is None for each in columns):
+                    del self._made_of[key]
+
+    def look_for_remembered(self, kind: type) -> None:
+        """Look at objects of a class as at the columns that they are made of."""
+        self._looks[kind] = self._remembered
+
+    def _columns_in(self, things: Iterable[Any]) -> Iterable[Any]:
+        for thing in things:
+            look = self._looks.get(type(thing))
+            if look == self._column:
+                yield thing
+            elif look == self._table:
+                yield from thing.columns()
+            elif look == self._each:
+                yield from self._columns_in(thing)
+
+    def _look_at(self, thing: Any, uses: list[Use]) -> None:
+        kind = type(thing)
+        try:
+            look = self._looks[kind]
+        except KeyError:
+            look = self._learn(kind)
+        if look is not None:
+            look(thing, uses)
+
+    def _learn(self, kind: type) -> _Look | None:
+        """Find out, once for each type, how its objects are looked at."""
+        look = next((known for each, known in self._looks.items() if issubclass(kind, each)), None)
+        if look is None and hasattr(kind, "ptr") and hasattr(kind, "size"):
+            look = self._whole_buffer
+        self._looks[kind] = look
+        return look
+
+    def _each(self, things: Iterable[Any], uses: list[Use]) -> None:
+        for thing in things:
+            if self._looks.get(type(thing), self) is None:
+                return  # lists are of one kind: no look at a million numbers
+            self._look_at(thing, uses)
+
+    def _remembered(self, thing: Any, uses: list[Use]) -> None:
+        for reference in self._made_of.get(id(thing), ()):
+            column = reference()
+            if column is not None:
+                self._column(column, uses)
+
+    def _table(self, table: Any, uses: list[Use]) -> None:
+        for column in table.columns():
+            self._column(column, uses)
+
+    def _column(self, column: Any, uses: list[Use]) -> None:
+        self._rows(column, column.offset(), column.size(), uses)
+
+    def _rows(self, column: Any, first: int, count: int, uses: list[Use]) -> None:
+        data_type = column.type()
+        try:
+            width, kind = self._layouts[data_type]
+        except KeyError:
+            width, kind = self._layout(data_type)
+        data = column.data()
+        if data is not None:
+            _buffer(data, first * width, count * width if width else None, uses)
+        mask = column.null_mask()
+        if mask is not None:
+            _buffer(mask, first // 8, (first % 8 + count + 7) // 8, uses)
+        children = column.children()
+        if not children:
+            return
+        if kind in self._shares_rows:
+            for child in children:
+                self._rows(child, child.offset() + first, count, uses)
+            return
+        more = self._begins_with_rows.get(kind)
+        if more is not None:
+            rows, *children = children
+            self._rows(rows, rows.offset() + first, count + more, uses)
+        for child in children:
+            self._column(child, uses)
+
+    def _layout(self, data_type: Any) -> tuple[int, Any]:
+        width = self._size_of(data_type) if self._is_fixed_width(data_type) else 0
+        layout = self._layouts[data_type] = width, data_type.id()
+        return layout
+
+    def _whole_buffer(self, buffer: Any, uses: list[Use]) -> None:
+        _buffer(buffer, 0, None, uses)
+
+
+def _buffer(buffer: Any, first_byte: int, nbytes: int | None, uses: list[Use]) -> None:
+    """Add a part of a buffer; None: all from `first_byte` on."""
+    if hasattr(buffer, "memory_info"):  # one that cuDF may spill: its ptr would bring it back
+        owner, size, where = buffer.memory_info()
+        if where != "gpu":
+            return
+        address = owner
+    elif (offset := getattr(buffer, "_offset", None)) is not None:
+        # One of cuDF's; not its own ptr: for one that is written, that copies what is shared.
+        owner, size = buffer.owner.ptr, buffer.size
+        address = owner + offset
+    else:
+        owner = address = buffer.ptr
+        size = buffer.size
+    rest = size - first_byte
+    used = rest if nbytes is None or nbytes > rest else nbytes
+    if used > 0:
+        uses.append((address + first_byte, used, owner))
