@@ -129,6 +129,14 @@ TEST_F(BudgetParts, LedgerIsBeyondItsBudgetByWhatNobodyMakesRoomFor)
   EXPECT_EQ(ledger.beyond_budget_bytes(), 0U);
 }
 
+TEST_F(BudgetParts, LedgersPeakLeavesOutWhatAnotherRequestMakesRoomFor)
+{
+  ledger.comes(blocks(6));
+  ledger.comes(blocks(1));
+  ledger.has_room(blocks(1));
+  EXPECT_EQ(told().peak_resident_bytes, blocks(1));
+}
+
 TEST_F(BudgetParts, LastAnnouncedAreWhatEachStreamWasToldLast)
 {
   auto const touched_at = [](use_tick tick) {

@@ -19,6 +19,7 @@ constexpr std::size_t early_pieces = 4;  // that leave together where no request
 
 work_outcome background_work::work_once()
 {
+  auto rest = work_outcome::nothing;
   {
     ledger_view view{with_.ledger.blocks()};
     if (with_.ledger.ended()) { return work_outcome::nothing; }
@@ -29,9 +30,8 @@ work_outcome background_work::work_once()
       return work_outcome::again;
     }
     if (with_.unseen.due()) {
-      if (auto const looked = with_.unseen.look(view); looked != work_outcome::nothing) {
-        return looked;
-      }
+      rest = with_.unseen.look(view);
+      if (rest == work_outcome::again) { return rest; }
     }
     // Only where somebody was short of room lately: what fits is not evicted for a watermark.
     if (with_.room.is_short()) {
@@ -42,9 +42,10 @@ work_outcome background_work::work_once()
   if (with_.settings.ahead && with_.settings.fetch) {
     if (auto const fetched = fetch_ahead(); fetched != work_outcome::nothing) { return fetched; }
   }
-  if (!with_.settings.copy_beside || !with_.neighbors.holds_any()) { return work_outcome::nothing; }
+  if (!with_.settings.copy_beside || !with_.neighbors.holds_any()) { return rest; }
   ledger_view view{with_.ledger.blocks()};
-  return with_.in_place.copy_beside(view);
+  auto const copied = with_.in_place.copy_beside(view);
+  return copied == work_outcome::nothing ? rest : copied;
 }
 
 std::optional<std::chrono::microseconds> background_work::look_again_in(

@@ -9,7 +9,9 @@ namespace rmm_uvm {
 void budget_ledger::has_room(std::size_t bytes) noexcept
 {
   without_room_bytes_ -= bytes;
-  peak_resident_bytes_ = std::max(peak_resident_bytes_, resident_bytes_);
+  // What comes for another request is not there yet.
+  auto const there     = resident_bytes_ - std::min(resident_bytes_, without_room_bytes_);
+  peak_resident_bytes_ = std::max(peak_resident_bytes_, there);
 }
 
 void budget_ledger::adopt(std::size_t bytes) noexcept
