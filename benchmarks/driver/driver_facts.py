@@ -36,6 +36,7 @@ from benchmarks.driver.facts import (
     deferred_prefetch,
     discard_rounding,
     eviction_order,
+    host_mappings,
     prefetch_costs,
     tracker_sums,
 )
@@ -54,6 +55,7 @@ QUESTIONS: tuple[Question, ...] = (
     *call_costs.QUESTIONS,
     addresses.QUESTION,
     eviction_order.QUESTION,
+    host_mappings.QUESTION,
 )
 START_NO_QUESTION_AFTER_SECONDS = 45
 GIVE_UP_AFTER_SECONDS = 60

@@ -73,6 +73,7 @@ PROTOTYPES: dict[str, tuple[int, tuple[Any, ...]]] = {
     "cuMemFreeHost": (2000, (Pointer,)),
     "cuMemcpyHtoDAsync": (3020, (DevicePointer, Pointer, c_size_t, Stream)),
     "cuMemsetD8Async": (3020, (DevicePointer, c_ubyte, c_size_t, Stream)),
+    "cuMemAdvise": (12020, (DevicePointer, c_size_t, c_int, Location)),
     "cuMemPrefetchAsync": (12020, (DevicePointer, c_size_t, Location, c_uint, Stream)),
     "cuMemPrefetchBatchAsync": (13000, _BATCH_TO),
     "cuMemDiscardBatchAsync": (13000, (*_BATCH, c_uint64, Stream)),

@@ -208,6 +208,10 @@ class Session:
         self.cuda("cuMemsetD8Async", pointer, value, size_bytes, self.stream)
         self.synchronize()
 
+    def advise(self, pointer: int, size_bytes: int, what: int) -> None:
+        """Give one piece of advice that names no place, by its number in ``CUmem_advise``."""
+        self.cuda("cuMemAdvise", pointer, size_bytes, what, self.on_host)
+
     def batch_to(self, call: str, ranges: Ranges, to: Location) -> None:
         """Issue a batch prefetch or discard-and-prefetch of ranges to one place."""
         function = self.cuda.function(call)
