@@ -5,19 +5,23 @@
 from __future__ import annotations
 
 import importlib
+import os
 import random
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import cupy
 import pytest
+from rmm.pylibrmm.stream import Stream
 
 import rmm_uvm
 from rmm_uvm.drivers import CudaDriver
 from rmm_uvm.residency import POLICIES, Budget
 
+from .contents import PatternBuffer
 from .free_memory import steady_free_bytes
 
 pytestmark = pytest.mark.gpu
@@ -114,6 +118,48 @@ def test_budgets_that_start_change_and_end_lose_no_byte(gpu: CudaDriver) -> None
         evicted += kept["evicted_bytes"] if kept else 0
     assert evicted > 0
     assert arrays.finish() == 0
+
+
+def not_on_the_host(buffers: list[PatternBuffer]) -> int:
+    """Return the bytes of buffers that the CPU has not mapped, by its page tables."""
+    page_bytes = os.sysconf("SC_PAGESIZE")
+    missing = 0
+    with open("/proc/self/pagemap", "rb", buffering=0) as pages:
+        for buffer in buffers:
+            pages.seek(buffer.address // page_bytes * 8)
+            entries = pages.read(buffer.nbytes // page_bytes * 8)
+            missing += sum(not byte & 0x80 for byte in entries[7::8]) * page_bytes
+    return missing
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_what_kernels_fault_in_unannounced_is_found_and_the_budget_holds(
+    gpu: CudaDriver, direct: bool
+) -> None:
+    assert gpu.info.host_pages, gpu.info.host_pages.reason
+    mr = rmm_uvm.managed_pool(
+        driver=gpu,
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(BUDGET_BYTES, direct=direct),
+    )
+    stream = cupy.cuda.Stream(non_blocking=True)
+    buffers = [PatternBuffer.make(mr, 32 * MIB, seed, stream) for seed in range(24)]
+    wrong = cupy.zeros(1, dtype=cupy.uint64)
+    for _ in range(3):
+        for buffer in buffers:
+            buffer.count_wrong(wrong)
+    stream.synchronize()
+    end = time.monotonic() + 20
+    while not_on_the_host(buffers) > BUDGET_BYTES and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not_on_the_host(buffers) <= BUDGET_BYTES
+    kept = rmm_uvm.residency_statistics(mr)
+    assert kept.found_bytes > len(buffers) * 32 * MIB - BUDGET_BYTES
+    assert kept.failed_calls == 0
+    assert int(wrong[0]) == 0
+    for buffer in buffers:
+        mr.deallocate(buffer.address, buffer.nbytes, Stream(stream))
 
 
 @pytest.mark.usefixtures("benchmarks")
