@@ -14,7 +14,7 @@ step), and `fault-driven`. The rules are in benchmarks/README.md.
 
 `--missing` goes on with a file: what it has stays, as long as machine, commit and settings are the
 same. `--simulated` tries all of it without a GPU, which says nothing of one. Exit status 1 where a
-ratio is none.
+ratio is no result, or runs are missing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import rmm_uvm
+from rmm_uvm.support.output import written_whole
 from rmm_uvm.support.units import parse_bytes
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
@@ -112,7 +113,9 @@ def _forget_cached(program: str) -> None:
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-def kept_rows(path: Path, settings: dict[str, Any], machine: dict[str, Any]) -> list[dict]:
+def kept_rows(
+    path: Path, settings: dict[str, Any], machine: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Return the rows of an earlier call; end the program where they are of something else."""
     earlier = json.loads(path.read_text())
     of = earlier["environment"]
@@ -152,7 +155,9 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(given: list[str] | None = None) -> int:
     asked = parsed(given)
     if asked.child:
-        asked.answer.write_text(json.dumps(child(json.loads(asked.child))))
+        answer = json.dumps(child(json.loads(asked.child)))
+        with written_whole(asked.answer, "the row") as partial:
+            partial.write_text(answer)
         return 0
     if asked.json is None:
         raise SystemExit("--json FILE is needed")
@@ -184,8 +189,8 @@ def main(given: list[str] | None = None) -> int:
         "environment": memory.PINNED,
         "simulated": asked.simulated,
     }
-    kind = Simulated if asked.simulated else PROGRAMS[asked.program]
-    operations = asked.pieces * kind.STEPS
+    steps = Simulated.STEPS if asked.simulated else PROGRAMS[asked.program].STEPS
+    operations = asked.pieces * steps
     counted = range(COUNTED_FROM, asked.rounds + 1)
     settings["moments"] = moments(asked.seed, counted, operations, asked.stops)
     machine = harness.software() if asked.simulated else harness.environment()
@@ -209,7 +214,7 @@ def main(given: list[str] | None = None) -> int:
     print("\n".join(document.lines(told)))
     if missing := {job.key for job in wanted} - {runner.key_of(row) for row in rows}:
         print(f"{len(missing)} runs are missing: go on with --missing")
-    return 0 if all(row["result"] for row in told["ratios"]) else 1
+    return 0 if not missing and all(row["result"] for row in told["ratios"]) else 1
 
 
 def _write(

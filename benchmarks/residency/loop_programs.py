@@ -179,4 +179,4 @@ def _announcing(announced: bool) -> Callable[[Any], Any]:  # noqa: FBT001 - one 
     return rmm_uvm.touch
 
 
-PROGRAMS = {"cudf": Frames, "cupy": Arrays}
+PROGRAMS: dict[str, type[Frames] | type[Arrays]] = {"cudf": Frames, "cupy": Arrays}

@@ -7,3 +7,7 @@ runs all sides in turn. Two judges say what it had on the device: the page table
 the run (`page_tables`), and the driver's counter in a twin of the run that ends there (`stops`).
 `verdicts` says what is a result, and why the rest is none; `document` makes the rows of a file.
 """
+
+from benchmarks.common.past_the_edge.verdicts import Verdict, is_result, verdict_of
+
+__all__ = ["Verdict", "is_result", "verdict_of"]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.common.past_the_edge import verdicts
+from benchmarks.common.past_the_edge.rounds import COUNTED_FROM
 
 Row = dict[str, Any]
 
@@ -58,7 +59,7 @@ def bounds() -> Row:
         "judges_agree_of_budget": verdicts.JUDGES_AGREE,
         "least_repetitions": verdicts.LEAST_REPETITIONS,
         "least_stops": verdicts.LEAST_STOPS,
-        "rounds_count_from": verdicts.COUNTED_FROM,
+        "rounds_count_from": COUNTED_FROM,
     }
 
 

@@ -21,6 +21,7 @@ from benchmarks.common.past_the_edge.ranges import (
     bytes_of,
     joined,
 )
+from rmm_uvm.errors import UvmError
 
 COUNTS = ("evicted", "dropped", "fetched", "fetched_ahead", "renewed", "faulted", "found")
 
@@ -28,9 +29,9 @@ COUNTS = ("evicted", "dropped", "fetched", "fetched_ahead", "renewed", "faulted"
 class LiveAllocations:
     """What is allocated and not freed, by a tracking adaptor of RMM over the side's pool.
 
-    It is C++: a lock and an entry of a map for each allocation, under a microsecond. To take the
-    list costs 15 us for 200 allocations. `rmm.mr.CallbackMemoryResource` would hold the interpreter
-    at every allocation.
+    It is C++, a lock and an entry of a map: 0.15 us for an allocation and its free, which take 3.4
+    without it. The list costs 15 us for 200 allocations. `rmm.mr.CallbackMemoryResource` costs
+    1 us, and waits for the interpreter at every allocation. (Measured on a simulated device.)
 
     Parameters
     ----------
@@ -143,11 +144,22 @@ class Memory:
         came, left = (b - a for a, b in zip(before, self.moved(), strict=True))
         return Sample(begin, live_bytes, held_bytes, came, left, self.now() - begin)
 
-    def send(self, pages: list[Range], where: str) -> None:
-        """Move pages with prefetches, and wait for them; one for each block."""
+    def send(self, pages: list[Range], where: str) -> int:
+        """Move pages with prefetches, one for each block, and wait for them.
+
+        Returns
+        -------
+        int
+            Bytes that could not be moved: of dead memory that was given back since.
+        """
+        refused_bytes = 0
         for address, nbytes in by_block(pages):
-            self.driver.prefetch(address, nbytes, where)
+            try:
+                self.driver.prefetch(address, nbytes, where)
+            except UvmError:
+                refused_bytes += nbytes
         self.synchronize()
+        return refused_bytes
 
     def end_budget(self) -> None:
         """Have the manager stop, so that it does nothing beside a judge."""

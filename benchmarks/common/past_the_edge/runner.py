@@ -118,9 +118,11 @@ def in_process(script: Path, request: Row, most_seconds: float) -> Row:
             )
         except subprocess.TimeoutExpired:
             return {"failed": f"it took more than {most_seconds:.0f} s"}
-        if ended.returncode or not answer.exists():
+        if not answer.exists():
             lines = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
             print(ended.stderr[-2000:], file=sys.stderr)
             return {"failed": lines[-1][:300]}
         row: Row = json.loads(answer.read_text())
+        if ended.returncode:  # after all was measured: told, and nothing more
+            row["exit_status"] = ended.returncode
         return row

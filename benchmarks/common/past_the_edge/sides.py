@@ -84,12 +84,14 @@ def open_memory(
     Nothing may have been allocated from the pool when it is given back.
     """
     most_bytes = managed_bytes(data_bytes)
+    device = driver.info.device_id
     if side.budget is None:
+        previous = rmm.mr.get_per_device_resource(device)
         pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), most_bytes)
         memory = Memory(driver, pool, managed=False)
         wire("cupy")
-        rmm.mr.set_current_device_resource(memory.mr)
-        return memory, lambda: rmm.mr.set_current_device_resource(rmm.mr.CudaMemoryResource())
+        rmm.mr.set_per_device_resource(device, memory.mr)
+        return memory, lambda: rmm.mr.set_per_device_resource(device, previous)
     installed = rmm_uvm.reinitialize(
         maximum_pool_size=most_bytes,
         device_budget=Budget(budget_bytes, **side.budget),
@@ -102,11 +104,11 @@ def open_memory(
                 wiring.undo()
     mr: Any = installed.managed_mr
     memory = Memory(driver, mr, mr.managed_mr.residency, keeps_dead=side.keeps_dead)
-    rmm.mr.set_current_device_resource(memory.mr)
+    rmm.mr.set_per_device_resource(device, memory.mr)
 
     def give_back() -> None:
         nonlocal mr
-        rmm.mr.set_current_device_resource(mr)  # what was installed: restoring tells nobody
+        rmm.mr.set_per_device_resource(device, mr)  # what was installed: restoring tells nobody
         mr = None
         rmm_uvm.restore()
 

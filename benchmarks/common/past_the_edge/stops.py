@@ -26,17 +26,18 @@ def look_at_stop(memory: Memory) -> dict[str, Any]:
     dead = without(memory.seen_pages, live)
     by_page_tables = None if memory.blind else memory.not_on_host(live)
     came_bytes = memory.moved()[0]
-    memory.send(live, "device")
+    if refused_bytes := memory.send(live, "device"):
+        raise SystemExit(f"{refused_bytes} bytes of live memory could not be brought in")
     came_bytes = memory.moved()[0] - came_bytes
     left_bytes = memory.moved()[1]
-    memory.send(dead, "host")
+    gone_bytes = memory.send(dead, "host")
     left_bytes = memory.moved()[1] - left_bytes
     return {
         **told,
         "live_bytes": bytes_of(live),
         "live_away_bytes": came_bytes,
         "live_resident_bytes": bytes_of(live) - came_bytes,
-        "dead_bytes": bytes_of(dead),
+        "dead_bytes": bytes_of(dead) - gone_bytes,
         "dead_resident_bytes": left_bytes,
         "live_resident_by_page_tables_bytes": by_page_tables,
     }
