@@ -67,7 +67,7 @@ def measure(
     Parameters
     ----------
     beside : callable
-        Called when all rounds are over: gives back all memory, and says how much of the device is
+        Called when the run or the twin is over: gives back all memory, and says how much of the device is
         taken that is not managed, or why it cannot be told. That counts too.
     """
     sampler = Sampler(memory.sample, plan.sample_seconds)
@@ -77,10 +77,10 @@ def measure(
     finally:
         sampler.stop()
     row["blind"] = memory.blind or sampler.failure
-    if plan.stop is not None:
-        return row
     beside_bytes, row["beside_unknown"] = beside()
     row["beside_bytes"] = beside_bytes
+    if plan.stop is not None:
+        return row
     among = (plan.budget_bytes, beside_bytes or 0)
     row["page_tables"] = beyond(sampler.samples, counted_since, end, *among)
     row["learning_most_bytes"] = beyond(sampler.samples, 0.0, counted_since, *among)["most_bytes"]

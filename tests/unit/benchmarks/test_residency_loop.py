@@ -9,7 +9,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import pandas
@@ -198,6 +198,82 @@ def test_side_that_holds_more_than_the_budget_is_no_result(of_budget: float, res
     by_judge = [told["beyond"][judge]["most_bytes"] for judge in ("stops", "page_tables")]
     assert by_judge == [nbytes - BUDGET] * 2
     assert len(told["reasons"]) == (0 if result else 2)
+
+
+class OnDevice:
+    """A program as on a GPU, which finds its memory where RMM says, and a device that it uses."""
+
+    device: Any = None
+    STEPS = operations = 2
+    made: ClassVar[list[tuple[int, int, bool]]] = []
+
+    def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:
+        self._bytes, self._pieces = data_bytes // pieces, pieces
+        self.made.append((data_bytes, pieces, announced))
+        self._held: list[tuple[Any, int]] = []
+
+    def make(self) -> None:
+        mr = rmm.mr.get_per_device_resource(0)
+        if type(mr) is rmm.mr.CudaMemoryResource:
+            return  # loading kernels before there is a pool: no GPU, no memory
+        self._held = [(mr, mr.allocate(self._bytes)) for _ in range(self._pieces)]
+
+    def operation(self, number: int) -> int:
+        for _, address in self._held:
+            rmm_uvm.touch((address, self._bytes))
+            self.device.touch(address, self._bytes, True)
+        return number
+
+    def drop(self) -> None:
+        for mr, address in self._held:
+            mr.deallocate(address, self._bytes)
+        self._held = []
+
+
+@pytest.fixture
+def on_device(monkeypatch: pytest.MonkeyPatch) -> type[OnDevice]:
+    device = rmm_uvm.simulated_device("512MiB")
+    monkeypatch.setattr(OnDevice, "device", device)
+    monkeypatch.setattr(OnDevice, "made", [])
+    monkeypatch.setattr(rmm_uvm, "cuda_driver", lambda _: device)
+    monkeypatch.setattr(memory.Memory, "synchronize", lambda of_side: of_side.driver.synchronize())
+    monkeypatch.setitem(loop.PROGRAMS, "cudf", OnDevice)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    return OnDevice
+
+
+def asked_on_device(side: str, stop: list[int] | None = None) -> dict[str, Any]:
+    return {
+        **{"side": side, "program": "cudf", "simulated": False, "stop": stop, "moments": [[4, 1]]},
+        **{"budget_bytes": BUDGET, "data_bytes": 96 * MIB, "pieces": 3, "rounds": 4},
+        "sample_ms": 1,
+    }
+
+
+@pytest.mark.parametrize("side", ["default", "announced", "unseen", "fault-driven"])
+def test_run_on_a_gpu_installs_measures_and_gives_back(
+    side: str, on_device: type[OnDevice]
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    row = loop.child(asked_on_device(side))
+
+    assert (row["beside_bytes"], row["beside_unknown"], row["blind"]) == (0, "", "")
+    assert row["page_tables"]["live_peak_bytes"] in (None, 96 * MIB)
+    assert list(row["moved_at"]) == ["4.1"]
+    assert rmm.mr.get_per_device_resource(0) is before
+    # First a piece of a third, so that kernels are loaded.
+    assert on_device.made == [(32 * MIB, 1, False), (96 * MIB, 3, side == "announced")]
+
+
+@pytest.mark.usefixtures("on_device")
+def test_twin_on_a_gpu_ends_at_its_stop() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    row = loop.child(asked_on_device("lru", stop=[4, 1]))
+
+    assert len(row["rounds"]) == 3
+    assert row["stop"]["live_bytes"] == 96 * MIB
+    assert row["stop"]["live_resident_bytes"] < 96 * MIB
+    assert rmm.mr.get_per_device_resource(0) is before
 
 
 def whole_round(program: Any) -> int:
