@@ -67,8 +67,8 @@ def measure(
     Parameters
     ----------
     beside : callable
-        Called when the run or the twin is over: gives back all memory, and says how much of the device is
-        taken that is not managed, or why it cannot be told. That counts too.
+        Called at the end: gives back all memory, and says how much of the device is taken that is
+        not managed, or why it cannot be told. That counts too.
     """
     sampler = Sampler(memory.sample, plan.sample_seconds)
     sampler.start()

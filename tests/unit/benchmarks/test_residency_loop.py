@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -137,16 +136,26 @@ def test_child_is_a_process_of_its_own() -> None:
     assert row["moved_at"]["4.2"][0] > BUDGET
 
 
-def test_no_run_without_a_limit_on_managed_memory(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "benchmarks/residency/loop.py", "--json", str(tmp_path / "a")],
-        cwd=REPOSITORY,
-        env={"RMM_UVM_DRIVER": "simulated", "PYTHONPATH": ":".join(filter(None, sys.path))},
-        capture_output=True,
-        text=True,
-    )
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (None, "set RMM_UVM_MANAGED_LIMIT"),
+        ("2GiB", "12884901888 bytes of managed memory are needed"),
+        ("32GiB", "at most 24 GiB"),
+    ],
+)
+def test_no_run_without_a_limit_on_managed_memory_that_suffices(
+    limit: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = rmm_uvm.simulated_device("80GiB")
+    monkeypatch.setattr(rmm_uvm, "cuda_driver", lambda _: device)
+    monkeypatch.delenv("RMM_UVM_MANAGED_LIMIT", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", limit)
 
-    assert ended.returncode != 0
+    with pytest.raises(SystemExit, match=said):
+        loop.main(["--json", str(tmp_path / "a")])
+
     assert not (tmp_path / "a").exists()
 
 
