@@ -12,9 +12,10 @@ which who was used longest ago is needed next. Each run has a process of its own
 tells the manager of cuDF's calls; CuPy's are never seen), `announced` (`rmm_uvm.touch` before each
 step), and `fault-driven`. The rules are in benchmarks/README.md.
 
-`--missing` goes on with a file: what it has stays, as long as machine, commit and settings are the
-same. `--simulated` tries all of it without a GPU, which says nothing of one. Exit status 1 where a
-ratio is no result, or runs are missing.
+`--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
+and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
+of it without a GPU, which says nothing of one. Exit status 1 where a ratio is no result, or runs
+are missing.
 """
 
 from __future__ import annotations
@@ -120,7 +121,10 @@ def kept_rows(
     earlier = json.loads(path.read_text())
     of = earlier["environment"]
     other = [name for name in SAME if of.get(name) != machine.get(name)]
-    other += [name for name, value in settings.items() if earlier["settings"].get(name) != value]
+    before = earlier["settings"]
+    other += [name for name in settings if name != "moments" and before.get(name) != settings[name]]
+    both = zip(before["moments"], settings["moments"], strict=False)
+    other += ["moments"] if any(one != another for one, another in both) else []
     if other:
         raise SystemExit(f"{path} is of another {', '.join(other)}: measure all anew")
     return [*earlier["runs"], *earlier["stops"]]
@@ -194,7 +198,8 @@ def main(given: list[str] | None = None) -> int:
     counted = range(COUNTED_FROM, asked.rounds + 1)
     settings["moments"] = moments(asked.seed, counted, operations, asked.stops)
     machine = harness.software() if asked.simulated else harness.environment()
-    kept = kept_rows(asked.json, settings, machine) if asked.missing else []
+    going_on = asked.missing and asked.json.exists()
+    kept = kept_rows(asked.json, settings, machine) if going_on else []
     request = {**settings, "environment": None}
     script = Path(__file__).resolve()
 
@@ -205,7 +210,7 @@ def main(given: list[str] | None = None) -> int:
         )
 
     wanted = runner.jobs(sides, asked.repetitions, settings["moments"])
-    rows = [row for row in kept if "failed" not in row]
+    rows = runner.in_turn(kept, wanted)
     for row in runner.run_all(wanted, run, rows, asked.time_limit):
         print(_line(row), flush=True)
         rows.append(row)

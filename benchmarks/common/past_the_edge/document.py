@@ -37,10 +37,11 @@ def rows_of(
         for side in sides
     }
     seconds = {name: _seconds(_of(runs, name)) for name in told}
+    begun = {name: {run["repetition"]: run["begun"] for run in _of(runs, name)} for name in told}
     return {
         "protocol": bounds(),
         "ratios": [
-            verdicts.ratio_row(told[one], told[other], seconds, budget_bytes)
+            verdicts.ratio_row(told[one], told[other], seconds, budget_bytes, begun)
             for one, other in ratios
             if one in told and other in told
         ],
@@ -59,6 +60,7 @@ def bounds() -> Row:
         "judges_agree_of_budget": verdicts.JUDGES_AGREE,
         "least_repetitions": verdicts.LEAST_REPETITIONS,
         "least_stops": verdicts.LEAST_STOPS,
+        "in_turn_seconds": verdicts.IN_TURN_SECONDS,
         "rounds_count_from": COUNTED_FROM,
     }
 

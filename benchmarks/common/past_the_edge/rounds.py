@@ -23,10 +23,11 @@ def moments(seed: int, rounds: Sequence[int], operations: int, count: int) -> li
     operations : int
         Of one round.
     count : int
-        How many, all different.
+        How many, all different. More of them begin with those of fewer.
     """
     everywhere = [[each, number] for each in rounds for number in range(operations)]
-    return random.Random(seed).sample(everywhere, count)
+    random.Random(seed).shuffle(everywhere)
+    return everywhere[:count]
 
 
 def moment_name(moment: Sequence[int]) -> str:

@@ -66,6 +66,23 @@ def key_of(row: Row) -> tuple[str, int, bool]:
     return row["side"], row["repetition"], "moment" in row
 
 
+def in_turn(rows: Sequence[Row], wanted: Sequence[Job]) -> list[Row]:
+    """Return the rows of an earlier call that stay.
+
+    What failed is run again. So are the timed runs of a repetition that has not all of them: what
+    is measured later is not in turn with them.
+    """
+    well = [row for row in rows if "failed" not in row]
+    lacks = {job.key for job in wanted} - set(map(key_of, well))
+    again = {repetition for _, repetition, twin in lacks if not twin}
+    sides = {job.side.name for job in wanted}
+    return [
+        row
+        for row in well
+        if "moment" in row or row["side"] not in sides or row["repetition"] not in again
+    ]
+
+
 def run_all(
     wanted: Sequence[Job],
     run: Callable[[Job], Row],
@@ -80,20 +97,21 @@ def run_all(
     run : callable
         Runs one job.
     kept : sequence of dict
-        Rows of an earlier call. What failed there is run again.
+        Rows of an earlier call.
     most_seconds : float
-        No job begins that would end later, if it took as long as the longest before it.
+        No job but the first begins that would end later, if it took as long as the longest before.
     """
-    done = {key_of(row) for row in kept if "failed" not in row}
+    done = set(map(key_of, kept))
     begin = now()
     longest = 0.0
     for job in wanted:
         if job.key in done:
             continue
         since = now()
-        if since - begin + longest > most_seconds:
+        if longest and since - begin + longest > most_seconds:
             return
-        row = {"side": job.side.name, "repetition": job.repetition, **run(job)}
+        row = {"side": job.side.name, "repetition": job.repetition, "begun": round(time.time())}
+        row |= run(job)
         if job.stop is not None:
             row["moment"] = list(job.stop)
         longest = max(longest, now() - since)

@@ -21,6 +21,7 @@ SAME_BYTES_FLOOR = 0.01  # of the budget: smaller differences are a few blocks t
 JUDGES_AGREE = 0.02  # of the budget
 LEAST_REPETITIONS = 5
 LEAST_STOPS = 5
+IN_TURN_SECONDS = 600  # between the beginnings of the runs of one repetition
 _JUDGES = {"stops": "the driver's counter", "page_tables": "the page tables"}
 
 
@@ -124,6 +125,7 @@ def ratio_row(
     other: Mapping[str, Any],
     seconds: Mapping[str, Mapping[int, float]],
     budget_bytes: int,
+    begun: Mapping[str, Mapping[int, float]],
 ) -> dict[str, Any]:
     """Return the row of a ratio of two sides: the median of the ratios of pairs of a repetition.
 
@@ -133,15 +135,22 @@ def ratio_row(
         Rows of `side_row`.
     seconds : mapping
         By side and repetition, the median of the rounds that count.
+    begun : mapping
+        By side and repetition, when the run began, in seconds: what was not measured in turn is no
+        pair.
     """
     reasons = [f"{each['side']}: {why}" for each in (one, other) for why in each["reasons"]]
     said = [f"{each['side']}: {what}" for each in (one, other) for what in each["said"]]
     mine, theirs = seconds[one["side"]], seconds[other["side"]]
     both = sorted(set(mine) & set(theirs))
+    apart = {each: abs(begun[one["side"]][each] - begun[other["side"]][each]) for each in both}
+    if out_of_turn := [each for each in both if apart[each] > IN_TURN_SECONDS]:
+        said.append(f"{len(out_of_turn)} pairs were not measured in turn, and do not count")
+        both = [each for each in both if each not in out_of_turn]
     if one.get("checksums") != other.get("checksums"):
         reasons.append("the checksums of both sides differ")
     if len(both) < LEAST_REPETITIONS:
-        reasons.append(f"{len(both)} repetitions have both, of at least {LEAST_REPETITIONS}")
+        reasons.append(f"{len(both)} pairs count, of at least {LEAST_REPETITIONS}")
     sides = [each for each in (one, other) if each["budgeted"]]
     if not sides:
         reasons.append("neither side has a budget")

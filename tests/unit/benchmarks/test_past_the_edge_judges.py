@@ -215,6 +215,7 @@ def test_moments_are_seeded_and_all_different() -> None:
     one = rounds.moments(7, range(4, 8), 96, 5)
 
     assert one == rounds.moments(7, range(4, 8), 96, 5) != rounds.moments(8, range(4, 8), 96, 5)
+    assert rounds.moments(7, range(4, 8), 96, 9)[:5] == one
     assert len({tuple(each) for each in one}) == 5
     assert all(4 <= number < 8 and 0 <= operation < 96 for number, operation in one)
 

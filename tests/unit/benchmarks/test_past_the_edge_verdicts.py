@@ -34,6 +34,7 @@ def a_run(side: str, repetition: int, seconds: float, beyond: float = 0.0) -> di
     return {
         "side": side,
         "repetition": repetition,
+        "begun": 1000.0 * repetition,
         "rounds": told,
         "moved_at": {f"5.{repetition}": [4 * BUDGET, 5 * BUDGET]},
         "page_tables": {
@@ -208,7 +209,7 @@ def test_four_repetitions_are_too_few(rows: Rows) -> None:
 
 def test_process_that_failed_is_told_and_does_not_count(rows: Rows) -> None:
     number = rows.runs.index(rows.of("runs")[2])
-    rows.runs[number] = {"side": "default", "repetition": 2, "failed": "MemoryError"}
+    rows.runs[number] = {**rows.runs[number], "rounds": [], "failed": "MemoryError"}
 
     assert "default: 1 processes failed: MemoryError" in rows.ratio()["reasons"]
 
@@ -259,6 +260,15 @@ def test_ratio_is_of_pairs_of_one_repetition(rows: Rows) -> None:
             each["seconds"] *= drift
 
     assert rows.ratio()["ratios"] == [0.5] * 5
+
+
+def test_runs_that_were_not_in_turn_are_no_pair(rows: Rows) -> None:
+    rows.of("runs")[1]["begun"] += 601
+
+    ratio = rows.ratio()
+
+    assert ratio["reasons"] == ["4 pairs count, of at least 5"]
+    assert ratio["said"] == ["1 pairs were not measured in turn, and do not count"]
 
 
 def test_row_that_was_recorded_as_a_result_is_judged_again(rows: Rows) -> None:

@@ -90,23 +90,36 @@ def test_loop_goes_on_with_what_is_missing(
     tmp_path: Path, in_this_process: list[dict[str, Any]]
 ) -> None:
     arguments = [*SMALL, "--sides", "lru,fault-driven", "--json", f"{tmp_path}/a"]
-    assert loop.main([*arguments, "--time-limit", "0.001"]) == 1
+    assert loop.main([*arguments, "--time-limit", "0"]) == 1
     first = len(in_this_process)
 
     loop.main([*arguments, "--missing"])
 
-    assert (first, len(in_this_process)) == (1, 20)
+    # The first repetition was cut short: it is measured anew, in turn.
+    assert (first, len(in_this_process)) == (1, 21)
     told = json.loads((tmp_path / "a").read_text())
     assert (len(told["runs"]), len(told["stops"])) == (10, 10)
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_rows_of_other_settings_are_not_gone_on_with(tmp_path: Path) -> None:
-    arguments = [*SMALL, "--sides", "lru", "--json", f"{tmp_path}/a", "--time-limit", "0.001"]
+    arguments = [*SMALL, "--sides", "lru", "--json", f"{tmp_path}/a", "--time-limit", "0"]
     loop.main(arguments)
 
     with pytest.raises(SystemExit, match="is of another rounds, moments: measure all anew"):
         loop.main([*arguments, "--missing", "--rounds", "8"])
+
+
+def test_only_a_repetition_that_was_cut_short_is_measured_anew() -> None:
+    wanted = runner.jobs([sides.DEFAULT, sides.LRU], 2, [[4, 0]])
+    whole = [{"side": name, "repetition": 0} for name in ("default", "lru")]
+    cut = [{"side": "default", "repetition": 1}, {"side": "lru", "repetition": 1, "failed": "so"}]
+    others = [
+        {"side": "unseen", "repetition": 1},
+        {"side": "lru", "repetition": 0, "moment": [4, 0]},
+    ]
+
+    assert runner.in_turn([*whole, *cut, *others], wanted) == [*whole, *others]
 
 
 def test_failed_process_is_a_row_that_says_why(tmp_path: Path) -> None:
