@@ -179,6 +179,8 @@ def write_json(
     benchmark: str,
     results: Mapping[str, Any],
     machine: Mapping[str, Any] | None = None,
+    *,
+    quiet: bool = False,
 ) -> None:
     """Write a result file, a line for each row, and print its verdicts.
 
@@ -186,6 +188,8 @@ def write_json(
     ----------
     machine : mapping, optional
         The environment that the results are of; by default that of this process.
+    quiet : bool
+        Print nothing.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     of_machine = environment() if machine is None else machine
@@ -193,7 +197,8 @@ def write_json(
     parts = (f" {json.dumps(name)}: {_lines(value)}" for name, value in report.items())
     with written_whole(path, "the result") as partial:  # some are written row by row
         partial.write_text("{\n" + ",\n".join(parts) + "\n}\n")
-    print(json.dumps(results.get("verdicts", results), indent=1))
+    if not quiet:
+        print(json.dumps(results.get("verdicts", results), indent=1))
 
 
 def _lines(value: Any) -> str:

@@ -1,0 +1,134 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sides: under which memory a program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import rmm
+
+import rmm_uvm
+from benchmarks.common.past_the_edge.memory import Memory, SimulatedMemory
+from rmm_uvm.integrations import wire
+from rmm_uvm.residency import Budget
+
+_MANAGED_OF_DATA = 2  # the largest pool, of the data: the rest is for what a program makes of them
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is compared.
+
+    Parameters
+    ----------
+    name : str
+        What rows call it.
+    budget : mapping or None
+        Settings of the budget beside its size; None for a pool of cudaMalloc memory, of any size.
+    seen : bool
+        Whether calls of cuDF are announced, as they are by default.
+    announced : bool
+        Whether the program calls `rmm_uvm.touch` before it uses data.
+    fault_driven : bool
+        Whether memory comes by page faults: then nobody can keep a budget while a kernel runs, and
+        what counts is the average over time.
+    """
+
+    name: str
+    budget: Mapping[str, Any] | None = field(default_factory=dict)
+    seen: bool = True
+    announced: bool = False
+    fault_driven: bool = False
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether it has a budget."""
+        return self.budget is not None
+
+    @property
+    def keeps_dead(self) -> bool:
+        """Whether it keeps dead memory as if it were live."""
+        return self.budget is not None and not self.budget.get("discard_dead", True)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return it as a file has it."""
+        return {**asdict(self), "budgeted": self.budgeted, "keeps_dead": self.keeps_dead}
+
+
+RESIDENT = Side("resident", None)
+DEFAULT = Side("default")
+LRU = Side("lru", {"policy": "lru"})
+UNSEEN = Side("unseen", seen=False, fault_driven=True)
+ANNOUNCED = Side("announced", announced=True)
+FAULT_DRIVEN = Side(
+    "fault-driven",
+    {"policy": "fifo", "discard_dead": False, "fetch": False, "background": False},
+    fault_driven=True,
+)
+SIDES = {side.name: side for side in (RESIDENT, DEFAULT, LRU, UNSEEN, ANNOUNCED, FAULT_DRIVEN)}
+
+
+def managed_bytes(data_bytes: int) -> int:
+    """Return the most managed memory that a run takes whose data have so many bytes."""
+    return _MANAGED_OF_DATA * data_bytes // 256 * 256
+
+
+def open_memory(
+    side: Side, driver: Any, budget_bytes: int, data_bytes: int
+) -> tuple[Memory, Callable[[], None]]:
+    """Return the memory of a side, installed for RMM, and what gives it back.
+
+    Nothing may have been allocated from the pool when it is given back.
+    """
+    most_bytes = managed_bytes(data_bytes)
+    device = driver.info.device_id
+    if side.budget is None:
+        previous = rmm.mr.get_per_device_resource(device)
+        pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), most_bytes)
+        memory = Memory(driver, pool, managed=False)
+        wire("cupy")
+        rmm.mr.set_per_device_resource(device, memory.mr)
+        return memory, lambda: rmm.mr.set_per_device_resource(device, previous)
+    installed = rmm_uvm.reinitialize(
+        maximum_pool_size=most_bytes,
+        device_budget=Budget(budget_bytes, **side.budget),
+        driver=driver,
+        monitor=False,
+    )
+    if not side.seen:
+        for wiring in installed.wirings:
+            if wiring.library == "libcudf_calls":
+                wiring.undo()
+    mr: Any = installed.managed_mr
+    memory = Memory(driver, mr, mr.managed_mr.residency, keeps_dead=side.keeps_dead)
+    rmm.mr.set_per_device_resource(device, memory.mr)
+
+    def give_back() -> None:
+        nonlocal mr
+        rmm.mr.set_per_device_resource(device, mr)  # what was installed: restoring tells nobody
+        mr = None
+        rmm_uvm.restore()
+
+    return memory, give_back
+
+
+def open_simulated(
+    side: Side, driver: Any, budget_bytes: int, data_bytes: int
+) -> tuple[Memory, Callable[[], None]]:
+    """Return the same on a simulated device, without the thread: it goes by another clock."""
+    most_bytes = managed_bytes(data_bytes)
+    if side.budget is None:
+        upstream = rmm_uvm.mr.SimulatedCudaMemoryResource(driver)
+        pool = rmm.mr.PoolMemoryResource(upstream, most_bytes)
+        return SimulatedMemory(driver, pool, managed=False), lambda: None
+    settings = {**side.budget, "background": False}
+    mr = rmm_uvm.managed_pool(
+        driver=driver,
+        maximum_pool_size=most_bytes,
+        device_budget=Budget(budget_bytes, **settings),
+    )
+    residency = mr.managed_mr.residency
+    return SimulatedMemory(driver, mr, residency, keeps_dead=side.keeps_dead), lambda: None

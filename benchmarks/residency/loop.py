@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""A loop over data of several budgets: what a budget costs and saves, by the protocol's rules.
+
+    RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/residency/loop.py --json FILE
+        [--program cudf|cupy] [--factor 1.5] [--budget 4GiB] [--sides default,fault-driven]
+        [--time-limit 540] [--missing]
+
+Frames, or arrays, have FACTOR budgets together. A round uses one after the other, the order in
+which who was used longest ago is needed next. Each run has a process of its own. Sides: `resident`
+(a pool of cudaMalloc memory), `default` (a budget, nothing else), `lru`, `unseen` (without what
+tells the manager of cuDF's calls; CuPy's are never seen), `announced` (`rmm_uvm.touch` before each
+step), and `fault-driven`. The rules are in benchmarks/README.md.
+
+`--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
+and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
+of it without a GPU, which says nothing of one. Exit status 1 where a ratio is no result, or runs
+are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import rmm_uvm
+from rmm_uvm.support.output import written_whole
+from rmm_uvm.support.units import parse_bytes
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
+
+from benchmarks.common import harness
+from benchmarks.common.past_the_edge import document, memory, runner
+from benchmarks.common.past_the_edge.measure import Plan, measure
+from benchmarks.common.past_the_edge.rounds import COUNTED_FROM, moments
+from benchmarks.common.past_the_edge.sides import (
+    SIDES,
+    Side,
+    managed_bytes,
+    open_memory,
+    open_simulated,
+)
+from benchmarks.residency.loop_programs import PROGRAMS, Simulated
+
+BY_PROGRAM = {
+    "cudf": ("resident", "default", "lru", "unseen", "fault-driven"),
+    "cupy": ("resident", "unseen", "announced", "fault-driven"),
+}
+WARM_UP_BYTES = 64 << 20  # of a piece that has all kernels loaded before anything is measured
+SEED = 20261127
+SAME = ("device", "kernel_driver", "versions", "commit", "simulated")  # of machine and software
+
+
+def child(request: dict[str, Any]) -> dict[str, Any]:
+    """Run what a process is asked for."""
+    side = SIDES[request["side"]]
+    plan = Plan(
+        budget_bytes=request["budget_bytes"],
+        rounds=request["rounds"],
+        moments=request["moments"],
+        stop=request["stop"],
+        sample_seconds=0 if request["simulated"] else request["sample_ms"] / 1000,
+    )
+    if request["simulated"]:
+        return _simulated_child(side, plan, request)
+    return _gpu_child(side, plan, request)
+
+
+def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
+    sys.setswitchinterval(0.0005)  # the sampler takes turns with the program
+    driver = rmm_uvm.cuda_driver(0)
+    data_bytes, pieces = request["data_bytes"], request["pieces"]
+    kind = PROGRAMS[request["program"]]
+    small = kind(min(WARM_UP_BYTES, data_bytes // pieces), 1)
+    small.make()
+    for number in range(small.operations):
+        small.operation(number)
+    small.drop()
+    del small
+    _forget_cached(request["program"])
+    free_bytes = driver.memory()[0]
+    of_side, give_back = open_memory(side, driver, plan.budget_bytes, data_bytes)
+    program = kind(data_bytes, pieces, announced=side.announced)
+
+    def beside() -> tuple[int | None, str]:
+        nonlocal of_side
+        if side.budget is None:
+            return 0, ""  # all of it is device memory, and nothing is to be kept
+        program.drop()
+        _forget_cached(request["program"])
+        of_side.close()
+        del of_side
+        return memory.beside_bytes(driver, free_bytes, give_back)
+
+    return measure(program, of_side, plan, beside)
+
+
+def _simulated_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any]:
+    data_bytes = request["data_bytes"]
+    driver = rmm_uvm.simulated_device(4 * data_bytes // (2 << 20) * (2 << 20))
+    of_side, _ = open_simulated(side, driver, plan.budget_bytes, data_bytes)
+    told = of_side.residency if side.seen else None
+    return measure(Simulated(data_bytes, request["pieces"], of_side, told), of_side, plan)
+
+
+def _forget_cached(program: str) -> None:
+    """Give back memory that a library keeps for itself."""
+    if program == "cupy":
+        import cupy
+
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def kept_rows(
+    path: Path, settings: dict[str, Any], machine: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the rows of an earlier call; end the program where they are of something else."""
+    earlier = json.loads(path.read_text())
+    of = earlier["environment"]
+    other = [name for name in SAME if of.get(name) != machine.get(name)]
+    before = earlier["settings"]
+    other += [name for name in settings if name != "moments" and before.get(name) != settings[name]]
+    both = zip(before["moments"], settings["moments"], strict=False)
+    other += ["moments"] if any(one != another for one, another in both) else []
+    if other:
+        raise SystemExit(f"{path} is of another {', '.join(other)}: measure all anew")
+    return [*earlier["runs"], *earlier["stops"]]
+
+
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--program", choices=sorted(PROGRAMS), default="cudf")
+    parser.add_argument("--factor", type=float, default=1.5, help="data, in budgets")
+    parser.add_argument("--budget", default="4GiB")
+    parser.add_argument("--pieces", type=int, default=24)
+    parser.add_argument(
+        "--rounds", type=int, default=7, help="of a run; from the 4th on they count"
+    )
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--stops", type=int, default=5, help="moments with a twin each")
+    parser.add_argument("--sides", help="names, with commas")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the moments")
+    parser.add_argument("--sample-ms", type=float, default=4.0, help="between looks")
+    parser.add_argument("--run-limit", type=float, default=120.0, help="seconds of one process")
+    parser.add_argument("--time-limit", type=float, default=float("inf"), help="seconds of all")
+    parser.add_argument("--missing", action="store_true", help="go on with the file")
+    parser.add_argument("--simulated", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def main(given: list[str] | None = None) -> int:
+    asked = parsed(given)
+    if asked.child:
+        answer = json.dumps(child(json.loads(asked.child)))
+        with written_whole(asked.answer, "the row") as partial:
+            partial.write_text(answer)
+        return 0
+    if asked.json is None:
+        raise SystemExit("--json FILE is needed")
+    if asked.rounds < COUNTED_FROM:
+        raise SystemExit(f"--rounds {asked.rounds}: rounds count from the {COUNTED_FROM}th on")
+    names = asked.sides.split(",") if asked.sides else BY_PROGRAM[asked.program]
+    if unknown := [name for name in names if name not in SIDES]:
+        raise SystemExit(f"--sides {','.join(unknown)}: there are {', '.join(SIDES)}")
+    sides = [SIDES[name] for name in names]
+    budget_bytes = parse_bytes(asked.budget, name="--budget")
+    data_bytes = int(budget_bytes * asked.factor)
+    if not asked.simulated:
+        limit = harness.require_managed_limit(rmm_uvm.cuda_driver(0).memory()[0])
+        if managed_bytes(data_bytes) > limit:
+            raise SystemExit(
+                f"{managed_bytes(data_bytes)} bytes of managed memory are needed, "
+                f"RMM_UVM_MANAGED_LIMIT is {limit}"
+            )
+    settings = {
+        "program": asked.program,
+        "asked_factor": asked.factor,
+        "budget_bytes": budget_bytes,
+        "data_bytes": data_bytes,
+        "pieces": asked.pieces,
+        "rounds": asked.rounds,
+        "seed": asked.seed,
+        "sample_ms": asked.sample_ms,
+        "monitor": False,
+        "environment": memory.PINNED,
+        "simulated": asked.simulated,
+    }
+    steps = Simulated.STEPS if asked.simulated else PROGRAMS[asked.program].STEPS
+    operations = asked.pieces * steps
+    counted = range(COUNTED_FROM, asked.rounds + 1)
+    settings["moments"] = moments(asked.seed, counted, operations, asked.stops)
+    machine = harness.software() if asked.simulated else harness.environment()
+    going_on = asked.missing and asked.json.exists()
+    kept = kept_rows(asked.json, settings, machine) if going_on else []
+    request = {**settings, "environment": None}
+    script = Path(__file__).resolve()
+
+    def run(job: runner.Job) -> dict[str, Any]:
+        stop = None if job.stop is None else list(job.stop)
+        return runner.in_process(
+            script, {**request, "side": job.side.name, "stop": stop}, asked.run_limit
+        )
+
+    wanted = runner.jobs(sides, asked.repetitions, settings["moments"])
+    rows = runner.in_turn(kept, wanted)
+    for row in runner.run_all(wanted, run, rows, asked.time_limit):
+        print(_line(row), flush=True)
+        rows.append(row)
+        _write(asked.json, settings, machine, rows)
+    told = _write(asked.json, settings, machine, rows)
+    print("\n".join(document.lines(told)))
+    if missing := {job.key for job in wanted} - {runner.key_of(row) for row in rows}:
+        print(f"{len(missing)} runs are missing: go on with --missing")
+    return 0 if not missing and all(row["result"] for row in told["ratios"]) else 1
+
+
+def _write(
+    path: Path,
+    settings: dict[str, Any],
+    machine: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> dict[str, Any]:
+    names = [name for name in SIDES if name in {row["side"] for row in rows}]
+    pairs = [(one, "fault-driven") for one in names if one not in ("resident", "fault-driven")]
+    pairs += [(one, "resident") for one in names if one != "resident"]
+    told = document.rows_of(
+        [SIDES[name].as_row() for name in names],
+        [row for row in rows if "moment" not in row],
+        [row for row in rows if "moment" in row],
+        pairs,
+        settings["budget_bytes"],
+    )
+    results = {"settings": settings, **told}
+    harness.write_json(path, "residency_loop", results, machine, quiet=True)
+    return told
+
+
+def _line(row: dict[str, Any]) -> str:
+    what = f"{row['side']:14} {row['repetition']} {row['process_seconds']:6.1f} s"
+    if "failed" in row:
+        return f"{what}  failed: {row['failed']}"
+    if "stop" in row:
+        told = row["stop"]
+        mib = {name: told[f"{name}_bytes"] / 2**20 for name in ("live_resident", "dead_resident")}
+        other = told["live_resident_by_page_tables_bytes"]
+        tables = "unknown" if other is None else f"{other / 2**20:.0f} MiB"
+        return (
+            f"{what}  stopped: {mib['live_resident']:.0f} MiB of live memory resident, "
+            f"{mib['dead_resident']:.0f} MiB of dead; by page tables {tables}"
+        )
+    return what + "  rounds of " + " ".join(f"{each['seconds']:.3f}" for each in row["rounds"])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

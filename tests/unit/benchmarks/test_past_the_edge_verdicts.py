@@ -1,0 +1,312 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""What is a result past the edge, and what is none: each rule with a row that breaks it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from .scripts import REPOSITORY, script
+
+verdicts = script("benchmarks", "common/past_the_edge/verdicts")
+document = script("benchmarks", "common/past_the_edge/document")
+
+BUDGET = 1 << 30
+OURS = {"name": "default", "budgeted": True, "fault_driven": False}
+THEIRS = {"name": "fault-driven", "budgeted": True, "fault_driven": True}
+RESIDENT = {"name": "resident", "budgeted": False, "fault_driven": False}
+
+
+def part(of_budget: float) -> int:
+    return int(of_budget * BUDGET)
+
+
+def a_run(side: str, repetition: int, seconds: float, beyond: float = 0.0) -> dict[str, Any]:
+    """Return a timed run's row, as `measure` makes it."""
+    told = [
+        {"seconds": 9.0 if number < 3 else seconds, "to_device_bytes": BUDGET, "checksum": 40}
+        for number in range(7)
+    ]
+    return {
+        "side": side,
+        "repetition": repetition,
+        "begun": 1000.0 * repetition,
+        "rounds": told,
+        "moved_at": {f"5.{repetition}": [4 * BUDGET, 5 * BUDGET]},
+        "page_tables": {
+            "most_bytes": part(beyond),
+            "most_bytes_seen": part(beyond),
+            "average_bytes": part(beyond / 3),
+            "live_peak_bytes": part(1.5),
+        },
+        "beside_bytes": 0,
+        "beside_unknown": "",
+    }
+
+
+def a_twin(side: str, repetition: int, beyond: float = 0.0) -> dict[str, Any]:
+    """Return a twin's row."""
+    return {
+        "side": side,
+        "repetition": repetition,
+        "moment": [5, repetition],
+        "stop": {
+            "moved_bytes": [4 * BUDGET, 5 * BUDGET],
+            "live_resident_bytes": part(1 + beyond),
+            "dead_resident_bytes": 0,
+            "live_resident_by_page_tables_bytes": part(1 + beyond),
+        },
+    }
+
+
+class Rows:
+    """Five good repetitions of three sides, to be spoilt."""
+
+    def __init__(self) -> None:
+        seconds = {"default": 1.0, "fault-driven": 2.0, "resident": 0.5}
+        self.runs = [
+            a_run(name, number, each) for number in range(5) for name, each in seconds.items()
+        ]
+        self.twins = [a_twin(name, number) for number in range(5) for name in list(seconds)[:2]]
+
+    def of(self, kind: str, side: str = "default") -> list[dict[str, Any]]:
+        return [row for row in getattr(self, kind) if row["side"] == side]
+
+    def told(self) -> dict[str, Any]:
+        pairs = [("default", "fault-driven"), ("default", "resident")]
+        sides = [OURS, THEIRS, RESIDENT]
+        made = document.rows_of(sides, self.runs, self.twins, pairs, BUDGET)
+        json.dumps(made)
+        return dict(made)
+
+    def ratio(self) -> dict[str, Any]:
+        return dict(self.told()["ratios"][0])
+
+
+@pytest.fixture
+def rows() -> Rows:
+    return Rows()
+
+
+def test_good_rows_are_a_result(rows: Rows) -> None:
+    told = rows.told()
+
+    ratio, of_resident = told["ratios"]
+    assert (ratio["result"], ratio["reasons"], ratio["said"]) == (True, [], [])
+    assert (ratio["seconds_ratio"], ratio["factor"]) == (0.5, 1.5)
+    assert (of_resident["result"], of_resident["seconds_ratio"]) == (True, 2.0)
+    assert script("benchmarks", "common/past_the_edge").is_result(ratio)
+
+
+@pytest.mark.parametrize("beyond", [0.03, 0.021])
+def test_side_that_leaks_is_no_result(rows: Rows, beyond: float) -> None:
+    rows.of("runs")[3]["page_tables"]["most_bytes"] = part(beyond)
+
+    ratio = rows.ratio()
+
+    assert not ratio["result"]
+    assert len(ratio["reasons"]) == 1
+    assert "of the budget lay beyond it, by the page tables" in ratio["reasons"][0]
+    assert not verdicts.is_result(ratio)
+
+
+def test_side_that_leaks_less_is_one(rows: Rows) -> None:
+    rows.of("runs")[3]["page_tables"]["most_bytes"] = part(0.019)
+
+    assert rows.ratio()["result"]
+
+
+def test_leak_at_one_stop_is_enough(rows: Rows) -> None:
+    rows.of("twins")[2]["stop"]["live_resident_bytes"] = part(1.03)
+
+    assert rows.ratio()["reasons"] == [
+        "default: 3.0% of the budget lay beyond it, by the driver's counter: at most 2% may"
+    ]
+
+
+def test_other_side_of_a_ratio_must_not_leak_either(rows: Rows) -> None:
+    for twin in rows.of("twins", "fault-driven"):
+        twin["stop"]["dead_resident_bytes"] = part(0.03)
+
+    told = rows.told()
+
+    assert [ratio["result"] for ratio in told["ratios"]] == [False, True]
+    assert told["ratios"][0]["reasons"][0].startswith("fault-driven: 3.0%")
+
+
+def test_average_counts_where_memory_comes_by_faults(rows: Rows) -> None:
+    for run in rows.of("runs", "fault-driven"):
+        run["page_tables"] |= {"most_bytes": part(0.2), "average_bytes": part(0.019)}
+    rows.of("twins", "fault-driven")[1]["stop"]["live_resident_bytes"] = part(1.09)
+    assert rows.ratio()["result"]
+
+    rows.of("runs", "fault-driven")[0]["page_tables"]["average_bytes"] = part(0.03)
+    assert not rows.ratio()["result"]
+
+
+def test_most_counts_where_it_does_not(rows: Rows) -> None:
+    for run in rows.of("runs"):
+        run["page_tables"] |= {"most_bytes": part(0.2), "average_bytes": 0}
+
+    assert not rows.ratio()["result"]
+
+
+def test_twin_that_moved_more_does_not_count_and_neither_does_its_run(rows: Rows) -> None:
+    moved = rows.of("twins")[0]["stop"]["moved_bytes"]
+    moved[0] = int(moved[0] * 1.06)
+
+    ratio = rows.ratio()
+
+    assert not ratio["result"]
+    assert ratio["reasons"] == [
+        "default: 4 stops count, of at least 5",
+        "default: 4 repetitions count, of at least 5",
+    ]
+    assert ratio["said"] == [
+        "default: 1 of 5 runs moved other bytes than their twins: neither counts"
+    ]
+
+
+def test_twin_that_moved_a_little_more_counts(rows: Rows) -> None:
+    for twin in rows.of("twins"):
+        twin["stop"]["moved_bytes"] = [int(4.1 * BUDGET), int(4.9 * BUDGET)]
+
+    assert rows.ratio()["result"]
+
+
+def test_sixth_repetition_makes_up_for_one_that_does_not_count(rows: Rows) -> None:
+    for name in ("default", "fault-driven", "resident"):
+        rows.runs.append(a_run(name, 5, 1.0))
+        rows.twins += [a_twin(name, 5)] if name != "resident" else []
+    rows.of("twins")[0]["stop"]["moved_bytes"] = [0, 0]
+
+    assert rows.ratio()["result"]
+
+
+def test_checksums_of_both_sides_must_be_equal(rows: Rows) -> None:
+    for run in rows.of("runs"):
+        run["rounds"][6]["checksum"] = 41
+
+    assert rows.ratio()["reasons"] == ["the checksums of both sides differ"]
+
+
+def test_checksums_of_one_side_must_be_equal(rows: Rows) -> None:
+    rows.of("runs")[4]["rounds"][0]["checksum"] = 41
+
+    assert rows.ratio()["reasons"] == ["default: checksums of its runs differ"]
+
+
+def test_four_repetitions_are_too_few(rows: Rows) -> None:
+    rows.runs = [run for run in rows.runs if run["repetition"] < 4]
+    rows.twins = [twin for twin in rows.twins if twin["repetition"] < 4]
+
+    assert not rows.ratio()["result"]
+
+
+def test_process_that_failed_is_told_and_does_not_count(rows: Rows) -> None:
+    number = rows.runs.index(rows.of("runs")[2])
+    rows.runs[number] = {**rows.runs[number], "rounds": [], "failed": "MemoryError"}
+
+    assert "default: 1 processes failed: MemoryError" in rows.ratio()["reasons"]
+
+
+def test_judge_that_could_not_look_leaves_no_result(rows: Rows) -> None:
+    for run in rows.of("runs"):
+        run["page_tables"] |= {"most_bytes": None, "average_bytes": None}
+
+    assert rows.ratio()["reasons"] == ["default: the page tables told nothing"]
+
+
+def test_judges_that_disagree_are_told(rows: Rows) -> None:
+    rows.of("twins")[1]["stop"]["live_resident_by_page_tables_bytes"] = part(0.97)
+
+    ratio = rows.ratio()
+
+    assert ratio["result"]
+    assert ratio["said"] == ["default: the judges are 3.0% of the budget apart at 5.1"]
+
+
+def test_device_memory_that_is_not_managed_counts_at_stops(rows: Rows) -> None:
+    for run in rows.of("runs"):
+        run["beside_bytes"] = part(0.03)
+
+    assert not rows.ratio()["result"]
+
+
+def test_device_memory_that_cannot_be_told_is_said(rows: Rows) -> None:
+    rows.of("runs")[0] |= {"beside_bytes": None, "beside_unknown": "5 bytes are alive"}
+
+    assert rows.ratio()["said"] == [
+        "default: device memory that is not managed is not counted: 5 bytes are alive"
+    ]
+
+
+def test_rounds_that_learn_are_kept_and_do_not_count(rows: Rows) -> None:
+    told = rows.told()
+
+    assert told["sides"][0]["seconds"] == 1.0
+    assert [each["seconds"] for each in told["runs"][0]["rounds"]] == [9.0] * 3 + [1.0] * 4
+
+
+def test_ratio_is_of_pairs_of_one_repetition(rows: Rows) -> None:
+    for drift, (ours, theirs) in enumerate(
+        zip(rows.of("runs"), rows.of("runs", "fault-driven"), strict=True), 1
+    ):
+        for each in (*ours["rounds"][3:], *theirs["rounds"][3:]):
+            each["seconds"] *= drift
+
+    assert rows.ratio()["ratios"] == [0.5] * 5
+
+
+def test_runs_that_were_not_in_turn_are_no_pair(rows: Rows) -> None:
+    rows.of("runs")[1]["begun"] += 601
+
+    ratio = rows.ratio()
+
+    assert ratio["reasons"] == ["4 pairs count, of at least 5"]
+    assert ratio["said"] == ["1 pairs were not measured in turn, and do not count"]
+
+
+def test_row_that_was_recorded_as_a_result_is_judged_again(rows: Rows) -> None:
+    ratio = copy.deepcopy(rows.ratio())
+    ratio["beyond"]["fault-driven"]["stops"]["average_bytes"] = part(0.3)
+
+    assert ratio["result"]
+    assert not verdicts.is_result(ratio)
+    assert "fault-driven: 30.0%" in verdicts.verdict_of(ratio).reasons[0]
+
+
+def test_rows_of_sides_are_judged_too(rows: Rows) -> None:
+    rows.of("twins")[2]["stop"]["live_resident_bytes"] = part(1.03)
+
+    assert [verdicts.is_result(side) for side in rows.told()["sides"]] == [False, True, True]
+
+
+def test_row_of_an_older_benchmark_is_refuted_by_its_own_ledger_and_never_confirmed() -> None:
+    row: dict[str, Any] = {"factor": 1.5, "seconds": 1.0}
+    row["residency"] = {"budget_bytes": BUDGET, "peak_overshoot_bytes": part(0.1)}
+    assert "10.0%" in verdicts.verdict_of(row).reasons[0]
+
+    row["residency"]["peak_overshoot_bytes"] = 0
+    assert verdicts.verdict_of(row).reasons == ["no judge looked at what lay beyond the budget"]
+
+
+@pytest.mark.parametrize(
+    "row", [{"factor": 0.8}, {"factor": 0.0, "residency": None}, {"seconds": 1}]
+)
+def test_row_that_is_not_past_the_edge_is_not_judged(row: dict[str, Any]) -> None:
+    assert verdicts.is_result(row)
+
+
+@pytest.mark.parametrize("name", ["residency", "residency_mortgage", "torch_training"])
+def test_committed_rows_past_the_edge_can_be_checked(name: str) -> None:
+    rows = json.loads((REPOSITORY / "benchmarks" / "results" / f"{name}.json").read_text())["rows"]
+
+    past = [row for row in rows if row["factor"] > 1]
+    assert past
+    assert not any(verdicts.is_result(row) for row in past)
+    assert all(verdicts.is_result(row) for row in rows if row["factor"] <= 1)

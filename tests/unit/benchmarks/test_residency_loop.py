@@ -1,0 +1,376 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""`benchmarks/residency/loop.py`: runs, twins, and what comes of them on a simulated device."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy
+import pandas
+import pytest
+import rmm
+
+import rmm_uvm
+
+from .scripts import REPOSITORY, script
+
+loop = script("benchmarks", "residency/loop")
+programs = script("benchmarks", "residency/loop_programs")
+measuring = script("benchmarks", "common/past_the_edge/measure")
+memory = script("benchmarks", "common/past_the_edge/memory")
+rounds = script("benchmarks", "common/past_the_edge/rounds")
+runner = script("benchmarks", "common/past_the_edge/runner")
+sides = script("benchmarks", "common/past_the_edge/sides")
+verdicts = script("benchmarks", "common/past_the_edge/verdicts")
+
+MIB = 1 << 20
+BUDGET = 64 * MIB
+SMALL = ("--simulated", "--budget", "64MiB", "--pieces", "8")
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Run children as calls; return what they were asked for."""
+    asked: list[dict[str, Any]] = []
+
+    def called(_script: Path, request: dict[str, Any], _most_seconds: float) -> dict[str, Any]:
+        asked.append(request)
+        return dict(json.loads(json.dumps(loop.child(json.loads(json.dumps(request))))))
+
+    monkeypatch.setattr(runner, "in_process", called)
+    return asked
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_simulated_loop_is_a_result_where_the_budget_binds(tmp_path: Path) -> None:
+    status = loop.main([*SMALL, "--sides", "resident,lru,fault-driven", "--json", f"{tmp_path}/a"])
+
+    told = json.loads((tmp_path / "a").read_text())
+    assert status == 0, [ratio["reasons"] for ratio in told["ratios"]]
+    assert [(ratio["of"], ratio["over"]) for ratio in told["ratios"]] == [
+        ("lru", "fault-driven"),
+        ("lru", "resident"),
+        ("fault-driven", "resident"),
+    ]
+    assert told["ratios"][0]["seconds_ratio"] < 1
+    lru = told["sides"][1]
+    assert lru["evicted_bytes"] > BUDGET // 2
+    assert 1.5 <= lru["factor"] < 1.7
+    assert {"versions", "commit", "date"} <= set(told["environment"])
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_loop_that_nobody_sees_is_told_to_leak(tmp_path: Path) -> None:
+    status = loop.main([*SMALL, "--sides", "unseen,fault-driven", "--json", f"{tmp_path}/a"])
+
+    told = json.loads((tmp_path / "a").read_text())
+    assert status == 1
+    assert "of the budget lay beyond it" in told["ratios"][0]["reasons"][0]
+
+
+def test_sides_take_turns_and_each_repetition_has_its_twins() -> None:
+    ordered = runner.jobs([sides.RESIDENT, sides.DEFAULT], 2, [[4, 0], [5, 1]])
+
+    assert [(job.side.name, job.repetition, job.stop) for job in ordered] == [
+        ("resident", 0, None),
+        ("default", 0, None),
+        ("default", 0, [4, 0]),
+        ("resident", 1, None),
+        ("default", 1, None),
+        ("default", 1, [5, 1]),
+    ]
+
+
+def test_loop_goes_on_with_what_is_missing(
+    tmp_path: Path, in_this_process: list[dict[str, Any]]
+) -> None:
+    arguments = [*SMALL, "--sides", "lru,fault-driven", "--json", f"{tmp_path}/a"]
+    assert loop.main([*arguments, "--time-limit", "0"]) == 1
+    first = len(in_this_process)
+
+    loop.main([*arguments, "--missing"])
+
+    # The first repetition was cut short: it is measured anew, in turn.
+    assert (first, len(in_this_process)) == (1, 21)
+    told = json.loads((tmp_path / "a").read_text())
+    assert (len(told["runs"]), len(told["stops"])) == (10, 10)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_rows_of_other_settings_are_not_gone_on_with(tmp_path: Path) -> None:
+    arguments = [*SMALL, "--sides", "lru", "--json", f"{tmp_path}/a", "--time-limit", "0"]
+    loop.main(arguments)
+
+    with pytest.raises(SystemExit, match="is of another rounds, moments: measure all anew"):
+        loop.main([*arguments, "--missing", "--rounds", "8"])
+
+
+def test_only_a_repetition_that_was_cut_short_is_measured_anew() -> None:
+    wanted = runner.jobs([sides.DEFAULT, sides.LRU], 2, [[4, 0]])
+    whole = [{"side": name, "repetition": 0} for name in ("default", "lru")]
+    cut = [{"side": "default", "repetition": 1}, {"side": "lru", "repetition": 1, "failed": "so"}]
+    others = [
+        {"side": "unseen", "repetition": 1},
+        {"side": "lru", "repetition": 0, "moment": [4, 0]},
+    ]
+
+    assert runner.in_turn([*whole, *cut, *others], wanted) == [*whole, *others]
+
+
+def test_failed_process_is_a_row_that_says_why(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit('no such card')")
+
+    assert runner.in_process(broken, {}, 60)["failed"] == "no such card"
+
+
+def test_process_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text("import threading; threading.Event().wait()")
+
+    assert runner.in_process(slow, {}, 0.5)["failed"] == "it took more than 0 s"
+
+
+def test_child_is_a_process_of_its_own() -> None:
+    request = {
+        **{"side": "lru", "program": "cudf", "simulated": True, "stop": None, "moments": [[4, 2]]},
+        **{"budget_bytes": BUDGET, "data_bytes": 96 * MIB, "pieces": 8, "rounds": 5},
+        "sample_ms": 4,
+    }
+
+    row = runner.in_process(REPOSITORY / "benchmarks/residency/loop.py", request, 60)
+
+    assert len(row["rounds"]) == 5
+    assert row["moved_at"]["4.2"][0] > BUDGET
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (None, "set RMM_UVM_MANAGED_LIMIT"),
+        ("2GiB", "12884901888 bytes of managed memory are needed"),
+        ("32GiB", "at most 24 GiB"),
+    ],
+)
+def test_no_run_without_a_limit_on_managed_memory_that_suffices(
+    limit: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = rmm_uvm.simulated_device("80GiB")
+    monkeypatch.setattr(rmm_uvm, "cuda_driver", lambda _: device)
+    monkeypatch.delenv("RMM_UVM_MANAGED_LIMIT", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("RMM_UVM_MANAGED_LIMIT", limit)
+
+    with pytest.raises(SystemExit, match=said):
+        loop.main(["--json", str(tmp_path / "a")])
+
+    assert not (tmp_path / "a").exists()
+
+
+class Held:
+    """A program that holds memory on the device, whatever the budget is."""
+
+    operations = 2
+
+    def __init__(self, of_side: Any, nbytes: int) -> None:
+        self._memory, self._bytes = of_side, nbytes
+
+    def make(self) -> None:
+        self._address = self._memory.mr.allocate(self._bytes)
+        self._memory.driver.touch(self._address, self._bytes, True)
+
+    def operation(self, number: int) -> int:
+        self._memory.driver.touch(self._address, self._bytes)
+        self._memory.driver.compute(0.001)
+        return number
+
+    def drop(self) -> None:
+        self._memory.mr.deallocate(self._address, self._bytes)
+
+
+def held_on_device(nbytes: int, stop: tuple[int, int] | None) -> dict[str, Any]:
+    device = rmm_uvm.simulated_device("256MiB")
+    mr = rmm_uvm.managed_pool(driver=device, maximum_pool_size="128MiB")
+    of_side = memory.SimulatedMemory(device, mr)
+    program = Held(of_side, nbytes)
+    plan = measuring.Plan(BUDGET, rounds=5, moments=[(4, 1)], stop=stop, sample_seconds=0)
+    row = measuring.measure(program, of_side, plan)
+    program.drop()
+    return dict(row)
+
+
+@pytest.mark.parametrize(("of_budget", "result"), [(1.01, True), (1.03, False)])
+def test_side_that_holds_more_than_the_budget_is_no_result(of_budget: float, result: bool) -> None:
+    nbytes = int(of_budget * BUDGET) // 4096 * 4096
+    run, twin = (held_on_device(nbytes, stop) for stop in (None, (4, 1)))
+    runs = [{**run, "side": "held", "repetition": number} for number in range(5)]
+    twins = [
+        {**twin, "side": "held", "repetition": number, "moment": [4, 1]} for number in range(5)
+    ]
+
+    side = {"name": "held", "budgeted": True, "fault_driven": False}
+    told = verdicts.side_row(side, runs, twins, BUDGET)
+
+    assert told["result"] is result
+    by_judge = [told["beyond"][judge]["most_bytes"] for judge in ("stops", "page_tables")]
+    assert by_judge == [nbytes - BUDGET] * 2
+    assert len(told["reasons"]) == (0 if result else 2)
+
+
+class OnDevice:
+    """A program as on a GPU, which finds its memory where RMM says, and a device that it uses."""
+
+    device: Any = None
+    STEPS = operations = 2
+    made: ClassVar[list[tuple[int, int, bool]]] = []
+
+    def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:
+        self._bytes, self._pieces = data_bytes // pieces, pieces
+        self.made.append((data_bytes, pieces, announced))
+        self._held: list[tuple[Any, int]] = []
+
+    def make(self) -> None:
+        mr = rmm.mr.get_per_device_resource(0)
+        if type(mr) is rmm.mr.CudaMemoryResource:
+            return  # loading kernels before there is a pool: no GPU, no memory
+        self._held = [(mr, mr.allocate(self._bytes)) for _ in range(self._pieces)]
+
+    def operation(self, number: int) -> int:
+        for _, address in self._held:
+            rmm_uvm.touch((address, self._bytes))
+            self.device.touch(address, self._bytes, True)
+        return number
+
+    def drop(self) -> None:
+        for mr, address in self._held:
+            mr.deallocate(address, self._bytes)
+        self._held = []
+
+
+@pytest.fixture
+def on_device(monkeypatch: pytest.MonkeyPatch) -> type[OnDevice]:
+    device = rmm_uvm.simulated_device("512MiB")
+    monkeypatch.setattr(OnDevice, "device", device)
+    monkeypatch.setattr(OnDevice, "made", [])
+    monkeypatch.setattr(rmm_uvm, "cuda_driver", lambda _: device)
+    monkeypatch.setattr(memory.Memory, "synchronize", lambda of_side: of_side.driver.synchronize())
+    monkeypatch.setitem(loop.PROGRAMS, "cudf", OnDevice)
+    monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
+    return OnDevice
+
+
+def asked_on_device(side: str, stop: list[int] | None = None) -> dict[str, Any]:
+    return {
+        **{"side": side, "program": "cudf", "simulated": False, "stop": stop, "moments": [[4, 1]]},
+        **{"budget_bytes": BUDGET, "data_bytes": 96 * MIB, "pieces": 3, "rounds": 4},
+        "sample_ms": 1,
+    }
+
+
+@pytest.mark.parametrize("side", ["default", "announced", "unseen", "fault-driven"])
+def test_run_on_a_gpu_installs_measures_and_gives_back(
+    side: str, on_device: type[OnDevice]
+) -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    row = loop.child(asked_on_device(side))
+
+    assert (row["beside_bytes"], row["beside_unknown"], row["blind"]) == (0, "", "")
+    assert row["page_tables"]["live_peak_bytes"] in (None, 96 * MIB)
+    assert list(row["moved_at"]) == ["4.1"]
+    assert rmm.mr.get_per_device_resource(0) is before
+    # First a piece of a third, so that kernels are loaded.
+    assert on_device.made == [(32 * MIB, 1, False), (96 * MIB, 3, side == "announced")]
+
+
+@pytest.mark.usefixtures("on_device")
+def test_twin_on_a_gpu_ends_at_its_stop() -> None:
+    before = rmm.mr.get_per_device_resource(0)
+    row = loop.child(asked_on_device("lru", stop=[4, 1]))
+
+    assert len(row["rounds"]) == 3
+    assert row["stop"]["live_bytes"] == 96 * MIB
+    assert row["stop"]["live_resident_bytes"] < 96 * MIB
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def whole_round(program: Any) -> int:
+    total = 0
+    for number in range(program.operations):
+        total = rounds.checksum(total, program.operation(number))
+    return total
+
+
+def test_frames_give_the_same_sums_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    program = programs.Frames(24 * 32 * 1000, 24)
+    program.make()
+
+    assert program.operations == 96
+    assert whole_round(program) == whole_round(program) != 0
+    other = programs.Frames(24 * 32 * 1001, 24)
+    other.make()
+    assert whole_round(other) != whole_round(program)
+
+
+def test_arrays_are_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", numpy)
+    one, other = (programs.Arrays(6 * 8 * 1000, 6) for _ in range(2))
+    one.make()
+    other.make()
+
+    first, second = whole_round(one), whole_round(one)
+    assert first != second
+    assert [whole_round(other), whole_round(other)] == [first, second]
+
+
+def test_what_a_program_uses_is_announced_where_it_is_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    touched: list[Any] = []
+    monkeypatch.setattr(rmm_uvm, "touch", touched.append)
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    for announced in (True, False):
+        program = programs.Frames(4 * 32 * 1000, 4, announced=announced)
+        program.make()
+        whole_round(program)
+
+    assert [len(frame) for frame in touched] == [1000] * 4
+
+
+@pytest.mark.parametrize("name", ["default", "lru", "announced", "fault-driven"])
+def test_side_is_installed_for_rmm_and_given_back_whole(name: str) -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    free_bytes = device.memory()[0]
+    before = rmm.mr.get_per_device_resource(0)
+    of_side, give_back = sides.open_memory(sides.SIDES[name], device, BUDGET, 96 * MIB)
+    assert rmm.mr.get_per_device_resource(0) is of_side.mr
+    address = of_side.mr.allocate(8 * MIB)
+    device.touch(address, 8 * MIB)
+    assert of_side.sample().live_bytes == 8 * MIB
+    of_side.mr.deallocate(address, 8 * MIB)
+    of_side.close()
+
+    assert memory.beside_bytes(device, free_bytes, give_back) == (0, "")
+    assert rmm.mr.get_per_device_resource(0) is before
+
+
+def test_memory_beside_managed_memory_is_what_is_missing_at_the_end() -> None:
+    driver = types.SimpleNamespace(memory=lambda: (900, 1000))
+
+    assert memory.beside_bytes(driver, 1000, lambda: None) == (100, "")
+
+
+def test_memory_beside_cannot_be_told_while_managed_memory_is_alive() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    mr = rmm_uvm.managed_pool(driver=device, initial_pool_size="32MiB", maximum_pool_size="32MiB")
+
+    told, why = memory.beside_bytes(device, 1000, lambda: None)
+
+    assert told is None
+    assert "of managed memory are alive" in why
+    del mr
