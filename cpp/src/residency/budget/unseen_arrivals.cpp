@@ -27,7 +27,7 @@ bool unseen_arrivals::due() noexcept
   if (!to_look_at_.empty()) { return true; }
   auto const unexplained = with_.moved.look_for_beside();
   in_vain_bytes_         = std::min(in_vain_bytes_, unexplained);
-  auto const least = std::max(with_.ledger.budget_bytes() / unlooked_part, std::size_t{1});
+  auto const least       = std::max(with_.ledger.budget_bytes() / unlooked_part, std::size_t{1});
   return unexplained >= in_vain_bytes_ + least;
 }
 

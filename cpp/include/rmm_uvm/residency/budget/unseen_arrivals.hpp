@@ -62,11 +62,11 @@ class unseen_arrivals {
 
   parts with_;
   bool can_look_;
-  std::size_t in_vain_bytes_{0};          // unexplained, and not found by the last look
-  std::deque<memory_range> to_look_at_;   // runs of blocks of this look; empty: none is under way
-  std::size_t looked_for_bytes_{0};       // in this look: unexplained when it began
-  std::size_t found_now_bytes_{0};        // in this look
-  std::uintptr_t last_found_{0};          // where the next look begins: data lie together
+  std::size_t in_vain_bytes_{0};         // unexplained, and not found by the last look
+  std::deque<memory_range> to_look_at_;  // runs of blocks of this look; empty: none is under way
+  std::size_t looked_for_bytes_{0};      // in this look: unexplained when it began
+  std::size_t found_now_bytes_{0};       // in this look
+  std::uintptr_t last_found_{0};         // where the next look begins: data lie together
   std::uint64_t found_bytes_{0};
   std::uint64_t looks_{0};
 };
