@@ -4,9 +4,9 @@
 
     RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/residency/mortgage.py --json FILE [--rows N]
 
-One iteration is the ETL of one part, from text to a table in host memory. What cuDF's operations
-ask access to is announced, as `rmm_uvm.reinitialize` has it with a budget; libcudf's temporary
-memory is seen when it is allocated. Freed host memory is kept for the next iteration: clearing
+One iteration is the ETL of one part, from text to a table in host memory. What Python gives libcudf
+is announced, as `rmm_uvm.reinitialize` has it with a budget; libcudf's temporary memory is seen
+when it is allocated. Freed host memory is kept for the next iteration: clearing
 pages for a new table is no part of what is compared. Every way has to compute the same features.
 What is compared, and what it means: `past_the_edge.py`; with a budget that fits: `fits.py`.
 """

@@ -29,11 +29,11 @@ class ResidencyStatistics:
         Most managed bytes on the device.
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
-        fault in come on top.
+        fault in come on top until they are found.
     overshoot_bytes, peak_overshoot_bytes : int or None
-        Those pages: on the device now beside `resident_bytes`, and at most, estimated from the
-        counters of the driver. A lower estimate while calls are under way, and where memory that
-        had left is handed out anew. None where bytes are not counted.
+        Those pages, until they are found: on the device now beside `resident_bytes`, and at most,
+        estimated from the counters of the driver. A lower estimate while calls are under way, and
+        where memory that had left is handed out anew. None where bytes are not counted.
     faulted_bytes : int or None
         That kernels faulted in in all: at least. None where bytes are not counted.
     faults_unknown : str

@@ -42,9 +42,8 @@ void add_pages(std::vector<memory_range>& parts, std::uintptr_t first, std::uint
                                               memory_range block,
                                               bool directly)
 {
-  for (auto const where : {location::host(),
-                           location::device(driver.info().device_id),
-                           location::host()}) {
+  for (auto const where :
+       {location::host(), location::device(driver.info().device_id), location::host()}) {
     std::vector<memory_range> parts;
     auto result = send(driver, block, where, directly);
     if (result.ok()) { result = pages.not_on_host(block, parts); }
@@ -55,7 +54,8 @@ void add_pages(std::vector<memory_range>& parts, std::uintptr_t first, std::uint
     bool const all  = parts.size() == 1 && parts.front().bytes == block.bytes;
     bool const none = parts.empty();
     if (!(where.is_host() ? none : all)) {
-      return "the self-test found a block where it was not: this kernel driver maps pages otherwise";
+      return "the self-test found a block where it was not: this kernel driver maps pages "
+             "otherwise";
     }
   }
   return {};
@@ -103,7 +103,8 @@ opened_host_pages host_pages::open(uvm_driver& driver, std::shared_ptr<system_ca
   }
   auto const number = system->open_to_read(pagemap::path);
   if (number < 0) {
-    return refuse(std::string{pagemap::path} + " cannot be opened (" + std::strerror(-number) + ")");
+    return refuse(std::string{pagemap::path} + " cannot be opened (" + std::strerror(-number) +
+                  ")");
   }
   std::unique_ptr<host_pages> pages{new host_pages{descriptor{system, number}, system}};
   auto failure = test_a_look(driver, *pages);
@@ -160,13 +161,15 @@ int host_pages::read_entries(memory_range range, std::vector<memory_range>& part
   for (auto from = range.address; from < range.end(); from += va_block_bytes) {
     auto const pages = std::min(range.end() - from, va_block_bytes) / page_bytes_;
     auto const bytes = pages * sizeof entries[0];
-    auto const read  = system_->read_at(
-      file_.get(), entries.data(), bytes, from / page_bytes_ * sizeof entries[0]);
+    auto const read =
+      system_->read_at(file_.get(), entries.data(), bytes, from / page_bytes_ * sizeof entries[0]);
     if (read < 0) { return static_cast<int>(-read); }
     if (static_cast<std::size_t>(read) != bytes) { return EIO; }
     for (std::size_t page = 0; page < pages; ++page) {
       auto const address = from + page * page_bytes_;
-      if ((entries[page] & pagemap::present_bit) == 0) { add_pages(parts, address, address + page_bytes_); }
+      if ((entries[page] & pagemap::present_bit) == 0) {
+        add_pages(parts, address, address + page_bytes_);
+      }
     }
   }
   return 0;

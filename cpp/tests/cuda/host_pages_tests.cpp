@@ -76,10 +76,12 @@ TEST_F(HostPages, AreTakenFromAScanOrFromEntriesAlike)
     map(first, 3 * va_block_bytes);
     machine.system->map_for_cpu(first + va_block_bytes, 0x10000, false);
     machine.system->map_for_cpu(first + 2 * va_block_bytes - 0x1000, 0x3000, false);
-    expect_parts(*opened.pages,
-                 {first, 3 * va_block_bytes},
-                 {{first + va_block_bytes, 0x10000}, {first + 2 * va_block_bytes - 0x1000, 0x3000}});
-    expect_parts(*opened.pages, {first + va_block_bytes + 100, 100}, {{first + va_block_bytes, 0x1000}});
+    expect_parts(
+      *opened.pages,
+      {first, 3 * va_block_bytes},
+      {{first + va_block_bytes, 0x10000}, {first + 2 * va_block_bytes - 0x1000, 0x3000}});
+    expect_parts(
+      *opened.pages, {first + va_block_bytes + 100, 100}, {{first + va_block_bytes, 0x1000}});
     expect_parts(*opened.pages, {first, va_block_bytes}, {});
     expect_parts(*opened.pages, {first, 0}, {});
   }

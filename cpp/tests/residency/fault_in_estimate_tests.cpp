@@ -131,5 +131,29 @@ TEST(FaultInEstimate, WhatIsExpectedByFaultsIsCountedAndNotBeside)
   EXPECT_EQ(estimate.beside_bytes(), 0U);
 }
 
+TEST(FaultInEstimate, WhatWasFoundIsNotBesideAndTheRestOfItsBlocksIsNotOnTheHost)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(12, 0);
+  estimate.found(20, 5);  // blocks of 20, of which 5 came
+  EXPECT_EQ(estimate.beside_bytes(), 7U);
+  EXPECT_EQ(estimate.on_host_bytes(), 20U);
+  EXPECT_EQ(estimate.faulted_bytes(), 12U);
+}
+
+TEST(FaultInEstimate, WhatWasLookedForInVainIsNotBeside)
+{
+  fault_in_estimate estimate{0, 0};
+  estimate.to_host(40);
+  estimate.observe(12, 0);
+  estimate.not_found(10);
+  EXPECT_EQ(estimate.beside_bytes(), 2U);
+  estimate.not_found(10);
+  EXPECT_EQ(estimate.beside_bytes(), 0U);
+  estimate.observe(15, 0);
+  EXPECT_EQ(estimate.beside_bytes(), 3U);
+}
+
 }  // namespace
 }  // namespace rmm_uvm

@@ -58,6 +58,10 @@ class UnseenArrivals : public testing::Test {
   {
     ASSERT_TRUE(device->program().touch(at(first, count), true).ok());
   }
+  void touch_page(std::size_t block)
+  {
+    ASSERT_TRUE(device->program().touch({at(block).address + (1U << 20U), 4096}, false).ok());
+  }
   [[nodiscard]] std::size_t truth() const { return device->view().resident_bytes(slab); }
 
   bool background{false};
@@ -112,13 +116,61 @@ TEST_F(UnseenArrivals, OfSomePagesOfABlockAreFoundToo)
   make();
   allocate_all(48);
   for (std::size_t block = 3; block < 7; ++block) {
-    auto const inside = at(block).address + (1U << 20U);
-    ASSERT_TRUE(device->program().touch({inside, 4096}, false).ok());
+    touch_page(block);
   }
   manager->run_pending();
   EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
   EXPECT_EQ(manager->statistics().found_bytes, blocks(4));
   EXPECT_LE(truth(), blocks(budget_blocks));
+}
+
+TEST_F(UnseenArrivals, OfSomePagesHideNoneThatComeLater)
+{
+  make();
+  allocate_all(48);
+  for (int round = 0; round < 3; ++round) {
+    for (std::size_t block = 0; block < 8; ++block) {
+      touch_page(block);
+    }
+    manager->run_pending();
+    for (std::size_t first = 8; first < 48; first += 4) {  // the rest of them never comes
+      announce(first, 4);
+      kernel(first, 4);
+    }
+    manager->run_pending();
+    kernel(0, 3);
+    manager->run_pending();
+    ASSERT_LE(truth(), blocks(budget_blocks)) << "round " << round;
+  }
+}
+
+TEST_F(UnseenArrivals, OfSomePagesOfManyBlocksAreAllFound)
+{
+  make();
+  allocate_all(slab_blocks);
+  for (std::size_t block = 0; block < slab_blocks - budget_blocks; ++block) {
+    touch_page(block);
+  }
+  manager->run_pending();
+  EXPECT_EQ(manager->statistics().found_bytes, blocks(slab_blocks - budget_blocks));
+}
+
+TEST_F(UnseenArrivals, OfWhichTheRestComesLaterAreNotLookedForForEver)
+{
+  make();
+  allocate_all(48);
+  for (std::size_t block = 0; block < 8; ++block) {
+    touch_page(block);
+  }
+  manager->run_pending();
+  kernel(0, 8);
+  manager->run_pending();
+  auto const before = manager->statistics();
+  manager->run_pending();
+  auto const after = manager->statistics();
+  EXPECT_EQ(after.found_bytes, blocks(8));
+  EXPECT_EQ(after.overshoot_bytes, 0U);
+  EXPECT_EQ(after.looks, before.looks);
 }
 
 TEST_F(UnseenArrivals, AreNotLookedForWhileNothingCame)

@@ -26,9 +26,9 @@ class moving_driver final : public uvm_driver {
 
   std::shared_ptr<fake_system> system;
   device_info facts;
-  std::vector<std::size_t> strangers;  ///< bytes that others move during the coming prefetches
-  status moves{};                      ///< what `prefetch` answers
-  std::size_t allocations{0};          ///< live
+  std::vector<std::size_t> strangers;       ///< bytes that others move during the coming prefetches
+  status moves{};                           ///< what `prefetch` answers
+  std::size_t allocations{0};               ///< live
   cuda::direct_migration* direct{nullptr};  ///< what `migrate` calls, if there is any
   std::unique_ptr<migration_counters> counted;  ///< what `counters` answers, if there are any
 

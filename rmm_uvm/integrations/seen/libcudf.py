@@ -171,9 +171,7 @@ class LibcudfCalls:
         try:
             plc = sys.modules["pylibcudf"]
             utils = importlib.import_module("pylibcudf.utils")
-            self._uses = ColumnUses(
-                plc, stream_handle(getattr(utils, "CUDF_DEFAULT_STREAM", None))
-            )
+            self._uses = ColumnUses(plc, stream_handle(getattr(utils, "CUDF_DEFAULT_STREAM", None)))
             self._replace_functions(plc)
             self._replace_methods(plc)
         except Exception as error:  # else the import of cuDF would fail with ours
@@ -186,7 +184,7 @@ class LibcudfCalls:
         ours_for: dict[int, Any] = {}
         for name, module in _modules_of(plc):
             for attribute in getattr(module, "__all__", None) or _public(module):
-                theirs = getattr(module, attribute, None)
+                theirs: Any = getattr(module, attribute, None)
                 label = f"{name}.{attribute}"
                 if label in _VIEWS or not _takes_device_memory(theirs):
                     continue
@@ -273,7 +271,12 @@ def _public(module: Any) -> list[str]:
 
 def _takes_device_memory(thing: Any) -> bool:
     """By the signature in the first line of what Cython says of a function."""
-    if thing is None or isinstance(thing, type) or not callable(thing) or hasattr(thing, "__path__"):
+    if (
+        thing is None
+        or isinstance(thing, type)
+        or not callable(thing)
+        or hasattr(thing, "__path__")
+    ):
         return False
     if getattr(thing, "__name__", "").startswith(("is_supported", "read_", "make_source")):
         return False

@@ -59,7 +59,7 @@ _BUDGET_TOTALS = {
 _BUDGET_LEVELS = {
     "budget_bytes": "Device memory that managed memory may take",
     "resident_bytes": "Of the budget, what is taken",
-    "overshoot_bytes": "Bytes faulted in beside the budget, an estimate",
+    "overshoot_bytes": "Bytes faulted in beside the budget and not found yet, an estimate",
     "harvested_bytes": "Bytes on neighbours",
     "peak_harvested_bytes": "Bytes on neighbours, at most, since the pool was made",
     "foresees": "Whether the predictor of the eviction policy is believed",

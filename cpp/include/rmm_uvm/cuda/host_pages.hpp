@@ -25,8 +25,8 @@ namespace pagemap {
 inline constexpr char const* path          = "/proc/self/pagemap";
 inline constexpr std::uint64_t present_bit = std::uint64_t{1} << 63U;  ///< of an entry: 8 bytes
 
-inline constexpr unsigned long scan_request      = 0xC0606610;  ///< PAGEMAP_SCAN, Linux 6.7
-inline constexpr std::uint64_t present_category  = 1U << 3U;    ///< PAGE_IS_PRESENT
+inline constexpr unsigned long scan_request     = 0xC0606610;  ///< PAGEMAP_SCAN, Linux 6.7
+inline constexpr std::uint64_t present_category = 1U << 3U;    ///< PAGE_IS_PRESENT
 
 /** @brief Pages that follow each other. */
 struct region {
@@ -41,10 +41,10 @@ struct scan_arguments {
   std::uint64_t flags{0};
   std::uint64_t start{0};
   std::uint64_t end{0};
-  std::uint64_t walk_end{0};           ///< out: where it stopped
-  std::uint64_t regions{0};            ///< address of a list of `region`
-  std::uint64_t region_count{0};       ///< room in it
-  std::uint64_t most_pages{0};         ///< 0: all
+  std::uint64_t walk_end{0};      ///< out: where it stopped
+  std::uint64_t regions{0};       ///< address of a list of `region`
+  std::uint64_t region_count{0};  ///< room in it
+  std::uint64_t most_pages{0};    ///< 0: all
   std::uint64_t inverted_categories{0};
   std::uint64_t all_of_categories{0};
   std::uint64_t any_of_categories{0};

@@ -44,6 +44,23 @@ class fault_in_estimate {
     take_from_host(bytes);
   }
 
+  /**
+   * @brief Blocks that were believed on the host were found on the device, or a part of them.
+   * @param whole_bytes of the blocks: none of them is believed on the host from now on
+   * @param came_bytes of them on the device
+   */
+  void found(std::size_t whole_bytes, std::size_t came_bytes) noexcept
+  {
+    beside_ -= static_cast<std::int64_t>(came_bytes);
+    take_from_host(whole_bytes);
+  }
+
+  /** @brief All blocks that are believed on the host were looked at: these bytes are of others. */
+  void not_found(std::size_t bytes) noexcept
+  {
+    beside_ -= static_cast<std::int64_t>(std::min(bytes, beside_bytes()));
+  }
+
   /** @brief Bytes that were believed on the device, and may have left unasked, are asked back. */
   void again_to_device(std::size_t bytes) noexcept
   {

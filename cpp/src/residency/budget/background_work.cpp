@@ -68,7 +68,7 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
   auto const excess_bytes   = resident_bytes - std::min(resident_bytes, ledger.low_bytes());
   // A piece at a time: a request that comes meanwhile finds what it needs not chosen yet.
   auto const most_bytes = std::min(excess_bytes, with_.settings.piece_bytes);
-  auto leaving = with_.room.choose(view, excess_bytes, most_bytes, candidates::unused_now);
+  auto leaving          = with_.room.choose(view, excess_bytes, most_bytes, candidates::unused_now);
   if (ledger.beyond_budget_bytes() > 0 && leaving.dead.empty() && leaving.live.empty()) {
     // What came unseen is used by work of which nobody knows when it is done.
     leaving = with_.room.choose(view, excess_bytes, most_bytes, candidates::all);

@@ -37,7 +37,9 @@ class DataType:
         return self._kind
 
 
-INT64, STRING, STRUCT, LIST = map(DataType, (TypeId.INT64, TypeId.STRING, TypeId.STRUCT, TypeId.LIST))
+INT64, STRING, STRUCT, LIST = map(
+    DataType, (TypeId.INT64, TypeId.STRING, TypeId.STRUCT, TypeId.LIST)
+)
 
 
 class Owner:

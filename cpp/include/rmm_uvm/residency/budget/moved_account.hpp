@@ -48,8 +48,13 @@ class moved_account {
   /** @brief What was asked to the device before the last call of this has come. */
   void earlier_came() noexcept;
 
-  /** @brief Bytes believed on the host were found on the device: they came by faults. */
-  void found(std::size_t bytes) noexcept { faulted_in_.to_device(bytes, false); }
+  /** @brief See `fault_in_estimate::found`. */
+  void found(std::size_t whole_bytes, std::size_t came_bytes) noexcept
+  {
+    faulted_in_.found(whole_bytes, came_bytes);
+  }
+  /** @brief See `fault_in_estimate::not_found`. */
+  void not_found(std::size_t bytes) noexcept { faulted_in_.not_found(bytes); }
   /** @brief Bytes on the device that are believed on the host, as of now. */
   [[nodiscard]] std::size_t look_for_beside() noexcept
   {

@@ -57,16 +57,16 @@ class unseen_arrivals {
  private:
   void begin(ledger_view& view);
   void end() noexcept;
-  void adopt(ledger_view& view, memory_range part);
+  [[nodiscard]] std::size_t adopt(ledger_view& view, memory_range part);
   void cannot_look(status why) noexcept;
 
   parts with_;
   bool can_look_;
-  std::size_t in_vain_bytes_{0};          // unexplained, and not found by the last look
-  std::deque<memory_range> to_look_at_;   // runs of blocks of this look; empty: none is under way
-  std::size_t looked_for_bytes_{0};       // in this look: unexplained when it began
-  std::size_t found_now_bytes_{0};        // in this look
-  std::uintptr_t last_found_{0};          // where the next look begins: data lie together
+  std::size_t times_{1};                 // what is not looked for, grown by looks in vain
+  std::deque<memory_range> to_look_at_;  // runs of blocks of this look; empty: none is under way
+  std::size_t looked_for_bytes_{0};      // in this look: unexplained when it began
+  std::size_t came_bytes_{0};            // found in this look
+  std::uintptr_t last_found_{0};         // where the next look begins: data lie together
   std::uint64_t found_bytes_{0};
   std::uint64_t looks_{0};
 };
