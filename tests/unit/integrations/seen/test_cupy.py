@@ -65,13 +65,18 @@ class _ndarray_base:  # noqa: N801 - CuPy's name, by which it is known
     def __cuda_array_interface__(self) -> dict[str, Any]:
         return {"data": (self._pointer.ptr, False), "shape": self.shape, "typestr": "<f8"}
 
-    def sum(self, axis: int | None = None, out: Any = None) -> tuple[Any, ...]:
-        return self, axis, out
 
-    def __matmul__(self, other: Any) -> tuple[Any, ...]:
-        return self, other
+def _method(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    return self, args, kwargs
 
 
+METHODS = (
+    *("sum", "prod", "mean", "max", "min", "ptp", "argmax", "argmin", "cumsum", "cumprod"),
+    *("sort", "argsort", "partition", "argpartition"),
+    *("dot", "__matmul__", "copy", "flatten", "astype"),
+)
+for _name in METHODS:
+    setattr(_ndarray_base, _name, _method)
 _ndarray_base.__module__ = "cupy._core.core"
 
 
@@ -104,6 +109,8 @@ KINDS = {
         "_SimpleReductionKernel",
         "Function",
         "_GUFunc",
+        "Fusion",
+        "NewFusion",
     )
 }
 
@@ -116,6 +123,8 @@ def play_cupy(play: Any) -> Any:
     play("cupy.cuda.function", Function=KINDS["Function"])
     play("cupy._core", tensordot_core=Kernel())
     play("cupy._core._gufuncs", _GUFunc=KINDS["_GUFunc"])
+    play("cupy._core.fusion", Fusion=KINDS["Fusion"])
+    play("cupy._core.new_fusion", Fusion=KINDS["NewFusion"])
     play("cupy._core._kernel", ufunc=KINDS["ufunc"], ElementwiseKernel=KINDS["ElementwiseKernel"])
     play(
         "cupy._core._reduction",
@@ -189,13 +198,20 @@ def test_while_all_is_present_nothing_is_announced(
     assert announced() == 0
 
 
+@pytest.mark.parametrize("name", METHODS)
 def test_methods_that_call_no_kernel_of_cupys_are_announced(
-    arrays: Any, make: Any, full: Any, announced: Any
+    arrays: Any, make: Any, full: Any, announced: Any, name: str
 ) -> None:
     first, second = make(4), make(2)
-    assert first.sum(0, out=second) == (first, 0, second)
+    assert getattr(first, name)(second) == (first, (second,), {})
     assert announced() == 6
-    assert first @ second == (first, second)
+    assert getattr(first, name)(out=second) == (first, (), {"out": second})
+    assert announced() == 6
+
+
+def test_operators_are_methods(arrays: Any, make: Any, full: Any, announced: Any) -> None:
+    first, second = make(4), make(2)
+    assert first @ second == (first, (second,), {})
     assert announced() == 6
 
 
@@ -203,8 +219,9 @@ def test_calls_of_python_that_lead_to_libraries_are_announced(
     arrays: Any, cupy: Any, make: Any, full: Any, announced: Any
 ) -> None:
     first, second = make(4), make(2)
-    cupy._core._gufuncs._GUFunc()(first, second)
-    assert announced() == 6
+    for module, name in (("_gufuncs", "_GUFunc"), ("fusion", "Fusion"), ("new_fusion", "Fusion")):
+        getattr(getattr(cupy._core, module), name)()(first, second)
+        assert announced() == 6
     cupy._core.tensordot_core(first, second)
     assert announced() == 6
 
