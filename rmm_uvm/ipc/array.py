@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.residency.memory_of import interface_of
 
 __all__ = ["ArrayView", "item_bytes", "view_of"]
 
@@ -63,7 +64,7 @@ def view_of(buffer: Any) -> ArrayView:
     ConfigurationError
         If it has none, or is empty, masked or not contiguous.
     """
-    interface = getattr(buffer, "__cuda_array_interface__", None)
+    interface = interface_of(buffer)
     if not isinstance(interface, dict):
         raise ConfigurationError(
             f"{type(buffer).__name__} has no __cuda_array_interface__: export device memory, "

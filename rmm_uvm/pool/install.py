@@ -27,7 +27,11 @@ from rmm_uvm.errors import (
 )
 from rmm_uvm.integrations import Wiring, wire
 from rmm_uvm.integrations.cudf import wire_prefetch
+from rmm_uvm.integrations.seen.buffers import wire_buffers
+from rmm_uvm.integrations.seen.cupy import wire_cupy
 from rmm_uvm.integrations.seen.libcudf import wire_libcudf
+from rmm_uvm.integrations.seen.numba import wire_numba_launches
+from rmm_uvm.integrations.seen.xgboost import wire_xgboost_data
 from rmm_uvm.pool.arguments import check_kind, drivers_of, make_monitor
 from rmm_uvm.pool.budget_warnings import open_neighbors_or_warn, warn_of_budget
 from rmm_uvm.pool.build import plan_for
@@ -366,6 +370,10 @@ def _wire_all(
         done.append(wire_prefetch(cudf_prefetch, drivers, budget=bool(kept)))
         if kept:
             done.append(wire_libcudf(kept))
+            done.append(wire_numba_launches(kept))
+            done += wire_cupy(kept)
+            done.append(wire_xgboost_data(kept))
+            done.append(wire_buffers(kept))
         done += map(wire, names)
     except BaseException:
         for wiring in done:

@@ -26,6 +26,7 @@ __all__ = [
     "buffer_region",
     "checked_region",
     "cudf_regions",
+    "interface_of",
     "interface_regions",
     "is_cudf",
     "is_tensor",
@@ -91,6 +92,24 @@ def joined(regions: Iterable[Region]) -> list[Region]:
 
 
 _TYPE = re.compile(r"[<>|=]?[A-Za-z](\d+)")  # "<f4"; times have more behind it: "<M8[ns]"
+
+
+def interface_of(thing: Any) -> Any:
+    """Return an object's ``__cuda_array_interface__``, None where it has none.
+
+    Where `rmm_uvm` announces what is asked for it, this does not: whoever looks does not use it.
+    """
+    for kind in type(thing).__mro__:
+        found = vars(kind).get("__cuda_array_interface__")
+        if found is None:
+            continue
+        get: Any = getattr(found, "fget", None)
+        if not hasattr(get, "without_telling"):
+            break
+        while hasattr(get, "without_telling"):
+            get = get.without_telling
+        return get(thing)
+    return getattr(thing, "__cuda_array_interface__", None)
 
 
 def interface_regions(interface: Any) -> Iterator[Region]:
@@ -323,7 +342,7 @@ def _regions(thing: Any) -> Iterator[Region]:
         yield from cudf_regions(thing)
     elif is_tensor(thing):
         yield tensor_region(thing)
-    elif (interface := getattr(thing, "__cuda_array_interface__", None)) is not None:
+    elif (interface := interface_of(thing)) is not None:
         yield from interface_regions(interface)
     elif hasattr(thing, "ptr") and (hasattr(thing, "size") or hasattr(thing, "nbytes")):
         yield buffer_region(thing)

@@ -20,6 +20,7 @@ from rmm_uvm.dask.comm.plan import PlannedChunk, plan_stream
 from rmm_uvm.dask.comm.quarantine import Mark
 from rmm_uvm.dask.comm.staging import Staging
 from rmm_uvm.dask.comm.wire import READY, FrameKind, pack_header, pack_prelude
+from rmm_uvm.residency.memory_of import interface_of
 
 __all__ = ["DEPTH", "choose_kind", "frame_bytes", "send_message"]
 
@@ -110,7 +111,7 @@ class _Frame:
     __slots__ = ("buffer", "exportable", "kind", "nbytes", "place")
 
     def __init__(self, buffer: Any) -> None:
-        interface = getattr(buffer, "__cuda_array_interface__", None)
+        interface = interface_of(buffer)
         self.buffer = buffer
         self.nbytes = frame_bytes(buffer)
         self.place: int = 0 if interface is None else interface["data"][0]

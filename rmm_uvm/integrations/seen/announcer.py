@@ -77,10 +77,11 @@ class Announcer:
                     break
             return theirs(*args, **kwargs)
 
+        announced.without_telling = theirs  # type: ignore[attr-defined] # see `interface_of`
         return announced
 
     def replace(self, thing: Any, name: str, ours: Any, label: str) -> bool:
-        """Put `ours` in the place of a module's or class' attribute; False if that is refused."""
+        """Put `ours` in the place of an attribute, of a module or a class; False if refused."""
         theirs = thing.__dict__[name] if name in thing.__dict__ else getattr(thing, name)
         added = name not in thing.__dict__
         try:

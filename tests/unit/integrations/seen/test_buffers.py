@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+# SPDX-License-Identifier: Apache-2.0
+"""Buffers of RMM and arrays of RAFT are announced when somebody asks for their interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rmm
+
+import rmm_uvm
+from rmm_uvm.integrations.seen.buffers import HandedBuffers, wire_buffers
+
+MIB = 1 << 20
+
+
+def test_a_buffer_that_is_handed_out_is_announced(
+    residency: Any, full: Any, announced: Any
+) -> None:
+    wiring = wire_buffers([residency])
+    theirs = full[0].__cuda_array_interface__
+    if wiring.active:  # RMM's wheels let its classes be changed
+        assert announced() == 6
+        assert theirs["data"][0] == full[0].ptr
+        assert rmm_uvm.residency.memory_of(full[0]) == ((full[0].ptr, 6 * MIB),)
+    else:
+        assert wiring.reason == "this RMM's buffers cannot be seen"
+    assert announced() == 0
+    wiring.undo()
+    assert full[0].__cuda_array_interface__ == theirs
+    assert announced() == 0
+
+
+def test_an_array_of_raft_is_announced(
+    residency: Any, play: Any, pool: Any, full: Any, announced: Any
+) -> None:
+    class device_ndarray:  # noqa: N801 - RAFT's name
+        def __init__(self, buffer: rmm.DeviceBuffer) -> None:
+            self._held = buffer
+
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]:
+            return {"data": (self._held.ptr, False), "shape": (self._held.size,), "typestr": "|u1"}
+
+    play("pylibraft")
+    play("pylibraft.common")
+    play("pylibraft.common.device_ndarray", device_ndarray=device_ndarray)
+    seam = HandedBuffers([residency])
+    seam.attach_when_imported()
+    array = device_ndarray(rmm.DeviceBuffer(size=4 * MIB, mr=pool))
+    announced()
+    assert array.__cuda_array_interface__["shape"] == (4 * MIB,)
+    assert announced() == 4
+    seam.detach()
+    assert array.__cuda_array_interface__["shape"] == (4 * MIB,)
+    assert announced() == 0
