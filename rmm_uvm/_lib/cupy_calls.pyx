@@ -26,7 +26,7 @@ cdef extern from "Python.h":
 ctypedef object (*call_slot)(object, object, PyObject*)
 
 # Where tp_call lies in CPython's PyTypeObject, which the stable API does not show: behind the head
-# of three words, and twelve words and a size. The same in 3.8 to 3.14; `watch` asks CPython.
+# of three words, and twelve words and a size. Seen in 3.10 to 3.13; `watch` asks CPython.
 cdef enum:
     _WORDS_BEFORE_CALL = 16
     _MOST_KINDS = 16

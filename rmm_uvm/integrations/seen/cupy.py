@@ -154,6 +154,8 @@ class CupyKernels(Seam):
         self._before = self.announcer.before("a kernel", _nothing, self._uses.of_call)
         atexit.register(self.detach)  # calls may follow while what is watched goes
         self.refused |= watch(kinds, self._residencies, self._before)
+        for name, why in self.refused.items():
+            self.announcer.fail(f"calls of {name}", TypeError(why))
 
 
 def _nothing(*_args: Any, **_kwargs: Any) -> None:

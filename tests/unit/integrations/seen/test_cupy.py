@@ -364,7 +364,8 @@ def test_kernels_of_another_make_are_left_alone_and_said(
     play("cupy.cuda.function", Function=functools.partial)  # its calls go another way
     play("cupy._core._kernel", ufunc=int.__add__, ElementwiseKernel=object)
     kernels = CupyKernels([residency])
-    kernels.attach_when_imported()
+    with pytest.warns(MonitorWarning, match=r"cannot be seen \(TypeError: it is no type\)"):
+        kernels.attach_when_imported()
     assert kernels.refused == {
         "partial": "its calls go another way",
         repr(int.__add__): "it is no type",
