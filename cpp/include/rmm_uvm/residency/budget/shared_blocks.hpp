@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/residency/block_record.hpp>
+#include <rmm_uvm/residency/budget/use_clock.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace rmm_uvm {
+
+/**
+ * @brief When each allocation is needed next, of blocks that several live in.
+ *
+ * Such a block is needed as soon as one of them is, and a use of one says nothing about the others.
+ * A record of a block has room for one moment: the rest is here, for as long as anything lives in
+ * the block. It touches no record. A step costs the logarithm of how many share the block. Under
+ * the ledger's lock.
+ */
+class shared_blocks {
+ public:
+  /**
+   * @brief Begins to keep a block, of whose allocations none is known yet.
+   * @param block its first byte
+   * @param next, last when any of them is expected to be used next, and was used last
+   */
+  void begin(std::uintptr_t block, use_tick next, use_tick last);
+  /**
+   * @brief An allocation in a block that is kept is used, or made.
+   * @param owner its first byte
+   * @param next when it is expected to be used next
+   * @return when the block is; `unknown_use` where that is not known of any of them
+   */
+  use_tick use(std::uintptr_t block, std::uintptr_t owner, use_tick next, use_tick now);
+  /** @brief An allocation is gone. @return as `use` */
+  use_tick forget(std::uintptr_t block, std::uintptr_t owner, use_tick now) noexcept;
+  /** @brief Ends to keep a block, if it is kept. */
+  void end(std::uintptr_t block) noexcept { blocks_.erase(block); }
+  /** @brief Moves what it remembers back with the clock. */
+  void turn_back(tick_shift const& shift) noexcept;
+
+  /** @brief How many blocks are kept. */
+  [[nodiscard]] std::size_t size() const noexcept { return blocks_.size(); }
+
+ private:
+  using moment  = std::pair<use_tick, std::uintptr_t>;  // of an owner
+  using moments = std::set<moment>;
+  struct uses {
+    use_tick next{unknown_use};
+    use_tick last{never_used};
+  };
+  struct shared_block {
+    // An owner is in one of the two lists; in none where it is foreseen that it is not used again.
+    std::unordered_map<std::uintptr_t, uses> owners;
+    moments foreseen;    // by next use
+    moments unforeseen;  // by last use
+  };
+
+  [[nodiscard]] static moments* list_of(shared_block& block, use_tick next) noexcept;
+  [[nodiscard]] static moment moment_of(std::uintptr_t owner, uses const& of) noexcept;
+  [[nodiscard]] static use_tick soonest(shared_block& block, use_tick now) noexcept;
+
+  std::unordered_map<std::uintptr_t, shared_block> blocks_;  // by first byte
+};
+
+}  // namespace rmm_uvm
