@@ -3,6 +3,7 @@
 #include <rmm_uvm/residency/budget/shared_blocks.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace rmm_uvm {
 namespace {
@@ -13,51 +14,45 @@ constexpr std::uintptr_t unnamed = 0;  // whoever was in a block before it was k
 
 }  // namespace
 
-/** @brief Where an owner is kept that is expected to be used at `next`; null: nowhere. */
-shared_blocks::moments* shared_blocks::list_of(shared_block& block, use_tick next) noexcept
+/** @brief Where an owner is kept of which that is expected; null: nowhere. */
+shared_blocks::moments* shared_blocks::list_of(shared_block& block, expectation next) noexcept
 {
-  if (next == no_use) { return nullptr; }
-  return next == unknown_use ? &block.unforeseen : &block.foreseen;
+  if (next.next == unknown_use) { return &block.unforeseen; }
+  if (next.no_more) { return &block.freed; }
+  return next.next == no_use ? nullptr : &block.used;
 }
 
-shared_blocks::moment shared_blocks::moment_of(std::uintptr_t owner, uses const& of) noexcept
+shared_blocks::moment shared_blocks::moment_of(std::uintptr_t owner, owner_use const& of) noexcept
 {
-  return {of.next == unknown_use ? of.last : of.next, owner};
+  return {of.next.next == unknown_use ? of.last : of.next.next, owner};
 }
 
 void shared_blocks::begin(std::uintptr_t block, use_tick next, use_tick last)
 {
   end(block);  // of a slab that was there before
-  static_cast<void>(use(block, unnamed, next, last));
+  static_cast<void>(use(block, unnamed, {next, false}, last));
 }
 
 use_tick shared_blocks::use(std::uintptr_t block,
                             std::uintptr_t owner,
-                            use_tick next,
+                            expectation next,
                             use_tick now)
 {
-  auto& kept      = blocks_[block];
-  auto const that = kept.owners.find(owner);
-  uses const then{next, now};
-  auto* const to = list_of(kept, next);
+  auto& kept = blocks_[block];
+  auto& that = kept.owners.try_emplace(owner, owner_use{{no_use, false}, now}).first->second;
   moments::node_type node;
-  if (that != kept.owners.end()) {
-    if (auto* const from = list_of(kept, that->second.next)) {
-      node = from->extract(moment_of(owner, that->second));
+  if (auto* const from = list_of(kept, that.next)) { node = from->extract(moment_of(owner, that)); }
+  owner_use const then{next, now};
+  that = {{no_use, false}, now};  // in no list, should there be no memory
+  if (auto* const to = list_of(kept, next)) {
+    if (node.empty()) {
+      to->insert(moment_of(owner, then));
+    } else {
+      node.value() = moment_of(owner, then);
+      to->insert(std::move(node));
     }
-    that->second = {no_use, now};  // in no list, should there be no memory
   }
-  if (to != nullptr && !node.empty()) {
-    node.value() = moment_of(owner, then);
-    to->insert(std::move(node));
-  } else if (to != nullptr) {
-    to->insert(moment_of(owner, then));
-  }
-  if (that != kept.owners.end()) {
-    that->second = then;
-  } else {
-    kept.owners.emplace(owner, then);
-  }
+  that = then;
   return soonest(kept, now);
 }
 
@@ -77,31 +72,49 @@ use_tick shared_blocks::forget(std::uintptr_t block, std::uintptr_t owner, use_t
   return soonest(kept, now);
 }
 
+/** @brief What did not come when it was expected is not foreseen any more. */
+void shared_blocks::pass(shared_block& block, moments& overdue, use_tick now) noexcept
+{
+  while (!overdue.empty() && overdue.begin()->first <= now) {
+    auto node    = overdue.extract(overdue.begin());
+    auto& that   = block.owners.find(node.value().second)->second;
+    that.next    = {};
+    node.value() = moment_of(node.value().second, that);
+    block.unforeseen.insert(std::move(node));
+  }
+}
+
+use_tick shared_blocks::look_again(std::uintptr_t block, use_tick now) noexcept
+{
+  auto const found = blocks_.find(block);
+  return found == blocks_.end() ? unknown_use : soonest(found->second, now);
+}
+
 /**
  * @brief When one of the owners is used next.
  *
- * One that was not foreseen, or not used when it was, is taken to be used soon if it just was, since
- * it was used in company, and else to lie unused for as long again as it has.
+ * What is freed is likely handed out again at once: that is a use of the block, where others live
+ * on in it. One of which nothing is foreseen is taken to be used soon if it just was, since it was
+ * used in company, and else to lie unused for as long again as it has.
  */
 use_tick shared_blocks::soonest(shared_block& block, use_tick now) noexcept
 {
-  auto& foreseen = block.foreseen;
-  while (!foreseen.empty() && foreseen.begin()->first <= now) {
-    auto node       = foreseen.extract(foreseen.begin());
-    auto const that = block.owners.find(node.value().second);
-    if (that == block.owners.end()) { continue; }  // there was no memory for it
-    that->second.next = unknown_use;
-    node.value()      = moment_of(that->first, that->second);
-    block.unforeseen.insert(std::move(node));
+  pass(block, block.used, now);
+  pass(block, block.freed, now);
+  if (block.used.empty()) {
+    bool const none = block.unforeseen.empty() && block.freed.empty() && !block.owners.empty();
+    return none ? no_use : unknown_use;
   }
-  if (foreseen.empty()) {
-    bool const any = block.owners.empty() || !block.unforeseen.empty();
-    return any ? unknown_use : no_use;
-  }
-  auto const next = foreseen.begin()->first;
+  auto next = block.used.begin()->first;
+  if (!block.freed.empty()) { next = std::min(next, block.freed.begin()->first); }
   if (block.unforeseen.empty()) { return next; }
-  auto const unused = now - block.unforeseen.rbegin()->first;
-  return std::min(next, now + std::max(soon, unused));
+  auto const last = block.unforeseen.rbegin()->first;
+  auto const unused = now - last;
+  static int const rule = getenv("X_RULE") ? atoi(getenv("X_RULE")) : 1;
+  static use_tick const sn = getenv("X_SOON") ? static_cast<use_tick>(atoi(getenv("X_SOON"))) : 16;
+  if (rule == 0) return std::min(next, now + std::max(sn, unused));
+  if (rule == 1) return unused < sn ? std::min(next, last + sn) : next;
+  return next;
 }
 
 void shared_blocks::turn_back(tick_shift const& shift) noexcept
@@ -116,10 +129,11 @@ void shared_blocks::turn_back(tick_shift const& shift) noexcept
     list.swap(turned);
   };
   for (auto& [address, block] : blocks_) {
-    turn(block.foreseen);
+    turn(block.used);
+    turn(block.freed);
     turn(block.unforeseen);
     for (auto& [owner, of] : block.owners) {
-      shift(of.next);
+      shift(of.next.next);
       shift(of.last);
     }
   }

@@ -176,8 +176,7 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
     if (block.shared || begins_to_share(block, event.range, whole)) {
-      auto const use = no_more ? unknown_use : next;
-      block.expect(shared_.use(whole.address, event.owner, use, now));
+      block.expect(shared_.use(whole.address, event.owner, {next, no_more}, now));
     } else {
       block.expect(next, no_more);
     }

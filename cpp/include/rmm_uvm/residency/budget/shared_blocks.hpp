@@ -23,8 +23,14 @@ namespace rmm_uvm {
  */
 class shared_blocks {
  public:
+  /** @brief What is expected of one allocation in a block. */
+  struct expectation {
+    use_tick next{unknown_use};  ///< when it is used next, or freed
+    bool no_more{false};         ///< then it is freed, with no use announced before
+  };
+
   /**
-   * @brief Begins to keep a block, of whose allocations none is known yet.
+   * @brief Begins to keep a block, of whose allocations none is known by name yet.
    * @param block its first byte
    * @param next, last when any of them is expected to be used next, and was used last
    */
@@ -32,12 +38,13 @@ class shared_blocks {
   /**
    * @brief An allocation in a block that is kept is used, or made.
    * @param owner its first byte
-   * @param next when it is expected to be used next
-   * @return when the block is; `unknown_use` where that is not known of any of them
+   * @return when the block is needed next; `unknown_use` where no use of it is foreseen
    */
-  use_tick use(std::uintptr_t block, std::uintptr_t owner, use_tick next, use_tick now);
+  use_tick use(std::uintptr_t block, std::uintptr_t owner, expectation next, use_tick now);
   /** @brief An allocation is gone. @return as `use` */
   use_tick forget(std::uintptr_t block, std::uintptr_t owner, use_tick now) noexcept;
+  /** @brief A use that was expected did not come. @return as `use` */
+  use_tick look_again(std::uintptr_t block, use_tick now) noexcept;
   /** @brief Ends to keep a block, if it is kept. */
   void end(std::uintptr_t block) noexcept { blocks_.erase(block); }
   /** @brief Moves what it remembers back with the clock. */
@@ -49,19 +56,21 @@ class shared_blocks {
  private:
   using moment  = std::pair<use_tick, std::uintptr_t>;  // of an owner
   using moments = std::set<moment>;
-  struct uses {
-    use_tick next{unknown_use};
+  struct owner_use {
+    expectation next;
     use_tick last{never_used};
   };
   struct shared_block {
-    // An owner is in one of the two lists; in none where it is foreseen that it is not used again.
-    std::unordered_map<std::uintptr_t, uses> owners;
-    moments foreseen;    // by next use
+    // An owner is in one of the lists; in none where it is foreseen that it is not used again.
+    std::unordered_map<std::uintptr_t, owner_use> owners;
+    moments used;        // by next use
+    moments freed;       // by when
     moments unforeseen;  // by last use
   };
 
-  [[nodiscard]] static moments* list_of(shared_block& block, use_tick next) noexcept;
-  [[nodiscard]] static moment moment_of(std::uintptr_t owner, uses const& of) noexcept;
+  [[nodiscard]] static moments* list_of(shared_block& block, expectation next) noexcept;
+  [[nodiscard]] static moment moment_of(std::uintptr_t owner, owner_use const& of) noexcept;
+  static void pass(shared_block& block, moments& overdue, use_tick now) noexcept;
   [[nodiscard]] static use_tick soonest(shared_block& block, use_tick now) noexcept;
 
   std::unordered_map<std::uintptr_t, shared_block> blocks_;  // by first byte

@@ -59,6 +59,12 @@ class use_learner {
     ended_  = true;
     untold_ = ~std::size_t{0} / 2;  // blocks may be the next budget's: looked for always
   }
+  /** @brief Where a use that was expected of a shared block did not come, expects the next. */
+  void look_again(block_record& block, memory_range whole) noexcept
+  {
+    if (!block.shared || block.next_use > clock_.now() || ended_) { return; }
+    block.expect(shared_.look_again(whole.address, clock_.now()));
+  }
   /** @brief A use, or an allocation: the clock ticks, and its blocks are noted. */
   void learn(ledger_view& view, use_event const& event);
   /** @brief There is room for uses that were learnt; takes the lock where it does anything. */
