@@ -3,7 +3,7 @@
 #include <rmm_uvm/residency/budget/shared_blocks.hpp>
 
 #include <algorithm>
-#include <cstdlib>
+#include <utility>
 
 namespace rmm_uvm {
 namespace {
@@ -30,20 +30,21 @@ shared_blocks::moment shared_blocks::moment_of(std::uintptr_t owner, owner_use c
 void shared_blocks::begin(std::uintptr_t block, use_tick next, use_tick last)
 {
   end(block);  // of a slab that was there before
-  static_cast<void>(use(block, unnamed, {next, false}, last));
+  static_cast<void>(use(block, unnamed, {next, false}, {last, false}));
 }
 
 use_tick shared_blocks::use(std::uintptr_t block,
                             std::uintptr_t owner,
                             expectation next,
-                            use_tick now)
+                            moment_at at)
 {
-  auto& kept = blocks_[block];
-  auto& that = kept.owners.try_emplace(owner, owner_use{{no_use, false}, now}).first->second;
+  auto& kept             = blocks_[block];
+  auto const [that, is_new] = kept.owners.try_emplace(owner, owner_use{{no_use, false}, at.now});
+  auto& use              = that->second;
   moments::node_type node;
-  if (auto* const from = list_of(kept, that.next)) { node = from->extract(moment_of(owner, that)); }
-  owner_use const then{next, now};
-  that = {{no_use, false}, now};  // in no list, should there be no memory
+  if (auto* const from = list_of(kept, use.next)) { node = from->extract(moment_of(owner, use)); }
+  owner_use const then{next, at.now};
+  use = {{no_use, false}, at.now};  // in no list, should there be no memory
   if (auto* const to = list_of(kept, next)) {
     if (node.empty()) {
       to->insert(moment_of(owner, then));
@@ -52,16 +53,18 @@ use_tick shared_blocks::use(std::uintptr_t block,
       to->insert(std::move(node));
     }
   }
-  that = then;
-  return soonest(kept, now);
+  use = then;
+  if (is_new && owner != unnamed) { kept.handed = at.now; }
+  return soonest(kept, at);
 }
 
-use_tick shared_blocks::forget(std::uintptr_t block, std::uintptr_t owner, use_tick now) noexcept
+use_tick shared_blocks::forget(std::uintptr_t block, std::uintptr_t owner, moment_at at) noexcept
 {
   auto const found = blocks_.find(block);
   if (found == blocks_.end()) { return unknown_use; }
-  auto& kept = found->second;
-  auto that  = kept.owners.find(owner);
+  auto& kept  = found->second;
+  kept.handed = at.now;
+  auto that   = kept.owners.find(owner);
   if (that == kept.owners.end()) { that = kept.owners.find(unnamed); }  // it was among those
   if (that != kept.owners.end()) {
     if (auto* const from = list_of(kept, that->second.next)) {
@@ -69,7 +72,19 @@ use_tick shared_blocks::forget(std::uintptr_t block, std::uintptr_t owner, use_t
     }
     kept.owners.erase(that);
   }
-  return soonest(kept, now);
+  return soonest(kept, at);
+}
+
+use_tick shared_blocks::look_again(std::uintptr_t block, moment_at at) noexcept
+{
+  auto const found = blocks_.find(block);
+  if (found == blocks_.end()) { return unknown_use; }
+  auto& kept      = found->second;
+  auto const next = foreseen(kept, at.now);
+  // It was not handed out as soon as `soonest` takes it to be: its last use judges.
+  auto const idle = std::max(soon, at.now - kept.handed);
+  if (at.room && next < unknown_use && next > at.now + idle) { return unknown_use; }
+  return soonest(kept, at);
 }
 
 /** @brief What did not come when it was expected is not foreseen any more. */
@@ -84,20 +99,13 @@ void shared_blocks::pass(shared_block& block, moments& overdue, use_tick now) no
   }
 }
 
-use_tick shared_blocks::look_again(std::uintptr_t block, use_tick now) noexcept
-{
-  auto const found = blocks_.find(block);
-  return found == blocks_.end() ? unknown_use : soonest(found->second, now);
-}
-
 /**
- * @brief When one of the owners is used next.
+ * @brief When one of the owners is used next, of those of which it is foreseen.
  *
  * What is freed is likely handed out again at once: that is a use of the block, where others live
- * on in it. One of which nothing is foreseen is taken to be used soon if it just was, since it was
- * used in company, and else to lie unused for as long again as it has.
+ * on in it.
  */
-use_tick shared_blocks::soonest(shared_block& block, use_tick now) noexcept
+use_tick shared_blocks::foreseen(shared_block& block, use_tick now) noexcept
 {
   pass(block, block.used, now);
   pass(block, block.freed, now);
@@ -105,16 +113,25 @@ use_tick shared_blocks::soonest(shared_block& block, use_tick now) noexcept
     bool const none = block.unforeseen.empty() && block.freed.empty() && !block.owners.empty();
     return none ? no_use : unknown_use;
   }
-  auto next = block.used.begin()->first;
-  if (!block.freed.empty()) { next = std::min(next, block.freed.begin()->first); }
+  auto const next = block.used.begin()->first;
+  return block.freed.empty() ? next : std::min(next, block.freed.begin()->first);
+}
+
+/**
+ * @brief When one of the owners is used next, or the block is handed out.
+ *
+ * An owner of which nothing is foreseen is taken to be used soon if it just was: it was used in
+ * company. A free part is taken to be handed out soon if that just happened here, and else to lie
+ * idle for as long again as it has: without, a recorded ETL moved 4 % more.
+ */
+use_tick shared_blocks::soonest(shared_block& block, moment_at at) noexcept
+{
+  auto next = foreseen(block, at.now);
+  if (next >= unknown_use) { return next; }
+  if (at.room) { next = std::min(next, at.now + std::max(soon, at.now - block.handed)); }
   if (block.unforeseen.empty()) { return next; }
   auto const last = block.unforeseen.rbegin()->first;
-  auto const unused = now - last;
-  static int const rule = getenv("X_RULE") ? atoi(getenv("X_RULE")) : 1;
-  static use_tick const sn = getenv("X_SOON") ? static_cast<use_tick>(atoi(getenv("X_SOON"))) : 16;
-  if (rule == 0) return std::min(next, now + std::max(sn, unused));
-  if (rule == 1) return unused < sn ? std::min(next, last + sn) : next;
-  return next;
+  return at.now - last < soon ? std::min(next, last + soon) : next;
 }
 
 void shared_blocks::turn_back(tick_shift const& shift) noexcept
@@ -132,6 +149,7 @@ void shared_blocks::turn_back(tick_shift const& shift) noexcept
     turn(block.used);
     turn(block.freed);
     turn(block.unforeseen);
+    shift(block.handed);
     for (auto& [owner, of] : block.owners) {
       shift(of.next.next);
       shift(of.last);

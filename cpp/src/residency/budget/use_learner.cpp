@@ -118,7 +118,7 @@ void use_learner::forget_owner(block_record& block,
     if (keeps) { shared_.end(whole.address); }
     if (keeps) { block.shared = false; }
   } else if (keeps) {
-    block.expect(shared_.forget(whole.address, owner, clock_.now()));
+    block.expect(shared_.forget(whole.address, owner, at(block, whole)));
   }
 }
 
@@ -176,7 +176,7 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
     if (block.shared || begins_to_share(block, event.range, whole)) {
-      block.expect(shared_.use(whole.address, event.owner, {next, no_more}, now));
+      block.expect(shared_.use(whole.address, event.owner, {next, no_more}, at(block, whole)));
     } else {
       block.expect(next, no_more);
     }

@@ -29,6 +29,12 @@ class shared_blocks {
     bool no_more{false};         ///< then it is freed, with no use announced before
   };
 
+  /** @brief What it is asked at. */
+  struct moment_at {
+    use_tick now{never_used};
+    bool room{false};  ///< a part of the block is free
+  };
+
   /**
    * @brief Begins to keep a block, of whose allocations none is known by name yet.
    * @param block its first byte
@@ -40,11 +46,11 @@ class shared_blocks {
    * @param owner its first byte
    * @return when the block is needed next; `unknown_use` where no use of it is foreseen
    */
-  use_tick use(std::uintptr_t block, std::uintptr_t owner, expectation next, use_tick now);
+  use_tick use(std::uintptr_t block, std::uintptr_t owner, expectation next, moment_at at);
   /** @brief An allocation is gone. @return as `use` */
-  use_tick forget(std::uintptr_t block, std::uintptr_t owner, use_tick now) noexcept;
+  use_tick forget(std::uintptr_t block, std::uintptr_t owner, moment_at at) noexcept;
   /** @brief A use that was expected did not come. @return as `use` */
-  use_tick look_again(std::uintptr_t block, use_tick now) noexcept;
+  use_tick look_again(std::uintptr_t block, moment_at at) noexcept;
   /** @brief Ends to keep a block, if it is kept. */
   void end(std::uintptr_t block) noexcept { blocks_.erase(block); }
   /** @brief Moves what it remembers back with the clock. */
@@ -66,12 +72,14 @@ class shared_blocks {
     moments used;        // by next use
     moments freed;       // by when
     moments unforeseen;  // by last use
+    use_tick handed{never_used};  // when a part was handed out, or given back, last
   };
 
   [[nodiscard]] static moments* list_of(shared_block& block, expectation next) noexcept;
   [[nodiscard]] static moment moment_of(std::uintptr_t owner, owner_use const& of) noexcept;
   static void pass(shared_block& block, moments& overdue, use_tick now) noexcept;
-  [[nodiscard]] static use_tick soonest(shared_block& block, use_tick now) noexcept;
+  [[nodiscard]] static use_tick foreseen(shared_block& block, use_tick now) noexcept;
+  [[nodiscard]] static use_tick soonest(shared_block& block, moment_at at) noexcept;
 
   std::unordered_map<std::uintptr_t, shared_block> blocks_;  // by first byte
 };

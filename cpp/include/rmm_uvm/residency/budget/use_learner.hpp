@@ -63,7 +63,7 @@ class use_learner {
   void look_again(block_record& block, memory_range whole) noexcept
   {
     if (!block.shared || block.next_use > clock_.now() || ended_) { return; }
-    block.expect(shared_.look_again(whole.address, clock_.now()));
+    block.expect(shared_.look_again(whole.address, at(block, whole)));
   }
   /** @brief A use, or an allocation: the clock ticks, and its blocks are noted. */
   void learn(ledger_view& view, use_event const& event);
@@ -92,6 +92,11 @@ class use_learner {
   void note(ledger_view& view, use_event const& event, use_tick next, bool no_more);
 
  private:
+  [[nodiscard]] shared_blocks::moment_at at(block_record const& block,
+                                            memory_range whole) const noexcept
+  {
+    return {clock_.now(), block.live_bytes < whole.bytes};
+  }
   [[nodiscard]] bool begins_to_share(block_record& block, memory_range used, memory_range whole);
   void forget_owner(block_record& block, memory_range whole, std::uintptr_t owner) noexcept;
   void turn_back_clock(ledger_view& view) noexcept;
