@@ -135,7 +135,7 @@ class BudgetWarning(FindingWarning):
 
 
 class PredictionWarning(FindingWarning):
-    """An eviction policy foresees too little, and turned itself off."""
+    """An eviction policy foresaw too little, and was turned off; it may be on again by now."""
 
 
 class IpcPoolWarning(FindingWarning):

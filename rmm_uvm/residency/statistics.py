@@ -13,10 +13,12 @@ from typing import Final
 from rmm_uvm.residency.policies import SIMPLE_POLICIES
 from rmm_uvm.support.units import format_bytes
 
-__all__ = ["SCORE_WINDOW", "ResidencyStatistics"]
+__all__ = ["SCORE_WINDOW", "ResidencyStatistics", "prediction_state"]
 
 SCORE_WINDOW: Final = 256
 """Uses that the score of a predictor looks back on, as in C++."""
+_LEAST_SEEN: Final = 16  # uses, before a predictor is believed, as in C++
+_ON_ABOVE: Final = 0.6  # hit rate, likewise
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -316,10 +318,18 @@ def _predictor(s: ResidencyStatistics) -> str:
         return "nothing was predicted yet"
     name = s.policy or "the predictor"
     text = f"{name} was right in {s.hit_rate * 100:.0f} % of the last {s.predictions} uses: "
+    return text + prediction_state(s)
+
+
+def prediction_state(s: ResidencyStatistics) -> str:
+    """Return in words what a predictor does now, until when, and how often it was off before."""
     if s.foresees:
-        text += "it is on, and decides"
+        text = "it is on, and decides"
+    elif s.predictions < _LEAST_SEEN:
+        text = f"it is off, and lru decides until {_LEAST_SEEN} uses were seen"
     else:
-        text += "it is off, and lru decides"
+        text = f"it is off, and lru decides until it is right in more than {_ON_ABOVE * 100:.0f} %"
     if s.switched_off:
-        text += f"; switched off {'once' if s.switched_off == 1 else f'{s.switched_off} times'}"
+        number = "once" if s.switched_off == 1 else f"{s.switched_off} times"
+        text += f"; turned off {number} {'before' if s.foresees else 'so far'}"
     return text

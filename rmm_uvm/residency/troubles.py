@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rmm_uvm.residency.statistics import SCORE_WINDOW, ResidencyStatistics
+from rmm_uvm.residency.statistics import SCORE_WINDOW, ResidencyStatistics, prediction_state
 from rmm_uvm.support.units import format_bytes
 
 __all__ = [
@@ -56,16 +56,23 @@ def too_large(counts: ResidencyStatistics, total_bytes: int) -> Trouble:
 
 
 def prediction_off(counts: ResidencyStatistics) -> Trouble:
-    """Return the words for a predictor that stopped being believed."""
+    """Return the words for a predictor that stopped being believed, and may be again by now."""
     name = counts.policy or "prediction"
-    score = ""
+    score = "none was seen lately"
     if counts.hit_rate is not None:
         uses = min(counts.predictions, SCORE_WINDOW)
-        score = f" ({counts.hit_rate * 100:.0f} % of the last {uses} uses were foreseen)"
+        score = f"{counts.hit_rate * 100:.0f} % of the last {uses} uses were foreseen"
+    state = prediction_state(counts)
+    announce = "announce uses with rmm_uvm.touch"
+    if counts.foresees:
+        return Trouble(
+            f'eviction "{name}" foresaw too little for a time, in which "lru" decided; now '
+            f"{score}: {state}",
+            f"none while it stays on; if it turns off again, {announce}",
+        )
     return Trouble(
-        f'eviction "{name}" foresees too little{score}: it turned itself off, and "lru" decides',
-        'announce uses with rmm_uvm.touch, or give eviction="lru" if the program never repeats '
-        "itself",
+        f'eviction "{name}" foresees too little ({score}): {state}',
+        f'{announce}, or give eviction="lru" if the program never repeats itself',
     )
 
 

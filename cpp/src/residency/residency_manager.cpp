@@ -280,7 +280,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
     if (block.place == block_place::host) { moved_.forget(whole.bytes); }
     neighbors_.forget(block);
     if (block.pins > 0) { ledger_.forget_pinned(whole.bytes); }
-    uses_->forget_block(block);  // it may go as it is
+    uses_->forget_block(block, whole);  // it may go as it is
   });
   view.remove_slab(slab.address);  // before somebody finds its blocks, missing
   offer_.offer_idle();

@@ -34,14 +34,28 @@ def predictor(**changes: Any) -> str:
 
 def test_predictor_that_is_poor_is_off_in_words() -> None:
     assert predictor(predicted=87, predictions=256, policy="repeat", switched_off=1) == (
-        "repeat was right in 34 % of the last 256 uses: it is off, and lru decides; switched off "
-        "once"
+        "repeat was right in 34 % of the last 256 uses: it is off, and lru decides until it is "
+        "right in more than 60 %; turned off once so far"
     )
 
 
 def test_predictor_that_foresees_is_on_in_words() -> None:
     assert predictor(predicted=64, predictions=64, foresees=True) == (
         "the predictor was right in 100 % of the last 64 uses: it is on, and decides"
+    )
+
+
+def test_predictor_that_is_on_again_was_off_before_in_words() -> None:
+    again = {"predicted": 256, "predictions": 256, "policy": "repeat", "foresees": True}
+    on = "repeat was right in 100 % of the last 256 uses: it is on, and decides"
+    assert predictor(**again, switched_off=1) == f"{on}; turned off once before"
+    assert predictor(**again, switched_off=3) == f"{on}; turned off 3 times before"
+
+
+def test_predictor_that_saw_few_uses_is_off_for_that() -> None:
+    assert predictor(predicted=15, predictions=15, policy="repeat") == (
+        "repeat was right in 100 % of the last 15 uses: it is off, and lru decides until 16 uses "
+        "were seen"
     )
 
 

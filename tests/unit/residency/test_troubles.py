@@ -59,11 +59,24 @@ def test_predictor_that_is_off_is_told_with_its_score_and_remedy() -> None:
         statistics(policy="repeat", predicted=64, predictions=256, switched_off=1)
     )
     assert message == (
-        'eviction "repeat" foresees too little (25 % of the last 256 uses were foreseen): it '
-        'turned itself off, and "lru" decides'
+        'eviction "repeat" foresees too little (25 % of the last 256 uses were foreseen): it is '
+        "off, and lru decides until it is right in more than 60 %; turned off once so far"
     )
     assert 'eviction="lru"' in remedy
-    assert "(" not in prediction_off(statistics(policy="repeat", switched_off=1)).message
+    unseen = prediction_off(statistics(policy="repeat", switched_off=1)).message
+    assert "%" not in unseen
+
+
+def test_predictor_that_is_on_again_is_told_as_on_with_what_was_before() -> None:
+    found = statistics(
+        policy="repeat", predicted=256, predictions=256, switched_off=2, foresees=True
+    )
+    message, remedy = prediction_off(found)
+    assert message == (
+        'eviction "repeat" foresaw too little for a time, in which "lru" decided; now 100 % of the '
+        "last 256 uses were foreseen: it is on, and decides; turned off 2 times before"
+    )
+    assert remedy.startswith("none while it stays on")
 
 
 # -- without a monitor ---------------------------------------------------------------------------

@@ -60,6 +60,7 @@ struct block_record {
   bool in_place : 1 {false};          ///< it is used there, through a mapping
   bool copied   : 1 {false};          ///< the host has a copy of what lies there
   bool untold   : 1 {false};  ///< what lives in it nobody told: it counts as live, all of it
+  bool shared   : 1 {false};  ///< of several allocations, each of which `shared_blocks` keeps
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /**

@@ -107,6 +107,7 @@ leaving_blocks room_maker::choose(ledger_view& view,
   auto const look = [&](bool at_dead, bool at_live) {
     view.each([&](block_record& block, memory_range range) {
       if (block.place != block_place::device || !block.movable()) { return; }
+      with_.uses.look_again(block, range);
       bool const droppable = drops && block.dead() && !block.unfenced;
       if (droppable && at_dead) { note_dead(block, range); }
       if (!droppable && at_live) { note_live(block, range); }

@@ -5,22 +5,6 @@
 #include <algorithm>
 
 namespace rmm_uvm {
-namespace {
-
-/**
- * @brief When a block that several allocations share is needed next.
- *
- * Where one of them was not foreseen, it is taken to be needed soon: it was used in company.
- */
-[[nodiscard]] use_tick soonest(use_tick others, use_tick next_use, use_tick now) noexcept
-{
-  constexpr use_tick soon = 16;  // of 4, 16 and 64 the one that moved least on a recorded ETL
-  if (others >= unknown_use || others <= now) { others = now + soon; }
-  return std::min(others, next_use);
-}
-
-}  // namespace
-
 use_learner::use_learner(eviction_policy policy,
                          use_clock& clock,
                          presence& present,
@@ -111,7 +95,7 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
       // The pool had this allocation's stream wait for earlier frees of the same bytes.
       block.unfenced = false;
     }
-    if (block.dead()) { block.expect(unknown_use); }
+    forget_owner(block, whole, allocation.address);
   });
   // Last, since it takes memory.
   if (predictor_ == nullptr) { return; }
@@ -123,8 +107,24 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   predictor_->forget(allocation.address);
 }
 
-void use_learner::forget_block(block_record const& block) noexcept
+/** @brief An owner is gone from a block: it is needed when those are that are left. */
+void use_learner::forget_owner(block_record& block,
+                               memory_range whole,
+                               std::uintptr_t owner) noexcept
 {
+  bool const keeps = block.shared && !ended_;  // after the end it may be the next budget's
+  if (block.dead()) {
+    block.expect(unknown_use);
+    if (keeps) { shared_.end(whole.address); }
+    if (keeps) { block.shared = false; }
+  } else if (keeps) {
+    block.expect(shared_.forget(whole.address, owner, at(block, whole)));
+  }
+}
+
+void use_learner::forget_block(block_record const& block, memory_range whole) noexcept
+{
+  if (block.shared) { shared_.end(whole.address); }
   if (block.untold) { --untold_; }
   forget_live(block.live_bytes);
 }
@@ -175,8 +175,8 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   auto const now    = clock_.now();
   if (is_new) { ++owners_; }
   view.each(event.range, [&](block_record& block, memory_range whole) {
-    if (block.live_bytes > bytes_in_common(event.range, whole)) {  // of others, too
-      block.expect(soonest(block.expected_use(), no_more ? unknown_use : next, now));
+    if (block.shared || begins_to_share(block, event.range, whole)) {
+      block.expect(shared_.use(whole.address, event.owner, {next, no_more}, at(block, whole)));
     } else {
       block.expect(next, no_more);
     }
@@ -190,6 +190,16 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   });
 }
 
+/** @brief Begins to keep who is in a block, where others are, too. @return whether it does */
+bool use_learner::begins_to_share(block_record& block, memory_range used, memory_range whole)
+{
+  if (block.live_bytes <= bytes_in_common(used, whole)) { return false; }
+  if (predictor_ == nullptr || present_.asks_nothing()) { return false; }  // nothing is foreseen
+  shared_.begin(whole.address, block.expected_use(), std::max(block.allocated, block.touched));
+  block.shared = true;
+  return true;
+}
+
 /** @brief All that is longer ago than half of the clock's range is as long ago from then on. */
 void use_learner::turn_back_clock(ledger_view& view) noexcept
 {
@@ -200,6 +210,7 @@ void use_learner::turn_back_clock(ledger_view& view) noexcept
       shift(*tick);
     }
   });
+  shared_.turn_back(shift);
   marks_.turn_back(shift);
   present_.turn_back(shift);
   watch_.turn_back(shift);

@@ -51,7 +51,7 @@ class room_maker {
     presence& present;
     stream_marks& marks;
     last_announced const& announced;
-    use_learner const& uses;
+    use_learner& uses;
     look_ahead& ahead;
     block_mover& mover;
     device_offer& offer;

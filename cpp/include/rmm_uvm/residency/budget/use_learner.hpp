@@ -5,6 +5,7 @@
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/presence.hpp>
+#include <rmm_uvm/residency/budget/shared_blocks.hpp>
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
 #include <rmm_uvm/residency/budget/use_clock.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
@@ -48,8 +49,8 @@ class use_learner {
    * @param fenced the stream of frees waits for the work that uses it
    */
   void forget(ledger_view& view, memory_range allocation, bool fenced);
-  /** @brief A block goes with its slab, whatever lives in it. */
-  void forget_block(block_record const& block) noexcept;
+  /** @brief A block goes with its slab, whatever lives in it. @param whole its addresses */
+  void forget_block(block_record const& block, memory_range whole) noexcept;
   /** @brief So many blocks were there before the budget, and are untold; of so many bytes. */
   void adopt(std::size_t blocks, std::size_t bytes) noexcept;
   /** @brief The budget has ended: nothing is learnt, and no free counts as fenced any more. */
@@ -57,6 +58,12 @@ class use_learner {
   {
     ended_  = true;
     untold_ = ~std::size_t{0} / 2;  // blocks may be the next budget's: looked for always
+  }
+  /** @brief Where a use that was expected of a shared block did not come, expects the next. */
+  void look_again(block_record& block, memory_range whole) noexcept
+  {
+    if (!block.shared || block.next_use > clock_.now() || ended_) { return; }
+    block.expect(shared_.look_again(whole.address, at(block, whole)));
   }
   /** @brief A use, or an allocation: the clock ticks, and its blocks are noted. */
   void learn(ledger_view& view, use_event const& event);
@@ -85,6 +92,13 @@ class use_learner {
   void note(ledger_view& view, use_event const& event, use_tick next, bool no_more);
 
  private:
+  [[nodiscard]] shared_blocks::moment_at at(block_record const& block,
+                                            memory_range whole) const noexcept
+  {
+    return {clock_.now(), block.live_bytes < whole.bytes};
+  }
+  [[nodiscard]] bool begins_to_share(block_record& block, memory_range used, memory_range whole);
+  void forget_owner(block_record& block, memory_range whole, std::uintptr_t owner) noexcept;
   void turn_back_clock(ledger_view& view) noexcept;
   void forget_live(std::size_t bytes) noexcept;
   void hand_out_untold(ledger_view& view, memory_range range);
@@ -95,6 +109,7 @@ class use_learner {
   stream_marks& marks_;
   live_block_watch& watch_;
   last_announced& announced_;
+  shared_blocks shared_;
   std::unique_ptr<use_predictor> predictor_;  // null: the policy needs none
   postponed_uses postponed_;
   prediction_switch prediction_;
