@@ -239,6 +239,12 @@ def advise(_world: World, made: Filled) -> object:
     return rmm_uvm.advise(last(made), read_mostly=True, preferred="host", mr=made.mr)
 
 
+def use_unseen(world: World, made: Filled) -> int:
+    """Use what is away without a word: the next request looks for it."""
+    world.device.touch(*first(made))
+    return rmm_uvm.touch(last(made), mr=made.mr)
+
+
 def unpin(_world: World, _made: Filled, context: Any) -> None:
     context.__exit__(None, None, None)
 
@@ -255,6 +261,7 @@ OPERATIONS = [
     *of("touch what is away", touch_all, arranged=away),
     *of("prefetch what is away", bring, FEW, arranged=away),
     *of("evict", send, FEW),
+    *of("use unseen", use_unseen, WITH_BUDGET),
     *of("advise", advise, FEW),
     *of("pin", pinned, FEW, undo=unpin),
     *of("replace", replace, FEW),

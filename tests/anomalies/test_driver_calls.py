@@ -33,6 +33,7 @@ CALLS = {
     "discard": "drop what is dead (budget)",
     "discard_and_prefetch": "grow (budget)",
     "advise": "advise (no budget)",
+    "not_on_host": "use unseen (budget)",
     "order": "drop what is dead (budget)",
     "mark": "touch (budget)",
     "own_stream": "touch (budget)",

@@ -228,6 +228,17 @@ TEST_F(UnseenArrivals, ThatCannotBeLookedForAreCountedAsAFailureOnce)
   EXPECT_EQ(manager->statistics().overshoot_bytes, blocks(8));
 }
 
+TEST_F(UnseenArrivals, WithoutAStreamOfEvictionsAreCountedAsAFailureOnce)
+{
+  make();
+  allocate_all(48);
+  kernel(0, 8);
+  device->answers().plan("own_stream", {status_code::driver_error, 5, "own_stream"}, 0);
+  manager->run_pending();
+  EXPECT_EQ(manager->statistics().failed_calls, 1U);
+  EXPECT_EQ(manager->statistics().found_bytes, 0U);
+}
+
 TEST_F(UnseenArrivals, ThatAreFreedAreDroppedAndNotCopied)
 {
   make();

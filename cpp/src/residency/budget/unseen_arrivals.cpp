@@ -34,10 +34,12 @@ bool unseen_arrivals::due() noexcept
 work_outcome unseen_arrivals::look(ledger_view& view)
 {
   stream_handle evictions = nullptr;
-  if (!with_.driver.own_stream(own_stream_use::evictions, evictions).ok() ||
-      !with_.driver.idle(evictions)) {
-    return work_outcome::later;
+  auto const made         = with_.driver.own_stream(own_stream_use::evictions, evictions);
+  if (!made.ok()) {
+    cannot_look(made);
+    return work_outcome::nothing;
   }
+  if (!with_.driver.idle(evictions)) { return work_outcome::later; }
   if (to_look_at_.empty()) { begin(view); }
   if (to_look_at_.empty()) { return work_outcome::nothing; }
   auto const run = to_look_at_.front();
