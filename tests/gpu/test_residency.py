@@ -124,7 +124,7 @@ def not_on_the_host(buffers: list[PatternBuffer]) -> int:
     """Return the bytes of buffers that the CPU has not mapped, by its page tables."""
     page_bytes = os.sysconf("SC_PAGESIZE")
     missing = 0
-    with open("/proc/self/pagemap", "rb", buffering=0) as pages:
+    with Path("/proc/self/pagemap").open("rb", buffering=0) as pages:
         for buffer in buffers:
             pages.seek(buffer.address // page_bytes * 8)
             entries = pages.read(buffer.nbytes // page_bytes * 8)

@@ -55,7 +55,7 @@ class PageTables:
                 struct.pack("12Q", 96, 0, pointer, end, 0, address, _REGIONS, 0, *categories)
             )
             try:
-                count = fcntl.ioctl(self._file, PAGEMAP_SCAN, argument, True)
+                count = fcntl.ioctl(self._file, PAGEMAP_SCAN, argument)
             except OSError:
                 return None
             pointer = struct.unpack("12Q", argument)[4]
@@ -170,7 +170,10 @@ def _timed(session: Session, look: Callable[[], object]) -> dict[str, Any]:
         moved = session.counters.read().since(before)
         runs.append((total_ns, moved.htod_bytes, moved.dtoh_bytes))
     names = ("total_ns", "htod_bytes", "dtoh_bytes")
-    return {name: summary(list(values)) for name, values in zip(names, zip(*runs, strict=True), strict=True)}
+    return {
+        name: summary(list(values))
+        for name, values in zip(names, zip(*runs, strict=True), strict=True)
+    }
 
 
 QUESTION = Question(

@@ -38,9 +38,9 @@ use_tick shared_blocks::use(std::uintptr_t block,
                             expectation next,
                             moment_at at)
 {
-  auto& kept             = blocks_[block];
+  auto& kept                = blocks_[block];
   auto const [that, is_new] = kept.owners.try_emplace(owner, owner_use{{no_use, false}, at.now});
-  auto& use              = that->second;
+  auto& use                 = that->second;
   moments::node_type node;
   if (auto* const from = list_of(kept, use.next)) { node = from->extract(moment_of(owner, use)); }
   owner_use const then{next, at.now};

@@ -69,9 +69,9 @@ class shared_blocks {
   struct shared_block {
     // An owner is in one of the lists; in none where it is foreseen that it is not used again.
     std::unordered_map<std::uintptr_t, owner_use> owners;
-    moments used;        // by next use
-    moments freed;       // by when
-    moments unforeseen;  // by last use
+    moments used;                 // by next use
+    moments freed;                // by when
+    moments unforeseen;           // by last use
     use_tick handed{never_used};  // when a part was handed out, or given back, last
   };
 
