@@ -85,7 +85,6 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   if (!fenced) { ++unfenced_frees_; }
   forget_live(allocation.bytes);
   if (untold_ != 0) { keep_untold(view, allocation, fenced); }
-  bool shared = false;
   view.each(allocation, [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
     block.live_bytes -= std::min(block.live_bytes, bytes);
@@ -97,9 +96,8 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
       block.unfenced = false;
     }
     if (block.dead()) { block.expect(unknown_use); }
-    shared = shared || block.shared;
   });
-  if (shared && !ended_) { forget_shared(view, allocation); }  // else the next budget's, maybe
+  if (!ended_ && shared_.size() > 0) { forget_shared(view, allocation); }  // else the next budget's
   // Last, since it takes memory.
   if (predictor_ == nullptr) { return; }
   if (present_.asks_nothing()) {
@@ -113,7 +111,7 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
 /** @brief An allocation is gone from shared blocks: they are needed when those are that are left. */
 void use_learner::forget_shared(ledger_view& view, memory_range allocation) noexcept
 {
-  view.each(allocation, [&](block_record& block, memory_range whole) {
+  auto const of_edge = [&](block_record& block, memory_range whole) {
     if (!block.shared) { return; }
     if (block.dead()) {
       shared_.end(whole.address);
@@ -121,7 +119,11 @@ void use_learner::forget_shared(ledger_view& view, memory_range allocation) noex
     } else {
       block.expect(shared_.forget(whole.address, allocation.address, at(block, whole)));
     }
-  });
+  };
+  // What lies between was all of this allocation.
+  view.each({allocation.address, 1}, of_edge);
+  auto const last = allocation.end() - 1;
+  if (va_block_floor(last) != va_block_floor(allocation.address)) { view.each({last, 1}, of_edge); }
 }
 
 void use_learner::forget_block(block_record const& block, memory_range whole) noexcept
@@ -178,7 +180,7 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   if (is_new) { ++owners_; }
   bool shared = false;
   view.each(event.range, [&](block_record& block, memory_range whole) {
-    if (block.shared || block.live_bytes > bytes_in_common(event.range, whole)) {
+    if (block.live_bytes > bytes_in_common(event.range, whole)) {  // of others, too
       shared = true;
     } else {
       block.expect(next, no_more);
@@ -202,7 +204,7 @@ void use_learner::note_shared(ledger_view& view,
   bool const nothing = predictor_ == nullptr || present_.asks_nothing();  // is foreseen
   view.each(event.range, [&](block_record& block, memory_range whole) {
     bool const in_company = block.live_bytes > bytes_in_common(event.range, whole);
-    if (!block.shared && !in_company) { return; }
+    if (!in_company) { return; }
     if (!block.shared && nothing) {
       block.expect(unknown_use);
       return;
