@@ -95,8 +95,9 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
       // The pool had this allocation's stream wait for earlier frees of the same bytes.
       block.unfenced = false;
     }
-    forget_owner(block, whole, allocation.address);
+    if (block.dead()) { block.expect(unknown_use); }
   });
+  if (!ended_ && shared_.size() > 0) { forget_shared(view, allocation); }  // else the next budget's
   // Last, since it takes memory.
   if (predictor_ == nullptr) { return; }
   if (present_.asks_nothing()) {
@@ -107,19 +108,22 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   predictor_->forget(allocation.address);
 }
 
-/** @brief An owner is gone from a block: it is needed when those are that are left. */
-void use_learner::forget_owner(block_record& block,
-                               memory_range whole,
-                               std::uintptr_t owner) noexcept
+/** @brief An allocation is gone from shared blocks: they are needed when those are that are left. */
+void use_learner::forget_shared(ledger_view& view, memory_range allocation) noexcept
 {
-  bool const keeps = block.shared && !ended_;  // after the end it may be the next budget's
-  if (block.dead()) {
-    block.expect(unknown_use);
-    if (keeps) { shared_.end(whole.address); }
-    if (keeps) { block.shared = false; }
-  } else if (keeps) {
-    block.expect(shared_.forget(whole.address, owner, at(block, whole)));
-  }
+  auto const of_edge = [&](block_record& block, memory_range whole) {
+    if (!block.shared) { return; }
+    if (block.dead()) {
+      shared_.end(whole.address);
+      block.shared = false;
+    } else {
+      block.expect(shared_.forget(whole.address, allocation.address, at(block, whole)));
+    }
+  };
+  // What lies between was all of this allocation.
+  view.each({allocation.address, 1}, of_edge);
+  auto const last = allocation.end() - 1;
+  if (va_block_floor(last) != va_block_floor(allocation.address)) { view.each({last, 1}, of_edge); }
 }
 
 void use_learner::forget_block(block_record const& block, memory_range whole) noexcept
@@ -174,9 +178,10 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   bool const is_new = event.kind == use_kind::allocate;
   auto const now    = clock_.now();
   if (is_new) { ++owners_; }
+  bool shared = false;
   view.each(event.range, [&](block_record& block, memory_range whole) {
-    if (block.shared || begins_to_share(block, event.range, whole)) {
-      block.expect(shared_.use(whole.address, event.owner, {next, no_more}, at(block, whole)));
+    if (block.live_bytes > bytes_in_common(event.range, whole)) {  // of others, too
+      shared = true;
     } else {
       block.expect(next, no_more);
     }
@@ -188,16 +193,26 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
     block.allocated = now;
     block.owner     = owners_;
   });
+  if (shared) { note_shared(view, event, {next, no_more}); }  // last, since it takes memory
 }
 
-/** @brief Begins to keep who is in a block, where others are, too. @return whether it does */
-bool use_learner::begins_to_share(block_record& block, memory_range used, memory_range whole)
+/** @brief Notes what is expected of those blocks of a use in which others live, too. */
+void use_learner::note_shared(ledger_view& view,
+                              use_event const& event,
+                              shared_blocks::expectation next)
 {
-  if (block.live_bytes <= bytes_in_common(used, whole)) { return false; }
-  if (predictor_ == nullptr || present_.asks_nothing()) { return false; }  // nothing is foreseen
-  shared_.begin(whole.address, block.expected_use(), std::max(block.allocated, block.touched));
-  block.shared = true;
-  return true;
+  bool const nothing = predictor_ == nullptr || present_.asks_nothing();  // is foreseen
+  view.each(event.range, [&](block_record& block, memory_range whole) {
+    bool const in_company = block.live_bytes > bytes_in_common(event.range, whole);
+    if (!in_company) { return; }
+    if (!block.shared && nothing) {
+      block.expect(unknown_use);
+      return;
+    }
+    if (!block.shared) { shared_.begin(whole.address, block.expected_use(), never_used); }
+    block.shared = true;
+    block.expect(shared_.use(whole.address, event.owner, next, at(block, whole)));
+  });
 }
 
 /** @brief All that is longer ago than half of the clock's range is as long ago from then on. */

@@ -97,8 +97,8 @@ class use_learner {
   {
     return {clock_.now(), block.live_bytes < whole.bytes};
   }
-  [[nodiscard]] bool begins_to_share(block_record& block, memory_range used, memory_range whole);
-  void forget_owner(block_record& block, memory_range whole, std::uintptr_t owner) noexcept;
+  void note_shared(ledger_view& view, use_event const& event, shared_blocks::expectation next);
+  void forget_shared(ledger_view& view, memory_range allocation) noexcept;
   void turn_back_clock(ledger_view& view) noexcept;
   void forget_live(std::size_t bytes) noexcept;
   void hand_out_untold(ledger_view& view, memory_range range);
