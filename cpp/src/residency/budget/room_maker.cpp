@@ -90,16 +90,17 @@ leaving_blocks room_maker::choose(ledger_view& view,
     use_tick const unused = now - std::max(block.allocated, block.touched);
     these.push_back({(with_.marks.frees_since(block) << 32U) | unused, {&block, range}});
   };
-  auto const key_of = [&](block_record const& block, bool about_to_be_used) {
-    // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
-    if (drops && block.dead()) { return ~std::uint64_t{0}; }
-    return about_to_be_used ? 0 : leaving_key(policy, block, now, foreseen);
-  };
+  // From then on a block may be among what is about to be used; `fifo` knows no uses.
+  auto const announced = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
   auto const note_live = [&](block_record& block, memory_range range) {
     if (!may_leave(block, used_last, now, not_before)) { return; }
-    bool const about_to_be_used = policy != eviction_policy::fifo && with_.announced.names(block);
-    if (about_to_be_used && who == candidates::unused_now) { return; }
-    auto const key = key_of(block, about_to_be_used);
+    // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
+    bool const needless = drops && block.dead();
+    auto key            = needless ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
+    if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
+      if (who == candidates::unused_now) { return; }
+      if (!needless) { key = 0; }
+    }
     // A way there and back that costs a sixth is worth to be taken more often.
     bool const cheap = (block.chunks & taking) != 0 && key < most;
     live.push_back({cheap ? key * weight : key, {&block, range}});

@@ -108,7 +108,7 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   predictor_->forget(allocation.address);
 }
 
-/** @brief An allocation is gone from shared blocks: they are needed when those are that are left. */
+/** @brief An allocation left shared blocks: they are needed when the others are. */
 void use_learner::forget_shared(ledger_view& view, memory_range allocation) noexcept
 {
   auto const of_edge = [&](block_record& block, memory_range whole) {

@@ -32,15 +32,12 @@ class last_announced {
         uses_.begin(), uses_.end(), [](uses const& a, uses const& b) { return a.last < b.last; });
     }
     *place = {stream, first, last};
+    find_earliest();
   }
-  /** @brief Whether a block is among them. */
-  [[nodiscard]] bool names(block_record const& block) const noexcept
-  {
-    return block.touched != never_used &&
-           std::any_of(uses_.begin(), uses_.end(), [&block](uses const& each) {
-             return each.first <= block.touched && block.touched <= each.last;
-           });
-  }
+  /** @brief Whether a block is among them. Not inlined: loops over all blocks hardly call it. */
+  [[nodiscard]] bool names(block_record const& block) const noexcept;
+  /** @brief What was touched before is not among them. */
+  [[nodiscard]] use_tick earliest() const noexcept { return earliest_; }
   /** @brief Moves what it remembers back with the clock. */
   void turn_back(tick_shift const& shift) noexcept
   {
@@ -48,6 +45,7 @@ class last_announced {
       shift(each.first);
       shift(each.last);
     }
+    find_earliest();
   }
 
  private:
@@ -56,7 +54,16 @@ class last_announced {
     use_tick first{never_used};  // never used: of no stream
     use_tick last{never_used};
   };
+  void find_earliest() noexcept
+  {
+    earliest_ = no_use;
+    for (auto const& each : uses_) {
+      if (each.first != never_used) { earliest_ = std::min(earliest_, each.first); }
+    }
+  }
+
   std::array<uses, streams> uses_{};
+  use_tick earliest_{no_use};  // of all of them
 };
 
 }  // namespace rmm_uvm
