@@ -142,6 +142,10 @@ BENCHMARKS = (
     _gpu("deferred_discards", "driver/deferred_discards"),
     # ci/test_gpu.sh residency
     _gpu("residency", "residency/past_the_edge", "--scale", "12"),
+    _gpu(
+        *("residency_loop", "residency/loop", "--rounds", "6"),
+        *("--sides", "resident,default,fault-driven"),
+    ),
     _gpu("residency_mortgage", "residency/mortgage"),
     _gpu("residency_mortgage_8m", "residency/mortgage", "--rows", "8000000"),
     _gpu("residency_fits", "residency/fits"),
@@ -222,6 +226,10 @@ NOT_RUN = {
     "machine_h200": NotRun(
         "a machine's profile: `rmm-uvm doctor --measure` makes one",
         "of that machine, whose constants the simulator has: another is no regression of this one",
+    ),
+    "driver_facts_h100": NotRun(
+        "driver/driver_facts.py on an H100, with `host_mappings`, which the other has not yet",
+        "facts of another card beside those of the record, which an H200 answered",
     ),
     "model_profile": NotRun(
         "shares of functions: planner/model_profile.py, for those who make the model faster",

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from .residency_scripts import committed
+from .residency_scripts import committed, script
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 FACTORS = (1.25, 1.5, 2.0)
 
 
 LOOPS = committed("residency")
+BY_PROTOCOL = committed("residency_loop")
 
 
 def row(program: str, factor: float, mode: str) -> dict[str, Any]:
@@ -26,6 +27,45 @@ def row(program: str, factor: float, mode: str) -> dict[str, Any]:
         if (one["program"], one["factor"], one["mode"]) == (program, factor, mode)
     ]
     return found  # type: ignore[no-any-return]
+
+
+def protocol_ratio(of: str, over: str) -> dict[str, Any]:
+    [found] = [one for one in BY_PROTOCOL["ratios"] if (one["of"], one["over"]) == (of, over)]
+    return found  # type: ignore[no-any-return]
+
+
+def test_loop_without_hints_reaches_its_bounds_by_the_protocol() -> None:
+    to_resident = protocol_ratio("default", "resident")
+    to_faults = protocol_ratio("default", "fault-driven")
+    is_result = script("common/past_the_edge").is_result
+    assert is_result(to_resident)
+    assert is_result(to_faults)
+    assert to_resident["seconds_ratio"] <= 2.5
+    assert to_faults["seconds_ratio"] <= 0.5
+
+
+def test_document_has_the_figures_of_the_loop() -> None:
+    sides = {one["side"]: one for one in BY_PROTOCOL["sides"]}
+    document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
+    budget_bytes = BY_PROTOCOL["settings"]["budget_bytes"]
+
+    def cells(side: str, figure: str) -> str:
+        one = sides[side]
+        beyond = max(judge[figure] for judge in one["beyond"].values() if isinstance(judge, dict))
+        faulted = f"{one['faulted_bytes'] / 2**30:.2f} GiB" if one["faulted_bytes"] else "nothing"
+        return (
+            f"| {one['seconds']:.2f} | {one['to_host_bytes'] / 2**30:.2f} GiB | {faulted} | "
+            f"{beyond / budget_bytes * 100:.1f} %"
+        )
+
+    assert f"cudaMalloc | {sides['resident']['seconds']:.2f} |" in document
+    assert f"| the default {cells('default', 'most_bytes')} |" in document
+    assert f"of that size {cells('fault-driven', 'average_bytes')} on average |" in document
+    text = " ".join(document.split())
+    resident = protocol_ratio("default", "resident")["seconds_ratio"]
+    faults = protocol_ratio("default", "fault-driven")["seconds_ratio"]
+    assert f"takes {resident:.2f} times as long as everything resident, and {faults:.2f} of" in text
+    assert f"they take {sides['default']['factor']:.2f} times the budget of 4 GiB" in text
 
 
 @pytest.mark.parametrize("program", ["etl", "training"])
