@@ -174,8 +174,9 @@ def tables(_world: World, made: Any) -> Any:
 
 
 def statistics(_world: World, made: Filled) -> Any:
-    regions = memory_of((made.parts[0], PART_BYTES))
-    return rmm_uvm.residency_statistics(made.mr).budget_bytes, regions
+    regions = memory_of((made.parts[0], PART_BYTES))  # where they are differs from pool to pool
+    sizes = [region.nbytes for region in regions]
+    return rmm_uvm.residency_statistics(made.mr).budget_bytes, sizes
 
 
 def staged(_world: World, monitor: Any) -> bool:

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/cuda/host_pages.hpp>
+#include <rmm_uvm/driver/migration_counters.hpp>
 
 #include <unistd.h>
 
@@ -164,7 +165,7 @@ int host_pages::read_entries(memory_range range, std::vector<memory_range>& part
     auto const read =
       system_->read_at(file_.get(), entries.data(), bytes, from / page_bytes_ * sizeof entries[0]);
     if (read < 0) { return static_cast<int>(-read); }
-    if (static_cast<std::size_t>(read) != bytes) { return EIO; }
+    if (std::cmp_not_equal(read, bytes)) { return EIO; }
     for (std::size_t page = 0; page < pages; ++page) {
       auto const address = from + page * page_bytes_;
       if ((entries[page] & pagemap::present_bit) == 0) {
