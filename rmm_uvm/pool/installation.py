@@ -248,7 +248,7 @@ def _rows(device: DeviceInstallation, wirings: Sequence[Wiring]) -> list[tuple[s
         ("maximum size", format_bytes(sizes.maximum_bytes), sizes.maximum_reason),
         ("IPC pool", ipc, "cudaMalloc memory" if device.ipc_mr is not None else "not asked for"),
         ("cap", limit, "RMM_UVM_MANAGED_LIMIT"),
-        *_budget_rows(device.info, device.managed_mr.managed_mr.residency),
+        *_budget_rows(device.info, device.managed_mr.managed_mr.residency, device.counters),
         _prefetch_row(mode, device.info),
         _availability_row("discard", device.info.discard),
         _availability_row("counters", device.counters),
@@ -274,7 +274,9 @@ def _monitor_row(installation: Installation) -> tuple[str, str, str]:
     return "monitor", "on", "warns of evictions and of what leads to them"
 
 
-def _budget_rows(info: DeviceInfo, residency: ManagedResidency) -> list[tuple[str, str, str]]:
+def _budget_rows(
+    info: DeviceInfo, residency: ManagedResidency, counted: Availability
+) -> list[tuple[str, str, str]]:
     budget = residency.budget
     if budget is None:
         return [("budget", "none", "the kernel driver evicts, when the device is full")]
@@ -285,6 +287,7 @@ def _budget_rows(info: DeviceInfo, residency: ManagedResidency) -> list[tuple[st
         ("budget", size, f"{budget.reason}; {dead}"),
         ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),
         _migrations_row(budget, info),
+        _faults_row(info, counted),
         *_neighbors_rows(budget, residency),
     ]
 
@@ -327,6 +330,13 @@ def _migrations_row(budget: Budget, info: DeviceInfo) -> tuple[str, str, str]:
     if not info.direct_migration:
         return "migrations", "by libcuda", info.direct_migration.reason
     return "migrations", "direct", "by the kernel driver's own call, which holds up no launch"
+
+
+def _faults_row(info: DeviceInfo, counted: Availability) -> tuple[str, str, str]:
+    for told in (counted, info.host_pages):
+        if not told:
+            return "page faults", "not found", f"what comes by them stays beside it: {told.reason}"
+    return "page faults", "found", "what comes by them, unannounced, counts under the budget"
 
 
 def _prefetch_row(mode: PrefetchMode, info: DeviceInfo) -> tuple[str, str, str]:

@@ -52,6 +52,20 @@ def test_table_shows_why_counters_are_off() -> None:
     assert "counters       off        RMM_UVM_COUNTERS is off" in repr(handle)
 
 
+@pytest.mark.parametrize(
+    ("counters", "row"),
+    [
+        (True, "page faults    found       what comes by them, unannounced, counts under"),
+        (False, "page faults    not found   what comes by them stays beside it: the simulated"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::rmm_uvm.errors.MonitorWarning")
+def test_table_shows_whether_what_faults_in_is_found(counters: bool, row: str) -> None:
+    driver = rmm_uvm.simulated_device("64MiB", counters=counters)
+    handle = rmm_uvm.reinitialize(driver=driver, device_budget="32MiB", libraries=())
+    assert row in repr(handle)
+
+
 def test_permanent_libraries_are_named() -> None:
     handle = installed()
     handle.wirings = (
