@@ -143,7 +143,7 @@ BENCHMARKS = (
     # ci/test_gpu.sh residency
     _gpu("residency", "residency/past_the_edge", "--scale", "12"),
     _gpu(
-        *("residency_loop", "residency/loop", "--rounds", "6"),
+        *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
         *("--sides", "resident,default,fault-driven"),
     ),
     _gpu("residency_mortgage", "residency/mortgage"),

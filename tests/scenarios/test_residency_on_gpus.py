@@ -17,7 +17,7 @@ FACTORS = (1.25, 1.5, 2.0)
 
 
 LOOPS = committed("residency")
-BY_PROTOCOL = committed("residency_loop")
+BY_PROTOCOL = committed("past_the_edge_cudf")
 
 
 def row(program: str, factor: float, mode: str) -> dict[str, Any]:

@@ -1,16 +1,14 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""A loop over data of several budgets: what a budget costs and saves, by the protocol's rules.
+"""A program on data of several budgets: what a budget costs and saves, by the protocol's rules.
 
-    RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/residency/loop.py --json FILE
-        [--program cudf|cupy] [--factor 1.5] [--budget 4GiB] [--sides default,fault-driven]
-        [--time-limit 540] [--missing]
+    RMM_UVM_MANAGED_LIMIT=24GiB python benchmarks/past_the_edge/run.py --program cudf --json FILE
+        [--factor 1.5] [--budget 4GiB] [--sides default,fault-driven] [--time-limit 540] [--missing]
 
-Frames, or arrays, have FACTOR budgets together. A round uses one after the other, the order in
-which who was used longest ago is needed next. Each run has a process of its own. Sides: `resident`
-(a pool of cudaMalloc memory), `default` (a budget, nothing else), `lru`, `unseen` (without what
-tells the manager of cuDF's calls; CuPy's are never seen), `announced` (`rmm_uvm.touch` before each
-step), and `fault-driven`. The rules are in benchmarks/README.md.
+The data have FACTOR budgets together. Programs are in programs/; `--program list` names them. Each
+run has a process of its own. Sides: `resident` (a pool of cudaMalloc memory), `default` (a budget,
+nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls), `announced`
+(`rmm_uvm.touch` before each step), and `fault-driven`. The rules are in benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
 and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
@@ -43,12 +41,8 @@ from benchmarks.common.past_the_edge.sides import (
     open_memory,
     open_simulated,
 )
-from benchmarks.residency.loop_programs import PROGRAMS, Simulated
+from benchmarks.past_the_edge.programs import PROGRAMS, Simulated
 
-BY_PROGRAM = {
-    "cudf": ("resident", "default", "lru", "unseen", "fault-driven"),
-    "cupy": ("resident", "unseen", "announced", "fault-driven"),
-}
 WARM_UP_BYTES = 64 << 20  # of a piece that has all kernels loaded before anything is measured
 SEED = 20261127
 SAME = ("device", "kernel_driver", "versions", "commit", "simulated")  # of machine and software
@@ -134,10 +128,10 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--program", choices=sorted(PROGRAMS), default="cudf")
+    parser.add_argument("--program", choices=[*PROGRAMS, "list"], default="cudf")
     parser.add_argument("--factor", type=float, default=1.5, help="data, in budgets")
     parser.add_argument("--budget", default="4GiB")
-    parser.add_argument("--pieces", type=int, default=24)
+    parser.add_argument("--pieces", type=int, help="of the data; each program has a default")
     parser.add_argument(
         "--rounds", type=int, default=7, help="of a run; from the 4th on they count"
     )
@@ -163,11 +157,16 @@ def main(given: list[str] | None = None) -> int:
         with written_whole(asked.answer, "the row") as partial:
             partial.write_text(answer)
         return 0
+    if asked.program == "list":
+        print("\n".join(f"{name:16} {kind.__doc__.splitlines()[0]}" for name, kind in PROGRAMS.items()))
+        return 0
     if asked.json is None:
         raise SystemExit("--json FILE is needed")
     if asked.rounds < COUNTED_FROM:
         raise SystemExit(f"--rounds {asked.rounds}: rounds count from the {COUNTED_FROM}th on")
-    names = asked.sides.split(",") if asked.sides else BY_PROGRAM[asked.program]
+    kind = PROGRAMS[asked.program]
+    names = asked.sides.split(",") if asked.sides else kind.SIDES
+    pieces = asked.pieces or kind.PIECES
     if unknown := [name for name in names if name not in SIDES]:
         raise SystemExit(f"--sides {','.join(unknown)}: there are {', '.join(SIDES)}")
     sides = [SIDES[name] for name in names]
@@ -185,7 +184,7 @@ def main(given: list[str] | None = None) -> int:
         "asked_factor": asked.factor,
         "budget_bytes": budget_bytes,
         "data_bytes": data_bytes,
-        "pieces": asked.pieces,
+        "pieces": pieces,
         "rounds": asked.rounds,
         "seed": asked.seed,
         "sample_ms": asked.sample_ms,
@@ -193,8 +192,7 @@ def main(given: list[str] | None = None) -> int:
         "environment": memory.PINNED,
         "simulated": asked.simulated,
     }
-    steps = Simulated.STEPS if asked.simulated else PROGRAMS[asked.program].STEPS
-    operations = asked.pieces * steps
+    operations = pieces * (Simulated if asked.simulated else kind).STEPS
     counted = range(COUNTED_FROM, asked.rounds + 1)
     settings["moments"] = moments(asked.seed, counted, operations, asked.stops)
     machine = harness.software() if asked.simulated else harness.environment()
@@ -239,7 +237,7 @@ def _write(
         settings["budget_bytes"],
     )
     results = {"settings": settings, **told}
-    harness.write_json(path, "residency_loop", results, machine, quiet=True)
+    harness.write_json(path, "past_the_edge", results, machine, quiet=True)
     return told
 
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The rmm-uvm authors
 # SPDX-License-Identifier: Apache-2.0
-"""`benchmarks/residency/loop.py`: runs, twins, and what comes of them on a simulated device."""
+"""`benchmarks/past_the_edge/run.py`: runs, twins, and what comes of them on a simulated device."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import rmm_uvm
 
 from .scripts import REPOSITORY, script
 
-loop = script("benchmarks", "residency/loop")
-programs = script("benchmarks", "residency/loop_programs")
+loop = script("benchmarks", "past_the_edge/run")
+programs = script("benchmarks", "past_the_edge/programs")
 measuring = script("benchmarks", "common/past_the_edge/measure")
 memory = script("benchmarks", "common/past_the_edge/memory")
 rounds = script("benchmarks", "common/past_the_edge/rounds")
@@ -143,7 +143,7 @@ def test_child_is_a_process_of_its_own() -> None:
         "sample_ms": 4,
     }
 
-    row = runner.in_process(REPOSITORY / "benchmarks/residency/loop.py", request, 60)
+    row = runner.in_process(REPOSITORY / "benchmarks/past_the_edge/run.py", request, 60)
 
     assert len(row["rounds"]) == 5
     assert row["moved_at"]["4.2"][0] > BUDGET
@@ -307,19 +307,19 @@ def whole_round(program: Any) -> int:
 
 def test_frames_give_the_same_sums_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cudf", pandas)
-    program = programs.Frames(24 * 32 * 1000, 24)
+    program = programs.PROGRAMS["cudf"](24 * 32 * 1000, 24)
     program.make()
 
     assert program.operations == 96
     assert whole_round(program) == whole_round(program) != 0
-    other = programs.Frames(24 * 32 * 1001, 24)
+    other = programs.PROGRAMS["cudf"](24 * 32 * 1001, 24)
     other.make()
     assert whole_round(other) != whole_round(program)
 
 
 def test_arrays_are_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", numpy)
-    one, other = (programs.Arrays(6 * 8 * 1000, 6) for _ in range(2))
+    one, other = (programs.PROGRAMS["cupy"](6 * 8 * 1000, 6) for _ in range(2))
     one.make()
     other.make()
 
@@ -335,7 +335,7 @@ def test_what_a_program_uses_is_announced_where_it_is_asked_to(
     monkeypatch.setattr(rmm_uvm, "touch", touched.append)
     monkeypatch.setitem(sys.modules, "cudf", pandas)
     for announced in (True, False):
-        program = programs.Frames(4 * 32 * 1000, 4, announced=announced)
+        program = programs.PROGRAMS["cudf"](4 * 32 * 1000, 4, announced=announced)
         program.make()
         whole_round(program)
 
