@@ -50,8 +50,9 @@ struct residency_statistics {
   std::uint64_t eviction_calls{0};   ///< prefetches to the host, or to another device
   std::uint64_t waits{0};            ///< uses that waited for a call about the same block
   std::uint64_t over_budget{0};      ///< times that no block could leave: all were pinned or wanted
-  std::uint64_t too_large{0};        ///< requests larger than the budget, left to page faults
+  std::uint64_t too_large{0};        ///< requests larger than the budget
   std::size_t too_large_bytes{0};    ///< the largest of those, in whole blocks
+  std::uint64_t host_read_bytes{0};  ///< of those, read on the host through mappings
   std::uint64_t unfenced_frees{0};   ///< frees without a fence; their blocks are never dropped
   std::uint64_t failed_calls{0};     ///< driver calls that failed; nothing was lost
   status last_failure;               ///< the latest of those
