@@ -98,7 +98,7 @@ run_benchmarks() {
   benchmark mortgage/shadow_proof.py --json "$results/shadow_proof.json"
 }
 
-# Past the edge, with a budget in the place of a smaller card: about ten minutes.
+# Past the edge, with a budget in the place of a smaller card: about twenty minutes.
 run_residency() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
@@ -109,6 +109,14 @@ run_residency() {
     driver/migration_threads=migration_threads planner/advice_on_gpus=advice_on_gpus || failed=1
   benchmark past_the_edge/run.py --rounds 6 --sides resident,default,fault-driven \
     --json "$results/past_the_edge_cudf.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --program merge-and-sort --factor 2 \
+    --json "$results/past_the_edge_merge_and_sort.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --program cudf-pandas \
+    --json "$results/past_the_edge_cudf_pandas.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 5 --program pds-h \
+    --json "$results/past_the_edge_pds_h.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --program xgboost \
+    --json "$results/past_the_edge_xgboost.json" || failed=1
   benchmark residency/past_the_edge.py --scale 12 --json "$results/residency.json" || failed=1
   return "$failed"
 }

@@ -146,6 +146,17 @@ BENCHMARKS = (
         *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
         *("--sides", "resident,default,fault-driven"),
     ),
+    *(
+        _gpu(
+            f"past_the_edge_{program.replace('-', '_')}",
+            "past_the_edge/run",
+            *("--rounds", rounds, "--program", program, *words),
+        )
+        for program, rounds, *words in (
+            *(("merge-and-sort", "6", "--factor", "2"), ("cudf-pandas", "6")),
+            *(("pds-h", "5"), ("xgboost", "6")),
+        )
+    ),
     _gpu("residency_mortgage", "residency/mortgage"),
     _gpu("residency_mortgage_8m", "residency/mortgage", "--rows", "8000000"),
     _gpu("residency_fits", "residency/fits"),

@@ -74,7 +74,7 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
         small.operation(number)
     small.drop()
     del small
-    _forget_cached(request["program"])
+    _forget_cached()
     free_bytes = driver.memory()[0]
     of_side, give_back = open_memory(side, driver, plan.budget_bytes, data_bytes)
     program = kind(data_bytes, pieces, announced=side.announced)
@@ -84,7 +84,7 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
         if side.budget is None:
             return 0, ""  # all of it is device memory, and nothing is to be kept
         program.drop()
-        _forget_cached(request["program"])
+        _forget_cached()
         of_side.close()
         del of_side
         return memory.beside_bytes(driver, free_bytes, give_back)
@@ -100,12 +100,12 @@ def _simulated_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[st
     return measure(Simulated(data_bytes, request["pieces"], of_side, told), of_side, plan)
 
 
-def _forget_cached(program: str) -> None:
-    """Give back memory that a library keeps for itself."""
-    if program == "cupy":
-        import cupy
-
-        cupy.get_default_memory_pool().free_all_blocks()
+def _forget_cached() -> None:
+    """Give back memory that libraries keep for themselves, of those that were imported."""
+    if "cupy" in sys.modules:
+        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+    if "cudf.utils.scalar" in sys.modules:  # the last numbers that columns were computed with
+        sys.modules["cudf.utils.scalar"].pa_scalar_to_plc_scalar.cache_clear()
 
 
 def kept_rows(
@@ -158,7 +158,11 @@ def main(given: list[str] | None = None) -> int:
             partial.write_text(answer)
         return 0
     if asked.program == "list":
-        print("\n".join(f"{name:16} {kind.__doc__.splitlines()[0]}" for name, kind in PROGRAMS.items()))
+        print(
+            "\n".join(
+                f"{name:16} {kind.__doc__.splitlines()[0]}" for name, kind in PROGRAMS.items()
+            )
+        )
         return 0
     if asked.json is None:
         raise SystemExit("--json FILE is needed")
@@ -179,6 +183,8 @@ def main(given: list[str] | None = None) -> int:
                 f"{managed_bytes(data_bytes)} bytes of managed memory are needed, "
                 f"RMM_UVM_MANAGED_LIMIT is {limit}"
             )
+        if hasattr(kind, "prepare"):
+            kind.prepare(data_bytes, pieces)
     settings = {
         "program": asked.program,
         "asked_factor": asked.factor,
