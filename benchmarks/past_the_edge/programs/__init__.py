@@ -14,6 +14,8 @@ from typing import Any
 from benchmarks.past_the_edge.programs.arrays import Arrays
 from benchmarks.past_the_edge.programs.frames import Frames
 from benchmarks.past_the_edge.programs.simulated import Simulated
+from benchmarks.past_the_edge.programs.training import SageTraining, SwinTraining
 
-PROGRAMS: dict[str, type[Any]] = {"cudf": Frames, "cupy": Arrays}
-__all__ = ["PROGRAMS", "Simulated"]
+TORCH: dict[str, type[Any]] = {"swin-b": SwinTraining, "graphsage": SageTraining}
+PROGRAMS: dict[str, type[Any]] = {"cudf": Frames, "cupy": Arrays, **TORCH}
+__all__ = ["PROGRAMS", "TORCH", "Simulated"]
