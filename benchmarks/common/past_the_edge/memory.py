@@ -42,6 +42,10 @@ class LiveAllocations:
     def __init__(self, upstream_mr: Any) -> None:
         self.mr = rmm.mr.TrackingResourceAdaptor(upstream_mr)
 
+    def away_bytes(self) -> int:
+        """Return bytes that live elsewhere."""
+        return 0
+
     def ranges(self) -> list[Range]:
         """Return address and bytes of each."""
         found = []
@@ -62,12 +66,15 @@ class TorchAllocations:
     ----------
     device : int
         CUDA ordinal.
+    away_bytes : callable
+        Returns bytes of the program's tensors that torch has given back, since copies on the host
+        stand for them.
     """
 
     mr = None
 
-    def __init__(self, device: int) -> None:
-        self._device = device
+    def __init__(self, device: int, away_bytes: Callable[[], int]) -> None:
+        self._device, self.away_bytes = device, away_bytes
 
     def ranges(self) -> list[Range]:
         """Return address and bytes of each."""
@@ -169,7 +176,7 @@ class Memory:
         """Look once."""
         begin = self.now()
         live = self.live_pages()
-        live_bytes = bytes_of(joined(live, BLOCK_BYTES))
+        live_bytes = bytes_of(joined(live, BLOCK_BYTES)) + self.live.away_bytes()
         if self.blind:
             return Sample(begin, live_bytes, None)
         before = self.moved()

@@ -143,12 +143,17 @@ def _open_torch(
         activations=side.torch,
         maximum=managed_bytes(data_bytes),
     )
+
+    def away_bytes() -> int:
+        copies = installed.statistics()["activations"]
+        return 0 if copies is None else int(copies["away_bytes"])
+
     memory = Memory(
         driver,
         None,
         installed.managed_mr.residency,
         keeps_dead=side.keeps_dead,
-        live=TorchAllocations(driver.info.device_id),
+        live=TorchAllocations(driver.info.device_id, away_bytes),
     )
     # Not closed: what copies go through is device memory, which has to be counted first.
     return memory, torch.cuda.empty_cache

@@ -182,6 +182,10 @@ def test_torchs_own_allocator_has_the_budget_and_is_given_back_whole(
     address, dead = cuda.allocate(8 * MIB), cuda.allocate(4 * MIB)
     cuda.free(dead)
     assert of_side.live.ranges() == [(address, 8 * MIB)]
+    assert of_side.sample().live_bytes == 8 * MIB
+    statistics = {"activations": {"away_bytes": 5 * MIB}}
+    monkeypatch.setattr(rmm_uvm.torch.TorchMemory, "statistics", lambda _: statistics)
+    assert of_side.sample().live_bytes == 13 * MIB
     cuda.free(address)
     of_side.close()
     assert memory.beside_bytes(device, free_bytes, give_back) == (0, "")
@@ -193,7 +197,7 @@ def test_memory_of_torchs_own_is_not_managed(monkeypatch: pytest.MonkeyPatch) ->
     other = {**own, "segment_pool_id": (0, 1), "blocks": [{**block, "address": 8192}]}
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: [own, other])
 
-    assert memory.TorchAllocations(0).ranges() == [(8192, 512)]
+    assert memory.TorchAllocations(0, int).ranges() == [(8192, 512)]
 
 
 def test_torch_warms_up_through_rmm_on_memory_of_no_side(monkeypatch: pytest.MonkeyPatch) -> None:
