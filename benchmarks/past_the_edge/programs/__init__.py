@@ -19,9 +19,11 @@ from benchmarks.past_the_edge.programs.frames import Frames
 from benchmarks.past_the_edge.programs.merge_and_sort import MergeAndSort
 from benchmarks.past_the_edge.programs.pds_h import PdsH
 from benchmarks.past_the_edge.programs.simulated import Simulated
+from benchmarks.past_the_edge.programs.training import SageTraining, SwinTraining
 
+TORCH: dict[str, type[Any]] = {"swin-b": SwinTraining, "graphsage": SageTraining}
 PROGRAMS: dict[str, type[Any]] = {
     **{"cudf": Frames, "cupy": Arrays, "merge-and-sort": MergeAndSort, "cudf-pandas": CudfPandas},
-    **{"pds-h": PdsH, "xgboost": Boosting},
+    **{"pds-h": PdsH, "xgboost": Boosting, **TORCH},
 }
-__all__ = ["PROGRAMS", "Simulated"]
+__all__ = ["PROGRAMS", "TORCH", "Simulated"]

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -288,6 +290,24 @@ def test_run_on_a_gpu_installs_measures_and_gives_back(
     assert rmm.mr.get_per_device_resource(0) is before
     # First a piece of a third, so that kernels are loaded.
     assert on_device.made == [(32 * MIB, 1, False), (96 * MIB, 3, side == "announced")]
+
+
+def test_torch_warms_up_with_tensors_of_full_size(
+    on_device: type[OnDevice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed: list[str] = []
+
+    @contextlib.contextmanager
+    def warming(side: Any, _driver: Any, _data_bytes: int) -> Iterator[None]:
+        yield
+        warmed.append(side.name)
+
+    monkeypatch.setattr(loop, "warming_torch_up", warming)
+    monkeypatch.setitem(loop.PROGRAMS, "swin-b", on_device)
+    loop.child({**asked_on_device("announced"), "program": "swin-b"})
+
+    assert on_device.made == [(96 * MIB, 1, False), (96 * MIB, 3, True)]
+    assert warmed == ["announced"]
 
 
 @pytest.mark.usefixtures("on_device")

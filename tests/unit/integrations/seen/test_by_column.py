@@ -57,7 +57,6 @@ def made(mr: Any, came: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     yield calls
     seen.detach()
     assert plc.copying.gather is gather
-    del plc.copying.gather  # it holds the pool, and the module lives until pytest lets go of it
 
 
 @pytest.fixture

@@ -171,7 +171,9 @@ def play(monkeypatch: pytest.MonkeyPatch, **classes: Any) -> types.ModuleType:
     plc.Column, plc.Table = plc.column.Column, plc.table.Table
     monkeypatch.setattr(
         "pkgutil.walk_packages",
-        lambda _path, prefix: [types.SimpleNamespace(name=prefix + name) for name in parts],
+        lambda _path, prefix, names=tuple(parts): [
+            types.SimpleNamespace(name=prefix + name) for name in names
+        ],
     )
     return plc
 
