@@ -105,9 +105,7 @@ class Kernels:
         values = [ctypes.c_uint64(each) for each in (pointer, word_count, stride, pointer)]
         arguments = (Pointer * len(values))(*map(ctypes.addressof, values))
         grid = (READ_BLOCKS, 1, 1, READ_THREADS, 1, 1)
-        self.session.cuda(
-            "cuLaunchKernel", self.read_function, *grid, 0, stream, arguments, None
-        )
+        self.session.cuda("cuLaunchKernel", self.read_function, *grid, 0, stream, arguments, None)
 
     def _launch(self, function: Pointer, stream: Stream, arguments: Any) -> None:
         one_thread = (1, 1, 1, 1, 1, 1)

@@ -49,9 +49,7 @@ def _measured(session: Session, kernels: Kernels) -> Iterator[dict[str, Any]]:
 
         def advise(what: int, call_bytes: int) -> None:
             for offset in range(0, SIZE_BYTES, call_bytes):
-                session.cuda(
-                    "cuMemAdvise", region + offset, call_bytes, what, session.on_device
-                )
+                session.cuda("cuMemAdvise", region + offset, call_bytes, what, session.on_device)
 
         def read(stride: int) -> None:
             kernels.read(region, WORDS, stride, session.stream)

@@ -12,7 +12,8 @@ request_parts divide(std::span<memory_range const> wanted,
 {
   request_parts parts;
   auto const most_bytes = budget_bytes / 2;
-  auto room_bytes = (most_bytes - std::min(most_bytes, there_bytes)) / va_block_bytes * va_block_bytes;
+  auto room_bytes =
+    (most_bytes - std::min(most_bytes, there_bytes)) / va_block_bytes * va_block_bytes;
   for (auto const& range : wanted) {
     auto const first = va_block_floor(range.address);
     auto const end   = std::min(range.end(), first + room_bytes);  // where blocks begin, or the end

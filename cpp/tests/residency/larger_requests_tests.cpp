@@ -56,8 +56,8 @@ TEST(LargerRequests, AreDividedBetweenBlocksAndNothingIsLostOrNamedTwice)
       wanted.push_back(range);
       next = range.end();
     }
-    auto const budget_bytes = 1 + random() % blocks(12);
-    auto const parts        = divide(wanted, budget_bytes, 0);
+    auto const budget_bytes  = 1 + random() % blocks(12);
+    auto const parts         = divide(wanted, budget_bytes, 0);
     std::size_t coming_bytes = 0;
     for (auto const& each : parts.coming) {
       coming_bytes += bytes_of_blocks(each);

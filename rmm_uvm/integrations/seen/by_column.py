@@ -49,9 +49,7 @@ class ByColumn:
         if len(columns) < 2:
             return None
         rest = args[1:]
-        return Parts(
-            [((self._table([column]), *rest), kwargs) for column in columns], self._joined
-        )
+        return Parts([((self._table([column]), *rest), kwargs) for column in columns], self._joined)
 
     def _of_tables(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts | None:
         tables = args[0] if args else ()

@@ -54,9 +54,7 @@ class XgboostData(Seam):
             self.announcer.replace(transformed, "array_interface", ours, "array_interface")
             return
         name = "_cudf_array_interfaces"  # before there was one
-        ours = self.announcer.before(
-            name, getattr(data, name), self._of_arguments, only_read=True
-        )
+        ours = self.announcer.before(name, getattr(data, name), self._of_arguments, only_read=True)
         self.announcer.replace(data, name, ours, name)
 
     def _of_frame(self, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[list[Use], int]:

@@ -27,7 +27,8 @@ struct request_parts {
  * @param wanted ranges, whose blocks count as whole
  * @param there_bytes of them, on the device
  */
-[[nodiscard]] request_parts divide(std::span<memory_range const> wanted, std::size_t budget_bytes,
+[[nodiscard]] request_parts divide(std::span<memory_range const> wanted,
+                                   std::size_t budget_bytes,
                                    std::size_t there_bytes);
 
 }  // namespace rmm_uvm

@@ -21,7 +21,7 @@ void host_mappings::map_rest(std::vector<memory_range>& wanted)
   with_.ledger.wait_until_free(view, wanted);
   if (with_.ledger.ended()) { return; }
   ++too_large_;
-  too_large_bytes_ = std::max(too_large_bytes_, wanted_bytes);
+  too_large_bytes_        = std::max(too_large_bytes_, wanted_bytes);
   std::size_t there_bytes = 0;
   for (auto const& range : wanted) {
     view.each(range, [&there_bytes](block_record const& block, memory_range whole) {

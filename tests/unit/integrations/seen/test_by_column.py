@@ -57,6 +57,7 @@ def made(mr: Any, came: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     yield calls
     seen.detach()
     assert plc.copying.gather is gather
+    del plc.copying.gather  # it holds the pool
 
 
 @pytest.fixture
@@ -115,9 +116,7 @@ def test_tables_are_concatenated_by_column(plc: Any, mr: Any, made: Made) -> Non
 
 
 @pytest.mark.parametrize("odd", ["columns", "of other lengths", "none"])
-def test_what_cannot_be_divided_is_one_call(
-    odd: str, plc: Any, mr: Any, made: Made
-) -> None:
+def test_what_cannot_be_divided_is_one_call(odd: str, plc: Any, mr: Any, made: Made) -> None:
     columns = libcudf.fill(mr, 8, 4 * MIB)
     given: dict[str, Callable[[], Any]] = {
         "columns": lambda: columns[:4],
