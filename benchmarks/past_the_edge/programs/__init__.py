@@ -13,7 +13,15 @@ from typing import Any
 
 from benchmarks.past_the_edge.programs.arrays import Arrays
 from benchmarks.past_the_edge.programs.frames import Frames
+from benchmarks.past_the_edge.programs.loops import Etl, Training
+from benchmarks.past_the_edge.programs.mortgage import Mortgage
 from benchmarks.past_the_edge.programs.simulated import Simulated
 
-PROGRAMS: dict[str, type[Any]] = {"cudf": Frames, "cupy": Arrays}
+PROGRAMS: dict[str, type[Any]] = {
+    "cudf": Frames,
+    "cupy": Arrays,
+    "etl": Etl,
+    "training": Training,
+    "mortgage": Mortgage,
+}
 __all__ = ["PROGRAMS", "Simulated"]
