@@ -17,6 +17,7 @@ SAID = "<!-- begin: sentences, written likewise -->"
 SAID_END = "<!-- end of sentences -->"
 # "Cards that lack little" have the peak over no more than this.
 LITTLE = 1.25
+PREFETCHING = "driver, prefetching"
 _MIB = 1 << 20
 
 
@@ -44,6 +45,10 @@ def sentences(result: Mapping[str, Any]) -> str:
     }
     parts = ", ".join(f"{program} {_span(times, '.2f')}" for program, times in slower.items())
     worst = _span([time for times in slower.values() for time in times], ".2f")
+    at_its_best = [
+        f"{program} {_span(ratios('seconds', default, PREFETCHING, program, 9e9), '.2f')}"
+        for program in result["peak_bytes"]
+    ]
     lru, fifo = (
         _span([100 * share for share in ratios("to_host_bytes", way, "driver", "mortgage", 9e9)])
         for way in ("lru", "fifo")
@@ -51,6 +56,9 @@ def sentences(result: Mapping[str, Any]) -> str:
     return (
         f'- On cards that lack little, up to {LITTLE:g} times, "lru" takes {worst} times as long '
         f'as "{default}":\n  {parts}.\n'
+        f'- "{default}" takes this much of the time of the kernel driver with its own prefetching, '
+        "the strongest that needs\n  no budget: "
+        f"{', '.join(at_its_best)}.\n"
         f'- On the recording, "lru" sends {lru} % of the bytes to the host that "driver" sends '
         f'there, and "fifo" {fifo} %:\n  what is dead is not copied.'
     )

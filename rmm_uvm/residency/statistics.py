@@ -28,7 +28,7 @@ class ResidencyStatistics:
     Parameters
     ----------
     budget_bytes : int
-        Most managed bytes on the device.
+        Managed bytes that are kept on the device.
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
         fault in come on top until they are found.

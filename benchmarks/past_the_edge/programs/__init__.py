@@ -16,7 +16,9 @@ from benchmarks.past_the_edge.programs.arrays import Arrays
 from benchmarks.past_the_edge.programs.boosting import Boosting
 from benchmarks.past_the_edge.programs.cudf_pandas import CudfPandas
 from benchmarks.past_the_edge.programs.frames import Frames
+from benchmarks.past_the_edge.programs.loops import Etl, Training
 from benchmarks.past_the_edge.programs.merge_and_sort import MergeAndSort
+from benchmarks.past_the_edge.programs.mortgage import Mortgage
 from benchmarks.past_the_edge.programs.pds_h import PdsH
 from benchmarks.past_the_edge.programs.simulated import Simulated
 from benchmarks.past_the_edge.programs.training import SageTraining, SwinTraining
@@ -24,6 +26,7 @@ from benchmarks.past_the_edge.programs.training import SageTraining, SwinTrainin
 TORCH: dict[str, type[Any]] = {"swin-b": SwinTraining, "graphsage": SageTraining}
 PROGRAMS: dict[str, type[Any]] = {
     **{"cudf": Frames, "cupy": Arrays, "merge-and-sort": MergeAndSort, "cudf-pandas": CudfPandas},
-    **{"pds-h": PdsH, "xgboost": Boosting, **TORCH},
+    **{"pds-h": PdsH, "xgboost": Boosting, "etl": Etl, "training": Training},
+    **{"mortgage": Mortgage, **TORCH},
 }
 __all__ = ["PROGRAMS", "TORCH", "Simulated"]

@@ -14,7 +14,7 @@ namespace rmm_uvm {
 /** @brief What a `residency_manager` did since it was made, and where things stand; a copy. */
 struct residency_statistics {
   eviction_policy policy{eviction_policy::repeat};
-  std::size_t budget_bytes{0};          ///< most managed bytes on the device
+  std::size_t budget_bytes{0};          ///< managed bytes to keep on the device
   std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
   std::size_t peak_resident_bytes{0};   ///< the most of it
   std::size_t pinned_bytes{0};          ///< of blocks that stay where they are
