@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -63,4 +62,4 @@ class ByColumn:
         return Parts(calls, self._table)
 
     def _joined(self, tables: list[Any]) -> Any:
-        return self._table(functools.reduce(list.__add__, (each.columns() for each in tables)))
+        return self._table([column for each in tables for column in each.columns()])

@@ -80,7 +80,7 @@ def test_table_that_does_not_fit_with_its_result_is_gathered_by_column(
     result = plc.copying.gather(table, "map", stream=None)
 
     assert made == [(1, ("map", None))] * 3
-    assert result.columns() == [("gathered", column) for column in columns[:3]]
+    assert result.columns() == tuple(("gathered", column) for column in columns[:3])
     assert mr.managed_mr.residency.residency()["too_large"] == 0
 
 
@@ -111,7 +111,7 @@ def test_tables_are_concatenated_by_column(plc: Any, mr: Any, made: Made) -> Non
     result = plc.concatenate.concatenate(tables)
 
     assert [count for count, _ in made] == [2, 2]
-    expected = [(columns[0], columns[2]), (columns[1], columns[3])]
+    expected = ((columns[0], columns[2]), (columns[1], columns[3]))
     assert result.columns() == expected
 
 

@@ -109,8 +109,8 @@ class Table:
     def __init__(self, columns: list[Any]) -> None:
         self._columns = columns
 
-    def columns(self) -> list[Any]:
-        return self._columns
+    def columns(self) -> tuple[Any, ...]:
+        return tuple(self._columns)
 
 
 class GroupBy:
