@@ -107,7 +107,8 @@ run_residency() {
     residency/launches=residency_launches residency/discards_gpu=residency_discards_gpu \
     driver/deferred_discards=deferred_discards residency/undiscarded=undiscarded \
     driver/migration_threads=migration_threads planner/advice_on_gpus=advice_on_gpus || failed=1
-  benchmark past_the_edge/run.py --rounds 6 --sides resident,default,fault-driven \
+  benchmark past_the_edge/run.py --rounds 6 \
+    --sides resident,default,fault-driven,fault-driven-prefetched \
     --json "$results/past_the_edge_cudf.json" || failed=1
   benchmark residency/past_the_edge.py --scale 12 --json "$results/residency.json" || failed=1
   return "$failed"

@@ -144,7 +144,7 @@ BENCHMARKS = (
     _gpu("residency", "residency/past_the_edge", "--scale", "12"),
     _gpu(
         *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
-        *("--sides", "resident,default,fault-driven"),
+        *("--sides", "resident,default,fault-driven,fault-driven-prefetched"),
     ),
     _gpu("residency_mortgage", "residency/mortgage"),
     _gpu("residency_mortgage_8m", "residency/mortgage", "--rows", "8000000"),
