@@ -53,23 +53,35 @@ def sentences(result: Mapping[str, Any]) -> str:
     parts = ", ".join(f"{program} {_span(times, '.2f')}" for program, times in slower.items())
     worst = _span([time for times in slower.values() for time in times], ".2f")
     every = math.inf
-    over_fastest = {
-        way: ", ".join(
-            f"{program} {_span(ratios('seconds', way, _FASTEST, program, every), '.2f')}"
+    over_fastest = [
+        " | ".join(
+            _span(ratios("seconds", way, _FASTEST, program, every), ".2f")
             for program in result["peak_bytes"]
         )
-        for way in (default, "driver", "fault-driven", "driver, RMM's prefetches")
+        for way in (*BASELINES, default)
+    ]
+    slower_at = {
+        f"{program} at {factor:g}": row["seconds"] / rows[program, factor, _FASTEST]["seconds"]
+        for (program, factor, way), row in rows.items()
+        if way == default
     }
+    behind = [f"{card} ({ratio:.2f})" for card, ratio in slower_at.items() if round(ratio, 2) > 1]
     lru, fifo = (
         _span([100 * share for share in ratios("to_host_bytes", way, _FASTEST, "mortgage", every)])
         for way in ("lru", "fifo")
     )
-    times = "\n".join(
-        f'- "{way}" takes, over the fastest baseline of each card: {said}.'
-        for way, said in over_fastest.items()
-    )
+    table = [
+        f"| seconds over the fastest baseline of each card | {' | '.join(result['peak_bytes'])} |",
+        f"|---|{'--:|' * len(result['peak_bytes'])}",
+        *(
+            f"| {way} | {said} |"
+            for way, said in zip((*BASELINES, default), over_fastest, strict=True)
+        ),
+    ]
     return (
-        f"{times}\n"
+        "\n".join(table) + "\n\n"
+        f'- "{default}" is slower than the fastest baseline on {len(behind)} of {len(slower_at)} '
+        f"cards:\n  {', '.join(behind) or 'none'}.\n"
         f'- On cards that lack little, up to {LITTLE:g} times, "lru" takes {worst} times as long '
         f'as "{default}":\n  {parts}.\n'
         f'- On the recording, "lru" sends {lru} % of the bytes to the host that the fastest\n'
