@@ -152,11 +152,11 @@ def in_turn(loop: Loop, peak_bytes: int, rounds: int) -> Iterator[Runs]:
         yield runs
 
 
-def results_of(runs: Runs, speed: dict[str, Any], rows_of_data: int) -> dict[str, Any]:
+def results_of(runs: Runs, speeds: dict[str, Any], rows_of_data: int) -> dict[str, Any]:
     """Return rows and verdicts of the rounds so far."""
     digests = {run["digest"] for of_one in runs.values() for run in of_one}
     resident = past_the_edge.of_runs(runs[0.0, "resident"])
-    rows = [{"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speed}]
+    rows = [{"program": "mortgage", "factor": 0.0, "mode": "resident", **resident, "rates": speeds}]
     for (factor, mode), of_one in runs.items():
         row = {
             "program": "mortgage",
@@ -165,7 +165,7 @@ def results_of(runs: Runs, speed: dict[str, Any], rows_of_data: int) -> dict[str
             **past_the_edge.of_runs(of_one),
         }
         if factor > 1:
-            row = past_the_edge.with_bounds(row, resident, speed)
+            row = past_the_edge.with_bounds(row, resident, speeds)
             past_the_edge.show(row)
         if mode != "resident":
             rows.append(row)
@@ -186,10 +186,10 @@ def main() -> None:
     harness.keep_host_memory()
     data = arguments.data or generated_data(GeneratorConfig(performance_rows=arguments.rows))
     loop = Loop(data, arguments.iterations)
-    speed = past_the_edge.rates(loop.driver)
+    speeds = past_the_edge.rates(loop.driver)
     results: dict[str, Any] = {}
     for runs in in_turn(loop, loop.run(None)["peak_bytes"], arguments.rounds):
-        results = results_of(runs, speed, arguments.rows)
+        results = results_of(runs, speeds, arguments.rows)
         harness.write_json(arguments.json, "residency_mortgage", results)
     raise SystemExit(harness.exit_status(results["verdicts"]))
 

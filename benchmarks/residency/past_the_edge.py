@@ -45,6 +45,7 @@ FITTING_BOUND = 1.01
 FITTING_ROUNDS = 3
 OVERSHOOT_BOUND = 0.1  # of the budget
 PROBE_BYTES = 1 << 30
+BY_LIBCUDA = "repeat, by libcuda"
 
 
 def modes(budget_bytes: int) -> dict[str, Budget]:
@@ -61,7 +62,7 @@ def modes(budget_bytes: int) -> dict[str, Budget]:
         "lru": Budget(budget_bytes, policy="lru"),
         "correlation": Budget(budget_bytes, policy="correlation"),
         "repeat, ahead": Budget(budget_bytes, policy="repeat", ahead=True),
-        "repeat, by libcuda": Budget(budget_bytes, policy="repeat", direct=False),
+        BY_LIBCUDA: Budget(budget_bytes, policy="repeat", direct=False),
         "repeat": Budget(budget_bytes, policy="repeat"),
     }
 
@@ -118,7 +119,13 @@ class Runner:
         return row
 
 
-def rates(driver: Any) -> dict[str, float]:
+def rates(driver: Any) -> dict[str, dict[str, float]]:
+    """Return the rates of the way that a budget takes by default, and of those by libcuda."""
+    direct = bool(driver.info.direct_migration)
+    return {"default": _rates(driver, direct=direct), BY_LIBCUDA: _rates(driver, direct=False)}
+
+
+def _rates(driver: Any, *, direct: bool) -> dict[str, float]:
     """Return bytes a second of faults, and of evictions and fetches in pieces, measured here."""
     import cupy
 
@@ -127,7 +134,6 @@ def rates(driver: Any) -> dict[str, float]:
     memory = cupy.cuda.UnownedMemory(address, PROBE_BYTES, mr)
     words = cupy.ndarray(PROBE_BYTES // 8, cupy.uint64, cupy.cuda.MemoryPointer(memory, 0))
     synchronize = cupy.cuda.runtime.deviceSynchronize
-    direct = bool(driver.info.direct_migration)
     piece_bytes = (8 if direct else 4) * MIB  # as the manager moves them
     move = driver.migrate if direct else driver.prefetch
 
@@ -159,9 +165,10 @@ def rates(driver: Any) -> dict[str, float]:
 
 
 def with_bounds(
-    row: dict[str, Any], resident: dict[str, Any], speed: dict[str, float]
+    row: dict[str, Any], resident: dict[str, Any], speeds: dict[str, dict[str, float]]
 ) -> dict[str, Any]:
     """Return a row with what the link takes for its bytes, and what faults would take for them."""
+    speed = speeds.get(row["mode"], speeds["default"])
     to_host_seconds = row["to_host_bytes"] / speed["to_host"]
     return {
         **row,
@@ -204,12 +211,12 @@ def show(row: dict[str, Any]) -> None:
 
 def compared(runner: Runner, rounds: int) -> list[dict[str, Any]]:
     """Return every row of one program."""
-    speed = rates(runner.driver)
+    speeds = rates(runner.driver)
     resident, fitting = fitting_pair(
         lambda budget: runner.run(budget, rounds), Budget(int(runner.peak_bytes * 1.25))
     )
     rows = [
-        {"program": runner.name, "factor": 0.0, "mode": "resident", **resident, "rates": speed},
+        {"program": runner.name, "factor": 0.0, "mode": "resident", **resident, "rates": speeds},
         {"program": runner.name, "factor": 0.8, "mode": "repeat", **fitting},
     ]
     for factor in FACTORS:
@@ -221,7 +228,7 @@ def compared(runner: Runner, rounds: int) -> list[dict[str, Any]]:
                     runs[mode].append(runner.run(budget, 1))
         for mode, of_one in runs.items():
             row = {"program": runner.name, "factor": factor, "mode": mode, **of_runs(of_one)}
-            rows.append(with_bounds(row, resident, speed))
+            rows.append(with_bounds(row, resident, speeds))
             show(rows[-1])
     return rows
 
