@@ -4,15 +4,14 @@
 #
 # What needs a GPU: its tests, and the benchmarks that write benchmarks/results/.
 #   RMM_UVM_MANAGED_LIMIT=24GiB ci/test_gpu.sh \
-#     [tests|benchmarks|residency|training|notebooks|endurance|cluster|neighbors|others|all]
+#     [tests|benchmarks|residency|training|endurance|cluster|neighbors|others|all]
 # By default the tests.
 # rmm-uvm has to be installed beside PYTHON (default python3), with the extras test, cudf, cupy and,
 # for the benchmarks, torch; and rmm-uvm-mortgage[gpu], from mortgage/. One GPU, one process at a time; but among
 # `tests`, and so in `residency` and `training`, are some of two GPUs or of a process for each, which use
 # what is there: with CUDA_VISIBLE_DEVICES=0 they are skipped or have one. `residency` and
-# `training` (torch) are what runs with a budget, and not part of `all`. Nor are `notebooks`, whose
-# cells for GPUs keep what they print (torch, transformers, pandas, matplotlib), nor `endurance`, eight
-# minutes of mixed load, nor are `neighbors` and `cluster`: they need two GPUs of one host, and run
+# `training` (torch, transformers) are what runs with a budget, and not part of `all`. Nor are `endurance`,
+# eight minutes of mixed load, nor `neighbors` and `cluster`: they need two GPUs of one host, and run
 # several processes at once, among which each script divides the cap; `cluster` needs dask-cudf too.
 # `others`, what others wrote, on two GPUs: queries of cudf.pandas and cudf-polars (polars,
 # cudf-polars, and for its own benchmark kvikio, nvtx and nvidia-ml-py), dask-cuda's scripts (dask-cudf).
@@ -32,8 +31,8 @@ refuse() {
 
 [ -n "${RMM_UVM_MANAGED_LIMIT:-}" ] || refuse "set RMM_UVM_MANAGED_LIMIT, at most 24GiB, first"
 case $what in
-  tests | benchmarks | residency | training | notebooks | endurance | cluster | neighbors | others | all) ;;
-  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, notebooks, endurance, cluster, neighbors, others, all" ;;
+  tests | benchmarks | residency | training | endurance | cluster | neighbors | others | all) ;;
+  *) refuse "unknown argument '$what': one of tests, benchmarks, residency, training, endurance, cluster, neighbors, others, all" ;;
 esac
 
 elsewhere=$(mktemp -d)
@@ -98,49 +97,34 @@ run_benchmarks() {
   benchmark mortgage/shadow_proof.py --json "$results/shadow_proof.json"
 }
 
-# Past the edge, with a budget in the place of a smaller card: about ten minutes.
+# Past the edge, with a budget in the place of a smaller card: about twenty minutes.
 run_residency() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
-  each residency/mortgage=residency_mortgage residency/fits=residency_fits \
-    residency/launches=residency_launches residency/discards_gpu=residency_discards_gpu \
-    driver/deferred_discards=deferred_discards residency/undiscarded=undiscarded \
-    driver/migration_threads=migration_threads planner/advice_on_gpus=advice_on_gpus || failed=1
+  each residency/fits=residency_fits driver/deferred_discards=deferred_discards \
+    residency/undiscarded=undiscarded driver/migration_threads=migration_threads || failed=1
   benchmark past_the_edge/run.py --rounds 6 \
     --sides resident,default,fault-driven,fault-driven-prefetched \
     --json "$results/past_the_edge_cudf.json" || failed=1
-  benchmark residency/past_the_edge.py --scale 12 --json "$results/residency.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --program merge-and-sort --factor 2 \
+    --json "$results/past_the_edge_merge_and_sort.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --program cudf-pandas \
+    --json "$results/past_the_edge_cudf_pandas.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 5 --program pds-h \
+    --json "$results/past_the_edge_pds_h.json" || failed=1
+  benchmark past_the_edge/run.py --rounds 6 --program xgboost \
+    --json "$results/past_the_edge_xgboost.json" || failed=1
   return "$failed"
 }
 
-# Torch past the edge: hours; a part of it with --models in a call of the script by hand.
+# Torch: its tests, what fits, and kernels beside copies.
 run_training() {
-  local failed=0 call words
+  local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_torch_*.py || failed=1
-  each training/copies=torch_copies training/embedding=torch_embedding \
-    training/caching=torch_caching || failed=1
-  benchmark training/save_on_cpu.py --models whisper-small --dtypes bf16 \
-    --json "$results/torch_save_on_cpu.json" || failed=1
-  # One file, whose parts are calls of their own: what fits, rows by batch, losses.
-  for call in "--models gpt2,gpt2-medium,bert --dtypes bf16 --fits" \
-    "--models resnet50,resnet101,resnet152 --fits" \
-    "--models gpt2,gpt2-medium,bert --batch-fraction 0.5" \
-    "--models whisper-small --batch-fraction 0.25" \
-    "--models alexnet,resnet50,resnet101,resnet152,densenet121,lstm,unet3d --batch-fraction 0.125" \
-    "--losses-steps 50"; do
-    read -ra words <<<"$call"
-    benchmark training/past_the_edge.py "${words[@]}" --json "$results/torch_training.json" || failed=1
-  done
+  each training/copies=torch_copies training/fits=torch_fits || failed=1
   return "$failed"
-}
-
-run_notebooks() {
-  local path
-  for path in 07_training 08_recommender; do
-    "$python" -P "$repository/ci/gpu_notebooks.py" "$repository/notebooks/$path.ipynb"
-  done
 }
 
 # A figure that is missed does not keep the others from being measured.
@@ -160,8 +144,7 @@ run_neighbors() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
     -m gpu "$repository"/tests/gpu/test_{topology,neighbors}.py || failed=1
-  each neighbors/paths=neighbors_paths neighbors/interference=neighbors_interference \
-    neighbors/loops=neighbors_loops || failed=1
+  each neighbors/paths=neighbors_paths neighbors/interference=neighbors_interference || failed=1
   return "$failed"
 }
 
@@ -187,7 +170,6 @@ case $what in
   others) run_others ;;
   residency) run_residency ;;
   training) run_training ;;
-  notebooks) run_notebooks ;;
   endurance) benchmark endurance/gpu.py --json "$results/endurance_gpu.json" ;;
   all)
     run_tests

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 _SOURCE = r"""
@@ -47,9 +48,13 @@ class GpuArrays:
         Whence it comes.
     passes : int
         Multiplications on each word that is read: how much is computed for a byte.
+    touch : callable, optional
+        Told of address, bytes and allocation before each use; by default the budget of `mr`.
     """
 
-    def __init__(self, mr: Any, passes: int = 0) -> None:
+    def __init__(
+        self, mr: Any, passes: int = 0, touch: Callable[[int, int, int], object] | None = None
+    ) -> None:
         import cupy
 
         self._u64 = cupy.uint64
@@ -58,7 +63,7 @@ class GpuArrays:
         self._synchronize = cupy.cuda.runtime.deviceSynchronize
         self._wait = cupy.cuda.Stream.null.synchronize
         self._mr, self._passes = mr, passes
-        self._touch = mr.managed_mr.residency.touch
+        self._touch = mr.managed_mr.residency.touch if touch is None else touch
         self._held: dict[int, tuple[int, int]] = {}
         self._made = 0
 

@@ -39,10 +39,9 @@ def document_with(text: str, results: Mapping[str, Any]) -> str:
 
 
 def computed_part(results: Mapping[str, Any]) -> str:
-    """Return a table of the queries, of what they did past the edge, and of the scripts."""
+    """Return a table of the queries, and one of the scripts."""
     tpch, scripts = (results[name] for name in NAMES)
     answers = {library: _answers(tpch, library) for library in LIBRARIES}
-    past = {library: tpch["memory"][library] for library in LIBRARIES}
     return "\n".join(
         [
             f"Queries at scale {tpch['scale']:g}, on one {tpch['environment']['device']}. Ratios "
@@ -53,17 +52,6 @@ def computed_part(results: Mapping[str, Any]) -> str:
                 (
                     f"{title} | {answers[library]} | {_ratio(tpch, library, 'stock')} "
                     f"| {_ratio(tpch, library, 'cuda')}"
-                    for library, title in LIBRARIES.items()
-                ),
-            ),
-            "",
-            "Once each past the edge of a budget, with the same answers:",
-            "",
-            *_table(
-                "queries | budget, GiB | most in use, GiB | evicted, GiB | dropped, GiB "
-                "| fetched, GiB | faulted, GiB",
-                (
-                    f"{title} | {' | '.join(_budget(past[library]['budget']))}"
                     for library, title in LIBRARIES.items()
                 ),
             ),
@@ -94,11 +82,6 @@ def _ratio(tpch: Mapping[str, Any], library: str, way: str) -> str:
     }
     each = [seconds[query, "ours"] / one for (query, of), one in seconds.items() if of == way]
     return f"{tpch['ratios'][f'{library}: ours / {way}']:.2f} ({min(each):.2f} to {max(each):.2f})"
-
-
-def _budget(memory: Mapping[str, int]) -> list[str]:
-    names = ("budget", "peak", "evicted", "dropped", "fetched", "faulted")
-    return [f"{memory[f'{name}_bytes'] / _GIB:.1f}" for name in names]
 
 
 def _scripts(results: Mapping[str, Any]) -> Iterable[str]:

@@ -87,33 +87,26 @@ def gpus_here() -> int:
     return found
 
 
-def _status_of_all(benchmark: Benchmark, file: Path, log: Path, until: float) -> int:
-    """Run all commands into one file; return the status of one that failed, else of the last.
-
-    1 says that bounds are missed: those of the whole file are only known after the last command.
-    """
+def _status_of(benchmark: Benchmark, file: Path, log: Path) -> int:
+    """Run the command that makes a file; return its status."""
     settings = dict(benchmark.settings)
     if benchmark.gpus == 0:
         settings["RMM_UVM_DRIVER"] = "simulated"
-    statuses: list[int] = []
+    script, *arguments = (word.replace(FILE, str(file)) for word in benchmark.command)
+    command = (
+        ["bash", str(HERE.parent / script[1:]), *arguments]
+        if script.startswith("/")
+        else [sys.executable, str(HERE / script), *arguments]
+    )
     with log.open("w") as output:
-        for words in benchmark.commands:
-            script, *arguments = (word.replace(FILE, str(file)) for word in words)
-            command = (
-                ["bash", str(HERE.parent / script[1:]), *arguments]
-                if script.startswith("/")
-                else [sys.executable, str(HERE / script), *arguments]
-            )
-            ended = subprocess.run(
-                command,
-                env={**os.environ, "PYTHON": sys.executable, **settings},
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=max(0.0, until - time.monotonic()),
-                check=False,
-            )
-            statuses.append(ended.returncode)
-    return next((status for status in statuses if status not in (0, 1)), statuses[-1])
+        return subprocess.run(
+            command,
+            env={**os.environ, "PYTHON": sys.executable, **settings},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=benchmark.limit_seconds,
+            check=False,
+        ).returncode
 
 
 def ran(benchmark: Benchmark, folder: Path) -> Outcome:
@@ -126,7 +119,7 @@ def ran(benchmark: Benchmark, folder: Path) -> Outcome:
     begun = time.monotonic()
     log = folder / f"{benchmark.result}.log"
     try:
-        status = _status_of_all(benchmark, file, log, begun + benchmark.limit_seconds)
+        status = _status_of(benchmark, file, log)
     except subprocess.TimeoutExpired:
         why_not = f"not ended after {benchmark.limit_seconds:g} s"
         return Outcome(benchmark, status=1, why_not=why_not)
@@ -219,8 +212,7 @@ def main() -> int:
     running, outcomes = chosen(arguments.only, gpus_here(), long=arguments.long)
     if arguments.list:
         for benchmark in running:
-            for command in benchmark.commands:
-                console.print(f"{benchmark.result}: {' '.join(command)}", soft_wrap=True)
+            console.print(f"{benchmark.result}: {' '.join(benchmark.command)}", soft_wrap=True)
         for name, why in {o.benchmark.result: o.why_not for o in outcomes}.items():
             console.print(f"{name}: not run: {why}", soft_wrap=True)
         for name, (what, why) in NOT_RUN.items():

@@ -21,7 +21,7 @@ _SETTINGS = (
 )
 _ORIGIN = frozenset({"commit", "device"})  # of a row that was measured in a call of its own
 _SPREADS = frozenset({"stddev", "cv", "mean"})  # Google Benchmark has the median beside them
-_NOT_FIGURES = frozenset({"environment", "kernels_environment", "context", "benchmark"})
+_NOT_FIGURES = frozenset({"environment", "context", "benchmark"})
 
 Value = float | str | bool | None
 
@@ -187,10 +187,7 @@ def _labelled(rows: Sequence[Any]) -> Iterator[tuple[str, Any]]:
             if row.get("aggregate_name") in _SPREADS:
                 continue
             words = [one for key, one in row.items() if isinstance(one, str) and key not in _ORIGIN]
-            # The factor at which a way has another's memory is measured.
-            left_out = {"factor"} if "memory of" in str(row.get("way")) else set()
-            told = (key for key in _SETTINGS if key in row and key not in left_out)
-            words += [f"{key} {row[key]}" for key in told]
+            words += [f"{key} {row[key]}" for key in _SETTINGS if key in row]
         label = " ".join(words).replace("/", "|") if words else str(number)
         seen[label] = seen.get(label, 0) + 1
         yield label if seen[label] == 1 else f"{label} {seen[label]}", row

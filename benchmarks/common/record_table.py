@@ -30,10 +30,8 @@ class Benchmark:
         Of one that is not: top-level parts that are times all the same.
     settings : tuple of (str, str)
         Environment variables.
-    more : tuple of tuples of str
-        Further commands, run one after the other, which add to the same file.
     limit_seconds : float
-        How long all of its commands together may take.
+        How long it may take.
     long : bool
         Whether it runs only with ``--long``, or where it is named.
     """
@@ -44,14 +42,8 @@ class Benchmark:
     clocked: bool = False
     clocked_parts: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
-    more: tuple[tuple[str, ...], ...] = ()
     limit_seconds: float = LIMIT_SECONDS
     long: bool = False
-
-    @property
-    def commands(self) -> tuple[tuple[str, ...], ...]:
-        """All that make the file, in order."""
-        return (self.command, *self.more)
 
 
 class NotRun(NamedTuple):
@@ -79,21 +71,6 @@ _PUBLISHED = (
     *("uvm_smart", "gtx1080ti_nvprof", "uvm_discard", "specasync_sparse", "gcn_epochs"),
     *("nvshare_tenants", "gtc_batch_sizes", "gpu_ext_pages", "training_policies"),
 )
-
-# Rows are of half the full batch or less, what fits is of the full one, losses have a call of their
-# own. What fits comes first: with it the verdicts on rows are those of the whole file.
-_TRAINING = (
-    ("--models", "gpt2,gpt2-medium,bert", "--dtypes", "bf16", "--fits"),
-    ("--models", "resnet50,resnet101,resnet152", "--fits"),
-    ("--models", "gpt2,gpt2-medium,bert", "--batch-fraction", "0.5"),
-    ("--models", "whisper-small", "--batch-fraction", "0.25"),
-    (
-        *("--models", "alexnet,resnet50,resnet101,resnet152,densenet121,lstm,unet3d"),
-        *("--batch-fraction", "0.125"),
-    ),
-    ("--losses-steps", "50"),
-)
-_TRAINING_CALLS = tuple(("training/past_the_edge.py", *words, *JSON) for words in _TRAINING)
 
 BENCHMARKS = (
     *(Benchmark(f"published/{name}", (f"published/{name}.py", *JSON)) for name in _PUBLISHED),
@@ -141,33 +118,27 @@ BENCHMARKS = (
     _gpu("shadow_proof", "mortgage/shadow_proof"),
     _gpu("deferred_discards", "driver/deferred_discards"),
     # ci/test_gpu.sh residency
-    _gpu("residency", "residency/past_the_edge", "--scale", "12"),
     _gpu(
         *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
         *("--sides", "resident,default,fault-driven,fault-driven-prefetched"),
     ),
-    _gpu("residency_mortgage", "residency/mortgage"),
-    _gpu("residency_mortgage_8m", "residency/mortgage", "--rows", "8000000"),
+    *(
+        _gpu(
+            f"past_the_edge_{program.replace('-', '_')}",
+            "past_the_edge/run",
+            *("--rounds", rounds, "--program", program, *words),
+        )
+        for program, rounds, *words in (
+            *(("merge-and-sort", "6", "--factor", "2"), ("cudf-pandas", "6")),
+            *(("pds-h", "5"), ("xgboost", "6")),
+        )
+    ),
     _gpu("residency_fits", "residency/fits"),
-    _gpu("residency_launches", "residency/launches"),
-    _gpu("residency_discards_gpu", "residency/discards_gpu"),
     _gpu("undiscarded", "residency/undiscarded"),
     _gpu("migration_threads", "driver/migration_threads"),
-    _gpu("advice_on_gpus", "planner/advice_on_gpus"),
     # ci/test_gpu.sh training
     _gpu("torch_copies", "training/copies"),
-    _gpu("torch_embedding", "training/embedding"),
-    _gpu("torch_caching", "training/caching"),
-    Benchmark(
-        *("torch_training", _TRAINING_CALLS[0]),
-        gpus=1,
-        clocked=True,
-        more=_TRAINING_CALLS[1:],
-        limit_seconds=4 * 3600,
-    ),
-    _gpu(
-        "torch_save_on_cpu", "training/save_on_cpu", "--models", "whisper-small", "--dtypes", "bf16"
-    ),
+    _gpu("torch_fits", "training/fits"),
     # ci/test_gpu.sh endurance
     _gpu("endurance_gpu", "endurance/gpu"),
     Benchmark(
@@ -189,10 +160,7 @@ BENCHMARKS = (
         )
     ),
     # ci/test_gpu.sh neighbors
-    *(
-        _gpu(f"neighbors_{name}", f"neighbors/{name}", gpus=2)
-        for name in ("paths", "interference", "loops")
-    ),
+    *(_gpu(f"neighbors_{name}", f"neighbors/{name}", gpus=2) for name in ("paths", "interference")),
     # ci/test_gpu.sh others
     _gpu("tpch", "tpch/compare", "--libraries", "pandas-pdsh", "pdsh"),
     _gpu(
@@ -240,24 +208,6 @@ NOT_RUN = {
     "mortgage_allocations_parts4": NotRun("what cuDF allocates: mortgage/allocations.py", _DATA),
     "neighbors_interference_before": NotRun(
         "neighbors/interference.py, of fewer and longer rounds", _PAST
-    ),
-    "residency_launches_libcuda": NotRun("residency/launches.py, moving by libcuda only", _PAST),
-    "residency_mortgage_before": NotRun("residency/mortgage.py, before room was made early", _PAST),
-    "torch_copies_tight": NotRun("steps of copies past a tight budget, at three commits", _PAST),
-    "torch_training_full_batch": NotRun(
-        "training/past_the_edge.py at the full batch, 24 steps a run",
-        "calls on hosts with and without other work; the same at half of it is in torch_training",
-    ),
-    "torch_training_full_batch_h100": NotRun(
-        "the same of whisper-small on an H100",
-        "a figure of another card beside the record's; torch_training has the model's own",
-    ),
-    "torch_training_full_batch_whisper": NotRun(
-        "the same of whisper-small bf16, three times at two commits", _PAST
-    ),
-    "torch_training_quarter_batch": NotRun(
-        "training/past_the_edge.py of whisper-small bf16, when its first rounds counted for eight",
-        _PAST,
     ),
 }
 """Results that no command of here makes again."""

@@ -38,6 +38,7 @@ from benchmarks.driver.facts import (
     eviction_order,
     host_mappings,
     prefetch_costs,
+    read_in_place,
     tracker_sums,
 )
 from benchmarks.driver.facts.answer import Question
@@ -56,6 +57,7 @@ QUESTIONS: tuple[Question, ...] = (
     addresses.QUESTION,
     eviction_order.QUESTION,
     host_mappings.QUESTION,
+    read_in_place.QUESTION,
 )
 START_NO_QUESTION_AFTER_SECONDS = 45
 GIVE_UP_AFTER_SECONDS = 60

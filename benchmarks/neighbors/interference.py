@@ -44,7 +44,7 @@ from benchmarks.neighbors.consolidation_programs import Owner as SimulatedJob
 from benchmarks.neighbors.owner import OwnerJob
 from benchmarks.neighbors.pair import MIB, make_pair
 from benchmarks.neighbors.paths import ours
-from benchmarks.residency.programs import PEAK_MIB, PROGRAMS
+from benchmarks.residency.programs import TRAINING_PEAK_MIB, training_loop
 
 JOBS = ("matrix", "etl")
 SLOWDOWN_BOUND, FREED_BOUND = 1.03, 0.8
@@ -61,7 +61,7 @@ class Program:
     """A loop over arrays whose contents are checked, under a budget of half of them."""
 
     def __init__(self, driver: Any, neighbors: Any) -> None:
-        peak_bytes = PEAK_MIB["training"] * MIB * SCALE
+        peak_bytes = TRAINING_PEAK_MIB * MIB * SCALE
         self._mr = rmm_uvm.managed_pool(
             driver=driver,
             maximum_pool_size=2 * peak_bytes,
@@ -73,7 +73,7 @@ class Program:
         """Go over the data for so long; end the benchmark where any are wrong."""
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
-            PROGRAMS["training"](self._arrays, SCALE, 4)
+            training_loop(self._arrays, SCALE, 4)
             if wrong := self._arrays.finish():
                 raise SystemExit(f"{wrong} words were lost")
 

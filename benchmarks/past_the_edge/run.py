@@ -9,7 +9,9 @@ The data have FACTOR budgets together. Programs are in programs/; `--program lis
 run has a process of its own. Sides: `resident` (a pool of cudaMalloc memory), `default` (a budget,
 nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls), `announced`
 (`rmm_uvm.touch` before each step), `fault-driven`, and `fault-driven-prefetched` (the same with
-RMM's adaptor, which prefetches what is allocated). The rules are in benchmarks/README.md.
+RMM's adaptor, which prefetches what is allocated). Programs of torch allocate through RMM, and are
+announced by `rmm_uvm.torch.announced`. With `lazy` and `copies` torch's own allocator has the
+budget instead: `rmm_uvm.torch.install`. The rules are in benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
 and settings are the same. A repetition that was cut short is measured anew. `--simulated` tries all
@@ -33,7 +35,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `benchmarks`
 
 from benchmarks.common import harness
 from benchmarks.common.past_the_edge import document, memory, runner
-from benchmarks.common.past_the_edge.measure import Plan, measure
+from benchmarks.common.past_the_edge.measure import Plan, Program, measure
 from benchmarks.common.past_the_edge.rounds import COUNTED_FROM, moments
 from benchmarks.common.past_the_edge.sides import (
     BASELINES,
@@ -42,8 +44,9 @@ from benchmarks.common.past_the_edge.sides import (
     managed_bytes,
     open_memory,
     open_simulated,
+    warming_torch_up,
 )
-from benchmarks.past_the_edge.programs import PROGRAMS, Simulated
+from benchmarks.past_the_edge.programs import PROGRAMS, TORCH, Simulated
 
 WARM_UP_BYTES = 64 << 20  # of a piece that has all kernels loaded before anything is measured
 SEED = 20261127
@@ -70,23 +73,22 @@ def _gpu_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[str, Any
     driver = rmm_uvm.cuda_driver(0)
     data_bytes, pieces = request["data_bytes"], request["pieces"]
     kind = PROGRAMS[request["program"]]
-    small = kind(min(WARM_UP_BYTES, data_bytes // pieces), 1)
-    small.make()
-    for number in range(small.operations):
-        small.operation(number)
-    small.drop()
-    del small
-    _forget_cached(request["program"])
+    if request["program"] in TORCH:  # of tensors of other sizes other kernels would be loaded
+        with warming_torch_up(side, driver, data_bytes):
+            _run_once(kind(data_bytes, 1))
+    else:
+        _run_once(kind(min(WARM_UP_BYTES, data_bytes // pieces), 1))
+    _forget_cached()
     free_bytes = driver.memory()[0]
     of_side, give_back = open_memory(side, driver, plan.budget_bytes, data_bytes)
     program = kind(data_bytes, pieces, announced=side.announced)
 
     def beside() -> tuple[int | None, str]:
         nonlocal of_side
+        program.drop()
         if side.budget is None:
             return 0, ""  # all of it is device memory, and nothing is to be kept
-        program.drop()
-        _forget_cached(request["program"])
+        _forget_cached()
         of_side.close()
         del of_side
         return memory.beside_bytes(driver, free_bytes, give_back)
@@ -102,12 +104,19 @@ def _simulated_child(side: Side, plan: Plan, request: dict[str, Any]) -> dict[st
     return measure(Simulated(data_bytes, request["pieces"], of_side, told), of_side, plan)
 
 
-def _forget_cached(program: str) -> None:
-    """Give back memory that a library keeps for itself."""
-    if program == "cupy":
-        import cupy
+def _run_once(program: Program) -> None:
+    program.make()
+    for number in range(program.operations):
+        program.operation(number)
+    program.drop()
 
-        cupy.get_default_memory_pool().free_all_blocks()
+
+def _forget_cached() -> None:
+    """Give back memory that libraries keep for themselves, of those that were imported."""
+    if "cupy" in sys.modules:
+        sys.modules["cupy"].get_default_memory_pool().free_all_blocks()
+    if "cudf.utils.scalar" in sys.modules:  # the last numbers that columns were computed with
+        sys.modules["cudf.utils.scalar"].pa_scalar_to_plc_scalar.cache_clear()
 
 
 def kept_rows(
@@ -176,6 +185,8 @@ def main(given: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in SIDES]:
         raise SystemExit(f"--sides {','.join(unknown)}: there are {', '.join(SIDES)}")
     sides = [SIDES[name] for name in names]
+    if asked.program not in TORCH and any(side.torch for side in sides):
+        raise SystemExit(f"--program {asked.program} is none of torch's: {', '.join(TORCH)} are")
     budget_bytes = parse_bytes(asked.budget, name="--budget")
     data_bytes = int(budget_bytes * asked.factor)
     if not asked.simulated:
@@ -185,6 +196,8 @@ def main(given: list[str] | None = None) -> int:
                 f"{managed_bytes(data_bytes)} bytes of managed memory are needed, "
                 f"RMM_UVM_MANAGED_LIMIT is {limit}"
             )
+        if hasattr(kind, "prepare"):
+            kind.prepare(data_bytes, pieces)
     settings = {
         "program": asked.program,
         "asked_factor": asked.factor,

@@ -32,7 +32,7 @@ class Sizes:
     pool_bytes : int
         Of the pool, at most.
     budget_bytes : int or None
-        Most of it on the device; of the way ``budget``.
+        Of it, to keep on the device; of the way ``budget``.
     """
 
     pool_bytes: int

@@ -7,9 +7,6 @@ Nothing is computed and no memory taken: models of any size are recorded in seco
 
 from __future__ import annotations
 
-import statistics
-from typing import Any
-
 from benchmarks.residency.policy_card import MACHINE
 from rmm_uvm.torch import Program, recorded
 
@@ -45,17 +42,3 @@ def used_bytes(program: Program, begin: int, end: int) -> list[int]:
         for event in program.events[begin:end]
         if hasattr(event, "uses")
     ]
-
-
-def kernels_of(name: str, dtype: str, batch: int, size: str = "full") -> dict[str, Any]:
-    """Return what kernels of a step use: operators, as the CPU dispatches them."""
-    # The optimiser's state comes with the first step.
-    program = record(name, size, batch=batch, dtype=dtype, iterations=2)
-    used = used_bytes(program, *program.marks)
-    return {
-        **{"model": name, "dtype": dtype, "batch": batch, "kernels": len(used)},
-        "median_used_bytes": statistics.median(used),
-        "mean_used_bytes": statistics.mean(used),
-        "most_used_bytes": max(used),
-        "recorded_peak_bytes": program.peak_bytes,
-    }

@@ -151,6 +151,7 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t over_budget
         uint64_t too_large
         size_t too_large_bytes
+        uint64_t host_read_bytes
         uint64_t unfenced_frees
         uint64_t failed_calls
         status last_failure
@@ -166,6 +167,7 @@ cdef extern from "rmm_uvm/residency/use_predictor.hpp" namespace "rmm_uvm" nogil
         use_kind kind
         memory_range range
         uintptr_t owner
+        bool only_read
 
 cdef extern from "rmm_uvm/residency/live_blocks.hpp" namespace "rmm_uvm" nogil:
     cdef struct live_blocks:

@@ -218,7 +218,7 @@ cdef class ManagedResidency:
         """Announce a use of live memory that is issued to a stream next; brings it in."""
         self.touch_all(((address, nbytes, owner),), stream)
 
-    def touch_all(self, uses, uintptr_t stream=0):
+    def touch_all(self, uses, uintptr_t stream=0, bint only_read=False):
         """Announce uses that are issued to a stream next, as one: none leaves for another.
 
         Parameters
@@ -228,10 +228,13 @@ cdef class ManagedResidency:
             is passed over.
         stream : int
             Its handle.
+        only_read : bool
+            The work writes none of it: what does not fit the budget may be read on the host.
         """
         cdef vector[use_event] announced
         cdef use_event use
         use.kind = use_kind.touch
+        use.only_read = only_read
         for address, nbytes, owner in uses:
             use.range.address, use.range.bytes, use.owner = address, nbytes, owner
             announced.push_back(use)
@@ -433,6 +436,7 @@ cdef class ManagedResidency:
             "over_budget": s.over_budget,
             "too_large": s.too_large,
             "too_large_bytes": s.too_large_bytes,
+            "host_read_bytes": s.host_read_bytes,
             "unfenced_frees": s.unfenced_frees,
             "failed_calls": s.failed_calls,
             "last_failure": failure,

@@ -108,7 +108,7 @@ def managed_pool(
     prefetch : {"auto", "always", "never"}
         See `rmm_uvm.mr.UvmResourceAdaptor`.
     device_budget : int, str, float, Budget or None
-        Most device memory that managed memory may take: bytes, "12GiB", a fraction of the device,
+        How much managed memory is kept on the device: bytes, "12GiB", a fraction of the device,
         or a `rmm_uvm.residency.Budget` with all settings. By default ``RMM_UVM_DEVICE_BUDGET``,
         and without it none: the kernel driver evicts.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None

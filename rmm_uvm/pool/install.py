@@ -107,7 +107,7 @@ def reinitialize(
         Size of a separate cudaMalloc pool for CUDA IPC, such as "256MiB"; "auto" is that, or an
         eighth of the device if that is less. By default none.
     device_budget : int, str, float, Budget or None
-        Most of each device that managed memory may take; see `rmm_uvm.managed_pool`. By default
+        How much managed memory is kept on each device; see `rmm_uvm.managed_pool`. By default
         ``RMM_UVM_DEVICE_BUDGET``, and without it none: the kernel driver evicts when the device is
         full.
     eviction : {"repeat", "lru", "fifo", "correlation"} or None

@@ -45,7 +45,7 @@ class Budget:
     Parameters
     ----------
     budget_bytes : int
-        Most managed bytes on the device, >= 8 MiB.
+        Managed bytes that are kept on the device, >= 8 MiB. What faults in comes on top at first.
     policy : {"repeat", "lru", "fifo", "correlation"}
         Which live blocks leave first. "repeat" and "correlation" learn a program's repetition, and
         are "lru" while they foresee little.

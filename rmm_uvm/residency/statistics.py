@@ -28,7 +28,7 @@ class ResidencyStatistics:
     Parameters
     ----------
     budget_bytes : int
-        Most managed bytes on the device.
+        Managed bytes that are kept on the device.
     resident_bytes, peak_resident_bytes : int
         On the device now, and at most, as far as our own calls go: on a GPU pages that kernels
         fault in come on top until they are found.
@@ -93,8 +93,10 @@ class ResidencyStatistics:
     over_budget : int
         Times that no block could leave: all were pinned or wanted.
     too_large, too_large_bytes : int
-        Requests larger than the budget, left to page faults, and the largest of them, in whole
-        blocks of 2 MiB.
+        Requests larger than the budget, and the largest of them, in whole blocks of 2 MiB.
+    host_read_bytes : int
+        Of those, bytes that kernels read on the host, through mappings. What else of them did not
+        fit was left to page faults.
     unfenced_frees : int
         Frees that were not fenced: while all slabs fit the budget none is, and their blocks are
         copied and not dropped until they are used anew.
@@ -153,6 +155,7 @@ class ResidencyStatistics:
     peak_overshoot_bytes: int | None = None
     faulted_bytes: int | None = None
     faults_unknown: str = ""
+    host_read_bytes: int = 0
     found_bytes: int = 0
     looks: int = 0
     finds_none: str = ""
@@ -232,9 +235,8 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
         ),
         (
             s.too_large,
-            f"request of {size(s.too_large_bytes)}, larger than the budget: left to page faults",
-            f"requests larger than the budget, up to {size(s.too_large_bytes)}: left to page "
-            "faults",
+            f"request of {size(s.too_large_bytes)}, larger than the budget: {_too_large(s)}",
+            f"requests larger than the budget, up to {size(s.too_large_bytes)}: {_too_large(s)}",
         ),
         (
             s.failed_calls,
@@ -244,6 +246,12 @@ def _rows(s: ResidencyStatistics) -> list[tuple[str, str]]:
     ]
     rows += [("", f"{n} {one if n == 1 else more}") for n, one, more in troubles if n]
     return rows
+
+
+def _too_large(s: ResidencyStatistics) -> str:
+    if not s.host_read_bytes:
+        return "left to page faults"
+    return f"{format_bytes(s.host_read_bytes)} read on the host, the rest left to page faults"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -49,8 +49,8 @@ def too_large(counts: ResidencyStatistics, total_bytes: int) -> Trouble:
         least = format_bytes(counts.too_large_bytes)
         remedy = f"give a device_budget of {least} or more, or work on less data at a time"
     return Trouble(
-        f"{asked} larger than the budget of {format_bytes(counts.budget_bytes)}, and left to page "
-        "faults beside it",
+        f"{asked} larger than the budget of {format_bytes(counts.budget_bytes)}: what does not fit "
+        "is read on the host, or comes by page faults",
         remedy,
     )
 

@@ -241,7 +241,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting(
             "device_budget",
             Size(least_bytes=LEAST_BUDGET_BYTES, least_reason=" are needed to move anything"),
-            "Most of each device that managed memory may take.",
+            "How much managed memory is kept on each device.",
             "What is over it leaves, dead data first, without a copy. At most the device. See "
             "[residency.md](residency.md).",
             otherwise="none",

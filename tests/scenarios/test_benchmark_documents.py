@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from types import ModuleType
 from typing import Any
 
@@ -12,22 +11,17 @@ import pytest
 
 from .residency_scripts import committed, script
 
-PLACEMENT, POLICY, ADVICE, TRAINING, CONSOLIDATION, ENDURANCE, LOAD, OTHERS = map(
+PLACEMENT, POLICY, CONSOLIDATION, ENDURANCE, LOAD, OTHERS = map(
     script,
     (
-        *("pool/placement_document", "residency/policy_document", "planner/advice_document"),
-        *("training/training_document", "neighbors/consolidation_document", "endurance/document"),
+        *("pool/placement_document", "residency/policy_document"),
+        *("neighbors/consolidation_document", "endurance/document"),
         *("endurance/load_document", "common/others_figures"),
     ),
 )
 WRITTEN = {
     "pool/placement": (PLACEMENT, committed("pool_placement")),
     "residency/policies": (POLICY, committed("residency_policies")),
-    "planner/advice_on_gpus": (
-        ADVICE,
-        json.loads(ADVICE.RESULT.read_text()) if ADVICE.RESULT.exists() else None,
-    ),
-    "training/past_the_edge": (TRAINING, committed("torch_training")),
     "neighbors/consolidation": (CONSOLIDATION, committed("neighbors_consolidation")),
     "endurance/allocations": (ENDURANCE, committed("endurance")),
     "endurance/gpu": (LOAD, committed("endurance_gpu")),
@@ -55,10 +49,6 @@ def test_document_says_what_the_committed_result_says(
             lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
         ),
         (
-            "training/past_the_edge",
-            lambda kept: {"rows": [{**row, "seconds": row["seconds"] + 1} for row in kept["rows"]]},
-        ),
-        (
             "neighbors/consolidation",
             lambda kept: {"rows": [{**row, "speedup": 9.0} for row in kept["rows"]]},
         ),
@@ -75,10 +65,6 @@ def test_document_says_what_the_committed_result_says(
             lambda kept: {
                 "tpch": {**kept["tpch"], "ratios": dict.fromkeys(kept["tpch"]["ratios"], 9.0)}
             },
-        ),
-        (
-            "training/past_the_edge",
-            lambda kept: {"losses": [{**row, "equal_steps": 49} for row in kept["losses"]]},
         ),
     ],
 )

@@ -42,6 +42,10 @@ class LiveAllocations:
     def __init__(self, upstream_mr: Any) -> None:
         self.mr = rmm.mr.TrackingResourceAdaptor(upstream_mr)
 
+    def away_bytes(self) -> int:
+        """Return bytes that live elsewhere."""
+        return 0
+
     def ranges(self) -> list[Range]:
         """Return address and bytes of each."""
         found = []
@@ -52,6 +56,39 @@ class LiveAllocations:
         return found
 
 
+class TorchAllocations:
+    """What torch's own allocator has handed out of memory pools, by its snapshots.
+
+    Pools of torch that are not its own are `rmm_uvm.torch`'s here. The interpreter does nothing
+    else while a snapshot is taken: `--sample-ms` should leave it time.
+
+    Parameters
+    ----------
+    device : int
+        CUDA ordinal.
+    away_bytes : callable
+        Returns bytes of the program's tensors that torch has given back, since copies on the host
+        stand for them.
+    """
+
+    mr = None
+
+    def __init__(self, device: int, away_bytes: Callable[[], int]) -> None:
+        self._device, self.away_bytes = device, away_bytes
+
+    def ranges(self) -> list[Range]:
+        """Return address and bytes of each."""
+        import torch
+
+        return [
+            (block["address"], block["size"])
+            for segment in torch.cuda.memory_snapshot()
+            if segment["device"] == self._device and segment["segment_pool_id"] != (0, 0)
+            for block in segment["blocks"]
+            if block["state"] != "inactive"
+        ]
+
+
 class Memory:
     """What one process measures on.
 
@@ -59,8 +96,8 @@ class Memory:
     ----------
     driver : UvmDriver
         Of the device.
-    pool : rmm.mr.DeviceMemoryResource
-        What the program's memory comes from.
+    pool : rmm.mr.DeviceMemoryResource or None
+        What the program's memory comes from; None where it does not through RMM.
     residency : ManagedResidency or None
         The manager of the budget; None where there is none. Judges ask nothing of it: it is told
         when the budget ends, and its counts are noted.
@@ -69,6 +106,8 @@ class Memory:
     keeps_dead : bool
         Whether dead memory is kept as if it were live, so that it counts. Where it is dropped, the
         page tables cannot tell it from what is on the device.
+    live : TorchAllocations, optional
+        Knows what is alive; by default `LiveAllocations` of the pool.
     """
 
     looks_between = False
@@ -82,9 +121,10 @@ class Memory:
         *,
         managed: bool = True,
         keeps_dead: bool = False,
+        live: Any = None,
     ) -> None:
         self.driver, self.managed, self.keeps_dead = driver, managed, keeps_dead
-        self.live: Any = LiveAllocations(pool)
+        self.live: Any = live or LiveAllocations(pool)
         self.residency: Any = residency
         self._seen: list[Range] = []
         self._pages: HostPages | None = None
@@ -136,7 +176,7 @@ class Memory:
         """Look once."""
         begin = self.now()
         live = self.live_pages()
-        live_bytes = bytes_of(joined(live, BLOCK_BYTES))
+        live_bytes = bytes_of(joined(live, BLOCK_BYTES)) + self.live.away_bytes()
         if self.blind:
             return Sample(begin, live_bytes, None)
         before = self.moved()
@@ -236,6 +276,7 @@ def pinned(environment: Mapping[str, str]) -> dict[str, str]:
 PINNED = {
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # 8 of 4 MiB; by default it follows the card
     "CUBLASLT_WORKSPACE_SIZE": "4096",  # KiB, of torch
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",  # containers set it
     "CUDNN_CONV_WSCAP_DBG": "256",  # MiB, of torch: else cuDNN's choice follows free memory
     "CUDA_MODULE_LOADING": "LAZY",
     "CUDF_SPILL": "off",

@@ -111,7 +111,7 @@ class Sample:
     seconds: float
     """When it began, by the clock of the run."""
     live_bytes: int
-    """Of live managed memory, in whole blocks."""
+    """Of live managed memory, in whole blocks, and of what the host's copies stand for."""
     held_bytes: int | None
     """Of pages that the host does not hold; None where nobody looks."""
     came_bytes: int = 0

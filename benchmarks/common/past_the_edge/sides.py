@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import rmm
 
 import rmm_uvm
-from benchmarks.common.past_the_edge.memory import Memory, SimulatedMemory
+from benchmarks.common.past_the_edge.memory import Memory, SimulatedMemory, TorchAllocations
 from rmm_uvm.integrations import wire
 from rmm_uvm.residency import Budget
 
@@ -31,7 +32,11 @@ class Side:
     seen : bool
         Whether calls of cuDF are announced, as they are by default.
     announced : bool
-        Whether the program calls `rmm_uvm.touch` before it uses data.
+        Whether the program calls `rmm_uvm.touch` before it uses data, or runs within
+        `rmm_uvm.torch.announced`.
+    torch : {"", "migrate", "copy"}
+        What `rmm_uvm.torch.install` is given as ``activations``; empty where torch allocates
+        through RMM.
     fault_driven : bool
         Whether memory comes by page faults: then nobody can keep a budget while a kernel runs, and
         what counts is the average over time.
@@ -43,6 +48,7 @@ class Side:
     budget: Mapping[str, Any] | None = field(default_factory=dict)
     seen: bool = True
     announced: bool = False
+    torch: Literal["", "migrate", "copy"] = ""
     fault_driven: bool = False
     prefetched: bool = False
 
@@ -71,6 +77,8 @@ DEFAULT = Side("default")
 LRU = Side("lru", {"policy": "lru"})
 UNSEEN = Side("unseen", seen=False, fault_driven=True)
 ANNOUNCED = Side("announced", announced=True)
+LAZY = Side("lazy", torch="migrate")
+COPIES = Side("copies", torch="copy")
 FAULT_DRIVEN = Side(
     "fault-driven",
     {"policy": "fifo", "discard_dead": False, "fetch": False, "background": False},
@@ -80,7 +88,10 @@ FAULT_DRIVEN = Side(
 FAULT_DRIVEN_PREFETCHED = replace(FAULT_DRIVEN, name="fault-driven-prefetched", prefetched=True)
 BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED)
 """What stands for the kernel driver on a card of the budget's size: the faster one counts."""
-SIDES = {side.name: side for side in (RESIDENT, DEFAULT, LRU, UNSEEN, ANNOUNCED, *BASELINES)}
+SIDES = {
+    side.name: side
+    for side in (RESIDENT, DEFAULT, LRU, UNSEEN, ANNOUNCED, LAZY, COPIES, *BASELINES)
+}
 
 
 def managed_bytes(data_bytes: int) -> int:
@@ -95,6 +106,8 @@ def open_memory(
 
     Nothing may have been allocated from the pool when it is given back.
     """
+    if side.torch:
+        return _open_torch(side, driver, budget_bytes, data_bytes)
     most_bytes = managed_bytes(data_bytes)
     device = driver.info.device_id
     if side.budget is None:
@@ -127,6 +140,60 @@ def open_memory(
         rmm_uvm.restore()
 
     return memory, give_back
+
+
+def _open_torch(
+    side: Side, driver: Any, budget_bytes: int, data_bytes: int
+) -> tuple[Memory, Callable[[], None]]:
+    """Return the same where torch's own allocator has the budget, for the rest of the process."""
+    import torch
+
+    import rmm_uvm.torch
+
+    assert side.torch
+    installed = rmm_uvm.torch.install(
+        driver.info.device_id,
+        device_budget=Budget(budget_bytes, **(side.budget or {})),
+        activations=side.torch,
+        maximum=managed_bytes(data_bytes),
+    )
+
+    def away_bytes() -> int:
+        copies = installed.statistics()["activations"]
+        return 0 if copies is None else int(copies["away_bytes"])
+
+    memory = Memory(
+        driver,
+        None,
+        installed.managed_mr.residency,
+        keeps_dead=side.keeps_dead,
+        live=TorchAllocations(driver.info.device_id, away_bytes),
+    )
+    # Not closed: what copies go through is device memory, which has to be counted first.
+    return memory, torch.cuda.empty_cache
+
+
+@contextmanager
+def warming_torch_up(side: Side, driver: Any, data_bytes: int) -> Iterator[None]:
+    """Have torch allocate as it will on a side, within a ``with`` block from cudaMalloc memory.
+
+    To be called once, before torch allocates: through RMM it does for the rest of the process. What
+    it has within the block must be freed there.
+    """
+    if side.torch:
+        yield
+        return
+    told = wire("torch")
+    if not told.active:
+        raise SystemExit(f"torch: {told.reason}")
+    device = driver.info.device_id
+    previous = rmm.mr.get_per_device_resource(device)
+    pool = rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), data_bytes // 256 * 256)
+    rmm.mr.set_per_device_resource(device, pool)
+    try:
+        yield
+    finally:
+        rmm.mr.set_per_device_resource(device, previous)
 
 
 def open_simulated(

@@ -72,14 +72,15 @@ void residency_manager::retire(std::function<void()> const& publish) noexcept
     publish();
   }
   if (settings_.background) { thread_.stop(); }  // in a forked child there is none to wait for
-  leave_neighbors();
+  end_our_advice();
   offer_.withdraw();
 }
 
-/** @brief Has all that lies on neighbours go to the host, and what was advised about it end. */
-void residency_manager::leave_neighbors() noexcept
+/** @brief Has what lies on neighbours go to the host; no mapping and no copy of ours stays. */
+void residency_manager::end_our_advice() noexcept
 try {
   ledger_view view{ledger_.blocks()};
+  mappings_.end_all(view);
   back_.give_all_back(view);  // what cannot be moved stays, and comes by faults: nothing is lost
   view.doubt_all();
 } catch (...) {

@@ -109,6 +109,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            advice_,
            *coming_}},
     in_place_{{*driver_, settings_, ledger_, clock_, *uses_, mover_, neighbors_, advice_, room_}},
+    mappings_{{settings_, ledger_, marks_, advice_}},
     unseen_{{*driver_, ledger_, clock_, moved_, room_}},
     work_{{*driver_,
            settings_,
@@ -185,6 +186,7 @@ try {
   if (driver_->capturing(stream) != capture_state::none) {
     coming_->leave_to_faults(allocation);
     uses_->room_was_made({&use, 1});
+    wake();
     return;
   }
   if (pressed) { marks_.mark(first, allocation.bytes, stream); }
@@ -233,6 +235,7 @@ try {
   }
   if (driver_->capturing(stream) != capture_state::none) {
     coming_->leave_to_faults(used);
+    wake();
     return;
   }
   if (ledger_.under_pressure()) { marks_.mark(first, used.bytes, stream); }
@@ -253,6 +256,7 @@ void residency_manager::on_untold(memory_range range) noexcept
     uses_->hand_out(view, range);
   }
   coming_->leave_to_faults(range);
+  wake();
 }
 
 void residency_manager::on_free(memory_range allocation,
@@ -301,12 +305,16 @@ try {
   if (present_.all_present() || present_.is_confirmed(uses)) { return; }
   std::vector<memory_range> wanted;
   std::size_t used_bytes = 0;
+  bool only_read         = true;
   auto first             = never_used;
   {
     ledger_view view{ledger_.blocks()};
     look_without_thread(view);
+    mappings_.end_of_done(view);
     for (auto const& use : uses) {
-      if (use.range.bytes > 0 && view.holds(use.range.address)) { wanted.push_back(use.range); }
+      if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
+      wanted.push_back(use.range);
+      only_read = only_read && use.only_read;
     }
     work_.adapt_look_ahead(view, uses);
     ledger_.wait_until_free(view, wanted);
@@ -326,6 +334,7 @@ try {
   }
   marks_.mark(first, used_bytes, stream);
   in_place_.choose(wanted);
+  if (only_read) { mappings_.map_rest(wanted); }
   coming_->bring({wanted, {}, stream, arrival_reason::use});
   uses_->room_was_made(uses);
   wake();
@@ -430,6 +439,7 @@ residency_statistics residency_manager::statistics() const noexcept
   neighbors_.tell(told);
   room_.tell(told);
   coming_->tell(told);
+  mappings_.tell(told);
   unseen_.tell(told);
   in_place_.tell(told);
   told.ahead_bytes = ahead_.bytes();

@@ -7,15 +7,22 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.errors import MonitorWarning
 
-__all__ = ["Announcer", "Use"]
+__all__ = ["Announcer", "Parts", "Use"]
 
 Use = tuple[int, int, int]
 """Address, bytes, and the first byte of the allocation that they are of."""
+
+
+class Parts(NamedTuple):
+    """A call in parts: the arguments of each, and what makes one result of theirs."""
+
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]]
+    join: Callable[[list[Any]], Any]
 
 
 class Announcer:
@@ -54,6 +61,9 @@ class Announcer:
         name: str,
         theirs: Callable[..., Any],
         uses_of: Callable[[tuple[Any, ...], dict[str, Any]], tuple[list[Use], int]],
+        *,
+        only_read: bool = False,
+        divide: Callable[[tuple[Any, ...], dict[str, Any]], Parts | None] | None = None,
     ) -> Callable[..., Any]:
         """Return a call that announces what `uses_of` finds in its arguments, then is `theirs`.
 
@@ -65,15 +75,22 @@ class Announcer:
             Called in any case, with the same arguments.
         uses_of : callable
             Takes positional and named arguments; returns what they use, and the stream's handle.
+        only_read : bool
+            The call writes nothing of it.
+        divide : callable, optional
+            Takes positional and named arguments; returns the parts in which the call is made if all
+            of it does not fit a budget, or None.
         """
         residencies = self._residencies
-        tell = self._tell
+        look = functools.partial(self._look, name, uses_of, only_read, divide)
 
         @functools.wraps(theirs)
         def announced(*args: Any, **kwargs: Any) -> Any:
             for residency in residencies:  # a loop: it is run some thousand times a second
                 if not residency.all_present:
-                    tell(name, uses_of, args, kwargs)
+                    parts = look(args, kwargs)
+                    if parts is not None:
+                        return self._in_parts(theirs, look, parts)
                     break
             return theirs(*args, **kwargs)
 
@@ -104,26 +121,50 @@ class Announcer:
             else:
                 setattr(thing, name, theirs)
 
-    def _tell(
+    def _look(
         self,
         name: str,
         uses_of: Callable[[tuple[Any, ...], dict[str, Any]], tuple[list[Use], int]],
+        only_read: bool,  # noqa: FBT001 - a partial has it
+        divide: Callable[[tuple[Any, ...], dict[str, Any]], Parts | None] | None,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> None:
+    ) -> Parts | None:
+        """Announce what a call uses, or return the parts in which it is made."""
         if not self._on:
-            return
+            return None
         try:
             uses, stream = uses_of(args, kwargs)
-            self.tell(uses, stream)
+            if divide is not None and not self._fits(uses):
+                parts = divide(args, kwargs)
+                if parts is not None:
+                    return parts
+            self.tell(uses, stream, only_read=only_read)
         except Exception as error:  # the call goes on without: it has done nothing wrong
             self.fail(name, error)
+        return None
 
-    def tell(self, uses: Iterable[Use], stream: int) -> None:
+    def _fits(self, uses: Iterable[Use]) -> bool:
+        """Whether a budget holds what a call uses, and as much again that it makes."""
+        used_bytes = sum(nbytes for _, nbytes, _ in uses)
+        kept = [each.budget for each in self._residencies if each.budget is not None]
+        return all(2 * used_bytes <= each.budget_bytes for each in kept if each.fetch)
+
+    @staticmethod
+    def _in_parts(
+        theirs: Callable[..., Any], look: Callable[..., Parts | None], parts: Parts
+    ) -> Any:
+        results = []
+        for args, kwargs in parts.calls:
+            look(args, kwargs)
+            results.append(theirs(*args, **kwargs))
+        return parts.join(results)
+
+    def tell(self, uses: Iterable[Use], stream: int, *, only_read: bool = False) -> None:
         """Announce uses."""
         if uses:
             for residency in self._residencies:
-                residency.touch_all(uses, stream)
+                residency.touch_all(uses, stream, only_read)
 
     def fail(self, name: str, error: Exception) -> None:
         """Take note that a call could not be looked at; warns of the first."""

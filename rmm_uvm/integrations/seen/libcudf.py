@@ -21,6 +21,7 @@ from typing import Any
 
 from rmm_uvm._lib.residency import ManagedResidency
 from rmm_uvm.integrations.seen.announcer import Announcer
+from rmm_uvm.integrations.seen.by_column import ByColumn
 from rmm_uvm.integrations.seen.columns import ColumnUses
 from rmm_uvm.integrations.when_imported import when_imported
 from rmm_uvm.integrations.wiring import Wiring
@@ -88,6 +89,8 @@ _METHODS = {
     "io.json.JsonWriterOptions": ("builder",),
     "io.csv.CsvWriterOptions": ("builder",),
 }
+# What writes into what it is given; all others only read that.
+_WRITES = re.compile(r"_in_place$|\.normalize_nans_and_zeros$|\.next$")
 # Classes whose objects are made of columns that their methods, or functions, use.
 _MADE_OF_COLUMNS = ("groupby.GroupBy", "groupby.GroupByRequest", "rolling.RollingRequest")
 
@@ -182,6 +185,7 @@ class LibcudfCalls:
 
     def _replace_functions(self, plc: Any) -> None:
         ours_for: dict[int, Any] = {}
+        by_column = ByColumn(plc)
         for name, module in _modules_of(plc):
             for attribute in getattr(module, "__all__", None) or _public(module):
                 theirs: Any = getattr(module, attribute, None)
@@ -191,7 +195,7 @@ class LibcudfCalls:
                 # One that has two names is one.
                 ours = ours_for.get(id(theirs))
                 if ours is None:
-                    ours = self.announcer.before(label, theirs, self._uses.of_call)
+                    ours = self._before(label, theirs, divide=by_column.divider(label))
                     ours_for[id(theirs)] = ours
                 if self.announcer.replace(module, attribute, ours, label):
                     self.seen.append(label)
@@ -220,11 +224,15 @@ class LibcudfCalls:
                 label = f"{path}.{method}"
                 static = isinstance(theirs, staticmethod)
                 inner = theirs.__func__ if isinstance(theirs, staticmethod) else theirs
-                ours = self.announcer.before(label, inner, self._uses.of_call)
+                ours = self._before(label, inner)
                 if self.announcer.replace(
                     theirs_of, method, staticmethod(ours) if static else ours, label
                 ):
                     self.seen.append(label)
+
+    def _before(self, label: str, theirs: Callable[..., Any], **more: Any) -> Callable[..., Any]:
+        only_read = _WRITES.search(label) is None
+        return self.announcer.before(label, theirs, self._uses.of_call, only_read=only_read, **more)
 
     def _remembering(self, theirs: Callable[..., None]) -> Callable[..., None]:
         remember = self._uses.remember

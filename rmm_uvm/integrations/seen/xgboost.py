@@ -49,12 +49,12 @@ class XgboostData(Seam):
         transformed = getattr(data, "CudfTransformed", None)
         if transformed is not None:  # asked for its interfaces just before each use
             ours = self.announcer.before(
-                "array_interface", transformed.array_interface, self._of_frame
+                "array_interface", transformed.array_interface, self._of_frame, only_read=True
             )
             self.announcer.replace(transformed, "array_interface", ours, "array_interface")
             return
         name = "_cudf_array_interfaces"  # before there was one
-        ours = self.announcer.before(name, getattr(data, name), self._of_arguments)
+        ours = self.announcer.before(name, getattr(data, name), self._of_arguments, only_read=True)
         self.announcer.replace(data, name, ours, name)
 
     def _of_frame(self, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> tuple[list[Use], int]:

@@ -126,13 +126,14 @@ class CopiedActivations:
         -------
         dict
             ``copied_bytes`` to the host, ``returned_bytes`` of them, ``returned_ahead_bytes`` of
-            those before their use; ``needed_bytes``, which have to leave (None: not known yet);
-            ``staging_bytes`` of the device that copies go through, beside the budget; ``fallbacks``
-            (dict), how many tensors stayed by reason.
+            those before their use; ``away_bytes``, on the host only now; ``needed_bytes``, which
+            have to leave (None: not known yet); ``staging_bytes`` of the device that copies go
+            through, beside the budget; ``fallbacks`` (dict), how many tensors stayed by reason.
         """
         with self._lock:
             return {
                 **self._counts,
+                "away_bytes": self._bytes[State.AWAY],
                 "needed_bytes": self._demand.needed_bytes,
                 "staging_bytes": self._streams.staging_bytes,
                 "fallbacks": dict(self._fallbacks),

@@ -4,15 +4,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import os
 import sys
+import tempfile
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy
 import pandas
+import polars
 import pytest
 import rmm
 
@@ -321,6 +326,24 @@ def test_run_on_a_gpu_installs_measures_and_gives_back(
     assert on_device.made == [(32 * MIB, 1, False), (96 * MIB, 3, side == "announced")]
 
 
+def test_torch_warms_up_with_tensors_of_full_size(
+    on_device: type[OnDevice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed: list[str] = []
+
+    @contextlib.contextmanager
+    def warming(side: Any, _driver: Any, _data_bytes: int) -> Iterator[None]:
+        yield
+        warmed.append(side.name)
+
+    monkeypatch.setattr(loop, "warming_torch_up", warming)
+    monkeypatch.setitem(loop.PROGRAMS, "swin-b", on_device)
+    loop.child({**asked_on_device("announced"), "program": "swin-b"})
+
+    assert on_device.made == [(96 * MIB, 1, False), (96 * MIB, 3, True)]
+    assert warmed == ["announced"]
+
+
 @pytest.mark.usefixtures("on_device")
 def test_twin_on_a_gpu_ends_at_its_stop() -> None:
     before = rmm.mr.get_per_device_resource(0)
@@ -360,6 +383,161 @@ def test_arrays_are_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> N
     first, second = whole_round(one), whole_round(one)
     assert first != second
     assert [whole_round(other), whole_round(other)] == [first, second]
+
+
+def test_merge_and_sort_has_its_peak_while_the_sorted_copy_is_live(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    program = programs.PROGRAMS["merge-and-sort"](128 * 3000, 1)
+    program.make()
+
+    assert program.operations == 4
+    rows = [program.operation(number) for number in (0, 1)]
+    assert rows == [3000, 3000]  # each row has its match
+    frames = [*program._pairs[0], program._merged, program._sorted]
+    assert sum(frame.memory_usage(index=False).sum() for frame in frames) == 128 * 3000
+    by_group = program._sorted[["group", "key"]]
+    assert by_group.equals(by_group.sort_values(["group", "key"]))
+    assert whole_round(program) == whole_round(program) != 0
+    program.drop()
+
+
+def test_merge_and_sort_of_several_pairs_keeps_to_its_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    program = programs.PROGRAMS["merge-and-sort"](176 * 1000, 2)
+    program.make()
+
+    assert [len(frame) for pair in program._pairs for frame in pair] == [1000] * 4
+    assert whole_round(program) == whole_round(program) != 0
+
+
+@pytest.fixture
+def plain_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have cudf.pandas installed already, and pandas be itself."""
+    accelerated = types.SimpleNamespace(LOADED=True)
+    monkeypatch.setitem(sys.modules, "cudf", types.SimpleNamespace(pandas=accelerated))
+    monkeypatch.setitem(sys.modules, "cudf.pandas", accelerated)
+
+
+@pytest.mark.usefixtures("plain_pandas")
+def test_frames_of_pandas_give_the_same_sums_in_every_round() -> None:
+    program = programs.PROGRAMS["cudf-pandas"](4 * 40 * 1000, 4)
+    program.make()
+
+    assert program.operations == 20
+    kept = [program.operation(number) for number in range(4)]
+    assert 0 < kept[3] < kept[0]  # the filter takes a part
+    assert whole_round(program) == whole_round(program) != 0
+
+
+@pytest.mark.usefixtures("plain_pandas")
+def test_frames_of_pandas_have_the_bytes_that_were_asked_for() -> None:
+    program = programs.PROGRAMS["cudf-pandas"](4 * 40 * 16_000, 4)
+    program.make()
+
+    [frame, *_] = program._frames
+    characters = frame["remark"].str.len().sum()
+    assert len(frame) * (3 * 8 + 4) + characters == pytest.approx(40 * 16_000, rel=1e-3)
+
+
+def test_cudf_pandas_is_installed_without_a_memory_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[str | None, str | None]] = []
+
+    def install() -> None:
+        names = ("CUDF_PANDAS_RMM_MODE", "CUDF_PANDAS_FAIL_ON_FALLBACK")
+        told.append((os.environ.get(names[0]), os.environ.get(names[1])))
+
+    for name in ("CUDF_PANDAS_RMM_MODE", "CUDF_PANDAS_FAIL_ON_FALLBACK"):
+        monkeypatch.setenv(name, "")  # so that it is taken back
+    accelerated = types.SimpleNamespace(LOADED=False, install=install)
+    monkeypatch.setitem(sys.modules, "cudf", types.SimpleNamespace(pandas=accelerated))
+    monkeypatch.setitem(sys.modules, "cudf.pandas", accelerated)
+    programs.PROGRAMS["cudf-pandas"](4 * 40 * 1000, 4)
+
+    assert told == [("cuda", "1")]
+
+
+@pytest.fixture(scope="module")
+def polars_warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Have Polars open what it keeps: no test of its own leaves that behind."""
+    path = tmp_path_factory.mktemp("polars") / "a.parquet"
+    polars.DataFrame({"a": [1, 2]}).write_parquet(path)
+    polars.read_parquet(path).lazy().group_by("a").len().collect(engine="in-memory")
+
+
+@pytest.mark.usefixtures("polars_warm")
+def test_queries_are_given_the_memory_of_the_side_and_answer_alike(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    engines: list[dict[str, Any]] = []
+
+    def on_cpu(**keywords: Any) -> str:
+        engines.append(keywords)
+        return "in-memory"
+
+    monkeypatch.setattr(polars, "GPUEngine", on_cpu)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    program = programs.PROGRAMS["pds-h"](64 * MIB // 8, 1)
+    program.make()
+    sums = [program.operation(number) for number in range(program.operations)]
+
+    assert len(sums) == 8
+    assert len(set(sums)) == 8
+    assert [program.operation(number) for number in range(program.operations)] == sums
+    mr = rmm.mr.get_per_device_resource(0)
+    assert all(one["memory_resource"] is mr and one["raise_on_fail"] for one in engines)
+    assert [path.name for path in tmp_path.iterdir()] == ["rmm-uvm-pds-h-0.01"]
+    program.drop()
+
+
+def test_checksum_of_an_answer_is_blind_to_the_order_that_floats_are_added_in() -> None:
+    whole_number = script("benchmarks", "past_the_edge/programs/pds_h").whole_number
+    answer = {"name": ["a", "b"], "sum": [1.25e9, 0.5], "count": [1, 2]}
+    other = {**answer, "sum": [1.25e9 * (1 + 1e-13), 0.5]}
+
+    assert whole_number(polars.DataFrame(answer)) == whole_number(polars.DataFrame(other))
+    changed = {**answer, "sum": [1.26e9, 0.5]}
+    assert whole_number(polars.DataFrame(answer)) != whole_number(polars.DataFrame(changed))
+    assert whole_number(polars.DataFrame({"sum": [None]}, schema={"sum": polars.Float64})) == 1
+
+
+def test_boosting_predicts_the_same_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("xgboost")
+    boosting = script("benchmarks", "past_the_edge/programs/boosting")
+    monkeypatch.setitem(sys.modules, "cudf", pandas)
+    monkeypatch.setitem(boosting.SETTINGS, "device", "cpu")
+    monkeypatch.setattr(boosting, "CUSTOMERS", 500)
+    program = programs.PROGRAMS["xgboost"](2 * 32 * 2000, 2)
+    program.make()
+
+    assert program.operations == 6
+    first = [program.operation(number) for number in range(6)]
+    assert first[:2] == [500, boosting.ROUNDS]
+    assert first[2] != first[5] != 0
+    assert [program.operation(number) for number in range(6)] == first
+    program.drop()
+    assert program._booster is not None  # its memory is counted beside
+
+
+def test_what_libraries_keep_is_given_back_where_they_were_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    freed: list[str] = []
+    pool = types.SimpleNamespace(free_all_blocks=lambda: freed.append("arrays"))
+    cupy = types.SimpleNamespace(get_default_memory_pool=lambda: pool)
+    kept = types.SimpleNamespace(cache_clear=lambda: freed.append("scalars"))
+    scalars = types.SimpleNamespace(pa_scalar_to_plc_scalar=kept)
+    for name in ("cupy", "cudf.utils.scalar"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    loop._forget_cached()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "cudf.utils.scalar", scalars)
+    loop._forget_cached()
+
+    assert freed == ["arrays", "scalars"]
 
 
 def test_what_a_program_uses_is_announced_where_it_is_asked_to(

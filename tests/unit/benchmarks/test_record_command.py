@@ -140,48 +140,30 @@ def test_record_runs_what_takes_long_with_the_switch_or_where_it_is_named(
     assert ("takes long: with --long" in capsys.readouterr().out) is not runs
 
 
-PARTS = """
+ROWS = """
 import json, pathlib, sys, time
-file, part = pathlib.Path(sys.argv[1]), sys.argv[2]
-kept = json.loads(file.read_text()) if file.exists() else {}
-kept["parts"] = {**kept.get("parts", {}), part: 7}
-both = len(kept["parts"]) == 2
-kept["verdicts"] = {"all there": {"reached": both}}
-file.write_text(json.dumps(kept))
-time.sleep(float(sys.argv[4]))
-raise SystemExit(int(sys.argv[3]) or (0 if both else 1))
+pathlib.Path(sys.argv[1]).write_text(json.dumps({"rows": 7}))
+time.sleep(float(sys.argv[3]))
+raise SystemExit(int(sys.argv[2]))
 """
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "limit_seconds", "said"),
-    [
-        (("rows", "0", "0"), ("fits", "0", "0"), 60, ""),
-        (("rows", "0", "0"), None, 60, "parts/fits: 7 is missing now"),
-        (("rows", "0", "0"), None, 60, "missed now: all there"),
-        (("rows", "3", "0"), ("fits", "0", "0"), 60, "the script ended with status 3"),
-        (("rows", "0", "0"), ("fits", "1", "0"), 60, "the script ended with status 1"),
-        (("rows", "0", "30"), ("fits", "0", "0"), 0.5, "not ended after 0.5 s"),
-    ],
+    ("status", "wait", "said"),
+    [(0, 0, ""), (3, 0, "the script ended with status 3"), (0, 30, "not ended after 0.5 s")],
 )
-def test_record_of_several_commands_into_one_file_compares_what_all_of_them_wrote(
+def test_record_says_how_a_command_ended(
     one: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    first: tuple[str, ...],
-    second: tuple[str, ...] | None,
-    limit_seconds: float,
+    status: int,
+    wait: float,
     said: str,
 ) -> None:
-    (one.parent.parent / "parts.py").write_text(PARTS)
-    one.write_text(
-        json.dumps({"parts": {"rows": 7, "fits": 7}, "verdicts": {"all there": {"reached": True}}})
-    )
-    tiny = Benchmark(
-        *("tiny", ("parts.py", FILE, *first)),
-        more=(("parts.py", FILE, *second),) if second else (),
-        limit_seconds=limit_seconds,
-    )
+    (one.parent.parent / "rows.py").write_text(ROWS)
+    one.write_text(json.dumps({"rows": 7}))
+    words = ("rows.py", FILE, str(status), str(wait))
+    tiny = Benchmark("tiny", words, limit_seconds=0.5 if wait else 60)
     monkeypatch.setattr(record, "BENCHMARKS", (tiny,))
 
     assert record.main() == (1 if said else 0)

@@ -53,8 +53,7 @@ def calls_in_table() -> Calls:
     """Return those of the table, in the same form."""
     return {
         benchmark.result: [
-            (dict(benchmark.settings).get("RMM_UVM_COUNTERS", ""), *command)
-            for command in benchmark.commands
+            (dict(benchmark.settings).get("RMM_UVM_COUNTERS", ""), *benchmark.command)
         ]
         for benchmark in table.BENCHMARKS
     }
@@ -69,14 +68,3 @@ def test_commands_of_the_gpu_script_are_those_of_the_table(what: str, tmp_path: 
 
     assert found
     assert found == {name: calls_in_table().get(name) for name in found}
-
-
-def test_calls_of_one_file_are_all_found_in_order(tmp_path: Path) -> None:
-    training = calls_of("training", tmp_path)["torch_training"]
-
-    assert len(training) == len(set(training)) > 1
-    assert training[-1] == (
-        *("", "training/past_the_edge.py"),
-        *("--losses-steps", "50", "--json", table.FILE),
-    )
-    assert training != calls_in_table()["torch_copies"]

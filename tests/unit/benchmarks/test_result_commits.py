@@ -20,9 +20,7 @@ _COMMIT = re.compile(r'"commit": "([0-9a-f]{7,40})(?:-dirty)?"')
 REWRITTEN = {
     "cpp_allocate_free": {"d2bba33"},
     "report_size": {"a1acd72"},
-    "residency_mortgage": {"c3c3e55"},
     "sampler_cost": {"43347a4"},
-    "torch_training": {"c3c3e55"},
     "trace_cost": {"56c217d"},
 }
 

@@ -40,7 +40,7 @@ def no_warning() -> Any:
 
 def test_too_large_requests_are_told_with_size_budget_and_remedy() -> None:
     message, remedy = too_large(statistics(**COUNTS), 64 * MIB)
-    assert message == f"{LARGE}, and left to page faults beside it"
+    assert message == f"{LARGE}: what does not fit is read on the host, or comes by page faults"
     assert remedy.startswith("give a device_budget of 24.00 MiB or more")
     several = too_large(statistics(**COUNTS | {"too_large": 3}), 64 * MIB).message
     assert several.startswith(

@@ -67,6 +67,15 @@ def test_what_is_needed_in_another_stream_comes_after_its_copy_all_the_same() ->
         assert backs == [7, 0] * (len(backs) // 2)
 
 
+def test_what_is_on_the_host_only_is_counted_until_it_comes_back() -> None:
+    with copying(256) as there:
+        out = transformer()(batch()).square().mean()
+        counts = there.copies.statistics()
+        assert 0 < counts["away_bytes"] <= counts["copied_bytes"]
+        out.backward()
+        assert there.copies.statistics()["away_bytes"] == 0
+
+
 def test_storage_that_is_kept_several_times_is_copied_once() -> None:
     class Three(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

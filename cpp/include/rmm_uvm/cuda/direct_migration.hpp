@@ -58,8 +58,7 @@ struct opened_direct_migration {
  * @brief Migrates managed memory by the kernel driver, past libcuda.
  *
  * libcuda holds its context's lock while it prepares a migration, and every launch and event of the
- * process waits for that; the kernel driver's own call holds no lock that kernels need. Measured on
- * an H200 in `residency_launches.json`.
+ * process waits for that; the kernel driver's own call holds no lock that kernels need.
  *
  * Self-test: 2 MiB with known contents go to the host and back, both counters rise by exactly that,
  * and the contents stay. An unknown layout therefore means unavailable. Thread-safe.

@@ -57,7 +57,7 @@ struct block_record {
   std::uint8_t neighbor : 3 {0};      ///< which one it is on, while it is `beside`
   bool unfenced         : 1 {false};  ///< freed without a fence: work may still use it, never to be
                                       ///< discarded
-  bool in_place : 1 {false};          ///< it is used there, through a mapping
+  bool in_place : 1 {false};          ///< it is used where it is, through a mapping
   bool copied   : 1 {false};          ///< the host has a copy of what lies there
   bool untold   : 1 {false};  ///< what lives in it nobody told: it counts as live, all of it
   bool shared   : 1 {false};  ///< of several allocations, each of which `shared_blocks` keeps

@@ -24,14 +24,14 @@ struct claimed_block {
   bool away{false};       // was evicted to the host
   bool first{false};      // of its slab
   int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
-  bool mapped{false};     // and was used there
-  bool copied{false};     // and had a copy on the host
+  bool mapped{false};     // it was used where it lay
+  bool copied{false};     // on a neighbour, and had a copy on the host
   bool renewed{false};    // its contents are dead, and nobody uses them: they are discarded first
 
   /** @brief Whether it was mapped or copied for us, which ends when it moves. */
   [[nodiscard]] bool ours_to_end() const noexcept
   {
-    return from != no_neighbor && (mapped || copied);
+    return mapped || (from != no_neighbor && copied);
   }
 };
 

@@ -10,6 +10,7 @@
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/device_offer.hpp>
 #include <rmm_uvm/residency/budget/giving_back.hpp>
+#include <rmm_uvm/residency/budget/host_mappings.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
 #include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/migration_thread.hpp>
@@ -54,8 +55,8 @@ namespace rmm_uvm {
  * and they are copied. While a call about a block is under way, the block is `busy`, and whoever
  * wants it waits. No user's stream is kept.
  *
- * Faults of kernels are not seen: on a GPU the budget binds what this object does and what it is
- * told, and pages that fault in come on top; how many is estimated.
+ * Faults of kernels are not seen. What they brought is found afterwards, where the driver can tell
+ * what the host holds (`unseen_arrivals`); else it comes on top, and how much is estimated.
  *
  * Each thing that it does is a class in `budget/`; this one tells them what the program does.
  *
@@ -191,7 +192,7 @@ class residency_manager {
   void wake() noexcept;
   void look_at_live_blocks(std::size_t new_bytes) noexcept;
   void leave_what_is_too_much() noexcept;
-  void leave_neighbors() noexcept;
+  void end_our_advice() noexcept;
   void do_without_thread() noexcept;
   void look_without_thread(ledger_view& view);
 
@@ -215,6 +216,7 @@ class residency_manager {
   std::unique_ptr<arrivals> coming_;
   giving_back back_;
   in_place_uses in_place_;
+  host_mappings mappings_;
   unseen_arrivals unseen_;
   background_work work_;
   migration_thread thread_;  // last: it uses all of the above

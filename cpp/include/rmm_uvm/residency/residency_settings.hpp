@@ -18,7 +18,7 @@ namespace rmm_uvm {
 
 /** @brief How a `residency_manager` keeps its budget. */
 struct residency_settings {
-  std::size_t budget_bytes{0};  ///< most managed bytes on the device, > 0
+  std::size_t budget_bytes{0};  ///< managed bytes to keep on the device, > 0
   std::size_t low_bytes{0};     ///< the thread evicts down to this once a request was short of room
 
   /**

@@ -14,7 +14,7 @@ namespace rmm_uvm {
 /** @brief What a `residency_manager` did since it was made, and where things stand; a copy. */
 struct residency_statistics {
   eviction_policy policy{eviction_policy::repeat};
-  std::size_t budget_bytes{0};          ///< most managed bytes on the device
+  std::size_t budget_bytes{0};          ///< managed bytes to keep on the device
   std::size_t resident_bytes{0};        ///< on the device, as far as the ledger knows
   std::size_t peak_resident_bytes{0};   ///< the most of it
   std::size_t pinned_bytes{0};          ///< of blocks that stay where they are
@@ -50,8 +50,9 @@ struct residency_statistics {
   std::uint64_t eviction_calls{0};   ///< prefetches to the host, or to another device
   std::uint64_t waits{0};            ///< uses that waited for a call about the same block
   std::uint64_t over_budget{0};      ///< times that no block could leave: all were pinned or wanted
-  std::uint64_t too_large{0};        ///< requests larger than the budget, left to page faults
+  std::uint64_t too_large{0};        ///< requests larger than the budget
   std::size_t too_large_bytes{0};    ///< the largest of those, in whole blocks
+  std::uint64_t host_read_bytes{0};  ///< of those, read on the host through mappings
   std::uint64_t unfenced_frees{0};   ///< frees without a fence; their blocks are never dropped
   std::uint64_t failed_calls{0};     ///< driver calls that failed; nothing was lost
   status last_failure;               ///< the latest of those

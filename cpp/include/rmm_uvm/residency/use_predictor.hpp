@@ -25,6 +25,7 @@ struct use_event {
   memory_range range;         ///< what was handed out, or the part that is used
   std::uintptr_t owner{0};    ///< first byte of the allocation that it is of
   std::size_t live_bytes{0};  ///< of all allocations, with this one
+  bool only_read{false};      ///< the work does not write it
 };
 
 /** @brief A use of existing memory that is expected. */

@@ -95,7 +95,8 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
     view.each(range, [&](block_record& block, memory_range whole) {
       if (block.present(as_of)) { return; }
       bool const there = block.place == block_place::device;
-      if (block.in_place && of_use) { return; }
+      bool const stays = block.place == block_place::beside || why == arrival_reason::ahead;
+      if (block.in_place && of_use && stays) { return; }
       if (expected && block.dead()) { return; }
       if (why == arrival_reason::doubt && !there) { return; }  // it left since
       if (block.used_on_host() && !called && !block.discarded) { return; }
@@ -369,11 +370,21 @@ try {
 /**
  * @brief A request larger than the budget: the ranges that fit together, the first ones first.
  *
- * The others would drive out what the same work is about to use: they are left to page faults.
+ * The others would drive out what the same work is about to use. They are left to page faults; of
+ * an allocation the rest begins on the host, so that it counts when it comes.
  */
 void arrivals::bring_in_parts(arrival_request const& request)
 {
   std::vector<memory_range> together;
+  if (request.why == arrival_reason::allocation && with_.settings.fetch) {
+    auto const& all   = request.wanted.front();
+    auto const first  = va_block_floor(all.address);
+    auto const middle = first + with_.ledger.budget_bytes() / va_block_bytes * va_block_bytes;
+    together.push_back({all.address, middle - all.address});
+    begin_on_host({middle, all.end() - middle});
+    bring({together, together.front(), request.stream, request.why});
+    return;
+  }
   std::size_t together_bytes = 0;
   for (auto const& range : request.wanted) {
     auto const bytes = bytes_of_blocks(range);
@@ -381,7 +392,7 @@ void arrivals::bring_in_parts(arrival_request const& request)
       together.push_back(range);
       together_bytes += bytes;
     } else {
-      leave_discarded(range);
+      request.why == arrival_reason::allocation ? leave_to_faults(range) : leave_discarded(range);
     }
   }
   if (together.size() == request.wanted.size()) { return; }
@@ -396,12 +407,42 @@ void arrivals::leave_discarded(memory_range range) noexcept
 }
 
 void arrivals::leave_to_faults(memory_range range) noexcept
+try {
+  ledger_view view{with_.ledger.blocks()};
+  with_.present.end(view);
+  static_cast<void>(count_as_there(view, range));
+  if (with_.ledger.beyond_budget_bytes() > 0) { with_.room.set_short(true); }
+} catch (...) {
+  with_.ledger.count_no_memory("leave_to_faults");
+}
+
+/** @brief What nothing is in counts as on the device: the first writes there move no bytes. */
+block_list arrivals::count_as_there(ledger_view& view, memory_range range)
 {
-  {
-    ledger_view view{with_.ledger.blocks()};
-    with_.present.end(view);
-  }
-  leave_discarded(range);
+  block_list counted;
+  with_.ledger.wait_until_free(view, {&range, 1});
+  auto const now = with_.clock.now();
+  view.each(range, [&](block_record& block, memory_range whole) {
+    bool const empty = block.discarded || block.place == block_place::nowhere;
+    block.discarded  = false;
+    if (!empty || block.place == block_place::device) { return; }
+    counted.push_back({&block, whole});
+    block.place           = block_place::device;
+    block.on_device_as_of = 0;
+    block.arrived         = now;
+    with_.ledger.comes(whole.bytes);
+    with_.ledger.has_room(whole.bytes);
+  });
+  return counted;
+}
+
+/** @brief What nothing is in begins on the host. */
+void arrivals::begin_on_host(memory_range range)
+{
+  ledger_view view{with_.ledger.blocks()};
+  with_.present.end(view);
+  auto leaving = count_as_there(view, range);
+  if (!leaving.empty()) { static_cast<void>(with_.room.leave(view, std::move(leaving))); }
 }
 
 bool arrivals::confirm_present(stream_handle stream)

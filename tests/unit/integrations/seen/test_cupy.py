@@ -281,7 +281,7 @@ def test_a_kernel_waits_on_its_stream_or_on_the_current_one(
     kernels: Any, cupy: Any, make: Any, full: Any, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(kernels.announcer, "tell", lambda _uses, stream: asked.append(stream))
+    monkeypatch.setattr(kernels.announcer, "tell", lambda _uses, stream, **_: asked.append(stream))
     kernel(cupy)(make(4), **({"stream": Stream(9)} if named else {}))
     assert asked == [9 if named else 7]
 

@@ -151,7 +151,8 @@ def play(monkeypatch: pytest.MonkeyPatch, **classes: Any) -> types.ModuleType:
     plc = types.ModuleType("pylibcudf")
     plc.__path__ = []
     parts = {
-        "copying": {"gather": gather, "slice": slice_of},
+        "copying": {"gather": classes.get("gather", gather), "slice": slice_of},
+        "concatenate": {n: classes[n] for n in ("concatenate",) if n in classes},
         "unary": {"is_supported_cast": is_supported_cast},
         "groupby": {"GroupBy": classes.get("GroupBy", GroupBy)},
         "column": {"Column": classes.get("Column", Column)},
@@ -170,7 +171,9 @@ def play(monkeypatch: pytest.MonkeyPatch, **classes: Any) -> types.ModuleType:
     plc.Column, plc.Table = plc.column.Column, plc.table.Table
     monkeypatch.setattr(
         "pkgutil.walk_packages",
-        lambda _path, prefix: [types.SimpleNamespace(name=prefix + name) for name in parts],
+        lambda _path, prefix, names=tuple(parts): [
+            types.SimpleNamespace(name=prefix + name) for name in names
+        ],
     )
     return plc
 
@@ -242,7 +245,7 @@ def test_lists_and_named_arguments_are_looked_into(plc: Any, mr: Any, wanted: An
 def test_what_one_call_uses_stays_for_the_rest_of_it(plc: Any, mr: Any, wanted: Any) -> None:
     columns = fill(mr, 8, 4 * MIB)
     for _ in range(2):
-        plc.copying.gather(Table(columns[:3]), None)
+        plc.copying.gather(columns[:3], None)
     statistics = mr.managed_mr.residency.residency()
     assert wanted() == 24 * MIB
     assert statistics["present_bytes"] >= 12 * MIB
@@ -326,7 +329,7 @@ def test_the_stream_of_the_call_is_the_one_that_waits(
     plc: Any, mr: Any, calls: Any, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(calls.announcer, "tell", lambda _uses, stream: asked.append(stream))
+    monkeypatch.setattr(calls.announcer, "tell", lambda _uses, stream, **_: asked.append(stream))
     held = fill(mr)
     if named:
         plc.copying.gather(held[0], None, stream=Stream(77))

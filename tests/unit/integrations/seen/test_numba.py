@@ -96,7 +96,7 @@ def test_the_launch_waits_on_its_stream(
     launches: Any, dispatcher: Any, arrays: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(launches.announcer, "tell", lambda _uses, stream: asked.append(stream))
+    monkeypatch.setattr(launches.announcer, "tell", lambda _uses, stream, **_: asked.append(stream))
     dispatcher().launch(arrays[0])
     dispatcher().launch(arrays[0], stream=types.SimpleNamespace(handle=9))
     assert asked == [0, 9]

@@ -39,7 +39,7 @@ def told(monkeypatch: pytest.MonkeyPatch, residency: Any) -> list[int]:
     counts: list[int] = []
     monkeypatch.setattr(
         "rmm_uvm.integrations.seen.announcer.Announcer.tell",
-        lambda _self, uses, _stream: counts.append(len(uses)),
+        lambda _self, uses, _stream, **_: counts.append(len(uses)),
     )
     return counts
 

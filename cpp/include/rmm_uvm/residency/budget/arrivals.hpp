@@ -72,7 +72,11 @@ class arrivals {
   void bring(arrival_request const& request);
   /** @brief What was discarded of a range is its user's from now on, and comes by page faults. */
   void leave_discarded(memory_range range) noexcept;
-  /** @brief What was just handed out is not brought: not all that lives is there any more. */
+  /**
+   * @brief Nothing is brought: not all that lives is there for certain any more.
+   *
+   * What nothing is in counts as there: the first writes make its pages there, and move no bytes.
+   */
   void leave_to_faults(memory_range range) noexcept;
   /** @brief See `residency_manager::confirm_present`. */
   virtual bool confirm_present(stream_handle stream);
@@ -101,6 +105,8 @@ class arrivals {
   using places = std::vector<std::vector<memory_range>>;
 
   void bring_in_parts(arrival_request const& request);
+  [[nodiscard]] block_list count_as_there(ledger_view& view, memory_range range);
+  void begin_on_host(memory_range range);
   void bring_claimed(ledger_view& view, claim_list& missing, arrival_request const& request);
   void choose_renewed(claim_list& blocks, stream_handle stream) noexcept;
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;

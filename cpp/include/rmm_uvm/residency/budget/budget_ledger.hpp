@@ -39,7 +39,7 @@ class budget_ledger {
   /** @brief The blocks and their lock: open a `ledger_view` of it. */
   [[nodiscard]] residency_ledger& blocks() const noexcept { return blocks_; }
 
-  /** @brief Most managed bytes on the device; takes no lock. */
+  /** @brief Managed bytes to keep on the device; takes no lock. */
   [[nodiscard]] std::size_t budget_bytes() const noexcept
   {
     return budget_bytes_.load(std::memory_order_relaxed);
