@@ -104,7 +104,8 @@ run_residency() {
     -m gpu "$repository"/tests/gpu/test_residency*.py || failed=1
   each residency/fits=residency_fits driver/deferred_discards=deferred_discards \
     residency/undiscarded=undiscarded driver/migration_threads=migration_threads || failed=1
-  benchmark past_the_edge/run.py --rounds 6 --sides resident,default,fault-driven \
+  benchmark past_the_edge/run.py --rounds 6 \
+    --sides resident,default,fault-driven,fault-driven-prefetched \
     --json "$results/past_the_edge_cudf.json" || failed=1
   benchmark past_the_edge/run.py --rounds 6 --program merge-and-sort --factor 2 \
     --json "$results/past_the_edge_merge_and_sort.json" || failed=1

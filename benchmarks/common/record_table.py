@@ -120,7 +120,7 @@ BENCHMARKS = (
     # ci/test_gpu.sh residency
     _gpu(
         *("past_the_edge_cudf", "past_the_edge/run", "--rounds", "6"),
-        *("--sides", "resident,default,fault-driven"),
+        *("--sides", "resident,default,fault-driven,fault-driven-prefetched"),
     ),
     *(
         _gpu(

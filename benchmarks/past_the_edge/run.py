@@ -8,8 +8,9 @@
 The data have FACTOR budgets together. Programs are in programs/; `--program list` names them. Each
 run has a process of its own. Sides: `resident` (a pool of cudaMalloc memory), `default` (a budget,
 nothing else), `lru`, `unseen` (without what tells the manager of cuDF's calls), `announced`
-(`rmm_uvm.touch` before each step), and `fault-driven`. Programs of torch allocate through RMM, and
-are announced by `rmm_uvm.torch.announced`. With `lazy` and `copies` torch's own allocator has the
+(`rmm_uvm.touch` before each step), `fault-driven`, and `fault-driven-prefetched` (the same with
+RMM's adaptor, which prefetches what is allocated). Programs of torch allocate through RMM, and are
+announced by `rmm_uvm.torch.announced`. With `lazy` and `copies` torch's own allocator has the
 budget instead: `rmm_uvm.torch.install`. The rules are in benchmarks/README.md.
 
 `--missing` goes on with a file, where there is one: what it has stays, as long as machine, commit
@@ -37,6 +38,7 @@ from benchmarks.common.past_the_edge import document, memory, runner
 from benchmarks.common.past_the_edge.measure import Plan, Program, measure
 from benchmarks.common.past_the_edge.rounds import COUNTED_FROM, moments
 from benchmarks.common.past_the_edge.sides import (
+    BASELINES,
     SIDES,
     Side,
     managed_bytes,
@@ -244,7 +246,9 @@ def _write(
     rows: list[dict[str, Any]],
 ) -> dict[str, Any]:
     names = [name for name in SIDES if name in {row["side"] for row in rows}]
-    pairs = [(one, "fault-driven") for one in names if one not in ("resident", "fault-driven")]
+    baselines = [side.name for side in BASELINES]
+    ours = [one for one in names if one not in ("resident", *baselines)]
+    pairs = [(one, other) for one in ours for other in baselines]
     pairs += [(one, "resident") for one in names if one != "resident"]
     told = document.rows_of(
         [SIDES[name].as_row() for name in names],
@@ -259,7 +263,7 @@ def _write(
 
 
 def _line(row: dict[str, Any]) -> str:
-    what = f"{row['side']:14} {row['repetition']} {row['process_seconds']:6.1f} s"
+    what = f"{row['side']:23} {row['repetition']} {row['process_seconds']:6.1f} s"
     if "failed" in row:
         return f"{what}  failed: {row['failed']}"
     if "stop" in row:

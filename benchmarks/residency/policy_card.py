@@ -20,6 +20,7 @@ from rmm_uvm.residency import Budget
 from rmm_uvm.residency.budget import DEFAULT_POLICY
 from rmm_uvm.simulator import DriverSettings, load_machine
 from rmm_uvm.simulator.card import simulated_card
+from rmm_uvm.support.settings import PrefetchMode
 
 MIB = 1 << 20
 BLOCK_BYTES = 2 * MIB
@@ -34,18 +35,27 @@ class Way:
     """How memory is kept on a card: by the kernel driver alone, or under a budget.
 
     `budget` are arguments of `rmm_uvm.residency.Budget`; None for no budget. `neighbours` is
-    whether the kernel driver brings what lies beside a page fault.
+    whether the kernel driver brings what lies beside a page fault. `adaptor` is whether allocations
+    are prefetched as by `rmm.mr.PrefetchResourceAdaptor`, and `calls` whether uses are prefetched,
+    as cuDF's calls do with that adaptor: every time, since neither knows what is on the card.
     """
 
     name: str
     budget: Mapping[str, Any] | None = None
-    prefetch: str = "auto"
+    prefetch: PrefetchMode = "auto"
     neighbours: bool = True
+    adaptor: bool = False
+    calls: bool = False
 
     @property
     def announces(self) -> bool:
         """Whether uses are announced. Without a budget an announced use is a prefetch."""
         return self.budget is not None or self.prefetch != "never"
+
+    @property
+    def of_allocations(self) -> PrefetchMode:
+        """What the pool is told: a budget ranks anew what the adaptor prefetches."""
+        return "always" if self.adaptor and self.budget is not None else self.prefetch
 
 
 FAULT_DRIVEN: Mapping[str, Any] = {
@@ -54,12 +64,20 @@ FAULT_DRIVEN: Mapping[str, Any] = {
     "fetch": False,
     "ahead": False,
 }
-DRIVER_ALONE = ("driver", "driver, prefetching")
+# The kernel driver, which prefetches by itself, with what libraries prefetch, and its emulation.
+# Ratios that are told are over the fastest of these on a card.
+BASELINES = (
+    *("driver", "driver, RMM's prefetches", "driver, cuDF's prefetches", "driver, prefetching"),
+    *("fault-driven", "fault-driven, RMM's prefetches"),
+)
 CHOICES = ("fifo", "lru", "correlation", "correlation, ahead", "repeat", "repeat, ahead")
 WAYS = (
     Way("driver", prefetch="never"),
+    Way("driver, RMM's prefetches", prefetch="never", adaptor=True),
+    Way("driver, cuDF's prefetches", prefetch="never", adaptor=True, calls=True),
     Way("driver, prefetching"),
     Way("fault-driven", FAULT_DRIVEN),
+    Way("fault-driven, RMM's prefetches", FAULT_DRIVEN, adaptor=True),
     Way("fifo", {"policy": "fifo"}),
     Way("lru", {"policy": "lru"}),
     *(
@@ -163,7 +181,7 @@ class Card:
             budget = Budget(budget_bytes, background=False, **PIECES, **self.way.budget)
         managed = ManagedMemoryResource(self.device, prefetch=self.way.prefetch, budget=budget)
         make_pool = self.make_pool or (lambda mr: rmm.mr.PoolMemoryResource(mr, self.pool_bytes))
-        self.mr = UvmResourceAdaptor(make_pool(managed), prefetch=self.way.prefetch)
+        self.mr = UvmResourceAdaptor(make_pool(managed), prefetch=self.way.of_allocations)
         self.prefetcher = managed.prefetcher
 
     def make(self, nbytes: int) -> int:
@@ -177,6 +195,8 @@ class Card:
         address = int(self.mr.allocate(nbytes))
         self._sizes[address] = nbytes
         self._fresh = address
+        if self.way.adaptor:
+            self.device.prefetch(address, nbytes)
         self.prefetcher.run_pending()
         return address
 
@@ -188,6 +208,8 @@ class Card:
             self._present_bytes += self.device.resident_bytes(first, nbytes)
             if self.way.announces:
                 self.prefetcher.touch(first, nbytes, address)
+            if self.way.calls:
+                self.device.prefetch(first, nbytes)
         self._fresh = None
         self.device.touch(first, nbytes, write=write)
         self.prefetcher.run_pending()

@@ -55,7 +55,8 @@ class Budget:
     fetch : bool
         Bring in what is allocated or announced; False leaves it to page faults. With "fifo"
         and without `background` that acts like a smaller card, for comparisons: what a request uses
-        later leaves for what it uses first.
+        later leaves for what it uses first. A pool with ``prefetch="always"`` then makes room for
+        `rmm.mr.PrefetchResourceAdaptor` over it, and ranks anew what that prefetches.
     ahead : bool
         Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
         drives out what would have stayed, and more bytes move; worth it where a program computes

@@ -73,6 +73,24 @@ def test_verdicts_of_a_slow_default_and_a_slow_policy_are_missed() -> None:
     assert not policies.verdicts(rows, [])["the default wins on the recordings"]
 
 
+def test_fastest_baseline_prefetches_what_is_used() -> None:
+    for program in policies.PROGRAMS:
+        for factor in policies.FACTORS:
+            seconds = {
+                way: kept_row(program, factor, way)["seconds"] for way in card_module.BASELINES
+            }
+            fastest = min(seconds, key=seconds.__getitem__)
+            assert fastest in ("driver, cuDF's prefetches", "driver, prefetching")
+
+
+def test_faster_baseline_makes_a_policy_slower_than_it() -> None:
+    rows = [dict(row) for row in KEPT["rows"]]
+    for row in rows:
+        if row["way"] == "driver, RMM's prefetches":
+            row["seconds"] /= 100
+    assert policies.slower_than_the_driver(rows)
+
+
 def test_copying_the_dead_and_not_fetching_move_more() -> None:
     for factor in (1.25, 1.5, 2.0):
         lru, stale = (kept_row("mortgage", factor, way) for way in ("lru", "fault-driven"))
@@ -96,8 +114,10 @@ def test_kernel_driver_evicts_nothing_under_fifo_and_lru() -> None:
 @pytest.mark.parametrize(
     ("way", "figure", "old", "new"),
     [
-        ("lru", "to_host_bytes", '"lru" sends 11 to 42 %', '"lru" sends 23 to 83 %'),
-        ("fifo", "to_host_bytes", '"fifo" 12 to 43 %', '"fifo" 23 to 86 %'),
+        ("lru", "to_host_bytes", '"lru" sends 14 to 41 %', '"lru" sends 28 to 83 %'),
+        ("fifo", "to_host_bytes", '"fifo" 14 to 43 %', '"fifo" 28 to 85 %'),
+        ("driver", "seconds", "| driver | 1.74 to 2.19 | ", "| driver | 3.48 to 4.39 | "),
+        ("repeat", "seconds", "fastest baseline on 7 of 30", "fastest baseline on 27 of 30"),
         ("lru", "seconds", "mortgage 1.18 to 1.25, etl 1.00,", "mortgage 2.36 to 2.51, etl 2.00,"),
     ],
 )

@@ -71,7 +71,7 @@ def lines(told: Mapping[str, Any]) -> list[str]:
     for row in told["sides"]:
         seconds = row.get("seconds")
         text = "no run" if seconds is None else f"{seconds:8.3f} s a round, factor {row['factor']}"
-        found.append(f"{row['side']:14} {text}{_beyond_text(row)}")
+        found.append(f"{row['side']:23} {text}{_beyond_text(row)}")
     for row in told["ratios"]:
         ratio = row["seconds_ratio"]
         text = "no ratio" if ratio is None else f"{ratio:.3f}"

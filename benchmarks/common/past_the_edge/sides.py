@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import rmm
@@ -40,6 +40,8 @@ class Side:
     fault_driven : bool
         Whether memory comes by page faults: then nobody can keep a budget while a kernel runs, and
         what counts is the average over time.
+    prefetched : bool
+        Whether RMM's adaptor prefetches each allocation when it is handed out.
     """
 
     name: str
@@ -48,11 +50,17 @@ class Side:
     announced: bool = False
     torch: Literal["", "migrate", "copy"] = ""
     fault_driven: bool = False
+    prefetched: bool = False
 
     @property
     def budgeted(self) -> bool:
         """Whether it has a budget."""
         return self.budget is not None
+
+    @property
+    def prefetch(self) -> Literal["auto", "always"]:
+        """What the pool is told of prefetches: the budget ranks what is prefetched anew."""
+        return "always" if self.prefetched else "auto"
 
     @property
     def keeps_dead(self) -> bool:
@@ -76,9 +84,13 @@ FAULT_DRIVEN = Side(
     {"policy": "fifo", "discard_dead": False, "fetch": False, "background": False},
     fault_driven=True,
 )
+# On a GPU the kernel driver's own prefetching is in both: pages come by its faults.
+FAULT_DRIVEN_PREFETCHED = replace(FAULT_DRIVEN, name="fault-driven-prefetched", prefetched=True)
+BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED)
+"""What stands for the kernel driver on a card of the budget's size: the faster one counts."""
 SIDES = {
     side.name: side
-    for side in (RESIDENT, DEFAULT, LRU, UNSEEN, ANNOUNCED, LAZY, COPIES, FAULT_DRIVEN)
+    for side in (RESIDENT, DEFAULT, LRU, UNSEEN, ANNOUNCED, LAZY, COPIES, *BASELINES)
 }
 
 
@@ -108,6 +120,7 @@ def open_memory(
     installed = rmm_uvm.reinitialize(
         maximum_pool_size=most_bytes,
         device_budget=Budget(budget_bytes, **side.budget),
+        prefetch=side.prefetch,
         driver=driver,
         monitor=False,
     )
@@ -116,7 +129,8 @@ def open_memory(
             if wiring.library == "libcudf_calls":
                 wiring.undo()
     mr: Any = installed.managed_mr
-    memory = Memory(driver, mr, mr.managed_mr.residency, keeps_dead=side.keeps_dead)
+    pool = rmm.mr.PrefetchResourceAdaptor(mr) if side.prefetched else mr
+    memory = Memory(driver, pool, mr.managed_mr.residency, keeps_dead=side.keeps_dead)
     rmm.mr.set_per_device_resource(device, memory.mr)
 
     def give_back() -> None:
@@ -196,6 +210,19 @@ def open_simulated(
         driver=driver,
         maximum_pool_size=most_bytes,
         device_budget=Budget(budget_bytes, **settings),
+        prefetch=side.prefetch,
     )
+    pool = _prefetching(mr, driver) if side.prefetched else mr
     residency = mr.managed_mr.residency
-    return SimulatedMemory(driver, mr, residency, keeps_dead=side.keeps_dead), lambda: None
+    return SimulatedMemory(driver, pool, residency, keeps_dead=side.keeps_dead), lambda: None
+
+
+def _prefetching(mr: Any, driver: Any) -> Any:
+    """Return what RMM's prefetch adaptor is on a simulated device, which CUDA does not know."""
+
+    def allocate(nbytes: int, stream: Any) -> int:
+        address = int(mr.allocate(nbytes, stream))
+        driver.prefetch(address, nbytes)
+        return address
+
+    return rmm.mr.CallbackMemoryResource(allocate, mr.deallocate)

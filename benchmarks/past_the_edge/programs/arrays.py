@@ -13,7 +13,7 @@ class Arrays:
     """CuPy: a step writes an array, makes another of it, and adds both up."""
 
     STEPS = 3
-    SIDES = ("resident", "unseen", "announced", "fault-driven")
+    SIDES = ("resident", "unseen", "announced", "fault-driven", "fault-driven-prefetched")
     PIECES = 24
 
     def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:

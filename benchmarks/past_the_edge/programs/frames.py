@@ -30,7 +30,7 @@ class Frames:
 
     COLUMNS = 4
     STEPS = 4
-    SIDES = ("resident", "default", "lru", "unseen", "fault-driven")
+    SIDES = ("resident", "default", "lru", "unseen", "fault-driven", "fault-driven-prefetched")
     PIECES = 24
 
     def __init__(self, data_bytes: int, pieces: int, *, announced: bool = False) -> None:

@@ -197,6 +197,16 @@ try {
   ledger_.count_no_memory("on_allocate");
 }
 
+void residency_manager::renew_arrival(memory_range allocation) noexcept
+try {
+  if (!is_fault_driven(settings_)) { return; }
+  coming_->bring({{&allocation, 1}, allocation, nullptr, arrival_reason::allocation});
+  ledger_view view{ledger_.blocks()};
+  view.each(allocation, [&](block_record& block, memory_range) { block.arrived = clock_.now(); });
+} catch (...) {
+  ledger_.count_no_memory("renew_arrival");
+}
+
 void residency_manager::on_reuse(carved_range const& carved,
                                  stream_handle stream,
                                  bool by_stream) noexcept

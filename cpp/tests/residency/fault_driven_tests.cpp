@@ -115,6 +115,34 @@ TEST_F(FaultDriven, WhatARequestPassedStaysThoughItIsTheOldest)
   EXPECT_EQ(left(), (block_numbers{2}));
 }
 
+TEST_F(FaultDriven, WhatIsPrefetchedAgainLeavesLast)
+{
+  make();
+  fill();
+  manager->renew_arrival(at(2, 2));
+  touch(10, 2);
+  EXPECT_EQ(left(), (block_numbers{4, 5}));
+}
+
+TEST_F(FaultDriven, RoomIsMadeForWhatIsPrefetched)
+{
+  make();
+  fill();
+  manager->renew_arrival(at(0, 4));
+  // As the kernel driver passes them: 2 and 3 leave for 0 and 1, and come back in their turn.
+  EXPECT_EQ(left(), (block_numbers{2, 3, 4, 5}));
+  EXPECT_EQ(manager->statistics().resident_bytes, blocks(8));
+}
+
+TEST_F(FaultDriven, NothingIsRankedAnewWherePagesAreFetched)
+{
+  make(eviction_policy::fifo, true);
+  fill();
+  manager->renew_arrival(at(2, 2));
+  touch(10, 2);
+  EXPECT_EQ(left(), (block_numbers{2, 3}));
+}
+
 TEST_F(FaultDriven, WhatKernelsUnderWayUseIsWaitedForBeforeItLeaves)
 {
   make();

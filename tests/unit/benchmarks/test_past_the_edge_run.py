@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -35,6 +36,7 @@ verdicts = script("benchmarks", "common/past_the_edge/verdicts")
 
 MIB = 1 << 20
 BUDGET = 64 * MIB
+BASELINES = [side.name for side in sides.BASELINES]
 SMALL = ("--simulated", "--budget", "64MiB", "--pieces", "8")
 
 
@@ -67,6 +69,31 @@ def test_simulated_loop_is_a_result_where_the_budget_binds(tmp_path: Path) -> No
     assert lru["evicted_bytes"] > BUDGET // 2
     assert 1.5 <= lru["factor"] < 1.7
     assert {"versions", "commit", "date"} <= set(told["environment"])
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_ratios_are_over_both_baselines(tmp_path: Path) -> None:
+    names = "lru,fault-driven,fault-driven-prefetched"
+    status = loop.main([*SMALL, "--sides", names, "--json", f"{tmp_path}/a"])
+
+    told = json.loads((tmp_path / "a").read_text())
+    assert status == 0, [ratio["reasons"] for ratio in told["ratios"]]
+    assert [(ratio["of"], ratio["over"]) for ratio in told["ratios"]] == [
+        ("lru", "fault-driven"),
+        ("lru", "fault-driven-prefetched"),
+    ]
+    plain, prefetched = told["sides"][1:]
+    assert prefetched["seconds"] < plain["seconds"]
+
+
+def test_prefetched_memory_is_there_before_it_is_used() -> None:
+    device = rmm_uvm.simulated_device("256MiB")
+    for name, there in (("fault-driven", 0), ("fault-driven-prefetched", 8 * MIB)):
+        of_side, _ = sides.open_simulated(sides.SIDES[name], device, BUDGET, 96 * MIB)
+        address = of_side.mr.allocate(8 * MIB)
+        assert device.resident_bytes(address, 8 * MIB) == there
+        of_side.mr.deallocate(address, 8 * MIB)
+        of_side.close()
 
 
 @pytest.mark.usefixtures("in_this_process")
@@ -227,6 +254,12 @@ def test_side_that_holds_more_than_the_budget_is_no_result(of_budget: float, res
     assert len(told["reasons"]) == (0 if result else 2)
 
 
+def play_adaptor(monkeypatch: pytest.MonkeyPatch, device: Any) -> None:
+    """Let RMM's prefetch adaptor, which calls CUDA, prefetch on a simulated device."""
+    adaptor = functools.partial(sides._prefetching, driver=device)
+    monkeypatch.setattr(rmm.mr, "PrefetchResourceAdaptor", adaptor)
+
+
 class OnDevice:
     """A program as on a GPU, which finds its memory where RMM says, and a device that it uses."""
 
@@ -263,6 +296,7 @@ def on_device(monkeypatch: pytest.MonkeyPatch) -> type[OnDevice]:
     monkeypatch.setattr(OnDevice, "device", device)
     monkeypatch.setattr(OnDevice, "made", [])
     monkeypatch.setattr(rmm_uvm, "cuda_driver", lambda _: device)
+    play_adaptor(monkeypatch, device)
     monkeypatch.setattr(memory.Memory, "synchronize", lambda of_side: of_side.driver.synchronize())
     monkeypatch.setitem(loop.PROGRAMS, "cudf", OnDevice)
     monkeypatch.setattr(sys, "setswitchinterval", lambda _: None)
@@ -277,7 +311,7 @@ def asked_on_device(side: str, stop: list[int] | None = None) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("side", ["default", "announced", "unseen", "fault-driven"])
+@pytest.mark.parametrize("side", ["default", "announced", "unseen", *BASELINES])
 def test_run_on_a_gpu_installs_measures_and_gives_back(
     side: str, on_device: type[OnDevice]
 ) -> None:
@@ -520,9 +554,12 @@ def test_what_a_program_uses_is_announced_where_it_is_asked_to(
     assert [len(frame) for frame in touched] == [1000] * 4
 
 
-@pytest.mark.parametrize("name", ["default", "lru", "announced", "fault-driven"])
-def test_side_is_installed_for_rmm_and_given_back_whole(name: str) -> None:
+@pytest.mark.parametrize("name", ["default", "lru", "announced", *BASELINES])
+def test_side_is_installed_for_rmm_and_given_back_whole(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     device = rmm_uvm.simulated_device("256MiB")
+    play_adaptor(monkeypatch, device)
     free_bytes = device.memory()[0]
     before = rmm.mr.get_per_device_resource(0)
     of_side, give_back = sides.open_memory(sides.SIDES[name], device, BUDGET, 96 * MIB)

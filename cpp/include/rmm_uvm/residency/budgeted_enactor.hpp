@@ -36,9 +36,12 @@ class budgeted_enactor final : public residency_enactor {
   void on_slab(memory_range, stream_handle, prefetch_mode) noexcept override {}
   void on_slab_free(memory_range slab) noexcept override { manager_->on_slab_free(slab); }
   /** @return true: the manager decides what is issued */
-  bool on_allocate(memory_range allocation, stream_handle stream, prefetch_mode) noexcept override
+  bool on_allocate(memory_range allocation,
+                   stream_handle stream,
+                   prefetch_mode mode) noexcept override
   {
     if (allocation.bytes == 0) { return false; }
+    if (mode == prefetch_mode::always) { manager_->renew_arrival(allocation); }
     manager_->on_allocate(allocation, stream);
     return true;
   }

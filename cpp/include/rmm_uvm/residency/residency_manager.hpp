@@ -103,6 +103,14 @@ class residency_manager {
   /** @brief Makes a new allocation usable on the device, in the order of `stream`. */
   void on_allocate(memory_range allocation, stream_handle stream) noexcept;
   /**
+   * @brief Makes room for an allocation that RMM's adaptor prefetches, and ranks all its blocks
+   * anew, where blocks come and leave as on a smaller card (`is_fault_driven`); else does nothing.
+   *
+   * For comparisons: the kernel driver ranks a block anew whenever it is prefetched, also if it is
+   * there. In the order of the default stream.
+   */
+  void renew_arrival(memory_range allocation) noexcept;
+  /**
    * @brief The same for a part of an allocation that a caching allocator hands out anew.
    *
    * What is likely used is made usable; for the rest the stream only waits for discards.
