@@ -574,6 +574,13 @@ def test_side_is_installed_for_rmm_and_given_back_whole(
     assert rmm.mr.get_per_device_resource(0) is before
 
 
+def test_memory_that_the_driver_gives_back_late_is_not_beside() -> None:
+    told = iter([900, 950, 1000])
+    driver = types.SimpleNamespace(memory=lambda: (next(told), 1000))
+
+    assert memory.beside_bytes(driver, 1000, lambda: None) == (0, "")
+
+
 def test_memory_beside_managed_memory_is_what_is_missing_at_the_end() -> None:
     driver = types.SimpleNamespace(memory=lambda: (900, 1000))
 
