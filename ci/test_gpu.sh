@@ -97,7 +97,7 @@ run_benchmarks() {
   benchmark mortgage/shadow_proof.py --json "$results/shadow_proof.json"
 }
 
-# Past the edge, with a budget in the place of a smaller card: about twenty minutes.
+# Past the edge, with a budget in the place of a smaller card: about forty minutes.
 run_residency() {
   local failed=0
   "$python" -P -m pytest -q -c "$repository/pyproject.toml" --rootdir "$repository" \
@@ -107,14 +107,19 @@ run_residency() {
   benchmark past_the_edge/run.py --rounds 6 \
     --sides resident,default,fault-driven,fault-driven-prefetched \
     --json "$results/past_the_edge_cudf.json" || failed=1
-  benchmark past_the_edge/run.py --rounds 6 --program merge-and-sort --factor 2 \
+  benchmark past_the_edge/run.py --rounds 6 --program merge-and-sort --factor 2.3 \
+    --sides resident,default,fault-driven \
     --json "$results/past_the_edge_merge_and_sort.json" || failed=1
-  benchmark past_the_edge/run.py --rounds 6 --program cudf-pandas \
-    --json "$results/past_the_edge_cudf_pandas.json" || failed=1
-  benchmark past_the_edge/run.py --rounds 5 --program pds-h \
-    --json "$results/past_the_edge_pds_h.json" || failed=1
-  benchmark past_the_edge/run.py --rounds 6 --program xgboost \
-    --json "$results/past_the_edge_xgboost.json" || failed=1
+  local call words
+  for call in "cudf-pandas --budget 1GiB --rounds 6" "pds-h --budget 1GiB --rounds 6" \
+    "xgboost --budget 1GiB --pieces 12 --rounds 6" "cupy --budget 4GiB --rounds 6" \
+    "swin-b --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20" \
+    "graphsage --budget 4GiB --pieces 1 --rounds 5"; do
+    read -ra words <<<"$call"
+    benchmark past_the_edge/run.py --sides resident,default --program "${words[@]}" \
+      --json "$results/past_the_edge_${words[0]//-/_}.json" || failed=1
+  done
+  each past_the_edge/bound=past_the_edge_bound pool/seeing_cost=seeing_cost || failed=1
   return "$failed"
 }
 

@@ -126,13 +126,23 @@ BENCHMARKS = (
         _gpu(
             f"past_the_edge_{program.replace('-', '_')}",
             "past_the_edge/run",
-            *("--rounds", rounds, "--program", program, *words),
+            *("--program", program, "--sides", "resident,default", *words.split()),
         )
-        for program, rounds, *words in (
-            *(("merge-and-sort", "6", "--factor", "2"), ("cudf-pandas", "6")),
-            *(("pds-h", "5"), ("xgboost", "6")),
+        for program, words in (
+            ("cudf-pandas", "--budget 1GiB --rounds 6"),
+            ("pds-h", "--budget 1GiB --rounds 6"),
+            ("xgboost", "--budget 1GiB --pieces 12 --rounds 6"),
+            ("cupy", "--budget 4GiB --rounds 6"),
+            ("swin-b", "--budget 6GiB --pieces 1 --rounds 6 --sample-ms 20"),
+            ("graphsage", "--budget 4GiB --pieces 1 --rounds 5"),
         )
     ),
+    _gpu(
+        *("past_the_edge_merge_and_sort", "past_the_edge/run", "--program", "merge-and-sort"),
+        *("--factor", "2.3", "--rounds", "6", "--sides", "resident,default,fault-driven"),
+    ),
+    _gpu("past_the_edge_bound", "past_the_edge/bound"),
+    _gpu("seeing_cost", "pool/seeing_cost"),
     _gpu("residency_fits", "residency/fits"),
     _gpu("undiscarded", "residency/undiscarded"),
     _gpu("migration_threads", "driver/migration_threads"),
@@ -198,6 +208,10 @@ NOT_RUN = {
     "driver_facts_h100": NotRun(
         "driver/driver_facts.py on an H100, with `host_mappings`, which the other has not yet",
         "facts of another card beside those of the record, which an H200 answered",
+    ),
+    "driver_facts_read_in_place": NotRun(
+        "driver/driver_facts.py --only read_in_place on an H100",
+        "driver/driver_facts.py answers all questions in one file, and the committed one is of an H200",
     ),
     "model_profile": NotRun(
         "shares of functions: planner/model_profile.py, for those who make the model faster",

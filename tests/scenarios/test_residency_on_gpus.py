@@ -91,3 +91,43 @@ def test_result_of_a_gpu_was_measured_on_one(name: str) -> None:
     environment = committed(name)["environment"]
     assert environment["simulated"] is False
     assert "NVIDIA" in environment["device"]
+
+
+BY_PROGRAM = {
+    "cudf_pandas": "cudf.pandas:",
+    "pds_h": "PDS-H,",
+    "xgboost": "XGBoost on cuDF",
+    "cupy": "CuPy, arrays",
+    "swin_b": "Swin-B,",
+    "merge_and_sort": "one merge of two frames,",
+}
+
+
+@pytest.mark.parametrize("program", BY_PROGRAM)
+def test_program_keeps_to_its_budget_and_the_document_has_its_figures(program: str) -> None:
+    told = committed(f"past_the_edge_{program}")
+    sides = {one["side"]: one for one in told["sides"]}
+    [ratio] = [one for one in told["ratios"] if (one["of"], one["over"]) == ("default", "resident")]
+    default, budget_bytes = sides["default"], told["settings"]["budget_bytes"]
+    judges = [one for one in default["beyond"].values() if isinstance(one, dict)]
+    most = max(one["most_bytes"] for one in judges) / budget_bytes
+    faulted = (
+        f"{default['faulted_bytes'] / 2**30:.2f} GiB" if default["faulted_bytes"] else "nothing"
+    )
+
+    assert script("common/past_the_edge").is_result(ratio)
+    assert most <= 0.02
+    cells = (
+        f"{budget_bytes >> 30} GiB | {default['factor']:.2f} | {sides['resident']['seconds']:.2f}, "
+        f"{default['seconds']:.2f} | {ratio['seconds_ratio']:.2f} | "
+        f"{default['to_host_bytes'] / 2**30:.2f} GiB | {faulted} | {most * 100:.1f} % |"
+    )
+    document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
+    [row] = [line for line in document.splitlines() if line.startswith(f"| {BY_PROGRAM[program]}")]
+    assert row.endswith(cells)
+
+
+def test_seeing_costs_next_to_nothing_while_all_fits() -> None:
+    told = committed("seeing_cost")
+    assert {row["program"] for row in told["rows"]} == {"cudf", "pds-h"}
+    assert all(row["fraction"] <= 0.005 for row in told["rows"])
