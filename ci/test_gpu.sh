@@ -107,7 +107,7 @@ run_residency() {
   benchmark past_the_edge/run.py --rounds 6 \
     --sides resident,default,fault-driven,fault-driven-prefetched \
     --json "$results/past_the_edge_cudf.json" || failed=1
-  benchmark past_the_edge/run.py --rounds 6 --program merge-and-sort --factor 2.3 \
+  benchmark past_the_edge/run.py --program merge-and-sort --factor 2.3 --rounds 6 \
     --sides resident,default,fault-driven \
     --json "$results/past_the_edge_merge_and_sort.json" || failed=1
   local call words
@@ -116,7 +116,7 @@ run_residency() {
     "swin-b --budget 6GiB --pieces 1 --rounds 6 --sample-ms 20" \
     "graphsage --budget 4GiB --pieces 1 --rounds 5"; do
     read -ra words <<<"$call"
-    benchmark past_the_edge/run.py --sides resident,default --program "${words[@]}" \
+    benchmark past_the_edge/run.py --program "${words[0]}" --sides resident,default "${words[@]:1}" \
       --json "$results/past_the_edge_${words[0]//-/_}.json" || failed=1
   done
   each past_the_edge/bound=past_the_edge_bound pool/seeing_cost=seeing_cost || failed=1

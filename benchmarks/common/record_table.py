@@ -211,7 +211,7 @@ NOT_RUN = {
     ),
     "driver_facts_read_in_place": NotRun(
         "driver/driver_facts.py --only read_in_place on an H100",
-        "driver/driver_facts.py answers all questions in one file, and the committed one is of an H200",
+        "driver/driver_facts.py answers all questions in one file; the committed one is an H200's",
     ),
     "model_profile": NotRun(
         "shares of functions: planner/model_profile.py, for those who make the model faster",
