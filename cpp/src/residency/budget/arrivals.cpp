@@ -37,6 +37,18 @@ void add_block(std::vector<memory_range>& ranges,
   }
 }
 
+/**
+ * @brief Whether a block stays where kernels use it through a mapping.
+ *
+ * What was mapped on the host for a request larger than the budget comes for one that fits.
+ */
+[[nodiscard]] bool stays_in_place(block_record const& block, arrival_reason why) noexcept
+{
+  bool const on_neighbor = block.place == block_place::beside;
+  return block.in_place &&
+         (why == arrival_reason::ahead || (why == arrival_reason::use && on_neighbor));
+}
+
 /** @brief Does something when the scope ends. */
 template <typename Action>
 class at_the_end {
@@ -87,7 +99,6 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
   // Freed since it was expected, or looked at: nobody uses it, and its slab may go.
   bool const expected =
     why == arrival_reason::ahead || why == arrival_reason::doubt || why == arrival_reason::away;
-  bool const of_use = why == arrival_reason::use || why == arrival_reason::ahead;
   // What belongs to the host is read through a mapping: it comes only when asked for.
   bool const called   = why == arrival_reason::asked || why == arrival_reason::allocation;
   bool const discards = with_.driver.info().discard.available;
@@ -95,8 +106,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
     view.each(range, [&](block_record& block, memory_range whole) {
       if (block.present(as_of)) { return; }
       bool const there = block.place == block_place::device;
-      bool const stays = block.place == block_place::beside || why == arrival_reason::ahead;
-      if (block.in_place && of_use && stays) { return; }
+      if (stays_in_place(block, why)) { return; }
       if (expected && block.dead()) { return; }
       if (why == arrival_reason::doubt && !there) { return; }  // it left since
       if (block.used_on_host() && !called && !block.discarded) { return; }
