@@ -95,11 +95,11 @@ class TouchedMemory:
         """Hear what all announcers tell in this block."""
         tell = Announcer.tell
 
-        def heard(this: Announcer, uses: Any, stream: int) -> None:
+        def heard(this: Announcer, uses: Any, stream: int, **more: Any) -> None:
             uses = list(uses)
             self._announced += [(address, address + nbytes) for address, nbytes, _ in uses]
             before = self._came_bytes()
-            tell(this, uses, stream)
+            tell(this, uses, stream, **more)
             self.fetched_bytes += self._came_bytes() - before
 
         with pytest.MonkeyPatch.context() as patched:
