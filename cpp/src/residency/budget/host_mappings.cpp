@@ -7,6 +7,19 @@
 #include <utility>
 
 namespace rmm_uvm {
+namespace {
+
+/** @brief Leaves each block once: ranges share blocks. */
+void make_distinct(block_list& blocks)
+{
+  std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
+    return a.range.address < b.range.address;
+  });
+  auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
+  blocks.erase(std::unique(blocks.begin(), blocks.end(), same), blocks.end());
+}
+
+}  // namespace
 
 void host_mappings::map_rest(std::vector<memory_range>& wanted)
 {
@@ -20,13 +33,19 @@ void host_mappings::map_rest(std::vector<memory_range>& wanted)
   ledger_view view{with_.ledger.blocks()};
   with_.ledger.wait_until_free(view, wanted);
   if (with_.ledger.ended()) { return; }
+  block_list all;
+  for (auto const& range : wanted) {
+    view.each(range,
+              [&](block_record& block, memory_range whole) { all.push_back({&block, whole}); });
+  }
+  make_distinct(all);
+  wanted_bytes = bytes_of(all);
+  if (wanted_bytes <= budget_bytes) { return; }
   ++too_large_;
   too_large_bytes_        = std::max(too_large_bytes_, wanted_bytes);
   std::size_t there_bytes = 0;
-  for (auto const& range : wanted) {
-    view.each(range, [&there_bytes](block_record const& block, memory_range whole) {
-      if (block.place == block_place::device) { there_bytes += whole.bytes; }
-    });
+  for (auto const& each : all) {
+    if (each.record->place == block_place::device) { there_bytes += each.range.bytes; }
   }
   auto divided = divide(wanted, budget_bytes, there_bytes);
   block_list mapping;
@@ -42,6 +61,7 @@ void host_mappings::map_rest(std::vector<memory_range>& wanted)
   }
   wanted = std::move(divided.coming);
   if (mapping.empty()) { return; }
+  make_distinct(mapping);
   auto const ranges = joined(view, mapping, any_length);
   mapped_.insert(mapped_.end(), ranges.begin(), ranges.end());
   set_busy(mapping, true);  // from here on nothing takes memory
@@ -85,11 +105,7 @@ void host_mappings::end(ledger_view& view, use_tick until)
   }
   mapped_ = std::move(stay);
   if (ending.empty()) { return; }
-  std::sort(ending.begin(), ending.end(), [](auto const& a, auto const& b) {
-    return a.range.address < b.range.address;
-  });
-  auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
-  ending.erase(std::unique(ending.begin(), ending.end(), same), ending.end());
+  make_distinct(ending);
   auto const ranges = joined(view, ending, any_length);
   set_busy(ending, true);
   view.lock().unlock();
