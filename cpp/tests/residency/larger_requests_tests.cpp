@@ -148,6 +148,19 @@ TEST_F(HostMappings, RestOfARequestThatIsOnlyReadIsReadOnTheHost)
   EXPECT_EQ(counts.too_large_bytes, blocks(24));
 }
 
+TEST_F(HostMappings, BlocksThatRangesShareCountOnce)
+{
+  std::vector<use_event> uses;
+  for (std::size_t number = 0; number < 4 * budget_blocks; ++number) {
+    memory_range const part{at(0).address + number * blocks(1) / 8, 4096};
+    uses.push_back({use_kind::touch, part, part.address, 0, true});
+  }
+  manager->on_touch(uses, nullptr);
+  EXPECT_EQ(there(at(0, 8)), blocks(8));
+  EXPECT_EQ(manager->statistics().too_large, 0U);
+  EXPECT_EQ(manager->statistics().host_read_bytes, 0U);
+}
+
 TEST_F(HostMappings, RequestThatMayWriteIsNotMapped)
 {
   announce(at(0, 24), false);
