@@ -3,6 +3,7 @@
 #include <rmm_uvm/residency/repeat_predictor.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace rmm_uvm {
 namespace {
@@ -46,7 +47,11 @@ use_tick repeat_predictor::observe(use_event const& event)
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
                        mixed(event.range.address - event.owner, ago));
   history_.push_back(now);  // first: where there is no memory for it, nothing points past the end
-  if (now.before != none) { history_[now.before].after = here; }
+  if (now.before != none) {
+    auto& last = history_[now.before];
+    last.after = here;
+    if (last.place != none) { gaps_[last.place] = ago; }
+  }
   last_use_[event.owner] = here;
 
   auto const expected = cursor_ == none ? none : cursor_ + 1;
@@ -57,9 +62,18 @@ use_tick repeat_predictor::observe(use_event const& event)
   if (!came && history_.size() >= context_events) {
     auto const found = last_position_.find(place);
     if (found != last_position_.end()) { cursor_ = found->second; }
+    found_again_ = here;
   }
   if (history_.size() >= context_events) { last_position_[place] = here; }
 
+  auto& here_now = history_[here];
+  if (cursor_ != none && cursor_ >= found_again_) {
+    here_now.place = history_[cursor_].place;
+  } else {
+    // Turns of an inner loop look alike until something follows that tells them apart.
+    gaps_.push_back(0);
+    here_now.place = gaps_.size() - 1;
+  }
   freed_after_ = unknown_use;
   if (cursor_ != none) {
     auto const& then = history_[cursor_];
@@ -69,6 +83,9 @@ use_tick repeat_predictor::observe(use_event const& event)
     }
     if (then.freed) { freed_after_ = static_cast<use_tick>(then.lasted); }
     if (!then.freed && then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
+    // The last one at this place is still to be used again: of equal pieces, one after the other.
+    auto const gap = here_now.place == none ? 0 : gaps_[here_now.place];
+    if (!then.freed && now.before != none && gap != 0) { return static_cast<use_tick>(gap); }
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that
   // go round equal pieces, of which each looks like the next.
@@ -136,6 +153,23 @@ expected_growth repeat_predictor::growth() const
   return highest;
 }
 
+/** @brief Numbers the places anew that are still remembered. */
+void repeat_predictor::drop_unused_places()
+{
+  std::vector<std::size_t> number(gaps_.size(), none);
+  std::vector<std::size_t> gaps;
+  for (auto& each : history_) {
+    if (each.place == none) { continue; }
+    auto& becomes = number[each.place];
+    if (becomes == none) {
+      becomes = gaps.size();
+      gaps.push_back(gaps_[each.place]);
+    }
+    each.place = becomes;
+  }
+  gaps_ = std::move(gaps);
+}
+
 void repeat_predictor::drop_oldest()
 {
   auto const dropped = history_.size() - most_events_;
@@ -147,7 +181,9 @@ void repeat_predictor::drop_oldest()
     each.before = moved(each.before);
     each.after  = moved(each.after);
   }
-  cursor_          = moved(cursor_);
+  cursor_      = moved(cursor_);
+  found_again_ = found_again_ < dropped ? 0 : found_again_ - dropped;
+  drop_unused_places();
   auto const shift = [&moved](auto& positions) {
     for (auto& [key, position] : positions) {
       position = moved(position);

@@ -228,6 +228,52 @@ TEST(RepeatPredictor, GoingRoundEqualPiecesIsForeseenPieceByPiece)
   EXPECT_EQ(predictor.upcoming(blocks(4)).front().range, at(0, 4));
 }
 
+/** @brief Goes round equal pieces, each used so often in turn; returns what the last round told. */
+std::vector<use_tick> go_round_pieces(repeat_predictor& predictor, std::size_t times, int rounds)
+{
+  constexpr std::size_t pieces = 6;
+  std::vector<use_tick> told;
+  for (int round = 0; round < rounds; ++round) {
+    told.clear();
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      for (std::size_t time = 0; time < times; ++time) {
+        told.push_back(predictor.observe(use(4 * piece, 4)));
+        static_cast<void>(predictor.observe(allocation(40, 1)));  // what it makes
+        predictor.forget(at(40).address);
+      }
+    }
+  }
+  return told;
+}
+
+TEST(RepeatPredictor, PieceThatIsUsedSeveralTimesInTurnIsNotTakenForNeededSoonAfterTheLast)
+{
+  constexpr std::size_t pieces = 6;
+  for (std::size_t times = 1; times <= 5; ++times) {
+    repeat_predictor predictor;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      static_cast<void>(predictor.observe(allocation(4 * piece, 4)));
+    }
+    auto const told = go_round_pieces(predictor, times, 5);
+    for (std::size_t each = 0; each < told.size(); ++each) {
+      bool const last = each % times == times - 1;
+      auto const far = 2 * (pieces * times - (times - 1));  // uses until its turn in the next round
+      EXPECT_EQ(told[each], last ? far : 2) << each << " of " << times;
+    }
+  }
+}
+
+TEST(RepeatPredictor, PlacesOfALongRunAreBounded)
+{
+  repeat_predictor predictor{64};  // remembers few uses
+  for (std::size_t piece = 0; piece < 6; ++piece) {
+    static_cast<void>(predictor.observe(allocation(4 * piece, 4)));
+  }
+  static_cast<void>(go_round_pieces(predictor, 3, 40));
+  auto const told = go_round_pieces(predictor, 3, 1);
+  EXPECT_EQ(told[told.size() - 1], 2U * (6 * 3 - 2));
+}
+
 TEST(RepeatPredictor, UpcomingIsWhatComesWithoutWhatIsNotMadeYet)
 {
   repeat_predictor predictor;

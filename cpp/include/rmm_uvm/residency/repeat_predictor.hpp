@@ -45,18 +45,22 @@ class repeat_predictor final : public use_predictor {
     std::size_t after{none};   // and of the next
     bool freed{false};         // the allocation was gone before it was used again
     std::size_t lasted{0};     // if so, how many uses later
+    std::size_t place{none};   // which those of the same place in each repetition share
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
   [[nodiscard]] std::optional<memory_range> range_now(std::size_t position,
                                                       std::size_t period) const;
   void drop_oldest();
+  void drop_unused_places();
 
   std::size_t most_events_;
   std::vector<entry> history_;
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
-  std::size_t cursor_{none};  // where, before, what was seen last was seen
+  std::vector<std::size_t> gaps_;  // of each place: uses until its allocation's next, known last; 0
+  std::size_t cursor_{none};       // where, before, what was seen last was seen
+  std::size_t found_again_{0};     // where the place was found last that is followed since
   use_tick freed_after_{unknown_use};
   score_keeper score_;
 };
