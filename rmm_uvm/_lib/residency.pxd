@@ -99,6 +99,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         bool in_place
         bool copy_beside
         bool multipath
+        bool keep_copies
         link_rates rates
         bool discard_dead
         bool fetch
@@ -124,6 +125,8 @@ cdef extern from "rmm_uvm/residency/residency_statistics.hpp" namespace "rmm_uvm
         uint64_t found_bytes
         uint64_t looks
         uint64_t evicted_bytes
+        uint64_t uncopied_bytes
+        size_t kept_copy_bytes
         uint64_t dropped_bytes
         uint64_t fetched_bytes
         uint64_t renewed_bytes

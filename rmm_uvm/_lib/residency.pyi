@@ -37,6 +37,8 @@ class ResidencyStatistics(TypedDict):
     looks: int
     finds_none: str
     evicted_bytes: int
+    uncopied_bytes: int
+    kept_copy_bytes: int
     dropped_bytes: int
     fetched_bytes: int
     renewed_bytes: int
@@ -98,6 +100,8 @@ class _Budget(Protocol):
     def copy_beside(self) -> bool: ...
     @property
     def multipath(self) -> bool: ...
+    @property
+    def keep_copies(self) -> bool: ...
     @property
     def board(self) -> str | None: ...
     @property

@@ -62,6 +62,7 @@ cdef residency_settings _settings_of(budget) except *:
     settings.in_place = budget.in_place
     settings.copy_beside = budget.copy_beside
     settings.multipath = budget.multipath
+    settings.keep_copies = budget.keep_copies
     settings.discard_dead = budget.discard_dead
     settings.fetch = budget.fetch
     settings.ahead = budget.ahead
@@ -409,6 +410,8 @@ cdef class ManagedResidency:
             "looks": s.looks,
             "finds_none": self.driver.info.host_pages.reason,
             "evicted_bytes": s.evicted_bytes,
+            "uncopied_bytes": s.uncopied_bytes,
+            "kept_copy_bytes": s.kept_copy_bytes,
             "dropped_bytes": s.dropped_bytes,
             "fetched_bytes": s.fetched_bytes,
             "renewed_bytes": s.renewed_bytes,

@@ -34,7 +34,7 @@ _MOST_LOW_BYTES = 384 << 20
 _SETTINGS = ("device_budget", "eviction", "neighbors", "harvest_limit")
 _SWITCHES = (
     *("discard_dead", "fetch", "ahead", "background"),
-    *("in_place", "copy_beside", "multipath", "direct"),
+    *("in_place", "copy_beside", "multipath", "keep_copies", "direct"),
 )
 
 
@@ -61,6 +61,12 @@ class Budget:
         Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
         drives out what would have stayed, and more bytes move; worth it where a program computes
         much for each byte.
+    keep_copies : bool
+        Have the host keep its copy of what comes back to be read, so that it leaves without being
+        copied again; needs `fetch`. Of 2 MiB blocks of one allocation of which only uses were
+        announced that read, as libcudf's are. The copies are host memory, beside what is on the
+        device. Off by default: on a GPU it is not measured yet, and what kernels write there
+        unannounced is slow.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     neighbors : "auto", int, iterable of int, or None
@@ -119,6 +125,7 @@ class Budget:
     discard_dead: bool = True
     fetch: bool = True
     ahead: bool = False
+    keep_copies: bool = False
     background: bool = True
     neighbors: str | Iterable[int] | None = None
     harvest_limit: int | str | Mapping[int, int | str] | None = None
@@ -158,6 +165,10 @@ class Budget:
             )
         check_limited(self.neighbors, limit)
         object.__setattr__(self, "harvest_limit", limit)
+        if self.keep_copies and not self.fetch:
+            raise ConfigurationError(
+                "keep_copies with fetch=False: what page faults bring keeps no copy; leave one out"
+            )
         if self.neighbors is not None and not self.fetch:
             raise ConfigurationError(
                 "neighbors with fetch=False: what lies there would come by page faults, unseen; "

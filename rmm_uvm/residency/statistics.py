@@ -49,8 +49,12 @@ class ResidencyStatistics:
         Of blocks that stay where they are.
     evicted_bytes : int
         Moved to the host, or to another device, with their contents.
+    uncopied_bytes : int
+        Of these, what the host had kept a copy of: nothing was copied (`Budget.keep_copies`).
+    kept_copy_bytes : int
+        On the device now, and of these the host keeps a copy.
     neighbor_bytes : int
-        Of these, to another device (`Budget.neighbors`).
+        Of the evicted, to another device (`Budget.neighbors`).
     harvested_bytes, peak_harvested_bytes : int
         On other devices now, and at most, in blocks of 2 MiB.
     from_neighbor_bytes : int
@@ -160,6 +164,8 @@ class ResidencyStatistics:
     looks: int = 0
     finds_none: str = ""
     ahead_bytes: int = 0
+    uncopied_bytes: int = 0
+    kept_copy_bytes: int = 0
     neighbor_bytes: int = 0
     harvested_bytes: int = 0
     peak_harvested_bytes: int = 0
@@ -260,6 +266,8 @@ def _counted(number: int, noun: str) -> str:
 
 def _moved(s: ResidencyStatistics) -> str:
     to_host = f"{format_bytes(s.evicted_bytes - s.neighbor_bytes)} moved to the host"
+    if s.uncopied_bytes:
+        to_host += f" ({format_bytes(s.uncopied_bytes)} without a copy: it had kept one)"
     if not s.neighbor_bytes:
         return to_host
     return f"{to_host} and {format_bytes(s.neighbor_bytes)} to another device"

@@ -92,7 +92,10 @@ class Programs(RuleBasedStateMachine):
         settings=st.fixed_dictionaries(
             {
                 name: st.booleans()
-                for name in ("in_place", "copy_beside", "multipath", "ahead", "discard_dead")
+                for name in (
+                    *("in_place", "copy_beside", "multipath", "ahead", "discard_dead"),
+                    "keep_copies",
+                )
             }
         ),
         prefetch=st.sampled_from(["auto", "always", "never"]),
@@ -223,6 +226,16 @@ class Programs(RuleBasedStateMachine):
     def announce(self, number: int, stream: int) -> None:
         self._hint(rmm_uvm.touch, number, stream=stream)
         self.device.touch(*self._one(number).region)
+
+    @rule(rounds=st.integers(1, 4), stream=streams)
+    @only_if(lambda self: self.live)
+    def read_all_in_turn(self, rounds: int, stream: int) -> None:
+        for number in range(rounds * len(self.live)):
+            buffer = self._one(number)
+            address, nbytes = buffer.region
+            uses = ((address, nbytes, address),)
+            buffer.mr.managed_mr.residency.touch_all(uses, stream, only_read=True)
+            self.device.touch(*buffer.region)
 
     @rule(rounds=st.integers(1, 4))
     @only_if(lambda self: self.live)
@@ -362,7 +375,8 @@ class Programs(RuleBasedStateMachine):
                 assert kept["resident_bytes"] <= max(nbytes, kept["peak_resident_bytes"])
                 assert kept["pinned_bytes"] <= nbytes
                 assert kept["harvested_bytes"] <= min(nbytes, kept["peak_harvested_bytes"])
-                assert kept["neighbor_bytes"] <= kept["evicted_bytes"]
+                assert kept["neighbor_bytes"] + kept["uncopied_bytes"] <= kept["evicted_bytes"]
+                assert kept["kept_copy_bytes"] <= kept["resident_bytes"]
                 came_bytes = kept["fetched_bytes"] + kept["fetched_ahead_bytes"]
                 assert kept["from_neighbor_bytes"] <= came_bytes
                 assert kept["present_bytes"] <= kept["wanted_bytes"]

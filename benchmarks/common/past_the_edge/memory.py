@@ -100,8 +100,9 @@ class Memory:
     pool : rmm.mr.DeviceMemoryResource or None
         What the program's memory comes from; None where it does not through RMM.
     residency : ManagedResidency or None
-        The manager of the budget; None where there is none. Judges ask nothing of it: it is told
-        when the budget ends, and its counts are noted.
+        The manager of the budget; None where there is none. Judges ask it for one thing: page
+        tables show on the host what the host keeps a copy of, also while it is on the device. It is
+        told when the budget ends, and its counts are noted.
     managed : bool
         Whether it is managed memory; else judges have nothing to look at.
     keeps_dead : bool
@@ -157,6 +158,10 @@ class Memory:
         kept = None if self.residency is None else self.residency.residency()
         return {} if kept is None else {f"{n}_bytes": kept.get(f"{n}_bytes") or 0 for n in COUNTS}
 
+    def _kept_copy_bytes(self) -> int:
+        kept = None if self.residency is None else self.residency.residency()
+        return 0 if kept is None else int(kept.get("kept_copy_bytes", 0))
+
     def live_pages(self) -> list[Range]:
         """Return live memory as pages, and remember it as having been populated."""
         live = joined(self.live.ranges(), PAGE_BYTES)
@@ -183,6 +188,7 @@ class Memory:
         before = self.moved()
         held_bytes = self.not_on_host(self._seen if self.keeps_dead else live)
         came, left = (b - a for a, b in zip(before, self.moved(), strict=True))
+        held_bytes += self._kept_copy_bytes()
         return Sample(begin, live_bytes, held_bytes, came, left, self.now() - begin)
 
     def send(self, pages: list[Range], where: str) -> int:

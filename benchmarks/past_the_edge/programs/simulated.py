@@ -15,7 +15,7 @@ class Simulated:
     memory : Memory
         That has a simulated device.
     residency : ManagedResidency or None
-        Is told of each use, as cuDF's calls are; None where nobody is.
+        Is told of what is read, as cuDF's calls are; None where nobody is.
     """
 
     STEPS = 3
@@ -52,7 +52,7 @@ class Simulated:
 
     def _use(self, address: int, nbytes: int, *, write: bool = False) -> None:
         self._memory.driver.compute(nbytes / self.BYTES_PER_SECOND)
-        if self._residency is not None:
-            self._residency.touch(address, nbytes, address)
+        if self._residency is not None and not write:
+            self._residency.touch_all(((address, nbytes, address),), only_read=True)
         if self._memory.managed:
             self._memory.driver.touch(address, nbytes, write)

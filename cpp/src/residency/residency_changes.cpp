@@ -81,6 +81,7 @@ void residency_manager::end_our_advice() noexcept
 try {
   ledger_view view{ledger_.blocks()};
   mappings_.end_all(view);
+  copies_.end_all(view);
   back_.give_all_back(view);  // what cannot be moved stays, and comes by faults: nothing is lost
   view.doubt_all();
 } catch (...) {

@@ -70,6 +70,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
     offer_{*driver_, settings_, ledger_, signal_},
     neighbors_{*driver_, settings_, ledger_, signal_},
     advice_{*driver_, ledger_, neighbors_, adviser},
+    copies_{{*driver_, settings_, ledger_, advice_}},
     room_{{*driver_,
            settings_,
            ledger_,
@@ -82,7 +83,8 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
            ahead_,
            mover_,
            offer_,
-           neighbors_}},
+           neighbors_,
+           copies_}},
     coming_{make_arrivals({*driver_,
                            settings_,
                            ledger_,
@@ -94,6 +96,7 @@ residency_manager::residency_manager(std::shared_ptr<uvm_driver> driver,
                            offer_,
                            neighbors_,
                            advice_,
+                           copies_,
                            room_,
                            signal_})},
     back_{{*driver_,
@@ -278,6 +281,7 @@ try {
   {
     ledger_view view{ledger_.blocks()};
     ledger_.count_if_failed(ordered);
+    copies_.end_here(view, {&allocation, 1});  // before the addresses are handed out again
     uses_->forget(view, allocation, fenced);
   }
   if (fenced) { marks_.mark_frees(allocation.bytes, frees); }
@@ -290,6 +294,7 @@ void residency_manager::on_slab_free(memory_range slab) noexcept
   ledger_view view{ledger_.blocks()};
   ledger_.wait_until_free(view, {&slab, 1});
   view.each(slab, [&](block_record& block, memory_range whole) {
+    copies_.note_ended(block, whole);
     if (block.place == block_place::device) { ledger_.left(whole.bytes); }
     if (block.place == block_place::host) { moved_.forget(whole.bytes); }
     neighbors_.forget(block);
@@ -304,8 +309,8 @@ void residency_manager::on_touch(std::span<use_event const> uses, stream_handle 
 try {
   if (present_.all_present() || present_.is_confirmed(uses)) { return; }
   std::vector<memory_range> wanted;
+  std::vector<memory_range> written;
   std::size_t used_bytes = 0;
-  bool only_read         = true;
   auto first             = never_used;
   {
     ledger_view view{ledger_.blocks()};
@@ -314,7 +319,7 @@ try {
     for (auto const& use : uses) {
       if (use.range.bytes == 0 || !view.holds(use.range.address)) { continue; }
       wanted.push_back(use.range);
-      only_read = only_read && use.only_read;
+      if (!use.only_read) { written.push_back(use.range); }
     }
     work_.adapt_look_ahead(view, uses);
     ledger_.wait_until_free(view, wanted);
@@ -326,6 +331,7 @@ try {
       uses_->learn(view, use);
     }
     if (used_bytes > 0) { announced_.note(stream, first, clock_.now()); }
+    copies_.end_here(view, written);
   }
   if (wanted.empty()) { return; }
   if (driver_->capturing(stream) != capture_state::none) {
@@ -334,7 +340,7 @@ try {
   }
   marks_.mark(first, used_bytes, stream);
   in_place_.choose(wanted);
-  if (only_read) { mappings_.map_rest(wanted); }
+  if (written.empty()) { mappings_.map_rest(wanted); }
   coming_->bring({wanted, {}, stream, arrival_reason::use});
   uses_->room_was_made(uses);
   wake();
@@ -389,6 +395,8 @@ void residency_manager::unpin(memory_range range) noexcept
 void residency_manager::on_advised(memory_range range) noexcept
 try {
   back_.on_advised(range);
+  ledger_view view{ledger_.blocks()};
+  copies_.end_here(view, {&range, 1});  // and with them what we advised: what users did, holds
 } catch (...) {
   ledger_.count_no_memory("on_advised");
 }
@@ -438,6 +446,7 @@ residency_statistics residency_manager::statistics() const noexcept
   offer_.tell(told);
   neighbors_.tell(told);
   room_.tell(told);
+  copies_.tell(told);
   coming_->tell(told);
   mappings_.tell(told);
   unseen_.tell(told);

@@ -91,6 +91,8 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"neighbors": "host"}, "use 'auto', CUDA ordinals"),
         ({"harvest_limit": "1GiB"}, "without neighbours"),
         ({"neighbors": [1], "fetch": False}, "with fetch=False"),
+        ({"keep_copies": True, "fetch": False}, "keep_copies with fetch=False"),
+        ({"keep_copies": "yes"}, "keep_copies='yes'"),
         ({"neighbors": [1], "harvest_limit": MIB}, "harvest_limit"),
         ({"neighbors": [1], "harvest_limit": {"a": "1GiB"}}, "'a' is no CUDA ordinal"),
         ({"neighbors": [1], "harvest_limit": {2: "8MiB"}}, "device 2, which is no neighbour"),

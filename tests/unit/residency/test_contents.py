@@ -206,6 +206,76 @@ def test_program_that_repeats_beside_owners_uses_every_way_and_keeps_its_data() 
     assert found.failed_calls == 0
 
 
+class ProgramThatReads(Program):
+    """Announces what it only reads, as libcudf's calls are, and writes now and then unannounced."""
+
+    def step(self, step: str, which: int, nbytes: int) -> None:
+        super().step(step, which, nbytes)
+        if step == "work" and self.live:
+            data = self.live[which % len(self.live)]
+            if self.device.resident_bytes(data.address, data.nbytes) == data.nbytes:
+                part = data.view()[: data.nbytes // 2 + 1]
+                self.device.touch(data.address, part.size, write=True)
+                data.view()[:] = data.value = data.value % 255 + 1
+                self.device.touch(data.address, data.nbytes, write=True)
+
+    def use(self, data: Data, *, write: bool = False) -> None:
+        if data.value:  # else it is new, and what makes it announces nothing
+            uses = ((data.address, data.nbytes, data.address),)
+            self.mr.managed_mr.residency.touch_all(uses, only_read=not write)
+        self.device.touch(data.address, data.nbytes, write)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(max_examples=30)
+@given(program=steps, background=st.booleans())
+def test_random_program_whose_copies_the_host_keeps_keeps_its_data(
+    policy: str, background: bool, program: list[tuple[str, int, int]]
+) -> None:
+    budget = Budget(12 * MIB, policy, keep_copies=True, background=background)
+    ProgramThatReads(budget).run(program)
+
+
+@pytest.mark.parametrize("keep_copies", [False, True])
+def test_what_is_only_read_is_copied_to_the_host_once_where_it_keeps_its_copy(
+    keep_copies: bool,
+) -> None:
+    program = ProgramThatReads(Budget(12 * MIB, keep_copies=keep_copies, background=False))
+    round_of = [("read", which, 0) for which in range(8)]
+    program.run([("allocate", 0, 3 * MIB)] * 8 + round_of * 4)
+    before = program.device.migrated_bytes()[1]
+    evicted = rmm_uvm.residency_statistics(program.mr).evicted_bytes
+    program.run(round_of * 4)
+    found = rmm_uvm.residency_statistics(program.mr)
+    left_bytes = program.device.migrated_bytes()[1] - before
+    assert found.evicted_bytes > evicted
+    assert (found.uncopied_bytes > 0) == keep_copies == ("it had kept one" in str(found))
+    if keep_copies:  # of 3 MiB the half block at each end is shared, and copied each time
+        assert 0 < found.kept_copy_bytes <= found.resident_bytes
+        assert left_bytes < 0.7 * (found.evicted_bytes - evicted)
+    else:
+        assert left_bytes == found.evicted_bytes - evicted
+
+
+@pytest.mark.parametrize("failing", ["advise", "migrate", "prefetch"])
+def test_program_whose_copies_the_host_keeps_outlives_calls_that_fail(failing: str) -> None:
+    program = ProgramThatReads(Budget(12 * MIB, keep_copies=True, background=False))
+    program.run([("allocate", 0, 4 * MIB)] * 8)
+    for skip in range(12):
+        program.device.fail_call(failing, "driver_error", skip=skip)
+        for which in (*range(8), 2):
+            data = program.live[which]
+            program.use(data)
+            data.check()
+        program.device.cancel_failures()
+    for which in range(8):
+        program.step("write", which, 0)
+        program.step("free", 7 - which, 0) if which > 5 else None
+    for data in program.live:
+        program.use(data)
+        data.check()
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_program_that_repeats_over_its_budget_keeps_its_data(policy: str) -> None:
     program = Program(Budget(12 * MIB, policy, background=False))

@@ -57,10 +57,12 @@ struct block_record {
   std::uint8_t neighbor : 3 {0};      ///< which one it is on, while it is `beside`
   bool unfenced         : 1 {false};  ///< freed without a fence: work may still use it, never to be
                                       ///< discarded
-  bool in_place : 1 {false};          ///< it is used where it is, through a mapping
-  bool copied   : 1 {false};          ///< the host has a copy of what lies there
-  bool untold   : 1 {false};  ///< what lives in it nobody told: it counts as live, all of it
-  bool shared   : 1 {false};  ///< of several allocations, each of which `shared_blocks` keeps
+  bool in_place  : 1 {false};         ///< it is used where it is, through a mapping
+  bool copied    : 1 {false};         ///< the host has a copy of what lies there
+  bool untold    : 1 {false};  ///< what lives in it nobody told: it counts as live, all of it
+  bool shared    : 1 {false};  ///< of several allocations, each of which `shared_blocks` keeps
+  bool only_read : 1 {false};  ///< of one allocation, and a use of all of it was announced to read
+  bool written   : 1 {false};  ///< a use was announced that may write it, since it was handed out
   preferred_place preferred{preferred_place::none};  ///< advised
 
   /**
@@ -110,6 +112,12 @@ struct block_record {
   {
     auto const bit = 1U << number;
     chunks         = static_cast<std::uint8_t>(there ? chunks | bit : chunks & ~bit);
+  }
+  /** @brief Notes a use that was announced. @param whole it is of all of the block */
+  void note_use(bool reads, bool whole) noexcept
+  {
+    written   = written || !reads;
+    only_read = !written && (only_read || whole);
   }
   /** @brief True when it may be told to go elsewhere. */
   [[nodiscard]] bool movable() const noexcept { return !busy && pins == 0 && holds == 0; }

@@ -26,6 +26,7 @@ struct claimed_block {
   int from{no_neighbor};  // the neighbour that it lay on, or `no_neighbor`
   bool mapped{false};     // it was used where it lay
   bool copied{false};     // on a neighbour, and had a copy on the host
+  bool kept{false};       // the host keeps its copy
   bool renewed{false};    // its contents are dead, and nobody uses them: they are discarded first
 
   /** @brief Whether it was mapped or copied for us, which ends when it moves. */

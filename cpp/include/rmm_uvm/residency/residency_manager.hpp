@@ -12,6 +12,7 @@
 #include <rmm_uvm/residency/budget/giving_back.hpp>
 #include <rmm_uvm/residency/budget/host_mappings.hpp>
 #include <rmm_uvm/residency/budget/in_place_uses.hpp>
+#include <rmm_uvm/residency/budget/kept_copies.hpp>
 #include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/migration_thread.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
@@ -212,6 +213,7 @@ class residency_manager {
   device_offer offer_;
   neighbor_memory neighbors_;
   beside_advice advice_;
+  kept_copies copies_;
   room_maker room_;
   std::unique_ptr<arrivals> coming_;
   giving_back back_;

@@ -58,6 +58,8 @@ struct residency_settings {
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
   bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
+  bool keep_copies{false};  ///< have the host keep its copy of what comes to be read: it leaves
+                            ///< without being copied again
   bool ahead{false};        ///< fetch what is expected next, as far as it is foreseen
   use_tick clock_end{1U << 31U};  ///< where the clock of uses is moved back by half of that; >= 2
   bool background{true};  ///< a thread evicts and fetches ahead; false: only `run_pending` does

@@ -119,6 +119,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
       missing.push_back(
         {&block, whole, keeps, empty, there, away, first, from, block.in_place, block.copied});
+      missing.back().kept = keeps && with_.copies.wanted(block);
     });
   }
   if (request.wanted.size() > 1) {  // neighbours share blocks
@@ -214,8 +215,8 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
     block.on_device_as_of = with_.moved.last_epoch();
     block.prefetched      = now;
     block.in_place        = false;
-    block.copied          = false;
     if (!each.counted) {
+      block.copied        = false;
       block.arrived       = now;
       block.fetched_ahead = request.why == arrival_reason::ahead;
     }
@@ -280,12 +281,14 @@ try {
   auto const comes_empty          = [](auto const& each) { return each.empty || each.renewed; };
   std::size_t from_neighbor_bytes = 0;
   std::vector<memory_range> fresh;          // nothing in them is anybody's
+  std::vector<memory_range> twice;          // of these the host keeps its copy
   places kept{2 + with_.neighbors.size()};  // to come with contents, by where they come from
   for (auto const& each : blocks) {
     if (comes_empty(each)) {
       add_block(fresh, each.range, each.first, any_length);
     } else {
       add_block(kept[place_of(each)], each.range, each.first, most);
+      if (each.kept) { add_block(twice, each.range, each.first, any_length); }
       if (each.from != no_neighbor) { from_neighbor_bytes += each.range.bytes; }
     }
   }
@@ -300,6 +303,7 @@ try {
     renewed_bytes = bytes_of(fresh) - counted_bytes(blocks, comes_empty);
     fresh.clear();
   }
+  bool const keeps = !twice.empty() && noted(with_.copies.begin(twice));
   std::atomic<std::size_t> moved_bytes{0};
   static_cast<void>(noted(fetch_all(kept, request.stream, moved_bytes)));
   for (auto const& range : fresh) {  // after a failure: pages would fault one by one
@@ -311,6 +315,9 @@ try {
   auto const is_there = [&](auto const& each) { return !fresh.empty() || !comes_empty(each); };
   fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, is_there));
   ledger_view view{with_.ledger.blocks()};
+  for (auto const& each : blocks) {
+    if (keeps && each.kept) { with_.copies.note_kept(*each.record, each.range); }
+  }
   renewed_bytes_ += renewed_bytes;
   (ahead ? fetched_ahead_bytes_ : fetched_bytes_) += fetched_bytes;
   if (failure.ok()) {

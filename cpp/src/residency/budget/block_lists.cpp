@@ -24,6 +24,15 @@ std::size_t uncounted_bytes(claim_list const& blocks) noexcept
   return bytes;
 }
 
+void make_distinct(block_list& blocks)
+{
+  std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
+    return a.range.address < b.range.address;
+  });
+  auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
+  blocks.erase(std::unique(blocks.begin(), blocks.end(), same), blocks.end());
+}
+
 void set_busy(block_list const& blocks, bool busy) noexcept
 {
   for (auto const& each : blocks) {

@@ -7,19 +7,6 @@
 #include <utility>
 
 namespace rmm_uvm {
-namespace {
-
-/** @brief Leaves each block once: ranges share blocks. */
-void make_distinct(block_list& blocks)
-{
-  std::sort(blocks.begin(), blocks.end(), [](auto const& a, auto const& b) {
-    return a.range.address < b.range.address;
-  });
-  auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
-  blocks.erase(std::unique(blocks.begin(), blocks.end(), same), blocks.end());
-}
-
-}  // namespace
 
 void host_mappings::map_rest(std::vector<memory_range>& wanted)
 {

@@ -54,13 +54,22 @@ bool presence::is_present(ledger_view& view, memory_range range)
   return present;
 }
 
+/** @brief Whether a use that may write a range is the first one of any of its blocks. */
+bool presence::was_only_read(ledger_view& view, memory_range range)
+{
+  bool any = false;
+  view.each(range, [&](block_record const& block, memory_range) { any = any || block.only_read; });
+  return any;
+}
+
 bool presence::is_confirmed(std::span<use_event const> uses) noexcept
 {
   if (!confirmed()) { return false; }
   ledger_view view{ledger_.blocks()};
   // A block of a new allocation may be missing, or on its way in another stream.
   auto const is_there = [&](use_event const& use) {
-    return is_present(view, use.range) && !is_under_way(view, use.range);
+    return is_present(view, use.range) && !is_under_way(view, use.range) &&
+           (use.only_read || !was_only_read(view, use.range));
   };
   return confirmed() && std::all_of(uses.begin(), uses.end(), is_there);
 }

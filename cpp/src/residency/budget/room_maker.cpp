@@ -4,11 +4,16 @@
 #include <rmm_uvm/residency/eviction_policy.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 namespace rmm_uvm {
 namespace {
+
+// Of what leaves without a copy, against what is copied each time: it only has to come back.
+constexpr std::uint64_t weight_of_uncopied = 4;
+constexpr std::uint64_t no_product         = ~std::uint64_t{0};  // of a key and a weight fits above
 
 /** @brief A block that may leave. */
 struct candidate {
@@ -82,7 +87,6 @@ leaving_blocks room_maker::choose(ledger_view& view,
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
   unsigned taking      = 0;
   auto const weight    = weight_of_kept_now(taking);
-  auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
   auto const note_dead = [&](block_record& block, memory_range range) {
     found.dead_bytes += range.bytes;
     // Longest dead first: a pool soon hands out again what was freed last. Of one free by its uses.
@@ -102,8 +106,10 @@ leaving_blocks room_maker::choose(ledger_view& view,
       if (!needless) { key = 0; }
     }
     // A way there and back that costs a sixth is worth to be taken more often.
-    bool const cheap = (block.chunks & taking) != 0 && key < most;
-    live.push_back({cheap ? key * weight : key, {&block, range}});
+    bool const uncopied = policy != eviction_policy::fifo && with_.copies.leaves_uncopied(block);
+    auto const kept     = (block.chunks & taking) != 0 ? weight : 1;
+    auto const times    = uncopied ? weight_of_uncopied : kept;
+    live.push_back({key < no_product / times ? key * times : key, {&block, range}});
   };
   auto const look = [&](bool at_dead, bool at_live) {
     view.each([&](block_record& block, memory_range range) {
@@ -210,6 +216,70 @@ bool room_maker::let_go(ledger_view& view, leaving_blocks const& leaving)
 
 std::size_t room_maker::leave(ledger_view& view, block_list blocks)
 {
+  if (!with_.copies.any()) { return leave_copied(view, std::move(blocks)); }
+  block_list uncopied;
+  std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(uncopied), [](auto const& each) {
+    return each.record->copied;
+  });
+  std::erase_if(blocks, [](auto const& each) { return each.record->copied; });
+  set_busy(blocks, true);  // they leave next
+  auto const left = leave_uncopied(view, uncopied);
+  set_busy(blocks, false);
+  return left + leave_copied(view, std::move(blocks));
+}
+
+/** @brief Has blocks leave of which the host has a copy: what was written since is copied. */
+std::size_t room_maker::leave_uncopied(ledger_view& view, block_list const& blocks)
+{
+  if (blocks.empty() || with_.ledger.ended()) { return 0; }
+  std::vector<memory_range> ranges;
+  try {
+    ranges = joined(view, blocks, with_.settings.fetch_bytes);
+  } catch (...) {  // no list of pieces: nothing leaves
+    with_.ledger.count_failure({status_code::out_of_memory, 0, "leave"});
+    return 0;
+  }
+  auto const bytes = bytes_of(blocks);
+  set_busy(blocks, true);
+  with_.ledger.begins_to_leave(bytes);
+  with_.present.send_away(view);
+  with_.offer.moving_begins();
+  view.lock().unlock();
+  stream_handle evictions  = nullptr;
+  auto result              = with_.driver.own_stream(own_stream_use::evictions, evictions);
+  auto const written       = with_.copies.written(ranges);
+  auto const written_bytes = bytes_of(written);
+  if (!written.empty()) {  // by somebody who does not say so, and may do so again
+    view.lock().lock();
+    for (auto const& part : written) {
+      view.each(part, [](block_record& block, memory_range) { block.note_use(false, false); });
+    }
+    with_.moved.ask_to_host(written_bytes);
+    view.lock().unlock();
+  }
+  if (result.ok()) { result = with_.copies.leave_to_host(ranges); }
+  bool const one_copy = result.ok();
+  if (one_copy) { result = with_.mover.send(ranges, location::host(), evictions, false); }
+  view.lock().lock();
+  with_.offer.moving_ends();
+  for (auto const& each : blocks) {
+    if (one_copy) { with_.copies.note_ended(*each.record, each.range); }
+  }
+  if (!result.ok()) {  // some are on the host by now
+    with_.moved.was_not_asked(written_bytes);
+    with_.moved.put_in_doubt();
+  }
+  settle(blocks, result, block_place::host);
+  eviction_calls_ += ranges.size();
+  if (!result.ok()) { return 0; }
+  evicted_bytes_ += bytes;
+  uncopied_bytes_ += bytes - written_bytes;
+  return bytes;
+}
+
+/** @brief Has blocks leave that are copied to where they go. */
+std::size_t room_maker::leave_copied(ledger_view& view, block_list blocks)
+{
   if (blocks.empty() || with_.ledger.ended()) { return 0; }
   set_busy(blocks, true);
   with_.ledger.begins_to_leave(bytes_of(blocks));
@@ -255,7 +325,7 @@ std::size_t room_maker::leave(ledger_view& view, block_list blocks)
   if (!where.is_host()) { with_.neighbors.arrived(to.number, blocks, told); }
   eviction_calls_ += ranges.size();
   // A neighbour that takes nothing is passed over now: the next one, or the host, takes them.
-  if (!result.ok()) { return where.is_host() ? 0 : leave(view, std::move(blocks)); }
+  if (!result.ok()) { return where.is_host() ? 0 : leave_copied(view, std::move(blocks)); }
   evicted_bytes_ += bytes;
   if (!where.is_host()) { neighbor_bytes_ += bytes; }
   return bytes;
@@ -283,6 +353,7 @@ void room_maker::settle(block_list const& blocks, status result, block_place pla
 void room_maker::tell(residency_statistics& told) const noexcept
 {
   told.evicted_bytes  = evicted_bytes_;
+  told.uncopied_bytes = uncopied_bytes_;
   told.dropped_bytes  = dropped_bytes_;
   told.neighbor_bytes = neighbor_bytes_;
   told.eviction_calls = eviction_calls_;

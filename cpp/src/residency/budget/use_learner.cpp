@@ -188,9 +188,12 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
     block.fetched_ahead = false;
     if (!is_new) {
       block.touched = now;
+      block.note_use(event.only_read, event.range.covers(whole));
       return;
     }
     block.allocated = now;
+    block.only_read = false;
+    block.written   = false;
     block.owner     = owners_;
   });
   if (shared) { note_shared(view, event, {next, no_more}); }  // last, since it takes memory

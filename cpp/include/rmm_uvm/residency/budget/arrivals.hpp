@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/budget/block_mover.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/device_offer.hpp>
+#include <rmm_uvm/residency/budget/kept_copies.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
 #include <rmm_uvm/residency/budget/neighbor_memory.hpp>
 #include <rmm_uvm/residency/budget/presence.hpp>
@@ -58,6 +59,7 @@ class arrivals {
     device_offer& offer;
     neighbor_memory& neighbors;
     beside_advice& advice;
+    kept_copies& copies;
     room_maker& room;
     work_signal const& work;
   };

@@ -24,6 +24,9 @@ inline constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max(
 /** @brief Bytes of those blocks that were not on the device, as far as is known. */
 [[nodiscard]] std::size_t uncounted_bytes(claim_list const& blocks) noexcept;
 
+/** @brief Leaves each block once, ascending: ranges share blocks. */
+void make_distinct(block_list& blocks);
+
 /** @brief Has a call about the blocks be under way, or be over. Takes no memory. */
 void set_busy(block_list const& blocks, bool busy) noexcept;
 

@@ -73,6 +73,8 @@ class presence {
   void tell(residency_statistics& told) const noexcept;
 
  private:
+  [[nodiscard]] static bool was_only_read(ledger_view& view, memory_range range);
+
   migration_counters const& counters_;
   budget_ledger& ledger_;
   use_clock const& clock_;

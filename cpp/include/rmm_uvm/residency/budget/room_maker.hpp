@@ -6,6 +6,7 @@
 #include <rmm_uvm/residency/budget/block_mover.hpp>
 #include <rmm_uvm/residency/budget/budget_ledger.hpp>
 #include <rmm_uvm/residency/budget/device_offer.hpp>
+#include <rmm_uvm/residency/budget/kept_copies.hpp>
 #include <rmm_uvm/residency/budget/last_announced.hpp>
 #include <rmm_uvm/residency/budget/moved_account.hpp>
 #include <rmm_uvm/residency/budget/neighbor_memory.hpp>
@@ -56,6 +57,7 @@ class room_maker {
     block_mover& mover;
     device_offer& offer;
     neighbor_memory& neighbors;
+    kept_copies& copies;
   };
   explicit room_maker(parts const& all) noexcept : with_{all} {}
 
@@ -79,6 +81,7 @@ class room_maker {
   /**
    * @brief Has live blocks leave, to a neighbour while one takes any, else to the host.
    *
+   * What the host has a copy of goes there without being copied.
    * A neighbour may take some of them only: then the others stay for now.
    * @return bytes that left; 0 when it failed
    */
@@ -103,6 +106,8 @@ class room_maker {
   [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
   void lengthen_lead() noexcept;
   void shorten_lead() noexcept;
+  std::size_t leave_uncopied(ledger_view& view, block_list const& blocks);
+  std::size_t leave_copied(ledger_view& view, block_list blocks);
   void settle(block_list const& blocks, status result, block_place place);
 
   parts with_;
@@ -110,6 +115,7 @@ class room_maker {
   mutable bool dead_were_enough_{false};  // when room was made last; makes looking faster
   std::atomic<bool> short_of_room_{false};
   std::uint64_t evicted_bytes_{0};
+  std::uint64_t uncopied_bytes_{0};
   std::uint64_t dropped_bytes_{0};
   std::uint64_t neighbor_bytes_{0};
   std::uint64_t eviction_calls_{0};

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <rmm_uvm/residency/budget/beside_advice.hpp>
+#include <rmm_uvm/residency/budget/block_lists.hpp>
+#include <rmm_uvm/residency/budget/budget_ledger.hpp>
+#include <rmm_uvm/residency/residency_settings.hpp>
+#include <rmm_uvm/residency/residency_statistics.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+namespace rmm_uvm {
+
+/**
+ * @brief Has the host keep its copy of what comes to be read, so that it leaves without a copy.
+ *
+ * Such a block is read mostly and belongs to the host while it is on the device. Nothing is ever
+ * discarded: a page that is written meanwhile has one place again, and is copied when its block
+ * leaves. It is a block of one allocation, all of which was announced to be read, and of which no
+ * use was announced that may write it. Methods that take a view give up the lock during calls, with
+ * the blocks marked busy; the others are called without the lock.
+ */
+class kept_copies {
+ public:
+  /** @brief What it works with; all of it outlives this object. */
+  struct parts {
+    uvm_driver& driver;
+    residency_settings const& settings;
+    budget_ledger& ledger;
+    beside_advice& advice;
+  };
+  explicit kept_copies(parts const& all) noexcept : with_{all} {}
+
+  /** @brief Whether the host is to keep its copy when a block comes from there. */
+  [[nodiscard]] bool wanted(block_record const& block) const noexcept
+  {
+    return leaves_uncopied(block) && block.place == block_place::host && !block.discarded;
+  }
+  /** @brief Whether a block is copied at most once more, however often it leaves. */
+  [[nodiscard]] bool leaves_uncopied(block_record const& block) const noexcept
+  {
+    return with_.settings.keep_copies && with_.settings.fetch && block.only_read &&
+           !block.advised();
+  }
+  /** @brief Whether any block on the device has a copy on the host; takes no lock. */
+  [[nodiscard]] bool any() const noexcept { return kept_bytes_ != 0; }
+
+  /** @brief Has the host keep what comes next. @return a failure: then it keeps nothing of it */
+  status begin(range_list ranges) noexcept;
+  /** @brief Notes that a block comes, and that the host keeps its copy. */
+  void note_kept(block_record& block, memory_range whole) noexcept;
+  /**
+   * @brief Pages of ranges of which the host's copy is none any more: they were written
+   * unannounced.
+   * @return none as well where the driver does not tell
+   */
+  [[nodiscard]] std::vector<memory_range> written(range_list ranges) noexcept;
+  /** @brief Of ranges on the device only the host's copy stays. */
+  status leave_to_host(range_list ranges) noexcept;
+  /** @brief Notes that a block has one copy again, or that its slab goes. */
+  void note_ended(block_record& block, memory_range whole) noexcept;
+  /** @brief Of blocks on the device only that copy stays: they may be written, or are freed. */
+  void end_here(ledger_view& view, range_list ranges) noexcept;
+  /** @brief The same of all blocks. */
+  void end_all(ledger_view& view);
+
+  /** @brief Fills in what is counted here. */
+  void tell(residency_statistics& told) const noexcept { told.kept_copy_bytes = kept_bytes_; }
+
+ private:
+  void end_here(ledger_view& view, block_list& blocks);
+
+  parts with_;
+  std::atomic<std::size_t> kept_bytes_{0};  // changed under the lock
+};
+
+}  // namespace rmm_uvm

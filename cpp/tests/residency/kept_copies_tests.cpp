@@ -1,0 +1,308 @@
+// SPDX-FileCopyrightText: 2026 The rmm-uvm authors
+// SPDX-License-Identifier: Apache-2.0
+// What is only read leaves without a copy, and what ends that.
+#include "../support/blocks.hpp"
+
+#include <rmm_uvm/residency/residency_manager.hpp>
+#include <rmm_uvm/sim/simulated_device.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+namespace rmm_uvm {
+namespace {
+
+using tests::block_range;
+using tests::blocks;
+
+class KeptCopies : public testing::Test {
+ protected:
+  static constexpr std::size_t budget_blocks = 16;
+  static constexpr std::size_t slab_blocks   = 96;
+  static constexpr std::size_t objects       = 6;
+  static constexpr std::size_t object_blocks = 4;
+
+  void SetUp() override
+  {
+    sim::simulated_device_config config;
+    config.capacity_bytes = blocks(2 * slab_blocks);  // a GPU that is larger than the budget
+    config.backing        = true;
+    device                = std::make_shared<sim::simulated_device>(config);
+    ASSERT_TRUE(device->allocate_managed(slab.bytes, slab.address).ok());
+    ledger.add_slab(slab);
+    adviser = std::make_unique<memory_adviser>(device, ledger);
+  }
+  void make(bool keep_copies = true)
+  {
+    auto settings        = residency_settings::of(blocks(budget_blocks));
+    settings.policy      = eviction_policy::lru;
+    settings.background  = false;
+    settings.keep_copies = keep_copies;
+    manager = std::make_unique<residency_manager>(device, ledger, settings, adviser.get());
+    for (std::size_t number = 0; number < objects; ++number) {
+      manager->on_allocate(object(number), nullptr);
+      write(object(number), number);
+      static_cast<void>(manager->evict(object(number)));
+    }
+  }
+  [[nodiscard]] memory_range at(std::size_t first, std::size_t count = 1) const
+  {
+    return block_range(slab.address, first, count);
+  }
+  [[nodiscard]] memory_range object(std::size_t number) const
+  {
+    return at(number * object_blocks, object_blocks);
+  }
+  /** @brief What a kernel does; the bytes are the test's own. */
+  void write(memory_range range, std::size_t value)
+  {
+    ASSERT_TRUE(device->program().touch(range, true).ok());
+    std::memset(reinterpret_cast<void*>(range.address), static_cast<int>(value), range.bytes);
+  }
+  void read(memory_range range, std::size_t value)
+  {
+    ASSERT_TRUE(device->program().touch(range, false).ok());
+    auto const* const bytes = reinterpret_cast<unsigned char const*>(range.address);
+    for (std::size_t each = 0; each < range.bytes; each += 4096) {
+      ASSERT_EQ(bytes[each], value);
+    }
+  }
+  void announce(memory_range range, bool only_read = true)
+  {
+    use_event const use{use_kind::touch, range, range.address, 0, only_read};
+    manager->on_touch({&use, 1}, nullptr);
+  }
+  /** @brief Announces and reads each object. */
+  void go_round(int rounds = 1)
+  {
+    for (int round = 0; round < rounds; ++round) {
+      for (std::size_t number = 0; number < objects; ++number) {
+        announce(object(number));
+        read(object(number), number);
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t left() const
+  {
+    return device->counters().read().device_to_host_bytes;
+  }
+  [[nodiscard]] bool is_advised(memory_range block) const
+  {
+    auto const told = device->view().advised(block.address);
+    return told.read_mostly || told.preferred != sim::block_policy::nowhere;
+  }
+  [[nodiscard]] std::size_t advised_blocks() const
+  {
+    std::size_t found = 0;
+    for (std::size_t block = 0; block < slab_blocks; ++block) {
+      found += is_advised(at(block)) ? 1 : 0;
+    }
+    return found;
+  }
+
+  std::shared_ptr<sim::simulated_device> device;
+  memory_range slab{0, blocks(slab_blocks)};
+  residency_ledger ledger;
+  std::unique_ptr<memory_adviser> adviser;
+  std::unique_ptr<residency_manager> manager;
+};
+
+TEST_F(KeptCopies, WhatIsOnlyReadIsCopiedToTheHostOnce)
+{
+  make();
+  go_round(3);
+  EXPECT_EQ(left(), blocks(objects * object_blocks));  // each as it was written
+  auto const before = manager->statistics();
+  go_round(4);
+  auto const after = manager->statistics();
+  EXPECT_EQ(left(), blocks(objects * object_blocks));
+  EXPECT_GT(after.evicted_bytes, before.evicted_bytes);
+  EXPECT_EQ(after.evicted_bytes - before.evicted_bytes,
+            after.uncopied_bytes - before.uncopied_bytes);
+  EXPECT_EQ(after.kept_copy_bytes, after.resident_bytes);
+  EXPECT_LE(device->view().resident_bytes(slab), blocks(budget_blocks));
+  EXPECT_EQ(after.failed_calls, 0U);
+}
+
+TEST_F(KeptCopies, LeaveBeforeWhatIsCopiedEachTime)
+{
+  make();
+  auto const use_all = [this] {
+    for (std::size_t number = 0; number < objects; ++number) {
+      announce(object(number), number >= 2);  // two may be written
+    }
+  };
+  use_all();
+  use_all();
+  auto const before = left();
+  use_all();
+  use_all();
+  EXPECT_EQ(left(), before);
+  EXPECT_FALSE(is_advised(object(0)));
+  EXPECT_EQ(device->view().resident_bytes(object(0)), object(0).bytes);
+}
+
+TEST_F(KeptCopies, NothingIsKeptUnlessAsked)
+{
+  make(false);
+  go_round(3);
+  EXPECT_GT(left(), blocks(objects * object_blocks));
+  EXPECT_EQ(manager->statistics().uncopied_bytes, 0U);
+  EXPECT_EQ(advised_blocks(), 0U);
+}
+
+TEST_F(KeptCopies, OnlyWhatIsOnTheDeviceIsAdvised)
+{
+  make();
+  go_round(3);
+  EXPECT_EQ(blocks(advised_blocks()), manager->statistics().kept_copy_bytes);
+  // What is away would else be read where it is.
+  auto const came = device->counters().read().host_to_device_bytes;
+  ASSERT_EQ(device->view().resident_bytes(object(0)), 0U);
+  read(object(0), 0);
+  EXPECT_EQ(device->counters().read().host_to_device_bytes, came + object(0).bytes);
+}
+
+TEST_F(KeptCopies, UseThatMayWriteEndsThemForGood)
+{
+  make();
+  go_round(3);
+  auto const last = object(objects - 1);
+  ASSERT_TRUE(is_advised(last));
+  announce(last, false);
+  EXPECT_FALSE(is_advised(last));
+  EXPECT_EQ(device->view().resident_bytes(last), last.bytes);
+  write(last, objects - 1);
+  auto const before = left();
+  EXPECT_EQ(manager->evict(last), last.bytes);
+  EXPECT_EQ(left(), before + last.bytes);  // copied
+  go_round(2);
+  EXPECT_FALSE(is_advised(last));  // its pointer may be anywhere
+}
+
+TEST_F(KeptCopies, PageThatIsWrittenUnannouncedIsCopiedWhenItsBlockLeaves)
+{
+  make();
+  go_round(3);
+  auto const last = object(objects - 1);
+  ASSERT_TRUE(is_advised(last));
+  memory_range const page{last.address + blocks(1), 65536};
+  write(page, 77);
+  auto const before = left();
+  EXPECT_EQ(manager->evict(last), last.bytes);
+  EXPECT_EQ(device->view().resident_bytes(last), 0U);
+  EXPECT_GE(left(), before + page.bytes);
+  EXPECT_LT(left(), before + last.bytes);
+  announce(last);
+  read(page, 77);
+  read({page.end(), 65536}, objects - 1);
+  // Who wrote it may do so again: of that block no copy is kept any more.
+  EXPECT_FALSE(is_advised({page.address, 1}));
+  EXPECT_TRUE(is_advised(last));
+  EXPECT_EQ(manager->statistics().overshoot_bytes, 0U);
+}
+
+TEST_F(KeptCopies, EndBeforeTheirMemoryIsHandedOutAgain)
+{
+  make();
+  go_round(3);
+  auto const last = object(objects - 1);
+  ASSERT_TRUE(is_advised(last));
+  manager->on_free(last, nullptr);
+  EXPECT_FALSE(is_advised(last));
+  manager->on_allocate(last, nullptr);
+  write(last, 88);
+  auto const before = left();
+  EXPECT_EQ(manager->evict(last), last.bytes);
+  EXPECT_EQ(left(), before + last.bytes);
+  announce(last);
+  read(last, 88);
+}
+
+TEST_F(KeptCopies, AreOfBlocksOfOneAllocationOnly)
+{
+  make();
+  auto const both = object(0);
+  manager->on_free(both, nullptr);
+  memory_range const first{both.address, blocks(1) + blocks(1) / 2};
+  memory_range const second{first.end(), both.end() - first.end()};
+  for (auto const& each : {first, second}) {
+    manager->on_allocate(each, nullptr);
+    write(each, 5);
+  }
+  static_cast<void>(manager->evict(both));
+  for (int round = 0; round < 3; ++round) {
+    for (auto const& each : {first, second, object(1), object(2), object(3), object(4)}) {
+      announce(each);
+    }
+  }
+  announce(first);
+  announce(second);
+  EXPECT_TRUE(is_advised(at(0)));
+  EXPECT_FALSE(is_advised(at(1)));  // of both
+  EXPECT_TRUE(is_advised(at(2)));
+}
+
+TEST_F(KeptCopies, AreNotOfWhatAUserAdvisedAbout)
+{
+  make();
+  go_round(3);
+  auto const last = object(objects - 1);
+  ASSERT_TRUE(is_advised(last));
+  ASSERT_EQ(adviser->advise(last, {std::nullopt, preferred_place::device}).advised_bytes,
+            last.bytes);
+  manager->on_advised(last);
+  auto const told = device->view().advised(last.address);
+  EXPECT_FALSE(told.read_mostly);
+  EXPECT_EQ(told.preferred, 0);  // the device
+  EXPECT_EQ(manager->evict(last), last.bytes);
+  announce(last);
+  EXPECT_FALSE(device->view().advised(last.address).read_mostly);
+}
+
+TEST_F(KeptCopies, EndWithTheBudget)
+{
+  make();
+  go_round(3);
+  ASSERT_GT(advised_blocks(), 0U);
+  auto const there = device->view().resident_bytes(slab);
+  manager->retire([] {});
+  EXPECT_EQ(advised_blocks(), 0U);
+  EXPECT_EQ(device->view().resident_bytes(slab), there);
+  for (std::size_t number = 0; number < objects; ++number) {
+    read(object(number), number);
+  }
+}
+
+TEST_F(KeptCopies, UseThatMayWriteCountsAlsoWhereUsesArePassedOver)
+{
+  make();
+  for (std::size_t number = 4; number < objects; ++number) {
+    manager->on_free(object(number), nullptr);  // the rest fits
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t number = 0; number < 4; ++number) {
+      announce(object(number));
+    }
+  }
+  ASSERT_TRUE(manager->confirm_present(nullptr));
+  ASSERT_TRUE(is_advised(object(0)));
+  announce(object(0), false);
+  EXPECT_FALSE(is_advised(object(0)));
+}
+
+TEST_F(KeptCopies, SlabThatGoesTakesThemAlong)
+{
+  make();
+  go_round(3);
+  ASSERT_GT(manager->statistics().kept_copy_bytes, 0U);
+  manager->on_slab_free(slab);
+  EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace rmm_uvm
