@@ -200,10 +200,17 @@ try {
   ledger_.count_no_memory("on_allocate");
 }
 
-void residency_manager::renew_arrival(memory_range allocation) noexcept
+void residency_manager::renew_arrival(memory_range allocation, stream_handle stream) noexcept
 try {
-  if (!is_fault_driven(settings_)) { return; }
-  coming_->bring({{&allocation, 1}, allocation, nullptr, arrival_reason::allocation});
+  if (!is_fault_driven(settings_) || driver_->capturing(stream) != capture_state::none) { return; }
+  if (ledger_.under_pressure()) {  // without a mark behind it, the last use looks under way
+    auto const first = [&] {
+      ledger_view const view{ledger_.blocks()};
+      return clock_.now() + 1;
+    }();
+    marks_.mark(first, allocation.bytes, stream);
+  }
+  coming_->bring({{&allocation, 1}, allocation, stream, arrival_reason::allocation});
   ledger_view view{ledger_.blocks()};
   view.each(allocation, [&](block_record& block, memory_range) { block.arrived = clock_.now(); });
 } catch (...) {

@@ -119,7 +119,7 @@ TEST_F(FaultDriven, WhatIsPrefetchedAgainLeavesLast)
 {
   make();
   fill();
-  manager->renew_arrival(at(2, 2));
+  manager->renew_arrival(at(2, 2), stream);
   touch(10, 2);
   EXPECT_EQ(left(), (block_numbers{4, 5}));
 }
@@ -128,17 +128,48 @@ TEST_F(FaultDriven, RoomIsMadeForWhatIsPrefetched)
 {
   make();
   fill();
-  manager->renew_arrival(at(0, 4));
+  manager->renew_arrival(at(0, 4), stream);
   // As the kernel driver passes them: 2 and 3 leave for 0 and 1, and come back in their turn.
   EXPECT_EQ(left(), (block_numbers{2, 3, 4, 5}));
   EXPECT_EQ(manager->statistics().resident_bytes, blocks(8));
+}
+
+TEST_F(FaultDriven, WhatTheLastKernelUsedLeavesForWhatIsPrefetchedBehindIt)
+{
+  make();
+  fill();
+  touch(2, 2);
+  manager->renew_arrival(at(0, 2), stream);
+  EXPECT_EQ(left(), (block_numbers{2, 3}));
+}
+
+TEST_F(FaultDriven, WhatAKernelUnderWayUsesStaysForWhatIsPrefetched)
+{
+  make();
+  fill();
+  driver->marks_passed = false;
+  touch(2, 2);
+  manager->renew_arrival(at(0, 2), stream);
+  EXPECT_EQ(left(), (block_numbers{4, 5}));
+}
+
+TEST_F(FaultDriven, NothingIsAskedOfAStreamThatIsCaptured)
+{
+  make();
+  fill();
+  static_cast<void>(driver->take_calls());
+  auto const marks = driver->marks.size();
+  driver->capture  = capture_state::capturing;
+  manager->renew_arrival(at(0, 2), stream);
+  EXPECT_TRUE(left().empty());
+  EXPECT_EQ(driver->marks.size(), marks);
 }
 
 TEST_F(FaultDriven, NothingIsRankedAnewWherePagesAreFetched)
 {
   make(eviction_policy::fifo, true);
   fill();
-  manager->renew_arrival(at(2, 2));
+  manager->renew_arrival(at(2, 2), stream);
   touch(10, 2);
   EXPECT_EQ(left(), (block_numbers{2, 3}));
 }

@@ -41,7 +41,7 @@ class budgeted_enactor final : public residency_enactor {
                    prefetch_mode mode) noexcept override
   {
     if (allocation.bytes == 0) { return false; }
-    if (mode == prefetch_mode::always) { manager_->renew_arrival(allocation); }
+    if (mode == prefetch_mode::always) { manager_->renew_arrival(allocation, stream); }
     manager_->on_allocate(allocation, stream);
     return true;
   }

@@ -108,9 +108,9 @@ class residency_manager {
    * anew, where blocks come and leave as on a smaller card (`is_fault_driven`); else does nothing.
    *
    * For comparisons: the kernel driver ranks a block anew whenever it is prefetched, also if it is
-   * there. In the order of the default stream.
+   * there. In the order of `stream`, as RMM's prefetches: earlier work there holds up no block.
    */
-  void renew_arrival(memory_range allocation) noexcept;
+  void renew_arrival(memory_range allocation, stream_handle stream) noexcept;
   /**
    * @brief The same for a part of an allocation that a caching allocator hands out anew.
    *
