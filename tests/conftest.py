@@ -23,7 +23,7 @@ import rmm_uvm
 import rmm_uvm.pool.install
 from rmm_uvm._lib.limits import managed_limit_bytes
 
-from .leftovers import Before
+from .leftovers import Before, let_go_of_failure
 
 # No example database and no random choice of examples: a test fails on every run or on none.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
@@ -128,5 +128,6 @@ def _nothing_leaked(request: pytest.FixtureRequest) -> Iterator[None]:
     before = Before()
     yield
     request.node.funcargs.clear()  # pools that fixtures returned: pytest would let them go later
+    let_go_of_failure()
     leaked = before.left_behind()
     assert not leaked, f"left behind: {leaked}"

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
 import threading
+import traceback
 from pathlib import Path
 
 from rmm_uvm._lib import limits
@@ -65,6 +67,16 @@ class Before:
         managed_bytes = limits._account.used_bytes - self._managed_bytes
         memory = [f"{managed_bytes} bytes of managed memory"] if managed_bytes > 0 else []
         return threads + kept + memory
+
+
+def let_go_of_failure() -> None:
+    """Clear the frames of what failed last: Python keeps its traceback, and that keeps pools."""
+    error = getattr(sys, "last_value", None)
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            _ = frame.f_locals  # before Python 3.13 a copy, of what pytest asked: made anew
+        error = error.__cause__ or error.__context__
 
 
 def _open_files() -> dict[str, str]:

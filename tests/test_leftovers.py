@@ -5,15 +5,17 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import rmm
 
 import rmm_uvm
 
-from .leftovers import Before
+from .leftovers import Before, let_go_of_failure
 
 WATCHING = "AsyncProcess Dask Worker process (from Nanny) watch process join"
 
@@ -86,4 +88,26 @@ def test_managed_memory_that_nobody_frees_is_left_behind() -> None:
     address = mr.allocate(8 << 20)
     assert before.left_behind() == [f"{8 << 20} bytes of managed memory"]
     mr.deallocate(address, 8 << 20)
+    assert before.left_behind() == []
+
+
+def test_pool_of_a_test_that_failed_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cause() -> None:
+        pool = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="8MiB")
+        assert rmm.DeviceBuffer(size=1, mr=pool) is None
+
+    def fail() -> None:
+        pool = rmm_uvm.managed_pool(driver="simulated:64MiB", initial_pool_size="16MiB")
+        try:
+            cause()
+        except AssertionError as error:
+            raise ValueError(str(pool)) from error
+
+    before = Before()
+    try:
+        fail()
+    except Exception as error:
+        monkeypatch.setattr(sys, "last_value", error, raising=False)
+    assert before.left_behind() == [f"{24 << 20} bytes of managed memory"]
+    let_go_of_failure()
     assert before.left_behind() == []

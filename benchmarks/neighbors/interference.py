@@ -9,8 +9,9 @@ A process on GPU 1 multiplies matrices, or reads, sorts and counts, while a prog
 over data of twice its budget: alone, with memory leaving to the host, and to GPU 1, in turn. Then
 an owner with a budget on GPU 1 offers it on a board, the program's data go there, and the owner
 takes all of it at one moment: how fast it leaves, against the rate to the host in the same run.
-Contents are checked at every use. Two GPUs with peer access; two minutes. The file is written after
-each row. `--simulated` tests the script.
+Contents are checked at every use. No judge looks at how much lies beyond the budgets: the slowdown
+is that of the traffic that there was, and what left is the budget's own count. Two GPUs with peer
+access; two minutes. The file is written after each row. `--simulated` tests the script.
 """
 
 from __future__ import annotations

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rmm_uvm._lib.driver import UvmDriver
 from rmm_uvm.drivers import choose_driver
 from rmm_uvm.errors import ConfigurationError
+from rmm_uvm.support.output import check_trace
 from rmm_uvm.watch.monitor import Monitor
 
 __all__ = ["check_kind", "drivers_of", "make_monitor"]
@@ -70,6 +72,8 @@ def make_monitor(
             f"monitor has {', '.join(map(repr, wrong))}: it can have {', '.join(known)}"
         )
     made = Monitor(devices=[driver.info.device_id for driver in drivers], **keywords)
+    if (trace := keywords.get("trace")) is not None:  # or it would be missed when the run is over
+        check_trace("monitor: the trace", Path(trace))
     if "on_finding" not in keywords:
         made.defer_to_others()
     return made

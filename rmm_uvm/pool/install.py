@@ -128,8 +128,8 @@ def reinitialize(
         `rmm_uvm.managed_pool`.
     monitor : bool or mapping of str to object
         Watch the devices and warn of evictions: True, False, or keywords of `rmm_uvm.monitor` such
-        as ``{"interval_seconds": 1}``. What keeps it from starting is said in the table.
-
+        as ``{"interval_seconds": 1}``. A trace that cannot be written is an error; what else keeps
+        it from starting is said in the table.
     host_sharers : int
         Processes, this one too, that the host's memory is for: each plans with its share.
     pool_allocator, managed_memory : bool

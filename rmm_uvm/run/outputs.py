@@ -21,7 +21,7 @@ from rmm_uvm.errors import ConfigurationError, DataError, UvmError
 from rmm_uvm.run.program import main_in
 from rmm_uvm.run.request import RunRequest
 from rmm_uvm.support.optional_packages import check_html
-from rmm_uvm.support.output import is_special
+from rmm_uvm.support.output import check_trace, check_writable
 
 __all__ = ["check", "drop_empty_trace", "files_named", "is_among", "write"]
 
@@ -119,11 +119,10 @@ def check(request: RunRequest, to_run: Sequence[Path] = ()) -> None:
             raise ConfigurationError(
                 f"{option} {path} is the program or an argument of it: name another file"
             )
-        if option == "--trace" and is_special(Path(path)) and not Path(path).is_dir():
-            raise ConfigurationError(f"{option} {path} is no regular file, as a trace is: name one")
-        _try(option, Path(path))
-    if request.trace and os.path.isfile(request.trace) and os.path.getsize(request.trace):  # noqa: PTH113, PTH202
-        raise ConfigurationError(f"--trace {request.trace} exists: name another file, or remove it")
+        if option == "--trace":
+            check_trace(option, Path(path))
+        else:
+            check_writable(option, Path(path))
     if request.html is not None:
         check_html()
 
@@ -171,17 +170,3 @@ def _files(request: RunRequest) -> Iterator[tuple[str, str]]:
     ):
         if path is not None:
             yield option, path
-
-
-def _try(option: str, path: Path) -> None:
-    """Open the file for writing, without changing it."""
-    try:
-        existed = path.exists()
-        # Not asked of access(): only opening tells of full quotas, read-only mounts and root.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-        os.close(descriptor)
-        if not existed:
-            path.unlink()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigurationError(f"{option} {path} cannot be written: {reason}") from error

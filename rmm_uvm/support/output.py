@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rmm_uvm.errors import DataError
+from rmm_uvm.errors import ConfigurationError, DataError
 
-__all__ = ["columns_of", "is_special", "written_whole"]
+__all__ = ["check_trace", "check_writable", "columns_of", "is_special", "written_whole"]
 
 _FEWEST_COLUMNS = 40
 
@@ -54,6 +54,50 @@ def is_special(path: Path) -> bool:
         return not stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):  # nothing is there, or nothing can be
         return False
+
+
+def check_writable(named: str, path: Path) -> None:
+    """Open a file for writing, without changing it.
+
+    Parameters
+    ----------
+    named : str
+        What named the file, for the message: an option, or an argument.
+    path : Path
+        The file.
+
+    Raises
+    ------
+    ConfigurationError
+        If it cannot be written.
+    """
+    try:
+        existed = path.exists()
+        # Not asked of access(): only opening tells of full quotas, read-only mounts and root.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        os.close(descriptor)
+        if not existed:
+            path.resolve().unlink()  # and not a link that led to no file yet
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigurationError(f"{named} {path} cannot be written: {reason}") from error
+
+
+def check_trace(named: str, path: Path) -> None:
+    """Check that a trace can be written to a file, before anything is begun that it is to record.
+
+    An empty file may be there: nothing is lost with it. Parameters are as in `check_writable`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file has contents, cannot be written, or is a device, a pipe, or a link to nothing.
+    """
+    if (is_special(path) and not path.is_dir()) or (path.is_symlink() and not path.exists()):
+        raise ConfigurationError(f"{named} {path} is no regular file, as a trace is: name one")
+    check_writable(named, path)
+    if path.exists() and path.stat().st_size:
+        raise ConfigurationError(f"{named} {path} exists: name another file, or remove it")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pytest
 
@@ -30,6 +30,7 @@ __all__ = ["exporter", "opening"]  # fixtures
 API = Path(__file__).resolve().parents[2] / "docs" / "api"
 
 VALUE = "a plain value"  # has its fields, and does nothing when it is made: held below
+TYPE = "a type, for annotations"
 GPU = "needs a GPU: tests/gpu"
 TORCH = "needs a GPU that torch sees: tests/gpu; with one that stands in, tests/unit/torch"
 CLUSTER = "needs a cluster, with its processes and its network: tests/integration/test_dask_*.py"
@@ -52,8 +53,9 @@ EXCEPTIONS = {
     "rmm_uvm.doctor.DeviceFacts": VALUE,
     "rmm_uvm.doctor.HarvestFacts": VALUE,
     "rmm_uvm.doctor.PairFacts": VALUE,
-    "rmm_uvm.doctor.Planner": "a type, for annotations",
+    "rmm_uvm.doctor.Planner": TYPE,
     "rmm_uvm.doctor.PoolPlan": VALUE,
+    "rmm_uvm.doctor.Probe": TYPE,
     "rmm_uvm.harvest.Claim": VALUE,
     "rmm_uvm.pool.installation.RemoteInstallation": VALUE,
     "rmm_uvm.planner.Helps": VALUE,
@@ -113,15 +115,22 @@ class Idle(Made):
         return 0
 
 
+@runtime_checkable
+class Asked(Protocol):
+    def method(self) -> int: ...
+
+
 def test_use_is_seen_and_only_where_there_is_any() -> None:
     used = Used()
     with used:
         in_parts()
+        assert isinstance(Made(), Asked)
         Made().method()
     assert in_parts in used
     assert whole in used
     assert Made in used
     assert Idle not in used
+    assert Asked not in used
     assert World.fill not in used
     used.add((1, Idle()))
     assert Idle in used

@@ -10,10 +10,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
+import typing
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 _PARTS = ("managed_mr", "residency")  # which resources have
+# Where functions come from that classes of one kind have in common: data classes from Python 3.13
+# on, and protocols, whose own run when somebody first asks for an instance of any of them.
+_SHARED = (dataclasses.__name__, typing.__name__)
 
 
 class Used:
@@ -50,9 +54,6 @@ class Used:
         if not inspect.isclass(name):
             return getattr(inspect.unwrap(name), "__code__", None) in self._codes
         functions = (getattr(each, "fget", each) for each in vars(name).values())
-        # From Python 3.13 on all dataclasses have a function of that module in common.
-        own = [
-            each for each in functions if getattr(each, "__module__", "") != dataclasses.__name__
-        ]
+        own = [each for each in functions if getattr(each, "__module__", "") not in _SHARED]
         codes = {getattr(inspect.unwrap(each), "__code__", None) for each in own if each}
         return name in self._classes or not self._codes.isdisjoint(codes)

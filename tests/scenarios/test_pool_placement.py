@@ -243,9 +243,8 @@ def test_own_pool_is_taken_only_if_it_wins_on_both(
 
 
 def test_speed_is_measured_with_and_without_a_budget() -> None:
-    found = speed.measured(
-        9, 200
-    )  # the fastest of each, so that a pause of the machine counts nothing
+    # The fastest of each, so that a pause of the machine counts nothing.
+    found = speed.measured(9, 200)
     for name in (*ways.STOCK, *map(speed.with_budget, ways.STOCK), speed.CALLS_ALONE):
         assert found["nanoseconds"][name] > 0
     assert found["nanoseconds"][speed.CALLS_ALONE] < found["nanoseconds"][ways.BASE]

@@ -10,11 +10,9 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter_ns
 from typing import Any
 
 from .answer import Answer, Question
-from .figures import summary
 from .session import BLOCK_BYTES, MIB, Session
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
@@ -157,23 +155,7 @@ def _costs(session: Session, tables: PageTables) -> Iterator[dict[str, Any]]:
                     region, size_bytes, session.on_host
                 )
             for way, look in ways.items():
-                yield {"way": way, "blocks": COST_BLOCKS, **_timed(session, look)}
-
-
-def _timed(session: Session, look: Callable[[], object]) -> dict[str, Any]:
-    runs = []
-    for _ in range(REPEATS):
-        before = session.counters.read()
-        begin = perf_counter_ns()
-        look()
-        total_ns = perf_counter_ns() - begin
-        moved = session.counters.read().since(before)
-        runs.append((total_ns, moved.htod_bytes, moved.dtoh_bytes))
-    names = ("total_ns", "htod_bytes", "dtoh_bytes")
-    return {
-        name: summary(list(values))
-        for name, values in zip(names, zip(*runs, strict=True), strict=True)
-    }
+                yield {"way": way, "blocks": COST_BLOCKS, **session.timed(look, REPEATS)}
 
 
 QUESTION = Question(

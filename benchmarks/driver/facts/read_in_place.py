@@ -5,11 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import perf_counter_ns
 from typing import Any
 
 from .answer import Answer, Question
-from .figures import summary
 from .kernels import Kernels
 from .session import BLOCK_BYTES, MIB, Session
 
@@ -82,21 +80,7 @@ def _measured(session: Session, kernels: Kernels) -> Iterator[dict[str, Any]]:
 def _timed(
     session: Session, what: str, prepare: Callable[[], object], act: Callable[[], object]
 ) -> dict[str, Any]:
-    runs = []
-    for _ in range(REPEATS):
-        prepare()
-        before = session.counters.read()
-        begin = perf_counter_ns()
-        act()
-        total_ns = perf_counter_ns() - begin
-        moved = session.counters.read().since(before)
-        runs.append((total_ns, moved.htod_bytes, moved.dtoh_bytes))
-    names = ("total_ns", "htod_bytes", "dtoh_bytes")
-    figures = {
-        name: summary(list(values))
-        for name, values in zip(names, zip(*runs, strict=True), strict=True)
-    }
-    return {"what": what, **figures}
+    return {"what": what, **session.timed(act, REPEATS, prepare)}
 
 
 QUESTION = Question(

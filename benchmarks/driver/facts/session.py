@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from time import perf_counter_ns
 from typing import Any
 
+from .figures import summary
 from .kernel_counters import CounterError, Moved, Tracker, uvm_descriptors
 from .libcuda import (
     ATTACH_GLOBAL,
@@ -211,6 +213,26 @@ class Session:
     def advise(self, pointer: int, size_bytes: int, what: int) -> None:
         """Give one piece of advice that names no place, by its number in ``CUmem_advise``."""
         self.cuda("cuMemAdvise", pointer, size_bytes, what, self.on_host)
+
+    def timed(
+        self,
+        act: Callable[[], object],
+        repeats: int,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> dict[str, dict[str, float]]:
+        """Do something some times, each time prepared; return its time and the bytes that moved."""
+        runs = []
+        for _ in range(repeats):
+            prepare()
+            before = self.counters.read()
+            begin = perf_counter_ns()
+            act()
+            total_ns = perf_counter_ns() - begin
+            moved = self.counters.read().since(before)
+            runs.append((total_ns, moved.htod_bytes, moved.dtoh_bytes))
+        names = ("total_ns", "htod_bytes", "dtoh_bytes")
+        columns = zip(*runs, strict=True)
+        return {name: summary(values) for name, values in zip(names, columns, strict=True)}
 
     def batch_to(self, call: str, ranges: Ranges, to: Location) -> None:
         """Issue a batch prefetch or discard-and-prefetch of ranges to one place."""

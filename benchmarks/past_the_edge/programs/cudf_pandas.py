@@ -12,9 +12,8 @@ import os
 from typing import Any
 
 from benchmarks.past_the_edge.programs.announcing import announcing
+from benchmarks.past_the_edge.programs.frames import dimension, numbers
 
-KEYS = 1_000_000
-PRIME = 2_147_483_647
 REMARKS = (
     *("Delivered", "Delivered LATE", "On the way", "Returned", "Returned LATE", "Lost"),
     *("Paid in full", "Paid in PARTS", "Not paid", "Gift", "Express", "Picked up"),
@@ -49,8 +48,7 @@ class CudfPandas:
         self._now: Any = None
 
     def make(self) -> None:
-        keys = self._pandas.Series(self._pandas.RangeIndex(min(KEYS, self._rows)))
-        self._dimension = self._pandas.DataFrame({"key": keys * 1, "worth": keys * 7919 % 10_007})
+        self._dimension = dimension(self._pandas, self._rows)
         self._frames = [self._frame(number) for number in range(self._pieces)]
 
     def operation(self, number: int) -> int:
@@ -87,16 +85,9 @@ class CudfPandas:
     def _frame(self, number: int) -> Any:
         rows, pandas = self._rows, self._pandas
         row = pandas.Series(pandas.RangeIndex(number * rows, (number + 1) * rows))
-        keys = len(self._dimension)
         remarks = pandas.Series(list(REMARKS)).take(row * 31 % len(REMARKS))
-        return pandas.DataFrame(
-            {
-                "key": row * 2_654_435_761 % keys,
-                "group": row * 40_503 % keys,
-                "value": (row * 1_103_515_245 + 12_345) % PRIME,
-                "remark": remarks.reset_index(drop=True),
-            }
-        )
+        texts = {"remark": remarks.reset_index(drop=True)}
+        return pandas.DataFrame({**numbers(row, len(self._dimension)), **texts})
 
 
 def _accelerated_pandas() -> Any:

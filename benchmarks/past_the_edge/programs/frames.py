@@ -15,6 +15,21 @@ KEYS = 1_000_000
 PRIME = 2_147_483_647
 
 
+def dimension(library: Any, rows: int) -> Any:
+    """Return what frames of so many rows are merged with."""
+    keys = library.Series(library.RangeIndex(min(KEYS, rows)))
+    return library.DataFrame({"key": keys * 1, "worth": keys * 7919 % 10_007})
+
+
+def numbers(row: Any, keys: int) -> dict[str, Any]:
+    """Return the columns of numbers of a frame, of which `row` counts the rows."""
+    return {
+        "key": row * 2_654_435_761 % keys,
+        "group": row * 40_503 % keys,
+        "value": (row * 1_103_515_245 + 12_345) % PRIME,
+    }
+
+
 class Frames:
     """cuDF: a step merges, groups, sorts and adds up one frame.
 
@@ -44,8 +59,7 @@ class Frames:
         self._now: Any = None
 
     def make(self) -> None:
-        keys = self._cudf.Series(self._cudf.RangeIndex(min(KEYS, self._rows)))
-        self._dimension = self._cudf.DataFrame({"key": keys * 1, "worth": keys * 7919 % 10_007})
+        self._dimension = dimension(self._cudf, self._rows)
         self._frames = [self._frame(number) for number in range(self._pieces)]
 
     def operation(self, number: int) -> int:
@@ -71,12 +85,4 @@ class Frames:
     def _frame(self, number: int) -> Any:
         rows, cudf = self._rows, self._cudf
         row = cudf.Series(cudf.RangeIndex(number * rows, (number + 1) * rows))
-        keys = len(self._dimension)
-        return cudf.DataFrame(
-            {
-                "key": row * 2_654_435_761 % keys,
-                "group": row * 40_503 % keys,
-                "value": (row * 1_103_515_245 + 12_345) % PRIME,
-                "number": row * 1,
-            }
-        )
+        return cudf.DataFrame({**numbers(row, len(self._dimension)), "number": row * 1})

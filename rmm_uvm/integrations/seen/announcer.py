@@ -37,6 +37,8 @@ class Announcer:
 
     Attributes
     ----------
+    library : str
+        As given.
     failures : dict of str to str
         Calls that could not be looked at, and why: each went on without being announced.
     refused : list of str
@@ -49,7 +51,7 @@ class Announcer:
     """
 
     def __init__(self, library: str, residencies: Sequence[ManagedResidency]) -> None:
-        self._library = library
+        self.library = library
         self._residencies = tuple(residencies)
         self._on = True
         self._replaced: list[tuple[Any, str, Any, Any]] = []  # of what, name, theirs, ours
@@ -172,7 +174,7 @@ class Announcer:
         self.failures[name] = f"{type(error).__name__}: {error}"
         if first:
             warnings.warn(
-                f"what {self._library} uses in {name} cannot be seen ({self.failures[name]}), and "
+                f"what {self.library} uses in {name} cannot be seen ({self.failures[name]}), and "
                 "comes by page faults: announce it with rmm_uvm.touch",
                 MonitorWarning,
                 stacklevel=5,

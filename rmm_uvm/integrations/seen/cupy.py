@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -76,12 +75,10 @@ def wire_cupy(residencies: Sequence[ManagedResidency]) -> list[Wiring]:
     residencies : sequence of ManagedResidency
         Of the managed pools that keep a budget.
     """
-    names = ("cupy_arrays", "cupy_kernels")
-    if importlib.util.find_spec("cupy") is None:
-        reason = "CuPy is not installed"
-        return [Wiring(name, active=False, reason=reason) for name in names]
-    seams = (CupyArrays(residencies), CupyKernels(residencies))
-    return [seam.wiring(name) for seam, name in zip(seams, names, strict=True)]
+    return [
+        CupyArrays(residencies).wiring("cupy_arrays", package="cupy"),
+        CupyKernels(residencies).wiring("cupy_kernels", package="cupy"),
+    ]
 
 
 class CupyArrays(Seam):

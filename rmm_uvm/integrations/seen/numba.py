@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +28,7 @@ def wire_numba_launches(residencies: Sequence[ManagedResidency]) -> Wiring:
     residencies : sequence of ManagedResidency
         Of the managed pools that keep a budget.
     """
-    if importlib.util.find_spec("numba") is None:
-        return Wiring("numba_launches", active=False, reason="Numba is not installed")
-    return NumbaLaunches(residencies).wiring("numba_launches")
+    return NumbaLaunches(residencies).wiring("numba_launches", package="numba")
 
 
 class NumbaLaunches(Seam):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 
 from rmm_uvm.integrations.seen.announcer import Announcer
@@ -46,8 +47,11 @@ class Seam:
             forget()
         self.announcer.detach()
 
-    def wiring(self, name: str) -> Wiring:
-        """Attach, and return what tells of it."""
+    def wiring(self, name: str, package: str | None = None) -> Wiring:
+        """Attach, unless a package is named that is not installed; return what tells of it."""
+        if package is not None and importlib.util.find_spec(package) is None:
+            reason = f"{self.announcer.library} is not installed"
+            return Wiring(name, active=False, reason=reason)
         self.attach_when_imported()
         reason = "announced to the budget's manager"
         return Wiring(name, active=True, reason=reason, undo=self.detach)

@@ -8,7 +8,6 @@ a time: the first may be away again when the last has come.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -32,9 +31,7 @@ def wire_xgboost_data(residencies: Sequence[ManagedResidency]) -> Wiring:
     residencies : sequence of ManagedResidency
         Of the managed pools that keep a budget.
     """
-    if importlib.util.find_spec("xgboost") is None:
-        return Wiring("xgboost_data", active=False, reason="XGBoost is not installed")
-    return XgboostData(residencies).wiring("xgboost_data")
+    return XgboostData(residencies).wiring("xgboost_data", package="xgboost")
 
 
 class XgboostData(Seam):

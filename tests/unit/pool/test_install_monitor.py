@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,33 @@ def test_bad_monitor_argument_changes_nothing(monitor: Any, message: str) -> Non
     assert rmm.mr.get_per_device_resource(0) is before
     assert rmm_uvm.current_installation() is None
     assert running() == ()
+
+
+def test_trace_that_cannot_be_written_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier.trace"
+    with install(monitor={"trace": earlier}) as first:
+        kept = earlier.read_bytes()
+        for path, told in (
+            (earlier, r"monitor: the trace .*earlier\.trace exists: name another file"),
+            (tmp_path, "cannot be written: Is a directory"),
+            (tmp_path / "no" / "folder", "cannot be written: No such file"),
+            (Path("/dev/null"), "is no regular file"),
+        ):
+            with pytest.raises(ConfigurationError, match=told):
+                install(monitor={"trace": path})
+        assert rmm_uvm.current_installation() is first
+        assert first.monitor is not None
+        assert first.monitor.running
+        assert earlier.read_bytes().startswith(kept)
+    assert list(tmp_path.iterdir()) == [earlier]
+
+
+def test_trace_to_an_empty_file_is_written(tmp_path: Path) -> None:
+    (tmp_path / "empty.trace").touch()  # as mktemp makes one
+    with install(monitor={"trace": str(tmp_path / "empty.trace")}) as uvm:
+        assert uvm.monitor is not None
+        assert uvm.monitor.sources["trace"]
+    assert (tmp_path / "empty.trace").stat().st_size
 
 
 def test_monitor_that_cannot_start_is_a_row_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:

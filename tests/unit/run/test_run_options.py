@@ -157,6 +157,10 @@ def test_outputs_checked_are_not_made_and_not_changed(tmp_path: Path) -> None:
     outputs.check(RunRequest(json=str(old), trace=str(tmp_path / "new")))
     assert old.read_text() == "kept"
     assert list(tmp_path.iterdir()) == [old]
+    link = tmp_path / "link.json"
+    link.symlink_to("later.json")
+    outputs.check(RunRequest(json=str(link)))
+    assert sorted(tmp_path.iterdir()) == [link, old]
 
 
 def test_outputs_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
@@ -178,6 +182,9 @@ def test_outputs_trace_that_is_a_device_or_a_pipe_is_refused(tmp_path: Path) -> 
         with pytest.raises(ConfigurationError, match=f"--trace {path} is no regular file") as told:
             outputs.check(RunRequest(trace=path))
         assert "remove" not in str(told.value)
+    (tmp_path / "link").symlink_to("nothing")
+    with pytest.raises(ConfigurationError, match="is no regular file"):
+        outputs.check(RunRequest(trace=str(tmp_path / "link")))
     outputs.check(RunRequest(html="/dev/null", json="/dev/full"))  # written directly
 
 

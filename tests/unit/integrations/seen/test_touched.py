@@ -9,6 +9,7 @@ there. Each twin leaves one announcement out, and has to be caught.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import types
@@ -24,6 +25,7 @@ from rmm_uvm.integrations.seen.buffers import wire_buffers
 from rmm_uvm.integrations.seen.cupy import CupyArrays, CupyKernels
 from rmm_uvm.integrations.seen.libcudf import LibcudfCalls
 from rmm_uvm.integrations.seen.numba import NumbaLaunches
+from rmm_uvm.integrations.seen.seam import Seam
 from rmm_uvm.integrations.seen.xgboost import XgboostData
 from rmm_uvm.residency import Budget
 
@@ -76,12 +78,21 @@ def plc(monkeypatch: pytest.MonkeyPatch) -> Any:
     return libcudf.play(monkeypatch)
 
 
+@contextlib.contextmanager
+def attached(*seams: Seam) -> Iterator[None]:
+    """Let seams announce in this block, and no longer, whatever fails in it."""
+    with contextlib.ExitStack() as ends:
+        for each in seams:
+            ends.callback(each.detach)
+            each.attach_when_imported()
+        yield
+
+
 @pytest.fixture
 def calls(memory: TouchedMemory, plc: Any) -> Iterator[LibcudfCalls]:
     calls = LibcudfCalls([memory.mr.managed_mr.residency])
-    calls.attach_when_imported()
-    yield calls
-    calls.detach()
+    with attached(calls):
+        yield calls
 
 
 class Frames:
@@ -150,12 +161,10 @@ def run(memory: TouchedMemory, *, seen: bool) -> None:
     with memory.listening(), pytest.MonkeyPatch.context() as patched:
         plc = libcudf.play(patched)
         calls = LibcudfCalls([memory.mr.managed_mr.residency])
-        if seen:
-            calls.attach_when_imported()
-        frames = Frames(memory)
-        for _ in range(ROUNDS):
-            use(plc, frames)
-        calls.detach()
+        with attached(*([calls] if seen else [])):
+            frames = Frames(memory)
+            for _ in range(ROUNDS):
+                use(plc, frames)
 
 
 def test_what_faults_in_without_a_budget_is_what_a_budget_fetches() -> None:
@@ -401,12 +410,8 @@ def libraries(memory: TouchedMemory, play: Any) -> Iterator[Libraries]:
 
 def use_seen(libraries: Libraries, *seams: Any) -> None:
     """Go through kernels while some seams announce what they use."""
-    there = [seam([libraries.memory.mr.managed_mr.residency]) for seam in seams]
-    for each in there:
-        each.attach_when_imported()
-    libraries.use()
-    for each in reversed(there):
-        each.detach()
+    with attached(*(seam([libraries.memory.mr.managed_mr.residency]) for seam in seams)):
+        libraries.use()
 
 
 def test_arrays_of_all_libraries_are_announced_as_they_are_touched(libraries: Libraries) -> None:
@@ -445,8 +450,9 @@ def test_argument_that_is_left_out_is_caught(libraries: Libraries) -> None:
 def test_buffer_of_rmm_that_is_handed_out_is_announced(memory: TouchedMemory) -> None:
     buffer = memory.made(4 * MIB)
     wiring = wire_buffers([memory.mr.managed_mr.residency])
-    assert buffer.__cuda_array_interface__
-    with memory.kernel("cuML"):
-        memory.read(buffer.ptr, buffer.size)
-    wiring.undo()
+    with contextlib.ExitStack() as ends:
+        ends.callback(wiring.undo)
+        assert buffer.__cuda_array_interface__
+        with memory.kernel("cuML"):
+            memory.read(buffer.ptr, buffer.size)
     assert (memory.problems() == []) is wiring.active
