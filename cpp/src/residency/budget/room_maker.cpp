@@ -13,7 +13,6 @@ namespace {
 
 // Of what leaves without a copy, against what is copied each time: it only has to come back.
 constexpr std::uint64_t weight_of_uncopied = 4;
-constexpr std::uint64_t no_product         = ~std::uint64_t{0};  // of a key and a weight fits above
 
 /** @brief A block that may leave. */
 struct candidate {
@@ -35,6 +34,15 @@ struct candidate {
   if (std::max(block.allocated, block.touched) > used_last) { return false; }
   // Early nothing leaves that is dead, and stays a copy if it leaves: it is handed out again.
   return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
+}
+
+/** @brief Has those leave earlier that leave without a copy. */
+void prefer_uncopied(std::vector<candidate>& from, kept_copies const& copies) noexcept
+{
+  for (auto& one : from) {
+    if (!copies.leaves_uncopied(*one.block.record)) { continue; }
+    one.key = std::min(one.key, ~std::uint64_t{0} / weight_of_uncopied) * weight_of_uncopied;
+  }
 }
 
 /** @brief Moves candidates to `taken`, the highest key first, until `bytes` are together. */
@@ -87,6 +95,7 @@ leaving_blocks room_maker::choose(ledger_view& view,
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
   unsigned taking      = 0;
   auto const weight    = weight_of_kept_now(taking);
+  auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
   auto const note_dead = [&](block_record& block, memory_range range) {
     found.dead_bytes += range.bytes;
     // Longest dead first: a pool soon hands out again what was freed last. Of one free by its uses.
@@ -106,10 +115,8 @@ leaving_blocks room_maker::choose(ledger_view& view,
       if (!needless) { key = 0; }
     }
     // A way there and back that costs a sixth is worth to be taken more often.
-    bool const uncopied = policy != eviction_policy::fifo && with_.copies.leaves_uncopied(block);
-    auto const kept     = (block.chunks & taking) != 0 ? weight : 1;
-    auto const times    = uncopied ? weight_of_uncopied : kept;
-    live.push_back({key < no_product / times ? key * times : key, {&block, range}});
+    bool const cheap = (block.chunks & taking) != 0 && key < most;
+    live.push_back({cheap ? key * weight : key, {&block, range}});
   };
   auto const look = [&](bool at_dead, bool at_live) {
     view.each([&](block_record& block, memory_range range) {
@@ -128,6 +135,9 @@ leaving_blocks room_maker::choose(ledger_view& view,
   if (found.dead.empty() && who == candidates::all) { take(dying, dead_bytes, found.dead, chosen); }
   dead_were_enough_ = chosen >= std::max(live_bytes, std::size_t{1});
   if (dead_first && chosen < live_bytes) { look(false, true); }
+  if (with_.settings.keep_copies && policy != eviction_policy::fifo) {  // apart: a hot loop above
+    prefer_uncopied(live, with_.copies);
+  }
   take(live, live_bytes, found.live, chosen);
   return found;
 }
