@@ -34,6 +34,28 @@ std::uint64_t repeat_predictor::context() const noexcept
   return hash;
 }
 
+/** @brief Notes that the allocation used at a position is used next at another one. */
+void repeat_predictor::note_next(std::size_t position, std::size_t next) noexcept
+{
+  auto& last = history_[position];
+  last.after = next;
+  if (last.place != none) { gaps_[last.place] = next - position; }
+}
+
+/**
+ * @brief Notes at which place of the repetition a use is.
+ * @return uses from there until the allocation's next, as they were known last; 0: not known yet
+ */
+std::size_t repeat_predictor::last_gap(std::size_t here)
+{
+  // Turns of an inner loop look alike until something follows that tells them apart.
+  bool const followed = cursor_ != none && cursor_ >= found_again_;
+  if (!followed) { gaps_.push_back(0); }
+  auto const place     = followed ? history_[cursor_].place : gaps_.size() - 1;
+  history_[here].place = place;
+  return place == none ? 0 : gaps_[place];
+}
+
 use_tick repeat_predictor::observe(use_event const& event)
 {
   if (history_.size() >= 2 * most_events_) { drop_oldest(); }
@@ -47,11 +69,7 @@ use_tick repeat_predictor::observe(use_event const& event)
   now.identity   = mixed(mixed(static_cast<std::uint64_t>(event.kind), event.range.bytes),
                        mixed(event.range.address - event.owner, ago));
   history_.push_back(now);  // first: where there is no memory for it, nothing points past the end
-  if (now.before != none) {
-    auto& last = history_[now.before];
-    last.after = here;
-    if (last.place != none) { gaps_[last.place] = ago; }
-  }
+  if (now.before != none) { note_next(now.before, here); }
   last_use_[event.owner] = here;
 
   auto const expected = cursor_ == none ? none : cursor_ + 1;
@@ -66,15 +84,8 @@ use_tick repeat_predictor::observe(use_event const& event)
   }
   if (history_.size() >= context_events) { last_position_[place] = here; }
 
-  auto& here_now = history_[here];
-  if (cursor_ != none && cursor_ >= found_again_) {
-    here_now.place = history_[cursor_].place;
-  } else {
-    // Turns of an inner loop look alike until something follows that tells them apart.
-    gaps_.push_back(0);
-    here_now.place = gaps_.size() - 1;
-  }
-  freed_after_ = unknown_use;
+  auto const gap = last_gap(here);
+  freed_after_   = unknown_use;
   if (cursor_ != none) {
     auto const& then = history_[cursor_];
     // What is freed without another use may be used until then in ways that nobody announces.
@@ -84,7 +95,6 @@ use_tick repeat_predictor::observe(use_event const& event)
     if (then.freed) { freed_after_ = static_cast<use_tick>(then.lasted); }
     if (!then.freed && then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
     // The last one at this place is still to be used again: of equal pieces, one after the other.
-    auto const gap = here_now.place == none ? 0 : gaps_[here_now.place];
     if (!then.freed && now.before != none && gap != 0) { return static_cast<use_tick>(gap); }
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that

@@ -53,6 +53,8 @@ class repeat_predictor final : public use_predictor {
                                                       std::size_t period) const;
   void drop_oldest();
   void drop_unused_places();
+  void note_next(std::size_t position, std::size_t next) noexcept;
+  [[nodiscard]] std::size_t last_gap(std::size_t here);
 
   std::size_t most_events_;
   std::vector<entry> history_;
