@@ -34,8 +34,9 @@ std::uint64_t repeat_predictor::context() const noexcept
   return hash;
 }
 
+// These two are inline: every use passes here.
 /** @brief Notes that the allocation used at a position is used next at another one. */
-void repeat_predictor::note_next(std::size_t position, std::size_t next) noexcept
+inline void repeat_predictor::note_next(std::size_t position, std::size_t next) noexcept
 {
   auto& last = history_[position];
   last.after = next;
@@ -46,7 +47,7 @@ void repeat_predictor::note_next(std::size_t position, std::size_t next) noexcep
  * @brief Notes at which place of the repetition a use is.
  * @return uses from there until the allocation's next, as they were known last; 0: not known yet
  */
-std::size_t repeat_predictor::last_gap(std::size_t here)
+inline std::size_t repeat_predictor::last_gap(std::size_t here)
 {
   // Turns of an inner loop look alike until something follows that tells them apart.
   bool const followed = cursor_ != none && cursor_ >= found_again_;
