@@ -40,21 +40,22 @@ inline void repeat_predictor::note_next(std::size_t position, std::size_t next) 
 {
   auto& last = history_[position];
   last.after = next;
-  if (last.place != none) { gaps_[last.place] = next - position; }
+  if (last.place != no_place) { gaps_[last.place] = static_cast<use_tick>(next - position); }
 }
 
 /**
  * @brief Notes at which place of the repetition a use is.
  * @return uses from there until the allocation's next, as they were known last; 0: not known yet
  */
-inline std::size_t repeat_predictor::last_gap(std::size_t here)
+inline use_tick repeat_predictor::last_gap(std::size_t here)
 {
   // Turns of an inner loop look alike until something follows that tells them apart.
   bool const followed = cursor_ != none && cursor_ >= found_again_;
   if (!followed) { gaps_.push_back(0); }
-  auto const place     = followed ? history_[cursor_].place : gaps_.size() - 1;
+  auto const place =
+    followed ? history_[cursor_].place : static_cast<std::uint32_t>(gaps_.size() - 1);
   history_[here].place = place;
-  return place == none ? 0 : gaps_[place];
+  return place == no_place ? 0 : gaps_[place];
 }
 
 use_tick repeat_predictor::observe(use_event const& event)
@@ -96,7 +97,7 @@ use_tick repeat_predictor::observe(use_event const& event)
     if (then.freed) { freed_after_ = static_cast<use_tick>(then.lasted); }
     if (!then.freed && then.after != none) { return static_cast<use_tick>(then.after - cursor_); }
     // The last one at this place is still to be used again: of equal pieces, one after the other.
-    if (!then.freed && now.before != none && gap != 0) { return static_cast<use_tick>(gap); }
+    if (!then.freed && now.before != none && gap != 0) { return gap; }
   }
   // Used in the same way as last time, so many uses ago: again after as many. So are programs that
   // go round equal pieces, of which each looks like the next.
@@ -167,13 +168,13 @@ expected_growth repeat_predictor::growth() const
 /** @brief Numbers the places anew that are still remembered. */
 void repeat_predictor::drop_unused_places()
 {
-  std::vector<std::size_t> number(gaps_.size(), none);
-  std::vector<std::size_t> gaps;
+  std::vector<std::uint32_t> number(gaps_.size(), no_place);
+  std::vector<use_tick> gaps;
   for (auto& each : history_) {
-    if (each.place == none) { continue; }
+    if (each.place == no_place) { continue; }
     auto& becomes = number[each.place];
-    if (becomes == none) {
-      becomes = gaps.size();
+    if (becomes == no_place) {
+      becomes = static_cast<std::uint32_t>(gaps.size());
       gaps.push_back(gaps_[each.place]);
     }
     each.place = becomes;

@@ -36,16 +36,17 @@ class repeat_predictor final : public use_predictor {
   [[nodiscard]] prediction_score score() const noexcept override { return score_.score(); }
 
  private:
-  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::size_t none       = ~std::size_t{0};
+  static constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
   struct entry {
     std::uint64_t identity{0};
     use_event event;
-    std::size_t before{none};  // position of the allocation's use before this one
-    std::size_t after{none};   // and of the next
-    bool freed{false};         // the allocation was gone before it was used again
-    std::size_t lasted{0};     // if so, how many uses later
-    std::size_t place{none};   // which those of the same place in each repetition share
+    std::size_t before{none};       // position of the allocation's use before this one
+    std::size_t after{none};        // and of the next
+    bool freed{false};              // the allocation was gone before it was used again
+    std::uint32_t place{no_place};  // which those of the same place in each repetition share
+    std::size_t lasted{0};          // if so, how many uses later
   };
 
   [[nodiscard]] std::uint64_t context() const noexcept;
@@ -54,15 +55,15 @@ class repeat_predictor final : public use_predictor {
   void drop_oldest();
   void drop_unused_places();
   void note_next(std::size_t position, std::size_t next) noexcept;
-  [[nodiscard]] std::size_t last_gap(std::size_t here);
+  [[nodiscard]] use_tick last_gap(std::size_t here);
 
   std::size_t most_events_;
   std::vector<entry> history_;
   std::unordered_map<std::uintptr_t, std::size_t> last_use_;      // of an allocation
   std::unordered_map<std::uint64_t, std::size_t> last_position_;  // of a context
-  std::vector<std::size_t> gaps_;  // of each place: uses until its allocation's next, known last; 0
-  std::size_t cursor_{none};       // where, before, what was seen last was seen
-  std::size_t found_again_{0};     // where the place was found last that is followed since
+  std::vector<use_tick> gaps_;  // of each place: uses until its allocation's next, known last; 0
+  std::size_t cursor_{none};    // where, before, what was seen last was seen
+  std::size_t found_again_{0};  // where the place was found last that is followed since
   use_tick freed_after_{unknown_use};
   score_keeper score_;
 };
