@@ -50,12 +50,14 @@ inline void repeat_predictor::note_next(std::size_t position, std::size_t next) 
 inline use_tick repeat_predictor::last_gap(std::size_t here)
 {
   // Turns of an inner loop look alike until something follows that tells them apart.
-  bool const followed = cursor_ != none && cursor_ >= found_again_;
-  if (!followed) { gaps_.push_back(0); }
-  auto const place =
-    followed ? history_[cursor_].place : static_cast<std::uint32_t>(gaps_.size() - 1);
-  history_[here].place = place;
-  return place == no_place ? 0 : gaps_[place];
+  if (cursor_ == none || cursor_ < found_again_) { return 0; }
+  auto& before = history_[cursor_];
+  if (before.place == no_place) {
+    gaps_.push_back(before.after == none ? 0 : static_cast<use_tick>(before.after - cursor_));
+    before.place = static_cast<std::uint32_t>(gaps_.size() - 1);
+  }
+  history_[here].place = before.place;
+  return gaps_[before.place];
 }
 
 use_tick repeat_predictor::observe(use_event const& event)
