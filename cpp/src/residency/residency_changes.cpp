@@ -67,6 +67,7 @@ void residency_manager::retire(std::function<void()> const& publish) noexcept
       });
       return idle;
     });
+    ledger_.is_over();
     view.each([](block_record& block, memory_range) { block.pins = 0; });
     view.doubt_all();
     publish();

@@ -7,6 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 namespace rmm_uvm {
 namespace {
 
@@ -173,6 +177,52 @@ TEST_F(BudgetChanges, WhoStillAsksAfterTheEndIsAnsweredAndNothingIsMovedOrDroppe
   manager->flush();
   manager->change_budget(blocks(4), blocks(3));
   EXPECT_TRUE(moves().empty());
+}
+
+TEST_F(BudgetChanges, WhatIsHandedOutWhileABudgetEndsWaitsForTheLastDiscard)
+{
+  make();
+  allocate(0, 8);
+  free(0, 4);
+  manager->pin(at(7));
+  std::atomic<bool> handed_out{false};
+  bool too_early = false;
+  std::thread ends;
+  std::thread asks;
+  driver->on_call = [&](driver_call const& call) {
+    if (call.name != "discard") { return; }
+    ends = std::thread{[&] { end(); }};
+    while (manager->statistics().pinned_bytes > 0) {  // until it begins no call any more
+      std::this_thread::yield();
+    }
+    asks = std::thread{[&] {
+      allocate(0, 4);
+      handed_out = true;
+    }};
+    while (!handed_out && manager->statistics().waits == 0) {
+      std::this_thread::yield();
+    }
+    too_early = handed_out;
+  };
+  allocate(8, 4);
+  ASSERT_TRUE(asks.joinable());
+  ends.join();
+  asks.join();
+  EXPECT_FALSE(too_early);
+  EXPECT_EQ(published, 1);
+}
+
+TEST_F(BudgetChanges, WhoStillAsksAfterTheEndTellsNothingOfWhatTheNextBudgetTookOver)
+{
+  make();
+  allocate(0, 8);
+  end();
+  residency_manager next{driver, ledger, residency_settings::of(blocks(8)), &adviser};
+  next.adopt([] {});
+  free(0, 1);
+  manager->on_allocate({slab_address, va_block_bytes / 2}, stream);
+  EXPECT_TRUE(record_of(0).untold);
+  EXPECT_EQ(record_of(0).live_bytes, va_block_bytes);
 }
 
 /** @brief The object that resources hold, over a driver that records every call. */

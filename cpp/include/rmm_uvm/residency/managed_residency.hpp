@@ -45,10 +45,11 @@ namespace rmm_uvm {
  *   by the pool's own lock, and asks the new enactor. So no call that the new one did not see is
  *   later than the call that ended a block's "untold".
  * - At an end the manager first begins no more calls, and waits for those under way, its discards
- *   among them; then the pointer changes, in the same section of the lock. Calls that still ask the
- *   manager afterwards move nothing, discard nothing and wait for nobody. They still count what is
- *   handed out and freed, for a manager that has adopted the blocks since; but a free counts as one
- *   without a fence, since the fences of two managers do not compare.
+ *   among them, and so does whoever is handed their blocks meanwhile; then the pointer changes, in
+ * the same section of the lock. Calls that still ask the manager afterwards move nothing, discard
+ * nothing and wait for nobody. They still count what is handed out and freed, for a manager that
+ * has adopted the blocks since; but a free counts as one without a fence, since the fences of two
+ * managers do not compare.
  * - Without a budget only a new allocation's own blocks are discarded, before its caller has it,
  *   whoever else moves them meanwhile: migrating is coherent.
  *
