@@ -37,6 +37,7 @@ from benchmarks.driver.facts import (
     discard_rounding,
     eviction_order,
     host_mappings,
+    kept_copies,
     prefetch_costs,
     read_in_place,
     tracker_sums,
@@ -57,6 +58,7 @@ QUESTIONS: tuple[Question, ...] = (
     addresses.QUESTION,
     eviction_order.QUESTION,
     host_mappings.QUESTION,
+    kept_copies.QUESTION,
     read_in_place.QUESTION,
 )
 START_NO_QUESTION_AFTER_SECONDS = 45

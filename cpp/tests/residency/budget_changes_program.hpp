@@ -48,10 +48,11 @@ class changing_budget {
 
   void start(std::size_t budget_blocks)
   {
-    auto settings       = residency_settings::of(blocks(budget_blocks));
-    settings.policy     = policy_;
-    settings.ahead      = true;
-    settings.background = background_;
+    auto settings        = residency_settings::of(blocks(budget_blocks));
+    settings.policy      = policy_;
+    settings.ahead       = true;
+    settings.background  = background_;
+    settings.keep_copies = budget_blocks % 2 == 0;
     residency.start_budget(settings);
     if (wrong_ == wrong_knowledge::all_is_dead) { claim_to_know(slab, 0); }
   }
@@ -138,6 +139,12 @@ class budget_changes_program final : public random_allocations {
         static_cast<void>(residency.evict(range, nullptr));
         residency.unpin(range);
         return false;
+      case 10: {
+        use_event const read{use_kind::touch, range, range.address, 0, true};
+        residency.on_touch({&read, 1}, nullptr);
+        static_cast<void>(memory_.device->program().touch(range, false));
+        return true;
+      }
       default:
         touch(residency, range, nullptr);
         static_cast<void>(memory_.device->program().touch(range, true));

@@ -2,16 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is only read leaves without a copy, and what ends that.
 #include "../support/blocks.hpp"
+#include "residency_manager_fixture.hpp"
 
 #include <rmm_uvm/residency/residency_manager.hpp>
 #include <rmm_uvm/sim/simulated_device.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 
 namespace rmm_uvm {
 namespace {
@@ -302,6 +306,63 @@ TEST_F(KeptCopies, SlabThatGoesTakesThemAlong)
   ASSERT_GT(manager->statistics().kept_copy_bytes, 0U);
   manager->on_slab_free(slab);
   EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+}
+
+/** @brief The same over a driver that records every call. */
+class KeptCopiesOnTheirWay : public tests::ResidencyManager {
+ protected:
+  void SetUp() override
+  {
+    keep_copies = true;
+    make();
+    allocate(0, 4);
+    manager->evict(at(0, 4));
+    static_cast<void>(driver->take_calls());
+  }
+  void announce_to_read()
+  {
+    use_event const use{use_kind::touch, at(0, 4), at(0).address, 0, true};
+    manager->on_touch({&use, 1}, stream);
+  }
+  [[nodiscard]] std::size_t advised(memory_advice what)
+  {
+    auto const made = driver->take_calls("advise");
+    return static_cast<std::size_t>(std::count_if(
+      made.begin(), made.end(), [what](auto const& call) { return call.advice == what; }));
+  }
+};
+
+TEST_F(KeptCopiesOnTheirWay, AreEndedBeforeWhoFreesThemMeanwhileGoesOn)
+{
+  std::atomic<bool> freed{false};
+  bool too_early = false;
+  std::thread other;
+  driver->on_call = [&](tests::driver_call const& call) {
+    if (call.advice != memory_advice::read_mostly) { return; }
+    other = std::thread{[&] {
+      free(0, 4);
+      freed = true;
+    }};
+    while (!freed && manager->statistics().waits == 0) {
+      std::this_thread::yield();
+    }
+    too_early = freed;
+  };
+  announce_to_read();
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  EXPECT_FALSE(too_early);
+  EXPECT_EQ(advised(memory_advice::unset_read_mostly), 1U);
+  EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+}
+
+TEST_F(KeptCopiesOnTheirWay, AreNoneWhereTheDriverRefusesTheAdvice)
+{
+  driver->answers["advise"] = {status_code::invalid_value, 1, "advise"};
+  announce_to_read();
+  EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+  EXPECT_EQ(manager->statistics().resident_bytes, blocks(4));
+  EXPECT_GT(manager->statistics().failed_calls, 0U);
 }
 
 }  // namespace

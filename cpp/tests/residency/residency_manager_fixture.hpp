@@ -40,6 +40,7 @@ class ResidencyManager : public testing::Test {
     settings.lends        = offers_memory;
     settings.in_place     = in_place;
     settings.copy_beside  = copy_beside;
+    settings.keep_copies  = keep_copies;
     settings.rates        = rates;
     settings.multipath    = multipath;
     settings.clock_end    = clock_end;
@@ -114,6 +115,7 @@ class ResidencyManager : public testing::Test {
   bool offers_memory{false};
   bool in_place{false};
   bool copy_beside{false};
+  bool keep_copies{false};
   bool multipath{false};
   use_tick clock_end{residency_settings{}.clock_end};
   std::chrono::milliseconds full_period{residency_settings{}.full_period};

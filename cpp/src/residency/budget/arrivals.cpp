@@ -220,6 +220,7 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
       block.arrived       = now;
       block.fetched_ahead = request.why == arrival_reason::ahead;
     }
+    if (each.kept) { with_.copies.note_kept(block, each.range); }  // so that a free waits for it
   }
   auto const coming_bytes = uncounted_bytes(missing);
   with_.ledger.comes(coming_bytes);
@@ -316,7 +317,7 @@ try {
   fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, is_there));
   ledger_view view{with_.ledger.blocks()};
   for (auto const& each : blocks) {
-    if (keeps && each.kept) { with_.copies.note_kept(*each.record, each.range); }
+    if (!keeps && each.kept) { with_.copies.note_ended(*each.record, each.range); }
   }
   renewed_bytes_ += renewed_bytes;
   (ahead ? fetched_ahead_bytes_ : fetched_bytes_) += fetched_bytes;

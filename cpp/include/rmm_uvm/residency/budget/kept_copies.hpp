@@ -50,7 +50,7 @@ class kept_copies {
 
   /** @brief Has the host keep what comes next. @return a failure: then it keeps nothing of it */
   status begin(range_list ranges) noexcept;
-  /** @brief Notes that a block comes, and that the host keeps its copy. */
+  /** @brief Notes of a block that is on its way that the host is to keep its copy. */
   void note_kept(block_record& block, memory_range whole) noexcept;
   /**
    * @brief Pages of ranges of which the host's copy is none any more: they were written
