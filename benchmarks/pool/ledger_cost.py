@@ -55,7 +55,8 @@ def built(folder: Path) -> Path:
     """Build the program and return it."""
     program = folder / "residency_ledger"
     sources = [
-        *sorted((ROOT / "cpp/src/residency").glob("*.cpp")),
+        *sorted((ROOT / "cpp/src/residency").rglob("*.cpp")),
+        *sorted((ROOT / "cpp/src/process").glob("*.cpp")),
         *(ROOT / "cpp/benchmarks" / name for name in ("residency_ledger.cpp", "lock_waits.cpp")),
     ]
     options = ["-std=c++20", "-O2", "-DNDEBUG", f"-I{ROOT / 'cpp/include'}"]

@@ -76,21 +76,6 @@ void residency_ledger::remove(std::uintptr_t address) noexcept
   slabs_.erase(it);
 }
 
-/** @brief Replaces the bounds of a group of blocks, and with them those of all that it is in. */
-void residency_ledger::replace(slab_record& slab,
-                               std::size_t group,
-                               leaving_bounds const& bounds) noexcept
-{
-  slab.bounds.replace(group, bounds);
-  leaving_bounds all;
-  auto const first = slab.number / bounds_tree::fan_out * bounds_tree::fan_out;
-  auto const last  = std::min(first + bounds_tree::fan_out, numbered_.size());
-  for (auto number = first; number < last; ++number) {
-    if (numbered_[number] != nullptr) { all.include(numbered_[number]->bounds.all()); }
-  }
-  group_of(slab).bounds = all;
-}
-
 residency_ledger::slab_map::const_iterator residency_ledger::find(std::uintptr_t address) const
 {
   auto it = slabs_.upper_bound(address);

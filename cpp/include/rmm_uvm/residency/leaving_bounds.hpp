@@ -128,20 +128,20 @@ class bounds_tree {
     nodes_[1][group / fan_out].include(added);
     nodes_[2][0].include(added);
   }
-  /** @brief Replaces a group's bounds, and with them those of what it is in. */
+  /** @brief Replaces a group's bounds; what it is in follows when it is folded. */
   void replace(std::size_t group, leaving_bounds const& bounds) noexcept
   {
     nodes_[0][group] = bounds;
-    auto index       = group;
-    for (std::size_t level = 1; level < levels; ++level) {
-      index = level == levels - 1 ? 0 : index / fan_out;
-      leaving_bounds all;
-      auto const [first, last] = children(level, index, 0);
-      for (auto child = first; child < last; ++child) {
-        all.include(nodes_[level - 1][child]);
-      }
-      nodes_[level][index] = all;
+  }
+  /** @brief Has a node above the groups follow the nodes below it. */
+  void fold(std::size_t level, std::size_t index) noexcept
+  {
+    leaving_bounds all;
+    auto const [first, last] = children(level, index, 0);
+    for (auto child = first; child < last; ++child) {
+      all.include(nodes_[level - 1][child]);
     }
+    nodes_[level][index] = all;
   }
   /** @brief Has all bounds be computed anew when they are needed. */
   void forget() noexcept

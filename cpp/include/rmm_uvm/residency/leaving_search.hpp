@@ -36,11 +36,9 @@ class leaving_search {
   {
     for (std::size_t each = 0; each < ledger_.groups_.size(); ++each) {
       if (ledger_.groups_[each].bounds.due > now_) { continue; }
-      ledger_.groups_[each].bounds.due = no_use;  // unless a slab of it has another
-      for_slabs_of(each, [&](slab_record& slab) {
-        renew_in(slab, bounds_tree::levels - 1, 0, look);
-        ledger_.groups_[each].bounds.include(slab.bounds.all());
-      });
+      for_slabs_of(each,
+                   [&](slab_record& slab) { renew_in(slab, bounds_tree::levels - 1, 0, look); });
+      fold(each);
     }
   }
 
@@ -80,6 +78,7 @@ class leaving_search {
       open.pop_back();
       auto* const slab = next.slab;
       if (next.level == slabs) {
+        fold(next.index);
         for_slabs_of(next.index,
                      [&](slab_record& one) { push_node(&one, bounds_tree::levels - 1, 0); });
         continue;
@@ -90,6 +89,7 @@ class leaving_search {
       }
       auto const [first, last] = slab->bounds.children(next.level, next.index, slab->blocks.size());
       if (next.level > 0) {
+        slab->bounds.fold(next.level, next.index);
         for (auto child = first; child < last; ++child) {
           push_node(slab, next.level - 1, child);
         }
@@ -105,7 +105,7 @@ class leaving_search {
           push({*found, range.address, slab, index, a_block});
         }
       }
-      ledger_.replace(*slab, next.index, exact);
+      slab->bounds.replace(next.index, exact);
     }
   }
 
@@ -157,6 +157,13 @@ class leaving_search {
       if (auto* const slab = ledger_.numbered_[number]) { visit(*slab); }
     }
   }
+  /** @brief Has the bounds of a group of slabs follow theirs. */
+  void fold(std::size_t group) noexcept
+  {
+    leaving_bounds all;
+    for_slabs_of(group, [&all](slab_record const& slab) { all.include(slab.bounds.all()); });
+    ledger_.groups_[group].bounds = all;
+  }
   template <typename Look>
   void renew_in(slab_record& slab, std::size_t level, std::size_t index, Look const& look)
   {
@@ -166,6 +173,7 @@ class leaving_search {
       for (auto child = first; child < last; ++child) {
         renew_in(slab, level - 1, child, look);
       }
+      slab.bounds.fold(level, index);
       return;
     }
     leaving_bounds exact;
@@ -175,7 +183,7 @@ class leaving_search {
       look(record, range_of(slab, block));
       exact.include(record, now_);
     }
-    ledger_.replace(slab, index, exact);
+    slab.bounds.replace(index, exact);
   }
 
   residency_ledger& ledger_;

@@ -91,7 +91,6 @@ class residency_ledger {
   {
     return groups_[slab.number / bounds_tree::fan_out];
   }
-  void replace(slab_record& slab, std::size_t group, leaving_bounds const& bounds) noexcept;
   void settle(epoch_number epoch);
   void doubt_all() noexcept;
 
