@@ -20,7 +20,7 @@ DOCUMENT = (BENCHMARKS.parent / "docs" / "residency.md").read_text()
 def judged(kept: dict[str, Any]) -> dict[str, Any]:
     """Return the verdicts on the figures of a result."""
     found: dict[str, Any] = ledger_cost.verdicts(
-        kept["bytes_a_block"], kept["calls"], kept["threads"]
+        kept["bytes_a_block"], kept["calls"], kept["uses"], kept["threads"]
     )
     return found
 
@@ -59,6 +59,10 @@ def test_every_case_was_measured_once() -> None:
     )
     calls = [(row["blocks"], row["ledger_gib"], row["budget_gib"]) for row in KEPT["calls"]]
     assert len(calls) == len(set(calls)) == 17
+    uses = [(row["blocks"], row["ledger_gib"]) for row in KEPT["uses"]]
+    assert sorted(uses) == sorted(
+        (blocks, gib) for blocks in ledger_cost.USED_BLOCKS for gib in ledger_cost.USED_GIB
+    )
 
 
 def test_verdict_of_a_larger_record_is_missed() -> None:
@@ -69,6 +73,10 @@ def test_verdict_of_cost_that_grows_with_the_ledger_is_missed() -> None:
     slower = changed("calls", 4, "ns", ledger_gib=64)
     assert "8 blocks, 64 GiB kept / 1 GiB" in missed(slower)
     assert "a block more, dearest / cheapest, 64 GiB kept" not in missed(slower)
+
+
+def test_verdict_of_room_that_costs_more_where_more_is_kept_is_missed() -> None:
+    assert "use of 64 MiB, 256 GiB kept / 8 GiB" in missed(changed("uses", 4, "ns", ledger_gib=256))
 
 
 def test_verdict_of_a_cost_that_is_not_linear_is_missed() -> None:
@@ -102,9 +110,15 @@ def test_rows_of_what_the_program_prints_are_its_medians() -> None:
     shown = [
         {**alike, "aggregate_name": "mean"},
         {**alike, "aggregate_name": "median", "cpu_time": 400.0},
+        {
+            "run_name": "use_in_turn/blocks:32/ledger_gib:8/half_budgets_gib:8",
+            "aggregate_name": "median",
+            "cpu_time": 9000.0,
+        },
     ]
     assert ledger_cost.rows_of(shown) == {
         "calls": [{"blocks": 8, "ledger_gib": 64, "budget_gib": 64.0, "ns": 400.0}],
+        "uses": [{"blocks": 32, "ledger_gib": 8, "budget_gib": 4.0, "ns": 9000.0}],
         "threads": [],
     }
 
