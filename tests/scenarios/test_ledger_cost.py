@@ -25,8 +25,14 @@ def judged(kept: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# Two processors that truly work at once pay for the lock; docs/residency.md has what was tried.
-LEFT = ["fits: processor time of a call, 8 threads / 1"]
+# Two processors that truly work at once pay for the lock, and what is known of many blocks does not
+# stay in a processor's caches; docs/residency.md has what was tried.
+LEFT = [
+    "1 block, 64 GiB kept / 1 GiB",
+    "use of 2 MiB, 256 GiB kept / 16 GiB",
+    "fits: calls a second, 8 threads / 1",
+    "fits: processor time of a call, 8 threads / 1",
+]
 
 
 def missed(kept: dict[str, Any]) -> list[str]:
@@ -46,7 +52,7 @@ def changed(rows: str, factor: float, figure: str, **which: int) -> dict[str, An
     return kept
 
 
-def test_committed_verdicts_are_those_of_the_figures_and_one_is_missed() -> None:
+def test_committed_verdicts_are_those_of_the_figures_and_some_are_missed() -> None:
     assert KEPT["verdicts"] == judged(KEPT)
     assert missed(KEPT) == LEFT
     assert KEPT["record_bytes"] <= KEPT["bytes_a_block"] <= 64
@@ -66,7 +72,7 @@ def test_every_case_was_measured_once() -> None:
 
 
 def test_verdict_of_a_larger_record_is_missed() -> None:
-    assert missed({**KEPT, "bytes_a_block": 65.0}) == ["bytes a block", *LEFT]
+    assert set(missed({**KEPT, "bytes_a_block": 65.0})) == {"bytes a block", *LEFT}
 
 
 def test_verdict_of_cost_that_grows_with_the_ledger_is_missed() -> None:
@@ -130,9 +136,9 @@ def test_document_says_what_was_measured() -> None:
 
 
 def test_sentence_about_the_lock_has_the_ratios_of_the_rows() -> None:
-    assert "2.4 times the processor time with 2 threads, and 2.3 times with 8" in DOCUMENT
+    assert "6.3 times the processor time with 2 threads, and 4.6 times with 8" in DOCUMENT
     dearer = changed("threads", 2, "cpu_us_a_call", ledger_gib=64, budget_gib=64, threads=8)
-    assert "2.4 times the processor time with 2 threads, and 4.6 times with 8" in (
+    assert "6.3 times the processor time with 2 threads, and 9.3 times with 8" in (
         ledger_cost.table(dearer)
     )
 
@@ -141,7 +147,7 @@ def test_sentence_about_the_lock_has_the_ratios_of_the_rows() -> None:
 def test_times_in_the_table_have_no_exponent(factor: float) -> None:
     text = ledger_cost.table(changed("threads", factor, "cpu_us_a_call"))
     assert not re.search(r"\de[+-]\d", text)
-    assert f"| fits | 8,280, 0%, {0.12 * factor:,.5f}".rstrip("0").rstrip(".") in text
+    assert f"| fits | 10,615, 0%, {0.094 * factor:,.6f}".rstrip("0").rstrip(".") in text
 
 
 def test_document_without_a_place_for_the_tables_is_refused() -> None:
