@@ -37,11 +37,15 @@ PLACE = re.compile(
 )
 MOST_BYTES_A_BLOCK = 64
 MOST_UNEVEN = 2.0
+MOST_GROWTH = 1.5
 LEAST_OF_ONE_THREAD = 0.5
 BLOCKS = (1, 8, 64, 512)
 THREADS = (1, 2, 4, 8)
 CALLS_A_TURN = 5
 SMALL_GIB, LARGE_GIB = 1, 64
+# Of what is used in turn, twice the budget: blocks at once, and GiB kept; two are compared.
+USED_BLOCKS, USED_GIB = (1, 32), (8, 16, 256)
+COMPARED_GIB = {1: (16, 256), 32: (8, 256)}
 # Ledger and budget, GiB, of a program that uses 8 GiB; the first holds all of it.
 PROGRAMS = {"fits": (64, 64), "budget of half": (8, 4), "budget of half, 64 GiB kept": (64, 4)}
 WRAPPED = (
@@ -55,7 +59,8 @@ def built(folder: Path) -> Path:
     """Build the program and return it."""
     program = folder / "residency_ledger"
     sources = [
-        *sorted((ROOT / "cpp/src/residency").glob("*.cpp")),
+        *sorted((ROOT / "cpp/src/residency").rglob("*.cpp")),
+        *sorted((ROOT / "cpp/src/process").glob("*.cpp")),
         *(ROOT / "cpp/benchmarks" / name for name in ("residency_ledger.cpp", "lock_waits.cpp")),
     ]
     options = ["-std=c++20", "-O2", "-DNDEBUG", f"-I{ROOT / 'cpp/include'}"]
@@ -82,8 +87,8 @@ def measured(program: Path, repetitions: int) -> dict[str, Any]:
 
 
 def rows_of(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the medians as rows: calls of one thread, and threads."""
-    calls, threads = [], []
+    """Return the medians as rows: calls of one thread, its uses in turn, and threads."""
+    calls, uses, threads = [], [], []
     for one in benchmarks:
         if one.get("aggregate_name") != "median":
             continue
@@ -92,8 +97,9 @@ def rows_of(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str,
             for name, _, value in (part.partition(":") for part in one["run_name"].split("/"))
             if value
         }
-        if one["run_name"].startswith("allocate_free/"):
-            calls.append(
+        if not one["run_name"].startswith("threads/"):
+            alone = calls if one["run_name"].startswith("allocate_free/") else uses
+            alone.append(
                 {
                     "blocks": arguments["blocks"],
                     "ledger_gib": arguments["ledger_gib"],
@@ -108,7 +114,7 @@ def rows_of(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str,
             row["cpu_us_a_call"] = round(one["cpu_time"] / 1000 / CALLS_A_TURN, 3)
             row["failed_calls"] = round(one["failed_calls"])
             threads.append(row)
-    return {"calls": calls, "threads": threads}
+    return {"calls": calls, "uses": uses, "threads": threads}
 
 
 def call_ns(
@@ -133,6 +139,14 @@ def block_ns(calls: Sequence[Mapping[str, Any]], ledger_gib: int) -> dict[str, f
     }
 
 
+def use_ns(uses: Sequence[Mapping[str, Any]], blocks: int, ledger_gib: int) -> float:
+    """Return the time of a use of so many blocks, which has others leave."""
+    (found,) = (
+        row["ns"] for row in uses if (row["blocks"], row["ledger_gib"]) == (blocks, ledger_gib)
+    )
+    return float(found)
+
+
 def thread_row(threads: Sequence[Mapping[str, Any]], name: str, count: int) -> Mapping[str, Any]:
     """Return the row of a program with so many threads."""
     wanted = (*PROGRAMS[name], count)
@@ -145,6 +159,7 @@ def thread_row(threads: Sequence[Mapping[str, Any]], name: str, count: int) -> M
 def verdicts(
     bytes_a_block: float,
     calls: Sequence[Mapping[str, Any]],
+    uses: Sequence[Mapping[str, Any]],
     threads: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return figures beside their bounds."""
@@ -161,6 +176,11 @@ def verdicts(
             / call_ns(calls, blocks, SMALL_GIB, fits=True),
             MOST_UNEVEN,
         )
+    for blocks, (small_gib, large_gib) in COMPARED_GIB.items():
+        few, many = (use_ns(uses, blocks, ledger_gib) for ledger_gib in (small_gib, large_gib))
+        judged[f"use of {2 * blocks} MiB, {large_gib} GiB kept / {small_gib} GiB"] = harness.judged(
+            many / few, MOST_GROWTH
+        )
     for name in PROGRAMS:
         one, many = (thread_row(threads, name, count) for count in (1, max(THREADS)))
         judged[f"{name}: calls a second, 8 threads / 1"] = harness.judged_at_least(
@@ -175,7 +195,7 @@ def verdicts(
 
 def table(result: Mapping[str, Any]) -> str:
     """Return the tables of the document."""
-    calls, threads = result["calls"], result["threads"]
+    calls, uses, threads = result["calls"], result["uses"], result["threads"]
 
     def microseconds(blocks: int, ledger_gib: int, *, fits: bool) -> str:
         return f"{call_ns(calls, blocks, ledger_gib, fits=fits) / 1000:.1f}"
@@ -195,6 +215,17 @@ def table(result: Mapping[str, Any]) -> str:
             for ledger_gib in (SMALL_GIB, LARGE_GIB)
         ]
         lines.append(f"| {blocks} | {' | '.join(cells)} |")
+    kept = " | ".join(f"{ledger_gib} GiB kept" for ledger_gib in USED_GIB)
+    lines += [
+        "",
+        "Uses in turn of twice the budget, each of which has others leave, one thread, µs:",
+        "",
+        f"| used at once | {kept} |",
+        "|---|" + "--:|" * len(USED_GIB),
+    ]
+    for blocks in USED_BLOCKS:
+        cells = [f"{use_ns(uses, blocks, ledger_gib) / 1000:.1f}" for ledger_gib in USED_GIB]
+        lines.append(f"| {2 * blocks} MiB | {' | '.join(cells)} |")
     lines += [
         "",
         f"Threads, on {result['cpu_count']} cores that others use too: thousands of calls a "

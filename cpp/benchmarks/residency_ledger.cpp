@@ -79,6 +79,29 @@ void allocate_free(benchmark::State& state)
   }
 }
 
+/** @brief One thread uses all of what is live in turn, so many blocks at once. */
+void use_in_turn(benchmark::State& state)
+{
+  auto const bytes        = argument(state, 0) * va_block_bytes;
+  auto const ledger_bytes = argument(state, 1) * gib;
+  kept_budget kept{ledger_bytes, argument(state, 2) * gib / 2};
+  for (std::size_t offset = 0; offset < ledger_bytes; offset += bytes) {
+    kept.manager->on_allocate({first_address + offset, bytes}, nullptr);
+  }
+  std::size_t offset = 0;
+  auto const turn    = [&] {
+    use_event const use{use_kind::touch, {first_address + offset, bytes}, first_address + offset};
+    kept.manager->on_touch({&use, 1}, nullptr);
+    offset = (offset + bytes) % ledger_bytes;
+  };
+  for (std::size_t round = 0; round < ledger_bytes / bytes; ++round) {
+    turn();
+  }
+  for ([[maybe_unused]] auto const each : state) {
+    turn();
+  }
+}
+
 /** @brief What one thread of a program does: it goes round its own memory, most of it live. */
 class worker {
  public:
@@ -230,6 +253,17 @@ void blocks_short_of_room(benchmark::internal::Benchmark* benchmark)
   }
 }
 
+// As much as fits the largest devices: what making room costs may not grow with what is kept.
+void blocks_of_large_ledgers(benchmark::internal::Benchmark* benchmark)
+{
+  benchmark->ArgNames({"blocks", "ledger_gib", "half_budgets_gib"});
+  for (std::int64_t const ledger_gib : {8, 16, 256}) {
+    for (std::int64_t const blocks : {1, 32}) {
+      benchmark->Args({blocks, ledger_gib, ledger_gib});
+    }
+  }
+}
+
 void ledgers_and_threads(benchmark::internal::Benchmark* benchmark)
 {
   benchmark->ArgNames({"ledger_gib", "budget_gib"});
@@ -240,6 +274,7 @@ void ledgers_and_threads(benchmark::internal::Benchmark* benchmark)
 }
 
 BENCHMARK(allocate_free)->Apply(blocks_fitting)->Apply(blocks_short_of_room);
+BENCHMARK(use_in_turn)->Apply(blocks_of_large_ledgers);
 BENCHMARK(threads)->Apply(ledgers_and_threads);
 
 }  // namespace

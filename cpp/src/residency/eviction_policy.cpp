@@ -57,6 +57,21 @@ std::uint64_t leaving_key(eviction_policy policy,
   return next_use >= now ? next_use - now : unused_for(block, now);
 }
 
+std::uint64_t most_leaving_key(eviction_policy policy,
+                               leaving_bounds const& bounds,
+                               use_tick now,
+                               bool foresees) noexcept
+{
+  auto const arrived = since(bounds.oldest_arrival, now);
+  if (policy == eviction_policy::fifo) { return arrived; }
+  auto const unused = since(bounds.oldest_use, now);
+  if (policy == eviction_policy::lru || !foresees) { return unused; }
+  if (policy == eviction_policy::correlation) { return above_all + arrived; }
+  if (bounds.any_unneeded) { return above_all + unused; }
+  auto const expected_in = since(now, bounds.latest_expected);
+  return std::max(since(bounds.oldest_unexpected, now), expected_in);
+}
+
 bool is_likely_unused(block_record const& block, use_tick now, use_tick until) noexcept
 {
   if (is_expected(block, now)) { return block.next_use >= until; }

@@ -37,7 +37,15 @@ void residency_ledger::add_slab(memory_range slab)
   if (slab.bytes == 0) { return; }
   std::lock_guard const lock{mutex_};
   auto const blocks = count_blocks(slab);
-  slabs_.emplace(slab.address, slab_record{slab, std::vector<block_record>(blocks)});
+  auto const free   = std::find(numbered_.begin(), numbered_.end(), nullptr);
+  auto const number = static_cast<std::size_t>(free - numbered_.begin());
+  if (free == numbered_.end()) { numbered_.push_back(nullptr); }
+  groups_.resize((numbered_.size() + bounds_tree::fan_out - 1) / bounds_tree::fan_out);
+  slab_record made{slab, std::vector<block_record>(blocks), bounds_tree{blocks}, number};
+  auto& kept        = slabs_.emplace(slab.address, std::move(made)).first->second;
+  numbered_[number] = &kept;
+  auto& group       = group_of(kept);
+  group.address     = std::min(group.address, slab.address);
   block_count_ += blocks;
   slab_bytes_ += slab.bytes;
   settled_epoch_.store(0, std::memory_order_release);
@@ -64,6 +72,7 @@ void residency_ledger::remove(std::uintptr_t address) noexcept
       }));
     settle(counted_epoch_);
   }
+  numbered_[it->second.number] = nullptr;
   slabs_.erase(it);
 }
 
@@ -141,6 +150,37 @@ void residency_ledger::doubt_all() noexcept
   counted_epoch_ = 0;
   marked_count_  = 0;
   settle(0);
+}
+
+/** @brief Has the bounds of groups follow what changed in the blocks of a range. */
+void ledger_view::include(memory_range range, use_tick now) noexcept
+{
+  auto const found = ledger_.find(range.address);
+  if (found == ledger_.slabs_.end() || range.bytes == 0) { return; }
+  auto& slab      = ledger_.slabs_.find(found->first)->second;
+  auto block      = block_index(slab.range, range.address);
+  auto const last = block_index(slab.range, std::min(range.end(), slab.range.end()) - 1);
+  while (block <= last) {
+    auto const group = block / bounds_tree::fan_out;
+    leaving_bounds added;
+    for (; block <= last && block / bounds_tree::fan_out == group; ++block) {
+      added.include(slab.blocks[block], now);
+    }
+    if (!added.any) { continue; }
+    slab.bounds.include(group, added);
+    ledger_.group_of(slab).bounds.include(added);
+  }
+}
+
+void ledger_view::forget_bounds() noexcept
+{
+  for (auto& [address, slab] : ledger_.slabs_) {
+    slab.bounds.forget();
+  }
+  for (auto& group : ledger_.groups_) {
+    group.bounds     = {};
+    group.bounds.due = never_used;
+  }
 }
 
 std::vector<memory_range> residency_ledger::doubtful_runs(memory_range range,

@@ -19,6 +19,7 @@ void residency_manager::adopt(std::function<void()> const& publish) noexcept
     adopted_bytes += whole.bytes;
     ++blocks;
   });
+  view.forget_bounds();
   uses_->adopt(blocks, adopted_bytes);
   ledger_.adopt(adopted_bytes);
   if (adopted_bytes > 0) { present_.note_sent_away(); }  // some may be

@@ -4,6 +4,7 @@
 
 #include <rmm_uvm/driver/link_rates.hpp>
 #include <rmm_uvm/residency/block_record.hpp>
+#include <rmm_uvm/residency/leaving_bounds.hpp>
 #include <rmm_uvm/residency/use_predictor.hpp>
 
 #include <cstdint>
@@ -42,6 +43,12 @@ enum class eviction_policy : std::uint8_t {
                                         block_record const& block,
                                         use_tick now,
                                         bool foresees) noexcept;
+
+/** @brief No `leaving_key` of a block in a group is higher. Pure. */
+[[nodiscard]] std::uint64_t most_leaving_key(eviction_policy policy,
+                                             leaving_bounds const& bounds,
+                                             use_tick now,
+                                             bool foresees) noexcept;
 
 /**
  * @brief Whether a live block is likely not used, or freed, between `now` and `until`.

@@ -6,6 +6,7 @@
 #include <rmm_uvm/process/locks.hpp>
 #include <rmm_uvm/residency/block_record.hpp>
 #include <rmm_uvm/residency/epoch_source.hpp>
+#include <rmm_uvm/residency/leaving_bounds.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -69,25 +70,40 @@ class residency_ledger {
 
  private:
   friend class ledger_view;
+  friend class leaving_search;
 
   struct slab_record {
     memory_range range;
     std::vector<block_record> blocks;
+    bounds_tree bounds;
+    std::size_t number{0};  // among `numbered_`
   };
   using slab_map = std::map<std::uintptr_t, slab_record>;
+  /** @brief Slabs whose numbers follow each other: the bounds of all their blocks. */
+  struct slab_group {
+    leaving_bounds bounds;
+    std::uintptr_t address{~std::uintptr_t{0}};  // no slab of it begins before
+  };
 
   [[nodiscard]] slab_map::const_iterator find(std::uintptr_t address) const;
   void remove(std::uintptr_t address) noexcept;
+  [[nodiscard]] slab_group& group_of(slab_record const& slab) noexcept
+  {
+    return groups_[slab.number / bounds_tree::fan_out];
+  }
   void settle(epoch_number epoch);
   void doubt_all() noexcept;
 
   mutable ranked_mutex<lock_rank::ledger> mutex_;
   slab_map slabs_;
+  std::vector<slab_record*> numbered_;  // null: the number is free
+  std::vector<slab_group> groups_;      // of 64 numbers each
   std::size_t block_count_{0};
   std::atomic<std::size_t> slab_bytes_{0};
   epoch_number counted_epoch_{0};  // the epoch that marked_count_ counts for
   std::size_t marked_count_{0};    // blocks marked with counted_epoch_
   std::atomic<epoch_number> settled_epoch_{0};
+  bool bounded_{false};  // somebody looked for what leaves
 };
 
 /** @brief A block in a `ledger_view`: its record, and the addresses that the slab has of it. */
@@ -149,8 +165,30 @@ class ledger_view {
       visit_blocks(slab, slab.range, visit);
     }
   }
+  /**
+   * @brief As `each`, for changes after which a block may leave earlier: its group's bounds follow.
+   * @param now as of which
+   */
+  template <typename Visit>
+  void change(memory_range range, use_tick now, Visit const& visit)
+  {
+    each(range, visit);
+    if (ledger_.bounded_) { include(range, now); }
+  }
+  /** @brief Keeps bounds from now on. */
+  void keep_bounds() noexcept
+  {
+    if (!ledger_.bounded_) { forget_bounds(); }
+    ledger_.bounded_ = true;
+  }
+  /** @brief Has all bounds be computed anew when they are needed: blocks were changed otherwise. */
+  void forget_bounds() noexcept;
 
  private:
+  friend class leaving_search;
+
+  void include(memory_range range, use_tick now) noexcept;
+
   template <typename Visit>
   static void visit_blocks(residency_ledger::slab_record& slab, memory_range range, Visit& visit)
   {

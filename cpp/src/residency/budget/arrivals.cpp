@@ -222,6 +222,9 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
     }
     if (each.kept) { with_.copies.note_kept(block, each.range); }  // so that a free waits for it
   }
+  for (auto const& range : request.wanted) {
+    view.change(range, now, [](block_record&, memory_range) {});
+  }
   auto const coming_bytes = uncounted_bytes(missing);
   with_.ledger.comes(coming_bytes);
   with_.offer.offer_idle();
@@ -440,7 +443,7 @@ block_list arrivals::count_as_there(ledger_view& view, memory_range range)
   block_list counted;
   with_.ledger.wait_until_free(view, {&range, 1});
   auto const now = with_.clock.now();
-  view.each(range, [&](block_record& block, memory_range whole) {
+  view.change(range, now, [&](block_record& block, memory_range whole) {
     bool const empty = block.discarded || block.place == block_place::nowhere;
     block.discarded  = false;
     if (!empty || block.place == block_place::device) { return; }

@@ -78,7 +78,7 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
     excess_bytes == 0 || resident_bytes + with_.room.lead_bytes() <= ledger.budget_bytes();
   if (leaving.dead.empty() && has_room) {
     // Live blocks may be needed again: no more leave than is foreseen, before requests need it.
-    bool const left = make_room_early(view, leaving.dead_bytes) == work_outcome::again;
+    bool const left = make_room_early(view) == work_outcome::again;
     return left ? std::optional{work_outcome::again} : std::nullopt;
   }
   if (leaving.dead.empty() && leaving.live.empty()) {
@@ -93,16 +93,17 @@ std::optional<work_outcome> background_work::make_room_behind(ledger_view& view)
  *
  * By the order that is known: what is live at its highest level from now on, less what fits. Only
  * blocks leave that are used after that, or likely unused until then: hardly any for nothing.
- * @param dead_bytes that are on the device and could be dropped: room already
+ * What could be dropped is room already.
  */
-work_outcome background_work::make_room_early(ledger_view& view, std::size_t dead_bytes)
+work_outcome background_work::make_room_early(ledger_view& view)
 {
   if (!with_.settings.fetch) { return work_outcome::nothing; }
   auto const growth = with_.uses.growth();
   auto const there  = with_.ledger.staying_bytes();
   auto const most   = with_.ledger.budget_bytes();
-  auto const wanted = there - std::min(there, dead_bytes) + growth.bytes;
-  if (growth.bytes == 0 || wanted <= most) { return work_outcome::nothing; }
+  if (growth.bytes == 0 || there + growth.bytes <= most) { return work_outcome::nothing; }
+  auto const wanted = there - std::min(there, with_.room.droppable_bytes(view)) + growth.bytes;
+  if (wanted <= most) { return work_outcome::nothing; }
   auto const excess_bytes = std::min(wanted - most, early_pieces * with_.settings.piece_bytes);
   auto const until        = with_.clock.now() + growth.ahead;
   auto const leaving      = with_.room.choose(view, 0, excess_bytes, candidates::unused_now, until);
@@ -134,7 +135,7 @@ expected_use background_work::expected_next(ledger_view& view) const
   expected_use next;
   auto const now = with_.clock.now();
   for (auto const& expected : with_.uses.upcoming(with_.ahead.bytes())) {
-    view.each(expected.range, [&](block_record& block, memory_range whole) {
+    view.change(expected.range, now, [&](block_record& block, memory_range whole) {
       // Whatever was foreseen when it was used last, it is expected now: it must not leave as if it
       // were needed late, or two blocks would change places for ever.
       auto const expected_at = now + expected.ahead;

@@ -402,7 +402,7 @@ void neighbor_memory::end_staging(staged_pieces const& staged) noexcept
     if (staged.done[piece] == 0) { continue; }
     // Also of what failed some may have been there.
     if (staged.done[piece] == staged_pieces::went) { staged_bytes_ += staged.pieces[piece].bytes; }
-    view.each(staged.pieces[piece], [&](block_record& block, memory_range) {
+    view.change(staged.pieces[piece], never_used, [&](block_record& block, memory_range) {
       if (block.has_chunk(staged.number)) { return; }
       block.set_chunk(staged.number, true);
       state.kept_bytes += va_block_bytes;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <rmm_uvm/residency/budget/room_maker.hpp>
 #include <rmm_uvm/residency/eviction_policy.hpp>
+#include <rmm_uvm/residency/leaving_search.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -13,12 +14,6 @@ namespace {
 
 // Of what leaves without a copy, against what is copied each time: it only has to come back.
 constexpr std::uint64_t weight_of_uncopied = 4;
-
-/** @brief A block that may leave. */
-struct candidate {
-  std::uint64_t key;
-  viewed_block block;
-};
 
 /**
  * @brief Whether a live block may leave.
@@ -36,34 +31,10 @@ struct candidate {
   return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
 }
 
-/** @brief Has those leave earlier that leave without a copy. */
-void prefer_uncopied(std::vector<candidate>& from, kept_copies const& copies) noexcept
+/** @brief A key that counts more; none is so high that it would not fit. */
+[[nodiscard]] std::uint64_t weighed(std::uint64_t key, std::uint64_t weight) noexcept
 {
-  for (auto& one : from) {
-    if (!copies.leaves_uncopied(*one.block.record)) { continue; }
-    one.key = std::min(one.key, ~std::uint64_t{0} / weight_of_uncopied) * weight_of_uncopied;
-  }
-}
-
-/** @brief Moves candidates to `taken`, the highest key first, until `bytes` are together. */
-void take(std::vector<candidate>& from, std::size_t bytes, block_list& taken, std::size_t& together)
-{
-  if (together >= bytes || from.empty()) { return; }
-  auto const wanted =
-    std::min(from.size(), (bytes - together + va_block_bytes - 1) / va_block_bytes + 1);
-  std::partial_sort(from.begin(),
-                    from.begin() + static_cast<std::ptrdiff_t>(wanted),
-                    from.end(),
-                    [](candidate const& a, candidate const& b) {
-                      // By address where nobody cares: runs are cheaper than pieces.
-                      return a.key != b.key ? a.key > b.key
-                                            : a.block.range.address < b.block.range.address;
-                    });
-  for (auto const& each : from) {
-    if (together >= bytes) { return; }
-    taken.push_back(each.block);
-    together += each.block.range.bytes;
-  }
+  return std::min(key, ~std::uint64_t{0} / weight) * weight;
 }
 
 }  // namespace
@@ -83,63 +54,125 @@ leaving_blocks room_maker::choose(ledger_view& view,
                                   candidates who,
                                   use_tick not_before) const
 {
+  leaving_search search{view, with_.clock.now()};
+  search.renew([this](block_record& block, memory_range range) {
+    if (block.movable()) { with_.uses.look_again(block, range); }
+  });
   leaving_blocks found;
-  std::size_t chosen = 0;
-  std::vector<candidate> live;
-  std::vector<candidate> dead;
-  std::vector<candidate> dying;  // freed, but what used them may be under way
+  auto together = drops() && dead_bytes > 0 ? choose_dead(search, dead_bytes, who, found.dead) : 0;
+  if (together < live_bytes) {
+    choose_live(search, live_bytes - together, who, not_before, found.live);
+  }
+  return found;
+}
+
+/**
+ * @brief The longest dead first: a pool soon hands out again what was freed last.
+ *
+ * Of one free by its uses. Those come first whose work is done; to wait for others is cheaper than
+ * to copy, and who need not wait lets them be.
+ * @return bytes of what was chosen
+ */
+std::size_t room_maker::choose_dead(leaving_search& search,
+                                    std::size_t bytes,
+                                    candidates who,
+                                    block_list& chosen) const
+{
+  auto const now    = with_.clock.now();
+  auto const key_of = [](std::uint64_t frees, use_tick unused) { return (frees << 32U) | unused; };
+  std::size_t together = 0;
+  search.highest_first(
+    [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
+      if (!bounds.any_droppable) { return std::nullopt; }
+      return key_of(with_.marks.frees_since(bounds.oldest_free), now - bounds.oldest_dead);
+    },
+    [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
+      if (!block.movable() || !block.dead() || block.unfenced) { return std::nullopt; }
+      use_tick const unused = now - std::max(block.allocated, block.touched);
+      return key_of(with_.marks.frees_since(block.freed), unused);
+    },
+    [&](viewed_block const& next) {
+      bool const done       = with_.marks.free_is_done(*next.record);
+      bool const after_done = !chosen.empty() && with_.marks.free_is_done(*chosen.back().record);
+      if (!done && (after_done || who != candidates::all)) { return false; }
+      chosen.push_back(next);
+      together += next.range.bytes;
+      return together < bytes;
+    });
+  return together;
+}
+
+/** @brief Live blocks, and dead ones that may not be dropped, in the order of the policy. */
+void room_maker::choose_live(leaving_search& search,
+                             std::size_t bytes,
+                             candidates who,
+                             use_tick not_before,
+                             block_list& chosen) const
+{
   auto const now       = with_.clock.now();
   auto const policy    = with_.settings.policy;
-  bool const drops     = with_.settings.drops() && with_.driver.info().discard.available;
+  bool const dropping  = drops();
   bool const foreseen  = with_.uses.foresees();
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
   unsigned taking      = 0;
   auto const weight    = weight_of_kept_now(taking);
-  auto const most      = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
-  auto const note_dead = [&](block_record& block, memory_range range) {
-    found.dead_bytes += range.bytes;
-    // Longest dead first: a pool soon hands out again what was freed last. Of one free by its uses.
-    auto& these           = with_.marks.free_is_done(block) ? dead : dying;
-    use_tick const unused = now - std::max(block.allocated, block.touched);
-    these.push_back({(with_.marks.frees_since(block) << 32U) | unused, {&block, range}});
-  };
+  bool const uncopied  = with_.settings.keep_copies && policy != eviction_policy::fifo;
   // From then on a block may be among what is about to be used; `fifo` knows no uses.
-  auto const announced = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
-  auto const note_live = [&](block_record& block, memory_range range) {
-    if (!may_leave(block, used_last, now, not_before)) { return; }
-    // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
-    bool const needless = drops && block.dead();
-    auto key            = needless ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
-    if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
-      if (who == candidates::unused_now) { return; }
-      if (!needless) { key = 0; }
-    }
+  auto const announced   = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
+  auto const most        = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
+  auto const with_weight = [&](std::uint64_t key, std::uint8_t chunks, bool leaves_uncopied) {
     // A way there and back that costs a sixth is worth to be taken more often.
-    bool const cheap = (block.chunks & taking) != 0 && key < most;
-    live.push_back({cheap ? key * weight : key, {&block, range}});
+    if ((chunks & taking) != 0 && key < most) { key *= weight; }
+    return leaves_uncopied ? weighed(key, weight_of_uncopied) : key;
   };
-  auto const look = [&](bool at_dead, bool at_live) {
-    view.each([&](block_record& block, memory_range range) {
-      if (block.place != block_place::device || !block.movable()) { return; }
-      with_.uses.look_again(block, range);
-      bool const droppable = drops && block.dead() && !block.unfenced;
-      if (droppable && at_dead) { note_dead(block, range); }
-      if (!droppable && at_live) { note_live(block, range); }
+  std::size_t together = 0;
+  search.highest_first(
+    [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
+      auto const key = dropping && bounds.any_undroppable
+                         ? ~std::uint64_t{0}
+                         : most_leaving_key(policy, bounds, now, foreseen);
+      return with_weight(key, bounds.chunks, uncopied && bounds.any_only_read);
+    },
+    [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
+      bool const droppable = dropping && block.dead() && !block.unfenced;
+      if (droppable || !block.movable()) { return std::nullopt; }
+      if (!may_leave(block, used_last, now, not_before)) { return std::nullopt; }
+      // Dead, but not to be dropped: nobody needs it, so it leaves before what somebody does.
+      bool const needless = dropping && block.dead();
+      auto key = needless ? ~std::uint64_t{0} : leaving_key(policy, block, now, foreseen);
+      if (block.touched >= announced && with_.announced.names(block)) [[unlikely]] {
+        if (who == candidates::unused_now) { return std::nullopt; }
+        if (!needless) { key = 0; }
+      }
+      return with_weight(key, block.chunks, uncopied && with_.copies.leaves_uncopied(block));
+    },
+    [&](viewed_block const& next) {
+      chosen.push_back(next);
+      together += next.range.bytes;
+      return together < bytes;
     });
-  };
-  // Where the dead were enough the last time, the live are looked at only if they are not now.
-  bool const dead_first = dead_were_enough_;
-  look(true, !dead_first);
-  take(dead, dead_bytes, found.dead, chosen);
-  // To wait for those is cheaper than to copy others; who need not wait lets them be.
-  if (found.dead.empty() && who == candidates::all) { take(dying, dead_bytes, found.dead, chosen); }
-  dead_were_enough_ = chosen >= std::max(live_bytes, std::size_t{1});
-  if (dead_first && chosen < live_bytes) { look(false, true); }
-  if (with_.settings.keep_copies && policy != eviction_policy::fifo) {  // apart: a hot loop above
-    prefer_uncopied(live, with_.copies);
-  }
-  take(live, live_bytes, found.live, chosen);
-  return found;
+}
+
+bool room_maker::drops() const noexcept
+{
+  return with_.settings.drops() && with_.driver.info().discard.available;
+}
+
+std::size_t room_maker::droppable_bytes(ledger_view& view) const
+{
+  std::size_t bytes = 0;
+  if (!drops()) { return bytes; }
+  leaving_search search{view, with_.clock.now()};
+  search.highest_first(
+    [](leaving_bounds const& bounds) {
+      return bounds.any_droppable ? std::optional<std::uint64_t>{0} : std::nullopt;
+    },
+    [&](block_record const& block, memory_range range) -> std::optional<std::uint64_t> {
+      if (block.movable() && block.dead() && !block.unfenced) { bytes += range.bytes; }
+      return std::nullopt;
+    },
+    [](viewed_block const&) { return true; });
+  return bytes;
 }
 
 void room_maker::make_room(ledger_view& view,

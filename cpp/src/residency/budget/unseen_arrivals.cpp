@@ -115,7 +115,7 @@ std::size_t unseen_arrivals::adopt(ledger_view& view, memory_range part)
 {
   auto const now          = with_.clock.now();
   std::size_t whole_bytes = 0;
-  view.each(part, [&](block_record& block, memory_range whole) {
+  view.change(part, now, [&](block_record& block, memory_range whole) {
     if (block.place != block_place::host || block.busy) { return; }
     block.place           = block_place::device;
     block.on_device_as_of = 0;  // some of it may be away

@@ -85,7 +85,7 @@ void use_learner::forget(ledger_view& view, memory_range allocation, bool fenced
   if (!fenced) { ++unfenced_frees_; }
   forget_live(allocation.bytes);
   if (untold_ != 0) { keep_untold(view, allocation, fenced); }
-  view.each(allocation, [&](block_record& block, memory_range whole) {
+  view.change(allocation, clock_.now(), [&](block_record& block, memory_range whole) {
     auto const bytes = static_cast<std::uint32_t>(bytes_in_common(allocation, whole));
     block.live_bytes -= std::min(block.live_bytes, bytes);
     if (fenced) { block.freed = number; }
@@ -121,9 +121,12 @@ void use_learner::forget_shared(ledger_view& view, memory_range allocation) noex
     }
   };
   // What lies between was all of this allocation.
-  view.each({allocation.address, 1}, of_edge);
+  auto const now = clock_.now();
+  view.change({allocation.address, 1}, now, of_edge);
   auto const last = allocation.end() - 1;
-  if (va_block_floor(last) != va_block_floor(allocation.address)) { view.each({last, 1}, of_edge); }
+  if (va_block_floor(last) != va_block_floor(allocation.address)) {
+    view.change({last, 1}, now, of_edge);
+  }
 }
 
 void use_learner::forget_block(block_record const& block, memory_range whole) noexcept
@@ -179,7 +182,7 @@ void use_learner::note(ledger_view& view, use_event const& event, use_tick next,
   auto const now    = clock_.now();
   if (is_new) { ++owners_; }
   bool shared = false;
-  view.each(event.range, [&](block_record& block, memory_range whole) {
+  view.change(event.range, now, [&](block_record& block, memory_range whole) {
     if (block.live_bytes > bytes_in_common(event.range, whole)) {  // of others, too
       shared = true;
     } else {
@@ -205,7 +208,7 @@ void use_learner::note_shared(ledger_view& view,
                               shared_blocks::expectation next)
 {
   bool const nothing = predictor_ == nullptr || present_.asks_nothing();  // is foreseen
-  view.each(event.range, [&](block_record& block, memory_range whole) {
+  view.change(event.range, clock_.now(), [&](block_record& block, memory_range whole) {
     bool const in_company = block.live_bytes > bytes_in_common(event.range, whole);
     if (!in_company) { return; }
     if (!block.shared && nothing) {
@@ -228,6 +231,7 @@ void use_learner::turn_back_clock(ledger_view& view) noexcept
       shift(*tick);
     }
   });
+  view.forget_bounds();
   shared_.turn_back(shift);
   marks_.turn_back(shift);
   present_.turn_back(shift);

@@ -54,7 +54,7 @@ class background_work {
 
  private:
   [[nodiscard]] std::optional<work_outcome> make_room_behind(ledger_view& view);
-  [[nodiscard]] work_outcome make_room_early(ledger_view& view, std::size_t dead_bytes);
+  [[nodiscard]] work_outcome make_room_early(ledger_view& view);
   [[nodiscard]] expected_use expected_next(ledger_view& view) const;
   [[nodiscard]] bool is_in_the_way(ledger_view& view, expected_use const& next) const;
   [[nodiscard]] work_outcome fetch_ahead();

@@ -14,6 +14,7 @@
 #include <rmm_uvm/residency/budget/stream_marks.hpp>
 #include <rmm_uvm/residency/budget/use_clock.hpp>
 #include <rmm_uvm/residency/budget/use_learner.hpp>
+#include <rmm_uvm/residency/leaving_search.hpp>
 #include <rmm_uvm/residency/look_ahead.hpp>
 #include <rmm_uvm/residency/residency_settings.hpp>
 
@@ -31,7 +32,6 @@ enum class candidates : std::uint8_t { all, unused_now };
 struct leaving_blocks {
   block_list dead;
   block_list live;
-  std::size_t dead_bytes{0};  ///< of all that could be dropped
 };
 
 /**
@@ -70,6 +70,8 @@ class room_maker {
                                       std::size_t live_bytes,
                                       candidates who,
                                       use_tick not_before = never_used) const;
+  /** @brief Bytes that are on the device and could be dropped. */
+  [[nodiscard]] std::size_t droppable_bytes(ledger_view& view) const;
   /**
    * @brief Has blocks leave until no more than `target_bytes` are on the device.
    * @param stream of the request that needs the room: its work is waited for where what leaves next
@@ -103,6 +105,16 @@ class room_maker {
   void tell(residency_statistics& told) const noexcept;
 
  private:
+  [[nodiscard]] bool drops() const noexcept;
+  [[nodiscard]] std::size_t choose_dead(leaving_search& search,
+                                        std::size_t bytes,
+                                        candidates who,
+                                        block_list& chosen) const;
+  void choose_live(leaving_search& search,
+                   std::size_t bytes,
+                   candidates who,
+                   use_tick not_before,
+                   block_list& chosen) const;
   [[nodiscard]] std::uint64_t weight_of_kept_now(unsigned& taking) const noexcept;
   void lengthen_lead() noexcept;
   void shorten_lead() noexcept;
@@ -112,7 +124,6 @@ class room_maker {
 
   parts with_;
   std::size_t lead_bytes_{0};
-  mutable bool dead_were_enough_{false};  // when room was made last; makes looking faster
   std::atomic<bool> short_of_room_{false};
   std::uint64_t evicted_bytes_{0};
   std::uint64_t uncopied_bytes_{0};

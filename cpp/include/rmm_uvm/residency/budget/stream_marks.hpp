@@ -61,10 +61,10 @@ class stream_marks {
 
   /** @brief A free that the stream of frees waits for. @return its number */
   std::uint64_t count_free() noexcept { return ++frees_; }
-  /** @brief Frees since the last one in a block. */
-  [[nodiscard]] std::uint64_t frees_since(block_record const& block) const noexcept
+  /** @brief Frees since one, by its number. */
+  [[nodiscard]] std::uint64_t frees_since(std::uint64_t number) const noexcept
   {
-    return frees_ - block.freed;
+    return frees_ - number;
   }
   /** @brief Whether the work before the last free in a block is done, as far as marks tell. */
   [[nodiscard]] bool free_is_done(block_record const& block) const noexcept
