@@ -40,7 +40,7 @@ tidy() {
     echo "no $database: run ci/test_cpp.sh first"
     return 1
   fi
-  printf '%s\0' cpp/src/*/*.cpp |
+  find cpp/src -name '*.cpp' -print0 |
     xargs -0 -n 1 -P "$(nproc)" "$bin/clang-tidy" --quiet -p "$(dirname "$database")" 2>/dev/null
 }
 

@@ -258,7 +258,8 @@ def table(result: Mapping[str, Any]) -> str:
 
 def _plain(figure: float) -> str:
     """Return two digits that count, as a table has them: 0.12, 5.3 and 100, not 1e+02."""
-    return f"{figure:.2g}" if figure < 10 else f"{float(f'{figure:.2g}'):,.0f}"
+    two_digits = float(f"{figure:.2g}")
+    return f"{two_digits:.9f}".rstrip("0").rstrip(".") if figure < 10 else f"{two_digits:,.0f}"
 
 
 def written(document: str, result: Mapping[str, Any]) -> str:

@@ -99,8 +99,8 @@ bool giving_back::leave_neighbor(ledger_view& view,
   }
   // What cannot be dropped, or let go of, must not keep the rest there.
   if (kind == departure::copied_now) { return false; }
-  return leave_neighbor(
-    view, number, bytes, static_cast<departure>(static_cast<std::size_t>(kind) + 1));
+  auto const dearer = kind == departure::dropped ? departure::has_copy : departure::copied_now;
+  return leave_neighbor(view, number, bytes, dearer);
 }
 
 /** @brief Brings pinned blocks of a neighbour to the device. @return whether any came */

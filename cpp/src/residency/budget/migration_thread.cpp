@@ -70,14 +70,16 @@ void migration_thread::run()
   auto before = work_outcome::nothing;
   gate_.enter();
   while (await_work(before)) {
-    do {
+    before = work_outcome::again;
+    while (before == work_outcome::again) {
       try {
         before = work_.work_once();
       } catch (...) {  // no list of blocks could be made: the next request makes room by itself
         before = work_outcome::nothing;
         ledger_.count_no_memory("migration thread");
       }
-    } while (before == work_outcome::again && !gate_.closed() && !stopping_);
+      if (gate_.closed() || stopping_) { break; }
+    }
   }
   gate_.leave();
 }

@@ -31,11 +31,25 @@ constexpr std::uint64_t weight_of_uncopied = 4;
   return not_before == never_used || (!block.dead() && is_likely_unused(block, now, not_before));
 }
 
-/** @brief A key that counts more; none is so high that it would not fit. */
-[[nodiscard]] std::uint64_t weighed(std::uint64_t key, std::uint64_t weight) noexcept
-{
-  return std::min(key, ~std::uint64_t{0} / weight) * weight;
-}
+/** @brief What keys count more of blocks whose way there and back is cheap. */
+struct leaving_weights {
+  std::uint64_t beside;  ///< of what a neighbour has memory for that takes some now
+  unsigned taking;       ///< these neighbours, by bits
+  bool keeps_copies;     ///< whether anything leaves without a copy
+
+  [[nodiscard]] std::uint64_t of(std::uint64_t key, unsigned chunks, bool uncopied) const noexcept
+  {
+    // A way there and back that costs a sixth is worth to be taken more often.
+    if ((chunks & taking) != 0 && key < most(beside)) { key *= beside; }
+    if (!uncopied || !keeps_copies) { return key; }
+    return std::min(key, most(weight_of_uncopied)) * weight_of_uncopied;
+  }
+  /** @brief Of a key: above it no product fits. */
+  [[nodiscard]] static std::uint64_t most(std::uint64_t weight) noexcept
+  {
+    return ~std::uint64_t{0} / weight;
+  }
+};
 
 }  // namespace
 
@@ -114,24 +128,17 @@ void room_maker::choose_live(leaving_search& search,
   bool const dropping  = drops();
   bool const foreseen  = with_.uses.foresees();
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
-  unsigned taking      = 0;
-  auto const weight    = weight_of_kept_now(taking);
-  bool const uncopied  = with_.settings.keep_copies && policy != eviction_policy::fifo;
+  leaving_weights weights{1, 0, with_.settings.keep_copies && policy != eviction_policy::fifo};
+  weights.beside = weight_of_kept_now(weights.taking);
   // From then on a block may be among what is about to be used; `fifo` knows no uses.
-  auto const announced   = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
-  auto const most        = ~std::uint64_t{0} / weight;  // of a key: above it no product fits
-  auto const with_weight = [&](std::uint64_t key, std::uint8_t chunks, bool leaves_uncopied) {
-    // A way there and back that costs a sixth is worth to be taken more often.
-    if ((chunks & taking) != 0 && key < most) { key *= weight; }
-    return leaves_uncopied ? weighed(key, weight_of_uncopied) : key;
-  };
+  auto const announced = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();
   std::size_t together = 0;
   search.highest_first(
     [&](leaving_bounds const& bounds) -> std::optional<std::uint64_t> {
       auto const key = dropping && bounds.any_undroppable
                          ? ~std::uint64_t{0}
                          : most_leaving_key(policy, bounds, now, foreseen);
-      return with_weight(key, bounds.chunks, uncopied && bounds.any_only_read);
+      return weights.of(key, bounds.chunks, bounds.any_only_read);
     },
     [&](block_record const& block, memory_range) -> std::optional<std::uint64_t> {
       bool const droppable = dropping && block.dead() && !block.unfenced;
@@ -144,7 +151,7 @@ void room_maker::choose_live(leaving_search& search,
         if (who == candidates::unused_now) { return std::nullopt; }
         if (!needless) { key = 0; }
       }
-      return with_weight(key, block.chunks, uncopied && with_.copies.leaves_uncopied(block));
+      return weights.of(key, block.chunks, with_.copies.leaves_uncopied(block));
     },
     [&](viewed_block const& next) {
       chosen.push_back(next);
