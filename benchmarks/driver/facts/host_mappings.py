@@ -101,18 +101,29 @@ def ask(session: Session) -> Answer:
     return Answer({"moves": rows, "costs": costs}, conclude(rows, costs))
 
 
+def look_after(
+    session: Session,
+    tables: PageTables,
+    what: str,
+    act: Callable[[], None],
+    memory: tuple[int, int],
+) -> dict[str, Any]:
+    """Do something; return what it moved, and what of a memory is unmapped: address and bytes."""
+    before = session.counters.read()
+    act()
+    session.synchronize()
+    moved = session.counters.read().since(before)
+    return {
+        "after": what,
+        "unmapped_fraction": tables.read_unmapped(*memory) / memory[1],
+        "htod_bytes": moved.htod_bytes,
+        "dtoh_bytes": moved.dtoh_bytes,
+    }
+
+
 def _after_each_move(session: Session, tables: PageTables) -> Iterator[dict[str, Any]]:
     def after(what: str, act: Callable[[], None], pointer: int) -> dict[str, Any]:
-        before = session.counters.read()
-        act()
-        session.synchronize()
-        moved = session.counters.read().since(before)
-        return {
-            "after": what,
-            "unmapped_fraction": tables.read_unmapped(pointer, SIZE_BYTES) / SIZE_BYTES,
-            "htod_bytes": moved.htod_bytes,
-            "dtoh_bytes": moved.dtoh_bytes,
-        }
+        return look_after(session, tables, what, act, (pointer, SIZE_BYTES))
 
     def write(pointer: int, size_bytes: int) -> None:
         session.cuda("cuMemsetD8Async", pointer, 7, size_bytes, session.stream)

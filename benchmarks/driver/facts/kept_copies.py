@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .answer import Answer, Question
-from .host_mappings import READ_MOSTLY, UNSET_READ_MOSTLY, PageTables, page_tables
+from .host_mappings import READ_MOSTLY, UNSET_READ_MOSTLY, PageTables, look_after, page_tables
 from .kernels import Kernels
 from .libcuda import Location
 from .session import BLOCK_BYTES, MIB, Session
@@ -185,17 +185,8 @@ def _pages(session: Session, kernels: Kernels, tables: PageTables) -> Iterator[d
             ("it comes again, and the host keeps its copy", lambda: memory.come(WRITTEN_BYTES)),
             ("the device's copy stays alone", lambda: memory.end_here(WRITTEN_BYTES)),
         ):
-            before = session.counters.read()
-            act()
-            session.synchronize()
-            moved = session.counters.read().since(before)
-            yield {
-                "after": after,
-                "unmapped_fraction": tables.read_unmapped(region, WRITTEN_BYTES) / WRITTEN_BYTES,
-                "htod_bytes": moved.htod_bytes,
-                "dtoh_bytes": moved.dtoh_bytes,
-                **(_ends_of(region) if after == "it leaves" else {}),
-            }
+            row = look_after(session, tables, after, act, (region, WRITTEN_BYTES))
+            yield {**row, **(_ends_of(region) if after == "it leaves" else {})}
 
 
 def _ends_of(region: int) -> dict[str, int]:

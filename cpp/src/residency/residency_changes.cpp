@@ -68,7 +68,7 @@ void residency_manager::retire(std::function<void()> const& publish) noexcept
       });
       return idle;
     });
-    ledger_.is_over();
+    ledger_.close();
     view.each([](block_record& block, memory_range) { block.pins = 0; });
     view.doubt_all();
     publish();

@@ -46,8 +46,8 @@ void budget_ledger::wait_until_free(ledger_view& view, range_list wanted)
     for (auto const& range : wanted) {
       busy = busy || is_under_way(view, range);
     }
-    // Once this budget is over another may be at a block: that one drops nothing handed out.
-    if (!busy || over_) { return; }
+    // Once this budget is closed another may be at a block: that one drops nothing handed out.
+    if (!busy || closed_) { return; }
     if (!waited) { ++waits_; }
     changed_.wait(view.lock());
   }

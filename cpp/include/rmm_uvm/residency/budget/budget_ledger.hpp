@@ -67,7 +67,7 @@ class budget_ledger {
   /** @brief Whether that was said. */
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /** @brief The last call of this budget is done: nobody waits for a block any more. */
-  void is_over() noexcept { over_ = true; }
+  void close() noexcept { closed_ = true; }
   /** @brief So much is taken to be on the device, of blocks that were there before the budget. */
   void adopt(std::size_t bytes) noexcept;
 
@@ -150,7 +150,7 @@ class budget_ledger {
   std::size_t without_room_bytes_{0};  // of resident bytes: others are leaving for them
   std::size_t pinned_bytes_{0};
   bool ended_{false};
-  bool over_{false};
+  bool closed_{false};
   lock_condition changed_;
   std::uint64_t waits_{0};
   std::uint64_t over_budget_{0};
