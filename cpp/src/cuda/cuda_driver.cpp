@@ -150,7 +150,10 @@ status cuda_driver::allocate_managed(std::size_t bytes, std::uintptr_t& address)
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   CUdeviceptr pointer{};
   auto const result = api_.mem_alloc_managed(&pointer, bytes, CU_MEM_ATTACH_GLOBAL);
-  if (result == CUDA_SUCCESS) { address = pointer; }
+  if (result == CUDA_SUCCESS) {
+    address = pointer;
+    if (direct_ != nullptr) { cuts_.cut({address, bytes}); }  // else one thread evicts at a time
+  }
   return as_status(result, "cuMemAllocManaged");
 }
 
@@ -158,6 +161,7 @@ status cuda_driver::free_managed(std::uintptr_t address) noexcept
 {
   context_guard const guard{api_, context_, use_};
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
+  cuts_.forget(address);  // before others may be given the address
   return as_status(api_.mem_free(address), "cuMemFree");
 }
 

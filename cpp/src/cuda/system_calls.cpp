@@ -68,6 +68,11 @@ class linux_calls final : public system_calls {
     return answer(::madvise(address, bytes, wipe_on_fork_advice));
   }
   void unmap(void* address, std::size_t bytes) noexcept override { ::munmap(address, bytes); }
+  [[nodiscard]] int keep_apart(std::uintptr_t address, std::size_t bytes) noexcept override
+  {
+    // Advice by which a mapping can differ from the next, and that changes nothing about its use.
+    return answer(::madvise(reinterpret_cast<void*>(address), bytes, MADV_DONTDUMP));  // NOLINT
+  }
   [[nodiscard]] int process_id() noexcept override { return ::getpid(); }
   [[nodiscard]] int open_process(int pid) noexcept override
   {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rmm_uvm::tests {
@@ -54,6 +55,7 @@ class fake_system final : public cuda::system_calls {
   bool scans{true};                    ///< false: a kernel before Linux 6.7
   bool direct_maps{true};              ///< false: migrations to the host leave pages unmapped
   std::vector<cuda::uvm_migrate::parameters> migrations;  ///< asked for, all that arrived
+  std::vector<std::pair<std::uintptr_t, std::size_t>> kept_apart;  ///< parts of mappings
   std::vector<std::string> given_back;  ///< targets of descriptors, and "page", in order
 
   fake_system() { processes[own_pid]; }
@@ -184,6 +186,13 @@ class fake_system final : public cuda::system_calls {
   {
     std::lock_guard const lock{mutex};
     return -failing("wipe_on_fork");
+  }
+  [[nodiscard]] int keep_apart(std::uintptr_t address, std::size_t bytes) noexcept override
+  {
+    std::lock_guard const lock{mutex};
+    if (int const error = failing("keep_apart")) { return -error; }
+    kept_apart.emplace_back(address, bytes);
+    return 0;
   }
   void unmap(void* address, std::size_t /*bytes*/) noexcept override
   {

@@ -6,6 +6,7 @@
 #include <rmm_uvm/cuda/cuda_use.hpp>
 #include <rmm_uvm/cuda/direct_migration.hpp>
 #include <rmm_uvm/cuda/host_pages.hpp>
+#include <rmm_uvm/cuda/mapping_cuts.hpp>
 #include <rmm_uvm/cuda/nvml_load.hpp>
 #include <rmm_uvm/driver/migration_counters.hpp>
 #include <rmm_uvm/driver/uvm_driver.hpp>
@@ -117,6 +118,7 @@ class cuda_driver final : public uvm_driver {
   std::unique_ptr<migration_counters> counters_;
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
   std::unique_ptr<host_pages> host_pages_;    // likewise
+  mapping_cuts cuts_{linux_system_calls()};
   ranked_mutex<lock_rank::neighbors> neighbors_mutex_;
   std::map<int, neighbor> neighbors_;  // opened ones
   asked_reader own_load_;              // of the device itself

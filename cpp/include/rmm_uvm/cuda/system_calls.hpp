@@ -53,6 +53,8 @@ class system_calls {
   [[nodiscard]] virtual int wipe_on_fork(void* address, std::size_t bytes) noexcept = 0;
   /** @brief Gives `map`ped memory back. */
   virtual void unmap(void* address, std::size_t bytes) noexcept = 0;
+  /** @brief Keeps a part of a mapping a mapping of its own. @return 0 or -errno */
+  [[nodiscard]] virtual int keep_apart(std::uintptr_t address, std::size_t bytes) noexcept = 0;
   /** @brief This process. */
   [[nodiscard]] virtual int process_id() noexcept = 0;
   /** @brief A descriptor that stands for a process. @return it, closed on exec, or -errno */

@@ -51,6 +51,7 @@ enum class lock_rank : std::uint8_t {
   neighbors,          ///< `cuda_driver`: what is known of other devices
   own_streams,        ///< `cuda_driver`: streams and marks of its own
   side_stream,        ///< `cuda_driver`: the detour of the legacy stream
+  mappings,           ///< `mapping_cuts`: how many mappings memory has
   load,               ///< NVML
   direct_migration,   ///< migrations past libcuda
   counters,           ///< the kernel driver's counters of a process
