@@ -6,7 +6,6 @@
 #include <rmm_uvm/cuda/mapping_cuts.hpp>
 
 #include <gtest/gtest.h>
-
 #include <sys/mman.h>
 
 #include <cerrno>

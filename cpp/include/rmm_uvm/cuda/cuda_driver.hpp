@@ -68,6 +68,7 @@ class cuda_driver final : public uvm_driver {
   {
     return use_.here() && direct_ != nullptr && direct_->reaches(where);
   }
+  [[nodiscard]] std::size_t evicting_threads() const noexcept override;
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,

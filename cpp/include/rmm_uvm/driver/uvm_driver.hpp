@@ -156,6 +156,8 @@ class uvm_driver {
     return known && info().direct_migration.available;
   }
 
+  /** @brief How many threads at a time take pages to the host faster than fewer do, >= 1. */
+  [[nodiscard]] virtual std::size_t evicting_threads() const noexcept { return 4; }
   /**
    * @brief Says that what is migrated until `end_together` is shared out among threads.
    *

@@ -13,7 +13,12 @@ block_mover::block_mover(uvm_driver& driver,
                          residency_settings const& settings,
                          budget_ledger& ledger,
                          memory_adviser* adviser) noexcept
-  : driver_{driver}, settings_{settings}, ledger_{ledger}, adviser_{adviser}
+  : driver_{driver},
+    settings_{settings},
+    ledger_{ledger},
+    adviser_{adviser},
+    // One list each way at a time has its own; the caller of each is one of them.
+    movers_{driver.evicting_threads() + fetching_movers - 2}
 {
 }
 
@@ -23,7 +28,7 @@ status block_mover::move_all(range_list ranges,
                              std::atomic<std::size_t>& moved_bytes) noexcept
 try {
   bool const fetches   = where.device_id == driver_.info().device_id;
-  auto const movers    = fetches ? fetching_movers : evicting_movers;
+  auto const movers    = fetches ? fetching_movers : driver_.evicting_threads();
   auto const most      = fetches ? settings_.fetch_bytes : settings_.piece_bytes;
   auto const one_piece = [&](memory_range piece) {
     auto const result = move_now(piece, where, stream);

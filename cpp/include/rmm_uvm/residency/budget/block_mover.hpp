@@ -21,9 +21,8 @@ namespace rmm_uvm {
  */
 class block_mover {
  public:
-  // Threads that move pieces of one list: more are no faster, or hold up kernels (measured, see
-  // `move_all`).
-  static constexpr std::size_t evicting_movers = 4;
+  // Threads that move pieces of one list: more are no faster (measured, see `move_all`). Of those
+  // that evict the driver says how many.
   static constexpr std::size_t fetching_movers = 2;
 
   /** @param adviser of the same blocks; null: nobody advises */
@@ -47,7 +46,7 @@ class block_mover {
    * @brief Moves ranges, and as much of them at once as is faster.
    *
    * What bounds one thread past libcuda is the driver's work on the processor: measured
-   * (benchmarks/driver/migration_threads.py, H200), 4 threads evict at 1.3 times the rate of one, 2
+   * (benchmarks/driver/migration_threads.py, H100), 8 threads evict at 3.2 times the rate of one, 2
    * fetch at 1.5 times. Where pages come by faults one moves all, as in the kernel driver.
    * @param[in,out] moved_bytes what has been asked for is added
    * @return the first failure, after which nothing was begun
@@ -84,7 +83,7 @@ class block_mover {
   residency_settings const& settings_;
   budget_ledger& ledger_;
   memory_adviser* adviser_;
-  piece_movers movers_{evicting_movers - 1};
+  piece_movers movers_;
 };
 
 }  // namespace rmm_uvm
