@@ -37,7 +37,6 @@ namespace {
   info.total_bytes    = gpu.node().config().capacity_bytes;
   info.driver_version = 13000;
   info.simulated      = true;
-  info.threads_run    = features.threads_run;
   if (!features.concurrent_managed_access) {
     info.concurrent_managed_access =
       availability::no("the simulated device was made without concurrent managed access");

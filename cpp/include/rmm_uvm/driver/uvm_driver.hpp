@@ -38,7 +38,6 @@ struct device_info {
   availability host_pages{availability::no("this driver does not tell")};   ///< `not_on_host`
   bool pageable_memory_access{false};  ///< HMM or ATS: system malloc is GPU-accessible
   bool simulated{false};               ///< a model, not a GPU
-  bool threads_run{true};              ///< calls of threads run at once; a model plays them out
 };
 
 /**

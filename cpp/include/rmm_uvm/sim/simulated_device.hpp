@@ -38,7 +38,6 @@ struct simulated_device_config {
   bool host_pages{true};                 ///< false models an operating system that does not tell
   bool direct_migration{false};          ///< `migrate`, past libcuda
   bool places_at_once{true};             ///< false: threads fetch from one place after the other
-  bool threads_run{false};               ///< as on a GPU, which the clock does not show
   int device_id{0};                      ///< ordinal it claims
   unsigned neighbors{0};      ///< idle devices like it, with peer access: ordinals 0 to `neighbors`
                               ///< without its own

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <future>
 #include <optional>
 #include <utility>
 
@@ -48,27 +47,6 @@ void add_block(std::vector<memory_range>& ranges,
   bool const on_neighbor = block.place == block_place::beside;
   return block.in_place &&
          (why == arrival_reason::ahead || (why == arrival_reason::use && on_neighbor));
-}
-
-/** @brief Ranges of a request, together of at most so many bytes, or of a block. */
-[[nodiscard]] std::vector<std::vector<memory_range>> portions_of(range_list wanted,
-                                                                 std::size_t most_bytes)
-{
-  std::vector<memory_range> pieces;
-  for (auto const& range : wanted) {
-    cut(pieces, range, most_bytes);
-  }
-  std::vector<std::vector<memory_range>> portions;
-  std::size_t bytes = most_bytes;
-  for (auto const& piece : pieces) {
-    if (bytes + piece.bytes > most_bytes) {
-      portions.emplace_back();
-      bytes = 0;
-    }
-    portions.back().push_back(piece);
-    bytes += piece.bytes;
-  }
-  return portions;
 }
 
 /** @brief Does something when the scope ends. */
@@ -185,101 +163,17 @@ void arrivals::bring(arrival_request const& request)
 void arrivals::bring_without_room(ledger_view& view, arrival_request const& request)
 {
   auto missing = claim(view, request);
-  if (with_.ledger.ended()) { return; }
-  if (overlaps(missing)) {
-    bring_overlapped(view, request);
-  } else {
-    bring_claimed(view, missing, request);
-  }
+  if (!with_.ledger.ended()) { bring_claimed(view, missing, request); }
 }
 
 /** @brief Brings blocks that are missing; gives up the lock. */
 void arrivals::bring_claimed(ledger_view& view, claim_list& missing, arrival_request const& request)
-{
-  make_room_for(view, missing, request);
-  have_come(view, missing, request);
-}
-
-/** @brief Portions in which a request comes while others leave for the next one. */
-std::size_t arrivals::portion_bytes() const noexcept
-{
-  return with_.driver.evicting_threads() * with_.settings.piece_bytes;
-}
-
-/** @brief Whether so much comes from the host that it is faster while others leave. */
-bool arrivals::overlaps(claim_list const& missing) const noexcept
-{
-  auto const& info = with_.driver.info();
-  if (!with_.settings.fetch || !info.threads_run || with_.neighbors.size() > 0) { return false; }
-  if (!with_.mover.moves_directly(location::device(info.device_id))) { return false; }
-  std::size_t bytes = 0;
-  for (auto const& each : missing) {
-    if (each.away && each.keeps && !each.empty) { bytes += each.range.bytes; }
-  }
-  return bytes >= 2 * portion_bytes();
-}
-
-/**
- * @brief Brings a request in portions, each while others leave for the next one.
- *
- * Both ways of the link are used at a time. Each portion is claimed when its turn comes: the lock
- * is given up meanwhile. What is there already of the whole request stays.
- */
-void arrivals::bring_overlapped(ledger_view& view, arrival_request const& request)
-{
-  auto const portions = portions_of(request.wanted, portion_bytes());
-  std::future<void> coming;
-  auto const wait = [&] {
-    if (!coming.valid()) { return; }
-    view.lock().unlock();
-    coming.get();
-    view.lock().lock();
-  };
-  hold(view, request.wanted, 1);
-  try {
-    for (auto const& portion : portions) {
-      arrival_request const part{portion, request.allocation, request.stream, request.why};
-      auto missing = claim(view, part);
-      if (with_.ledger.ended()) { break; }
-      if (missing.empty()) { continue; }
-      make_room_for(view, missing, part);
-      wait();
-      auto const come = [this, part, blocks = std::move(missing)]() noexcept {
-        ledger_view own{with_.ledger.blocks()};
-        have_come(own, blocks, part);
-      };
-      try {
-        coming = std::async(std::launch::async, come);
-      } catch (std::exception const&) {  // no thread, or no memory for one
-        view.lock().unlock();
-        come();
-        view.lock().lock();
-      }
-    }
-  } catch (...) {
-    wait();
-    hold(view, request.wanted, -1);
-    throw;
-  }
-  wait();
-  hold(view, request.wanted, -1);
-}
-
-/** @brief Has others leave for blocks that are missing; gives up the lock. */
-void arrivals::make_room_for(ledger_view& view, claim_list& missing, arrival_request const& request)
 {
   if (with_.settings.fetch) { choose_renewed(missing, request.stream); }
   admit(view, missing, request);
   if (request.why != arrival_reason::ahead && uncounted_bytes(missing) > 0) {
     with_.offer.await_others(view);
   }
-}
-
-/** @brief Brings blocks for which there is room; gives up the lock. */
-void arrivals::have_come(ledger_view& view,
-                         claim_list const& missing,
-                         arrival_request const& request)
-{
   bool came = true;
   if (with_.settings.fetch) {
     with_.neighbors.count_traffic(missing);

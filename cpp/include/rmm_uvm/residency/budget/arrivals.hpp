@@ -110,11 +110,6 @@ class arrivals {
   [[nodiscard]] block_list count_as_there(ledger_view& view, memory_range range);
   void begin_on_host(memory_range range);
   void bring_claimed(ledger_view& view, claim_list& missing, arrival_request const& request);
-  void make_room_for(ledger_view& view, claim_list& missing, arrival_request const& request);
-  void have_come(ledger_view& view, claim_list const& missing, arrival_request const& request);
-  [[nodiscard]] std::size_t portion_bytes() const noexcept;
-  [[nodiscard]] bool overlaps(claim_list const& missing) const noexcept;
-  void bring_overlapped(ledger_view& view, arrival_request const& request);
   void choose_renewed(claim_list& blocks, stream_handle stream) noexcept;
   [[nodiscard]] std::size_t place_of(claimed_block const& block) const noexcept;
   bool issue(claim_list const& blocks, arrival_request const& request) noexcept;
