@@ -82,10 +82,25 @@ struct batch_arguments {
   return info;
 }
 
+/**
+ * @brief As many as still were faster over cut mappings, but half of the processors.
+ *
+ * Measured on an H100 with 16 processors (benchmarks/driver/migration_threads.py): 8 evict at 40
+ * GB/s, 4 at 31, and no kernel beside them takes longer for it.
+ */
+[[nodiscard]] std::size_t threads_that_evict() noexcept
+{
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 4, 8);
+}
+
 }  // namespace
 
 cuda_driver::cuda_driver(cuda_api const& api, CUdevice device, CUcontext context, device_info info)
-  : api_{api}, device_{device}, context_{context}, info_{std::move(info)}
+  : api_{api},
+    device_{device},
+    context_{context},
+    info_{std::move(info)},
+    evicting_threads_{threads_that_evict()}
 {
 }
 
@@ -165,17 +180,6 @@ status cuda_driver::free_managed(std::uintptr_t address) noexcept
   if (guard.pushed() != CUDA_SUCCESS) { return as_status(guard.pushed(), "cuCtxPushCurrent"); }
   cuts_.forget(address);  // before others may be given the address
   return as_status(api_.mem_free(address), "cuMemFree");
-}
-
-/**
- * @brief As many as still were faster over cut mappings, but half of the processors.
- *
- * Measured on an H100 with 16 processors (benchmarks/driver/migration_threads.py): 8 evict at 40
- * GB/s, 4 at 32, and no kernel beside them takes longer for it.
- */
-std::size_t cuda_driver::evicting_threads() const noexcept
-{
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 2, 4, 8);
 }
 
 status cuda_driver::prefetch(memory_range range, location where, stream_handle stream) noexcept

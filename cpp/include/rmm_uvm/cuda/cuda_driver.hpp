@@ -68,7 +68,7 @@ class cuda_driver final : public uvm_driver {
   {
     return use_.here() && direct_ != nullptr && direct_->reaches(where);
   }
-  [[nodiscard]] std::size_t evicting_threads() const noexcept override;
+  [[nodiscard]] std::size_t evicting_threads() const noexcept override { return evicting_threads_; }
   status discard(std::span<memory_range const> ranges, stream_handle stream) noexcept override;
   status discard_and_prefetch(std::span<memory_range const> ranges,
                               location where,
@@ -120,6 +120,7 @@ class cuda_driver final : public uvm_driver {
   std::unique_ptr<direct_migration> direct_;  // null where it is not available
   std::unique_ptr<host_pages> host_pages_;    // likewise
   mapping_cuts cuts_{linux_system_calls()};
+  std::size_t evicting_threads_;
   ranked_mutex<lock_rank::neighbors> neighbors_mutex_;
   std::map<int, neighbor> neighbors_;  // opened ones
   asked_reader own_load_;              // of the device itself

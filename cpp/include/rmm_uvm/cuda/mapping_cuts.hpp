@@ -27,7 +27,7 @@ namespace rmm_uvm::cuda {
  */
 class mapping_cuts {
  public:
-  static constexpr std::size_t least_bytes = std::size_t{8} << 20U;  ///< of a mapping: a piece
+  static constexpr std::size_t least_bytes = std::size_t{4} << 20U;  ///< of a mapping
   /** @brief Mappings of one process; Linux allows it 65,530, which its other parts need as well. */
   static constexpr std::size_t most = 16'384;
 
