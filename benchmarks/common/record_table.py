@@ -213,6 +213,14 @@ NOT_RUN = {
         "driver/driver_facts.py --only read_in_place on an H100",
         "driver/driver_facts.py answers all questions in one file; the committed one is an H200's",
     ),
+    "driver_facts_kept_copies": NotRun(
+        "driver/driver_facts.py --only kept_copies on an H100",
+        "driver/driver_facts.py answers all questions in one file; the committed one is an H200's",
+    ),
+    "migration_threads_h200": NotRun(
+        "driver/migration_threads.py, of memory that is one mapping, on an H200",
+        "the simulator's constants are of that file",
+    ),
     "model_profile": NotRun(
         "shares of functions: planner/model_profile.py, for those who make the model faster",
         "a share may rise as all fall: ci/check_instructions.sh judges counts, "

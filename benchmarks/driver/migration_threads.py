@@ -112,9 +112,7 @@ def moved(driver: Any, jobs: Jobs, piece_bytes: int) -> float:
     return time.perf_counter() - begin
 
 
-def rows_of(
-    driver: Any, regions: list[int], mapping: str, *, beside: bool
-) -> list[dict[str, Any]]:
+def rows_of(driver: Any, regions: list[int], mapping: str, *, beside: bool) -> list[dict[str, Any]]:
     """Return every row, with kernels running or not; the first region is on the device."""
     rows = []
     with kernels(wanted=beside) as running:

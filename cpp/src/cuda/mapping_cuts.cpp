@@ -3,17 +3,11 @@
 #include <rmm_uvm/cuda/mapping_cuts.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <utility>
 
 namespace rmm_uvm::cuda {
-namespace {
-
-std::atomic<std::size_t> of_process{0};  // of all devices
-
-}  // namespace
 
 mapping_cuts::mapping_cuts(std::shared_ptr<system_calls> system) noexcept
   : system_{std::move(system)}
@@ -23,7 +17,7 @@ mapping_cuts::mapping_cuts(std::shared_ptr<system_calls> system) noexcept
 mapping_cuts::~mapping_cuts()
 {
   for (auto const& [address, count] : counts_) {
-    of_process -= count;
+    of_process_ -= count;
   }
 }
 
@@ -31,7 +25,7 @@ void mapping_cuts::cut(memory_range memory) noexcept
 try {
   if (memory.bytes <= least_bytes || va_block_floor(memory.address) != memory.address) { return; }
   std::lock_guard const lock{mutex_};
-  auto const allowed = (most - std::min(most, of_process.load())) / 2;
+  auto const allowed = (most - std::min(most, of_process_.load())) / 2;
   if (allowed < 2) { return; }
   auto length      = least_bytes;
   auto const count = [&] { return (memory.bytes + length - 1) / length; };
@@ -39,7 +33,7 @@ try {
     length *= 2;
   }
   counts_.insert_or_assign(memory.address, count());
-  of_process += count();
+  of_process_ += count();
   for (auto begin = memory.address + length; begin < memory.end(); begin += 2 * length) {
     auto const bytes = std::min<std::size_t>(length, memory.end() - begin);
     if (system_->keep_apart(begin, bytes) != 0) { return; }
@@ -53,7 +47,7 @@ void mapping_cuts::forget(std::uintptr_t address) noexcept
   std::lock_guard const lock{mutex_};
   auto const found = counts_.find(address);
   if (found == counts_.end()) { return; }
-  of_process -= found->second;
+  of_process_ -= found->second;
   counts_.erase(found);
 }
 

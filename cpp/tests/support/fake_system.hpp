@@ -54,7 +54,7 @@ class fake_system final : public cuda::system_calls {
   std::set<std::uint64_t> host_pages;  ///< pages that are mapped for the CPU
   bool scans{true};                    ///< false: a kernel before Linux 6.7
   bool direct_maps{true};              ///< false: migrations to the host leave pages unmapped
-  std::vector<cuda::uvm_migrate::parameters> migrations;  ///< asked for, all that arrived
+  std::vector<cuda::uvm_migrate::parameters> migrations;           ///< asked for, all that arrived
   std::vector<std::pair<std::uintptr_t, std::size_t>> kept_apart;  ///< parts of mappings
   std::vector<std::string> given_back;  ///< targets of descriptors, and "page", in order
 

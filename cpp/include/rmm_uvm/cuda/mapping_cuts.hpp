@@ -6,6 +6,7 @@
 #include <rmm_uvm/driver/memory.hpp>
 #include <rmm_uvm/process/locks.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -50,6 +51,7 @@ class mapping_cuts {
   void forget(std::uintptr_t address) noexcept;
 
  private:
+  static inline std::atomic<std::size_t> of_process_{0};  // mappings, of all devices
   std::shared_ptr<system_calls> system_;
   ranked_mutex<lock_rank::mappings> mutex_;
   std::map<std::uintptr_t, std::size_t> counts_;  // of mappings, by begin of the memory
