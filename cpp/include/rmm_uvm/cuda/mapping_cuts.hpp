@@ -19,7 +19,7 @@ namespace rmm_uvm::cuda {
  *
  * What goes to the host is mapped there page by page, each under a lock of its mapping (the UVM
  * kernel driver's `uvm_cpu_insert_page`), and an allocation is one mapping. So threads that evict
- * from one allocation wait for each other: on an H100 eight of them evict at 17 GB/s, and at 40
+ * from one allocation wait for each other: on an H100 eight of them evict at 18 GB/s, and at 39
  * where each has mappings of its own (benchmarks/driver/migration_threads.py).
  *
  * The operating system cuts a mapping where advice differs. The advice here says what is left out

@@ -46,7 +46,7 @@ class block_mover {
    * @brief Moves ranges, and as much of them at once as is faster.
    *
    * What bounds one thread past libcuda is the driver's work on the processor: measured
-   * (benchmarks/driver/migration_threads.py, H100), 8 threads evict at 3.2 times the rate of one, 2
+   * (benchmarks/driver/migration_threads.py, H100), 8 threads evict at 4.3 times the rate of one, 2
    * fetch at 1.5 times. Where pages come by faults one moves all, as in the kernel driver.
    * @param[in,out] moved_bytes what has been asked for is added
    * @return the first failure, after which nothing was begun
