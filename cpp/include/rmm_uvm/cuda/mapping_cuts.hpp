@@ -30,7 +30,7 @@ class mapping_cuts {
  public:
   static constexpr std::size_t least_bytes = std::size_t{4} << 20U;  ///< of a mapping
   /** @brief Mappings of one process; Linux allows it 65,530, which its other parts need as well. */
-  static constexpr std::size_t most = 16'384;
+  static constexpr std::size_t most = 32'768;
 
   /** @param system kept */
   explicit mapping_cuts(std::shared_ptr<system_calls> system) noexcept;
