@@ -219,7 +219,7 @@ NOT_RUN = {
     ),
     "migration_threads_h200": NotRun(
         "driver/migration_threads.py, of memory that is one mapping, on an H200",
-        "the simulator's constants are of that file",
+        "of memory that was mapped whole, which no resource hands out now; the simulator has it",
     ),
     "model_profile": NotRun(
         "shares of functions: planner/model_profile.py, for those who make the model faster",
