@@ -378,7 +378,7 @@ try {
   }
   auto const ways = used + (staged.pieces.empty() ? 0 : 1);
   return with_.mover.move_together(
-    order, std::min(ways * fetching, with_.driver.evicting_threads()), [&](memory_range piece) {
+    order, std::min(ways * fetching, block_mover::most_fetching_movers), [&](memory_range piece) {
       with_.neighbors.go_by_the_way(piece, staged);
       auto const moved = with_.mover.move_now(piece, here, stream);
       if (moved.ok()) { moved_bytes += piece.bytes; }

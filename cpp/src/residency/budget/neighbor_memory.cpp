@@ -309,7 +309,7 @@ void neighbor_memory::begin_staging(std::vector<memory_range> const& pieces,
                                     staged_pieces& staged) noexcept
 try {
   if (!settings_.multipath || staged_fraction(settings_.rates) <= 0) { return; }
-  if (bytes_of(pieces) < 2 * driver_.evicting_threads() * settings_.piece_bytes) { return; }
+  if (bytes_of(pieces) < 2 * block_mover::most_fetching_movers * settings_.piece_bytes) { return; }
   ledger_view view{ledger_.blocks()};
   look_who_is_busy(view);
   auto seen = neighbors_;

@@ -23,7 +23,8 @@ class block_mover {
  public:
   // Threads that move pieces of one list: more are no faster (measured, see `move_all`). Of those
   // that evict the driver says how many.
-  static constexpr std::size_t fetching_movers = 2;
+  static constexpr std::size_t fetching_movers      = 2;  ///< from one place
+  static constexpr std::size_t most_fetching_movers = 4;  ///< from all places together
 
   /** @param adviser of the same blocks; null: nobody advises */
   block_mover(uvm_driver& driver,
@@ -47,7 +48,7 @@ class block_mover {
    *
    * What bounds one thread past libcuda is the driver's work on the processor: measured
    * (benchmarks/driver/migration_threads.py, H100), 8 threads evict at 4.3 times the rate of one, 2
-   * fetch at 1.5 times. Where pages come by faults one moves all, as in the kernel driver.
+   * fetch at 1.3 times. Where pages come by faults one moves all, as in the kernel driver.
    * @param[in,out] moved_bytes what has been asked for is added
    * @return the first failure, after which nothing was begun
    */
