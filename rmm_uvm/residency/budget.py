@@ -32,9 +32,13 @@ __all__ = [
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
 _SETTINGS = ("device_budget", "eviction", "neighbors", "harvest_limit")
+_BYTES = (
+    *("budget_bytes", "low_bytes", "kept_copy_bytes"),
+    *("piece_bytes", "fetch_bytes", "ahead_bytes"),
+)
 _SWITCHES = (
     *("discard_dead", "fetch", "ahead", "background"),
-    *("in_place", "copy_beside", "multipath", "keep_copies", "direct"),
+    *("in_place", "copy_beside", "multipath", "direct"),
 )
 
 
@@ -61,12 +65,12 @@ class Budget:
         Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
         drives out what would have stayed, and more bytes move; worth it where a program computes
         much for each byte.
-    keep_copies : bool
+    kept_copy_bytes : int or None
         Have the host keep its copy of what comes back to be read, so that it leaves without being
-        copied again; needs `fetch`. Of 2 MiB blocks of one allocation of which only uses were
-        announced that read, as libcudf's are. The copies are host memory, beside what is on the
-        device. Off by default: on a GPU it is not measured yet, and what kernels write there
-        unannounced is slow.
+        copied again: so many bytes of host memory at most, 0 for none. By default a quarter of what
+        the host has available when the budget begins; needs `fetch`. Of 2 MiB blocks of one
+        allocation of which only uses were announced that read, as libcudf's are. A kernel that
+        writes there unannounced is slow the first time, 9 ms a block on an H100.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     neighbors : "auto", int, iterable of int, or None
@@ -125,7 +129,7 @@ class Budget:
     discard_dead: bool = True
     fetch: bool = True
     ahead: bool = False
-    keep_copies: bool = False
+    kept_copy_bytes: int | None = None
     background: bool = True
     neighbors: str | Iterable[int] | None = None
     harvest_limit: int | str | Mapping[int, int | str] | None = None
@@ -141,7 +145,7 @@ class Budget:
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("budget_bytes", "low_bytes", "piece_bytes", "fetch_bytes", "ahead_bytes"):
+        for name in _BYTES:
             value = getattr(self, name)
             if value is None and name != "budget_bytes":
                 continue
@@ -165,9 +169,15 @@ class Budget:
             )
         check_limited(self.neighbors, limit)
         object.__setattr__(self, "harvest_limit", limit)
-        if self.keep_copies and not self.fetch:
+        if self.kept_copy_bytes is not None and self.kept_copy_bytes < 0:
             raise ConfigurationError(
-                "keep_copies with fetch=False: what page faults bring keeps no copy; leave one out"
+                f"kept_copy_bytes={shown(self.kept_copy_bytes)}: expected a number of bytes, 0 for "
+                "none"
+            )
+        if self.kept_copy_bytes and not self.fetch:
+            raise ConfigurationError(
+                f"kept_copy_bytes={shown(self.kept_copy_bytes)} with fetch=False: of what page "
+                "faults bring no copy is kept; leave one out"
             )
         if self.neighbors is not None and not self.fetch:
             raise ConfigurationError(

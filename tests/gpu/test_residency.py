@@ -334,3 +334,29 @@ def test_large_frames_that_change_places_lose_no_byte() -> None:
     assert statistics.failed_calls == 0
     assert statistics.fetched_bytes >= 6 * FRAME_BYTES
     assert statistics.resident_bytes <= budget_bytes
+
+
+def test_frames_that_are_read_leave_without_a_copy_and_lose_no_byte_written_unannounced() -> None:
+    mr = rmm_uvm.managed_pool(
+        initial_pool_size=POOL_BYTES,
+        maximum_pool_size=POOL_BYTES,
+        device_budget=Budget(FRAME_BYTES * 3 // 2),
+    )
+    frames = [rmm.DeviceBuffer(size=FRAME_BYTES, mr=mr) for _ in range(3)]
+    expected = [cupy.arange(FRAME_BYTES // 8, dtype=cupy.uint64) * (n + 1) for n in range(3)]
+    for frame, content in zip(frames, expected, strict=True):
+        words(frame)[:] = content
+    chosen = random.Random(7)
+    for turn in range(8):
+        for frame, content in zip(frames, expected, strict=True):
+            use = (frame.ptr, frame.size, frame.ptr)
+            mr.managed_mr.residency.touch_all((use,), only_read=True)
+            assert bool((words(frame) == content).all())
+            if turn in (3, 5):  # somebody who says nothing
+                at = chosen.randrange(FRAME_BYTES // 8 - 1000)
+                words(frame)[at : at + 1000] += 1
+                content[at : at + 1000] += 1
+    statistics = rmm_uvm.residency_statistics(mr)
+    assert statistics.failed_calls == 0
+    assert statistics.uncopied_bytes > 4 * FRAME_BYTES
+    assert statistics.resident_bytes <= FRAME_BYTES * 3 // 2

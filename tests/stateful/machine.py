@@ -92,10 +92,7 @@ class Programs(RuleBasedStateMachine):
         settings=st.fixed_dictionaries(
             {
                 name: st.booleans()
-                for name in (
-                    *("in_place", "copy_beside", "multipath", "ahead", "discard_dead"),
-                    "keep_copies",
-                )
+                for name in ("in_place", "copy_beside", "multipath", "ahead", "discard_dead")
             }
         ),
         prefetch=st.sampled_from(["auto", "always", "never"]),

@@ -75,7 +75,7 @@ class Side:
 RESIDENT = Side("resident", None)
 DEFAULT = Side("default")
 LRU = Side("lru", {"policy": "lru"})
-KEPT_COPIES = Side("kept-copies", {"keep_copies": True})
+COPIED_EACH_TIME = Side("copied-each-time", {"kept_copy_bytes": 0})
 UNSEEN = Side("unseen", seen=False, fault_driven=True)
 ANNOUNCED = Side("announced", announced=True)
 LAZY = Side("lazy", torch="migrate")
@@ -91,7 +91,10 @@ BASELINES = (FAULT_DRIVEN, FAULT_DRIVEN_PREFETCHED)
 """What stands for the kernel driver on a card of the budget's size: the faster one counts."""
 SIDES = {
     side.name: side
-    for side in (RESIDENT, DEFAULT, LRU, KEPT_COPIES, UNSEEN, ANNOUNCED, LAZY, COPIES, *BASELINES)
+    for side in (
+        *(RESIDENT, DEFAULT, LRU, COPIED_EACH_TIME, UNSEEN, ANNOUNCED, LAZY, COPIES),
+        *BASELINES,
+    )
 }
 
 

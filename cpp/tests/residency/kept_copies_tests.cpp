@@ -40,12 +40,12 @@ class KeptCopies : public testing::Test {
     ledger.add_slab(slab);
     adviser = std::make_unique<memory_adviser>(device, ledger);
   }
-  void make(bool keep_copies = true)
+  void make(std::size_t most_blocks = slab_blocks)
   {
-    auto settings        = residency_settings::of(blocks(budget_blocks));
-    settings.policy      = eviction_policy::lru;
-    settings.background  = false;
-    settings.keep_copies = keep_copies;
+    auto settings            = residency_settings::of(blocks(budget_blocks));
+    settings.policy          = eviction_policy::lru;
+    settings.background      = false;
+    settings.kept_copy_bytes = blocks(most_blocks);
     manager = std::make_unique<residency_manager>(device, ledger, settings, adviser.get());
     for (std::size_t number = 0; number < objects; ++number) {
       manager->on_allocate(object(number), nullptr);
@@ -137,7 +137,7 @@ TEST_F(KeptCopies, LeaveBeforeWhatIsCopiedEachTime)
   make();
   auto const use_all = [this] {
     for (std::size_t number = 0; number < objects; ++number) {
-      announce(object(number), number >= 2);  // two may be written
+      announce(object(number), number >= 1);  // one may be written
     }
   };
   use_all();
@@ -152,11 +152,28 @@ TEST_F(KeptCopies, LeaveBeforeWhatIsCopiedEachTime)
 
 TEST_F(KeptCopies, NothingIsKeptUnlessAsked)
 {
-  make(false);
+  make(0);
   go_round(3);
   EXPECT_GT(left(), blocks(objects * object_blocks));
   EXPECT_EQ(manager->statistics().uncopied_bytes, 0U);
   EXPECT_EQ(advised_blocks(), 0U);
+}
+
+TEST_F(KeptCopies, AreNoMoreThanThereIsRoomForOnTheHost)
+{
+  make(object_blocks + 2);
+  std::size_t most = 0;
+  for (int round = 0; round < 4; ++round) {
+    for (std::size_t number = 0; number < objects; ++number) {
+      announce(object(number));
+      read(object(number), number);
+      EXPECT_EQ(blocks(advised_blocks()), manager->statistics().kept_copy_bytes);
+      most = std::max(most, advised_blocks());
+    }
+  }
+  EXPECT_EQ(most, object_blocks + 2);
+  EXPECT_GT(left(), blocks(objects * object_blocks));  // the others are copied each time
+  EXPECT_EQ(manager->statistics().failed_calls, 0U);
 }
 
 TEST_F(KeptCopies, OnlyWhatIsOnTheDeviceIsAdvised)
@@ -313,7 +330,7 @@ class KeptCopiesOnTheirWay : public tests::ResidencyManager {
  protected:
   void SetUp() override
   {
-    keep_copies = true;
+    kept_copy_bytes = blocks(8);
     make();
     allocate(0, 4);
     manager->evict(at(0, 4));
@@ -354,6 +371,22 @@ TEST_F(KeptCopiesOnTheirWay, AreEndedBeforeWhoFreesThemMeanwhileGoesOn)
   EXPECT_FALSE(too_early);
   EXPECT_EQ(advised(memory_advice::unset_read_mostly), 1U);
   EXPECT_EQ(manager->statistics().kept_copy_bytes, 0U);
+}
+
+TEST_F(KeptCopiesOnTheirWay, AreToldOfOnceThereIsRoomForThem)
+{
+  allocate(4, budget_blocks);  // others have to leave first
+  std::size_t left = 0;
+  std::size_t most = 0;
+  driver->on_call  = [&](tests::driver_call const& call) {
+    if (call.advice || call.device_id != location::host_id) { return; }
+    ++left;
+    most = std::max(most, manager->statistics().kept_copy_bytes);
+  };
+  announce_to_read();
+  EXPECT_GT(left, 0U);
+  EXPECT_EQ(most, 0U);
+  EXPECT_EQ(manager->statistics().kept_copy_bytes, blocks(4));
 }
 
 TEST_F(KeptCopiesOnTheirWay, AreNoneWhereTheDriverRefusesTheAdvice)

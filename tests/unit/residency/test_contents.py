@@ -232,15 +232,15 @@ class ProgramThatReads(Program):
 def test_random_program_whose_copies_the_host_keeps_keeps_its_data(
     policy: str, background: bool, program: list[tuple[str, int, int]]
 ) -> None:
-    budget = Budget(12 * MIB, policy, keep_copies=True, background=background)
+    budget = Budget(12 * MIB, policy, background=background)
     ProgramThatReads(budget).run(program)
 
 
-@pytest.mark.parametrize("keep_copies", [False, True])
+@pytest.mark.parametrize("kept_copy_bytes", [0, None, 4 * MIB])
 def test_what_is_only_read_is_copied_to_the_host_once_where_it_keeps_its_copy(
-    keep_copies: bool,
+    kept_copy_bytes: int | None,
 ) -> None:
-    program = ProgramThatReads(Budget(12 * MIB, keep_copies=keep_copies, background=False))
+    program = ProgramThatReads(Budget(12 * MIB, kept_copy_bytes=kept_copy_bytes, background=False))
     round_of = [("read", which, 0) for which in range(8)]
     program.run([("allocate", 0, 3 * MIB)] * 8 + round_of * 4)
     before = program.device.migrated_bytes()[1]
@@ -249,17 +249,21 @@ def test_what_is_only_read_is_copied_to_the_host_once_where_it_keeps_its_copy(
     found = rmm_uvm.residency_statistics(program.mr)
     left_bytes = program.device.migrated_bytes()[1] - before
     assert found.evicted_bytes > evicted
-    assert (found.uncopied_bytes > 0) == keep_copies == ("it had kept one" in str(found))
-    if keep_copies:  # of 3 MiB the half block at each end is shared, and copied each time
+    assert (found.uncopied_bytes > 0) == (kept_copy_bytes != 0) == ("it had kept one" in str(found))
+    share = left_bytes / (found.evicted_bytes - evicted)
+    if kept_copy_bytes is None:  # of 3 MiB the half block at each end is shared, and always copied
         assert 0 < found.kept_copy_bytes <= found.resident_bytes
-        assert left_bytes < 0.7 * (found.evicted_bytes - evicted)
+        assert share < 0.7
+    elif kept_copy_bytes:
+        assert 0 < found.kept_copy_bytes <= kept_copy_bytes
+        assert share < 1
     else:
-        assert left_bytes == found.evicted_bytes - evicted
+        assert share == 1
 
 
 @pytest.mark.parametrize("failing", ["advise", "migrate", "prefetch"])
 def test_program_whose_copies_the_host_keeps_outlives_calls_that_fail(failing: str) -> None:
-    program = ProgramThatReads(Budget(12 * MIB, keep_copies=True, background=False))
+    program = ProgramThatReads(Budget(12 * MIB, background=False))
     program.run([("allocate", 0, 4 * MIB)] * 8)
     for skip in range(12):
         program.device.fail_call(failing, "driver_error", skip=skip)

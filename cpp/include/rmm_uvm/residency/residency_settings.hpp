@@ -58,10 +58,10 @@ struct residency_settings {
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
   bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
-  bool keep_copies{false};  ///< have the host keep its copy of what comes to be read: it leaves
-                            ///< without being copied again
-  bool ahead{false};        ///< fetch what is expected next, as far as it is foreseen
-  use_tick clock_end{1U << 31U};  ///< where the clock of uses is moved back by half of that; >= 2
+  std::size_t kept_copy_bytes{0};  ///< have the host keep its copy of what comes to be read, so
+                                   ///< that it leaves without being copied again: so much at a time
+  bool ahead{false};               ///< fetch what is expected next, as far as it is foreseen
+  use_tick clock_end{1U << 31U};   ///< where the clock of uses is moved back by half of that; >= 2
   bool background{true};  ///< a thread evicts and fetches ahead; false: only `run_pending` does
 
   /** @brief Whether dead blocks are dropped. */

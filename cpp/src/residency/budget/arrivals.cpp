@@ -100,8 +100,9 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
   bool const expected =
     why == arrival_reason::ahead || why == arrival_reason::doubt || why == arrival_reason::away;
   // What belongs to the host is read through a mapping: it comes only when asked for.
-  bool const called   = why == arrival_reason::asked || why == arrival_reason::allocation;
-  bool const discards = with_.driver.info().discard.available;
+  bool const called      = why == arrival_reason::asked || why == arrival_reason::allocation;
+  bool const discards    = with_.driver.info().discard.available;
+  std::size_t kept_bytes = 0;
   for (auto const& range : request.wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
       if (block.present(as_of)) { return; }
@@ -119,7 +120,8 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
       missing.push_back(
         {&block, whole, keeps, empty, there, away, first, from, block.in_place, block.copied});
-      missing.back().kept = keeps && with_.copies.wanted(block);
+      missing.back().kept = keeps && with_.copies.wanted(block, kept_bytes);
+      if (missing.back().kept) { kept_bytes += whole.bytes; }
     });
   }
   if (request.wanted.size() > 1) {  // neighbours share blocks
@@ -206,7 +208,8 @@ void arrivals::settle(claim_list const& missing, bool came) noexcept
 void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_request const& request)
 {
   with_.moved.ask_to_device(missing);
-  auto const now = with_.clock.now();
+  auto const now         = with_.clock.now();
+  std::size_t kept_bytes = 0;
   for (auto const& each : missing) {
     auto& block           = *each.record;
     block.busy            = true;
@@ -220,7 +223,10 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
       block.arrived       = now;
       block.fetched_ahead = request.why == arrival_reason::ahead;
     }
-    if (each.kept) { with_.copies.note_kept(block, each.range); }  // so that a free waits for it
+    if (each.kept) {
+      with_.copies.note_kept(block, each.range);  // so that a free waits for it
+      kept_bytes += each.range.bytes;
+    }
   }
   for (auto const& range : request.wanted) {
     view.change(range, now, [](block_record&, memory_range) {});
@@ -238,6 +244,7 @@ void arrivals::admit(ledger_view& view, claim_list const& missing, arrival_reque
     with_.ledger.count_failure({status_code::out_of_memory, 0, "make_room"});
   }
   with_.ledger.has_room(coming_bytes);
+  with_.copies.note_coming(kept_bytes);
 }
 
 /**

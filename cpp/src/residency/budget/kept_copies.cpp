@@ -8,9 +8,8 @@ status kept_copies::begin(range_list ranges) noexcept
 {
   status failure;
   for (auto const& range : ranges) {
-    // In this order: what belongs to the host is not brought by a fault that comes in between.
-    for (auto const what : {memory_advice::preferred_location, memory_advice::read_mostly}) {
-      if (failure.ok()) { failure = with_.driver.advise(range, what, location::host()); }
+    if (failure.ok()) {
+      failure = with_.driver.advise(range, memory_advice::read_mostly, location::host());
     }
   }
   if (!failure.ok()) { static_cast<void>(leave_to_host(ranges)); }
@@ -29,6 +28,7 @@ std::vector<memory_range> kept_copies::written(range_list ranges) noexcept
 
 status kept_copies::leave_to_host(range_list ranges) noexcept
 {
+  // Of two copies the driver keeps the host's, where no place is preferred.
   return with_.advice.leave_one_copy(ranges, location::host());
 }
 
@@ -36,6 +36,7 @@ void kept_copies::note_kept(block_record& block, memory_range whole) noexcept
 {
   block.copied = true;
   kept_bytes_ += whole.bytes;
+  awaited_bytes_ += whole.bytes;
 }
 
 void kept_copies::note_ended(block_record& block, memory_range whole) noexcept

@@ -8,6 +8,7 @@
 #include <rmm_uvm/residency/residency_settings.hpp>
 #include <rmm_uvm/residency/residency_statistics.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <vector>
@@ -17,11 +18,12 @@ namespace rmm_uvm {
 /**
  * @brief Has the host keep its copy of what comes to be read, so that it leaves without a copy.
  *
- * Such a block is read mostly and belongs to the host while it is on the device. Nothing is ever
- * discarded: a page that is written meanwhile has one place again, and is copied when its block
- * leaves. It is a block of one allocation, all of which was announced to be read, and of which no
- * use was announced that may write it. Methods that take a view give up the lock during calls, with
- * the blocks marked busy; the others are called without the lock.
+ * Such a block is read mostly while it is on the device. Nothing is ever discarded: a page that is
+ * written meanwhile has one place again, and is copied when its block leaves. It is a block of one
+ * allocation, all of which was announced to be read, and of which no use was announced that may
+ * write it. No place is preferred: of two copies the driver keeps the host's then. Methods that
+ * take a view give up the lock during calls, with the blocks marked busy; the others are called
+ * without the lock.
  */
 class kept_copies {
  public:
@@ -34,24 +36,30 @@ class kept_copies {
   };
   explicit kept_copies(parts const& all) noexcept : with_{all} {}
 
-  /** @brief Whether the host is to keep its copy when a block comes from there. */
-  [[nodiscard]] bool wanted(block_record const& block) const noexcept
+  /**
+   * @brief Whether the host is to keep its copy when a block comes from there, beside so many bytes
+   * of others that come with it.
+   */
+  [[nodiscard]] bool wanted(block_record const& block, std::size_t others_bytes) const noexcept
   {
-    return leaves_uncopied(block) && block.place == block_place::host && !block.discarded;
+    return leaves_uncopied(block) && block.place == block_place::host && !block.discarded &&
+           has_room(others_bytes);
   }
   /** @brief Whether a block is copied at most once more, however often it leaves. */
   [[nodiscard]] bool leaves_uncopied(block_record const& block) const noexcept
   {
-    return with_.settings.keep_copies && with_.settings.fetch && block.only_read &&
-           !block.advised();
+    return with_.settings.fetch && block.only_read && !block.advised() &&
+           (block.copied || has_room(0));
   }
   /** @brief Whether any block on the device has a copy on the host; takes no lock. */
   [[nodiscard]] bool any() const noexcept { return kept_bytes_ != 0; }
 
   /** @brief Has the host keep what comes next. @return a failure: then it keeps nothing of it */
   status begin(range_list ranges) noexcept;
-  /** @brief Notes of a block that is on its way that the host is to keep its copy. */
+  /** @brief Notes of a block that is to come that the host is to keep its copy. */
   void note_kept(block_record& block, memory_range whole) noexcept;
+  /** @brief Notes that there is room for so many bytes of them: they come now. */
+  void note_coming(std::size_t bytes) noexcept { awaited_bytes_ -= bytes; }
   /**
    * @brief Pages of ranges of which the host's copy is none any more: they were written
    * unannounced.
@@ -68,13 +76,22 @@ class kept_copies {
   void end_all(ledger_view& view);
 
   /** @brief Fills in what is counted here. */
-  void tell(residency_statistics& told) const noexcept { told.kept_copy_bytes = kept_bytes_; }
+  void tell(residency_statistics& told) const noexcept
+  {
+    std::size_t const kept_bytes = kept_bytes_;
+    told.kept_copy_bytes         = kept_bytes - std::min(kept_bytes, awaited_bytes_);
+  }
 
  private:
   void end_here(ledger_view& view, block_list& blocks);
+  [[nodiscard]] bool has_room(std::size_t others_bytes) const noexcept
+  {
+    return kept_bytes_ + others_bytes + va_block_bytes <= with_.settings.kept_copy_bytes;
+  }
 
   parts with_;
   std::atomic<std::size_t> kept_bytes_{0};  // changed under the lock
+  std::size_t awaited_bytes_{0};            // of these, what there is no room for yet
 };
 
 }  // namespace rmm_uvm
