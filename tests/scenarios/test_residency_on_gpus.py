@@ -99,6 +99,7 @@ BY_PROGRAM = {
     "xgboost": "XGBoost on cuDF",
     "cupy": "CuPy, arrays",
     "swin_b": "Swin-B,",
+    "graphsage": "GraphSAGE training,",
     "merge_and_sort": "one merge of two frames,",
 }
 
@@ -125,6 +126,18 @@ def test_program_keeps_to_its_budget_and_the_document_has_its_figures(program: s
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()
     [row] = [line for line in document.splitlines() if line.startswith(f"| {BY_PROGRAM[program]}")]
     assert row.endswith(cells)
+
+
+def test_merge_and_sort_reaches_its_bound() -> None:
+    [ratio] = committed("past_the_edge_merge_and_sort")["ratios"]
+    assert (ratio["of"], ratio["over"], ratio["result"]) == ("default", "resident", True)
+    assert ratio["factor"] >= 2.3
+    assert ratio["seconds_ratio"] <= 3
+
+
+def test_loop_that_only_reads_copies_nothing_to_the_host() -> None:
+    [default] = [side for side in BY_PROTOCOL["sides"] if side["side"] == "default"]
+    assert default["to_host_bytes"] <= 0.001 * BY_PROTOCOL["settings"]["data_bytes"]
 
 
 def test_seeing_costs_next_to_nothing_while_all_fits() -> None:
