@@ -100,9 +100,8 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
   bool const expected =
     why == arrival_reason::ahead || why == arrival_reason::doubt || why == arrival_reason::away;
   // What belongs to the host is read through a mapping: it comes only when asked for.
-  bool const called      = why == arrival_reason::asked || why == arrival_reason::allocation;
-  bool const discards    = with_.driver.info().discard.available;
-  std::size_t kept_bytes = 0;
+  bool const called   = why == arrival_reason::asked || why == arrival_reason::allocation;
+  bool const discards = with_.driver.info().discard.available;
   for (auto const& range : request.wanted) {
     view.each(range, [&](block_record& block, memory_range whole) {
       if (block.present(as_of)) { return; }
@@ -120,8 +119,6 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
       missing.push_back(
         {&block, whole, keeps, empty, there, away, first, from, block.in_place, block.copied});
-      missing.back().kept = keeps && with_.copies.wanted(block, kept_bytes);
-      if (missing.back().kept) { kept_bytes += whole.bytes; }
     });
   }
   if (request.wanted.size() > 1) {  // neighbours share blocks
@@ -131,7 +128,18 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
     auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
     missing.erase(std::unique(missing.begin(), missing.end(), same), missing.end());
   }
+  choose_kept(missing);
   return missing;
+}
+
+/** @brief Chooses the blocks of which the host keeps its copy, as far as it has room for them. */
+void arrivals::choose_kept(claim_list& missing) const noexcept
+{
+  std::size_t kept_bytes = 0;
+  for (auto& each : missing) {
+    each.kept = each.keeps && with_.copies.wanted(*each.record, kept_bytes);
+    if (each.kept) { kept_bytes += each.range.bytes; }
+  }
 }
 
 void arrivals::bring(arrival_request const& request)
