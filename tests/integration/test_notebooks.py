@@ -214,7 +214,7 @@ def test_training_in_a_fresh_kernel_has_the_same_losses_and_knows_the_order(
 
     assert "0 B to the device, 0 B to the host" in shown_by(notebook, "def run(")
     assert text.count("losses as where it fits: True") == 3
-    speedup = re.search(r"known order: ([\d.]+) times as fast as on-demand", text)
+    speedup = re.search(r"known order: ([\d.]+) times as fast as driver prefetch", text)
     assert speedup is not None
     assert float(speedup[1]) > 1.5
     assert "Warning" not in text

@@ -120,7 +120,8 @@ def test_program_keeps_to_its_budget_and_the_document_has_its_figures(program: s
     assert most <= 0.02
     cells = (
         f"{budget_bytes >> 30} GiB | {default['factor']:.2f} | {sides['resident']['seconds']:.2f}, "
-        f"{default['seconds']:.2f} | {ratio['seconds_ratio']:.2f} | "
+        f"{default['seconds']:.2f} | {ratio['seconds_ratio']:.2f} "
+        f"({min(ratio['ratios']):.2f} to {max(ratio['ratios']):.2f}) | "
         f"{default['to_host_bytes'] / 2**30:.2f} GiB | {faulted} | {most * 100:.1f} % |"
     )
     document = (RESULTS.parents[1] / "docs" / "residency.md").read_text()

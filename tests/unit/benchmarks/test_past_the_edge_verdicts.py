@@ -308,6 +308,9 @@ COUNTS_ONLY = {"undiscarded"}
 """Of budgets on a GPU too, but no figure of time or of what moved: bytes that were not dropped."""
 
 
+JUDGED = sorted(RESULTS.glob("past_the_edge_*.json"))
+
+
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_committed_rows_past_the_edge_of_a_gpu_are_results(path: Path) -> None:
     kept = json.loads(path.read_text())
@@ -316,3 +319,25 @@ def test_committed_rows_past_the_edge_of_a_gpu_are_results(path: Path) -> None:
     rows = kept["rows"] if isinstance(kept.get("rows"), list) else []
     told = [row for row in rows if row.get("factor", 0) > 1]
     assert [row for row in told if not verdicts.is_result(row)] == []
+
+
+@pytest.mark.parametrize("path", JUDGED, ids=lambda path: path.stem)
+def test_committed_ratios_past_the_edge_are_what_they_say_when_judged_again(path: Path) -> None:
+    kept = json.loads(path.read_text())
+    if path.stem == "past_the_edge_bound":  # a least time by arithmetic: no ratio, no memory
+        assert "ratios" not in kept
+        return
+    assert kept["ratios"]
+    for ratio in kept["ratios"]:
+        again = verdicts.verdict_of(ratio)
+        assert (again.result, again.reasons) == (ratio["result"], ratio["reasons"])
+        assert len(ratio["ratios"]) >= (5 if again.result else 0)
+        assert set(ratio["beyond"]) == {ratio["of"], ratio["over"]} - {"resident"}
+
+
+def test_ratio_whose_memory_was_changed_afterwards_would_be_noticed() -> None:
+    ratio = json.loads((RESULTS / "past_the_edge_cudf.json").read_text())["ratios"][0]
+    assert verdicts.is_result(ratio)
+    for told in ratio["beyond"].values():
+        told["stops"]["most_bytes"] = told["stops"]["average_bytes"] = ratio["budget_bytes"] // 10
+    assert not verdicts.is_result(ratio)
