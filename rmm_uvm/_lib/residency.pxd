@@ -99,7 +99,7 @@ cdef extern from "rmm_uvm/residency/residency_settings.hpp" namespace "rmm_uvm" 
         bool in_place
         bool copy_beside
         bool multipath
-        size_t kept_copy_bytes
+        bool keep_copies
         link_rates rates
         bool discard_dead
         bool fetch
@@ -216,4 +216,4 @@ cdef class ManagedResidency:
     cdef readonly list refused_neighbors
     cdef readonly object board
     cdef readonly str board_reason
-    cdef readonly str links_reason, copies_reason
+    cdef readonly str links_reason

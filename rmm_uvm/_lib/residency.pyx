@@ -15,7 +15,6 @@ from rmm_uvm._lib.harvest cimport NeighborLender
 from rmm_uvm._lib.neighbors import join_board, open_neighbors, slowest_rates, warn_of_lacking
 from rmm_uvm._lib.thread_starts import starting_thread
 from rmm_uvm.residency.budget import next_budget, only_sizes_differ
-from rmm_uvm.residency.copies import room_for_copies
 
 _MODES = {
     "auto": prefetch_mode.automatic,
@@ -63,6 +62,7 @@ cdef residency_settings _settings_of(budget) except *:
     settings.in_place = budget.in_place
     settings.copy_beside = budget.copy_beside
     settings.multipath = budget.multipath
+    settings.keep_copies = budget.keep_copies
     settings.discard_dead = budget.discard_dead
     settings.fetch = budget.fetch
     settings.ahead = budget.ahead
@@ -97,9 +97,6 @@ cdef class ManagedResidency:
     links_reason : str
         Why the links to neighbours were not measured, so that nothing is used in place or comes
         over two of them; empty where they were, and where nobody asked.
-    copies_reason : str
-        Why the host keeps no copy of what is only read; empty where it does, and where none is
-        asked for.
     """
 
     def __init__(self, UvmDriver driver not None, budget=None):
@@ -116,7 +113,6 @@ cdef class ManagedResidency:
         self.budget = None
         self.neighbors, self.refused_neighbors = (), []
         self.board, self.board_reason, self.links_reason = None, "", ""
-        self.copies_reason = ""
 
     def set_budget(self, budget):
         """Start, change or end the budget: see `UvmResourceAdaptor.set_budget`."""
@@ -159,9 +155,6 @@ cdef class ManagedResidency:
                 lender = board.lender({**names, driver.info.device_id: driver.info.uuid})
                 settings.lender = lender.handle
                 settings.lends = True
-            settings.kept_copy_bytes, copies_reason = room_for_copies(
-                budget, simulated=driver.info.simulated
-            )
             links_reason = ""
             if (budget.in_place or budget.multipath) and neighbors:
                 settings.rates, links_reason = slowest_rates(driver, neighbors)
@@ -171,7 +164,6 @@ cdef class ManagedResidency:
             self.budget, self.too_large_told = budget, False
             self.neighbors, self.refused_neighbors = neighbors, refused
             self.board, self.board_reason, self.links_reason = board, board_reason, links_reason
-            self.copies_reason = copies_reason
 
     def change_budget(self, budget not None):
         """Keep the same budget at another size: what is too much leaves soon.

@@ -288,16 +288,7 @@ def _budget_rows(
         ("eviction", budget.policy, EVICTION_POLICIES[budget.policy]),
         _migrations_row(budget, info),
         _faults_row(info, counted),
-        *_copies_rows(residency),
         *_neighbors_rows(budget, residency),
-    ]
-
-
-def _copies_rows(residency: ManagedResidency) -> list[tuple[str, str, str]]:
-    if not residency.copies_reason:
-        return []
-    return [
-        ("kept copies", "none", f"what is only read is copied out too: {residency.copies_reason}")
     ]
 
 

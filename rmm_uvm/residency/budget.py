@@ -32,13 +32,9 @@ __all__ = [
 _LOW_FRACTION = 1 / 48
 _MOST_LOW_BYTES = 384 << 20
 _SETTINGS = ("device_budget", "eviction", "neighbors", "harvest_limit")
-_BYTES = (
-    *("budget_bytes", "low_bytes", "kept_copy_bytes"),
-    *("piece_bytes", "fetch_bytes", "ahead_bytes"),
-)
 _SWITCHES = (
     *("discard_dead", "fetch", "ahead", "background"),
-    *("in_place", "copy_beside", "multipath", "direct"),
+    *("in_place", "copy_beside", "multipath", "keep_copies", "direct"),
 )
 
 
@@ -65,12 +61,12 @@ class Budget:
         Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
         drives out what would have stayed, and more bytes move; worth it where a program computes
         much for each byte.
-    kept_copy_bytes : int or None
+    keep_copies : bool
         Have the host keep its copy of what comes back to be read, so that it leaves without being
-        copied again: so many bytes of host memory at most, 0 for none. By default a quarter of what
-        the host has available when the budget begins; needs `fetch`. Of 2 MiB blocks of one
-        allocation of which only uses were announced that read, as libcudf's are. A kernel that
-        writes there unannounced is slow the first time, 9 ms a block on an H100.
+        copied again; not without `fetch`, nor where page tables cannot be read
+        (`DeviceInfo.host_pages`). This is about blocks of 2 MiB of one allocation that was only
+        announced to be read, as by libcudf. A kernel that writes there unannounced is slow the
+        first time: 9 ms for a block on an H100.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     neighbors : "auto", int, iterable of int, or None
@@ -129,7 +125,7 @@ class Budget:
     discard_dead: bool = True
     fetch: bool = True
     ahead: bool = False
-    kept_copy_bytes: int | None = None
+    keep_copies: bool = True
     background: bool = True
     neighbors: str | Iterable[int] | None = None
     harvest_limit: int | str | Mapping[int, int | str] | None = None
@@ -145,7 +141,7 @@ class Budget:
     reason: str = dataclasses.field(default="as asked", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in _BYTES:
+        for name in ("budget_bytes", "low_bytes", "piece_bytes", "fetch_bytes", "ahead_bytes"):
             value = getattr(self, name)
             if value is None and name != "budget_bytes":
                 continue
@@ -169,16 +165,6 @@ class Budget:
             )
         check_limited(self.neighbors, limit)
         object.__setattr__(self, "harvest_limit", limit)
-        if self.kept_copy_bytes is not None and self.kept_copy_bytes < 0:
-            raise ConfigurationError(
-                f"kept_copy_bytes={shown(self.kept_copy_bytes)}: expected a number of bytes, 0 for "
-                "none"
-            )
-        if self.kept_copy_bytes and not self.fetch:
-            raise ConfigurationError(
-                f"kept_copy_bytes={shown(self.kept_copy_bytes)} with fetch=False: of what page "
-                "faults bring no copy is kept; leave one out"
-            )
         if self.neighbors is not None and not self.fetch:
             raise ConfigurationError(
                 "neighbors with fetch=False: what lies there would come by page faults, unseen; "

@@ -50,7 +50,7 @@ class ResidencyStatistics:
     evicted_bytes : int
         Moved to the host, or to another device, with their contents.
     uncopied_bytes : int
-        Of these, what the host had kept a copy of: nothing was copied (`Budget.kept_copy_bytes`).
+        Of these, what the host had kept a copy of: nothing was copied (`Budget.keep_copies`).
     kept_copy_bytes : int
         On the device now, and of these the host keeps a copy.
     neighbor_bytes : int

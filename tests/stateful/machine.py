@@ -92,7 +92,10 @@ class Programs(RuleBasedStateMachine):
         settings=st.fixed_dictionaries(
             {
                 name: st.booleans()
-                for name in ("in_place", "copy_beside", "multipath", "ahead", "discard_dead")
+                for name in (
+                    *("in_place", "copy_beside", "multipath", "ahead", "discard_dead"),
+                    "keep_copies",
+                )
             }
         ),
         prefetch=st.sampled_from(["auto", "always", "never"]),

@@ -75,7 +75,7 @@ class Side:
 RESIDENT = Side("resident", None)
 DEFAULT = Side("default")
 LRU = Side("lru", {"policy": "lru"})
-COPIED_EACH_TIME = Side("copied-each-time", {"kept_copy_bytes": 0})
+COPIED_EACH_TIME = Side("copied-each-time", {"keep_copies": False})
 UNSEEN = Side("unseen", seen=False, fault_driven=True)
 ANNOUNCED = Side("announced", announced=True)
 LAZY = Side("lazy", torch="migrate")

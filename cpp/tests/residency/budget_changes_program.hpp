@@ -48,11 +48,11 @@ class changing_budget {
 
   void start(std::size_t budget_blocks)
   {
-    auto settings            = residency_settings::of(blocks(budget_blocks));
-    settings.policy          = policy_;
-    settings.ahead           = true;
-    settings.background      = background_;
-    settings.kept_copy_bytes = budget_blocks % 2 == 0 ? blocks(budget_blocks / 2) : 0;
+    auto settings        = residency_settings::of(blocks(budget_blocks));
+    settings.policy      = policy_;
+    settings.ahead       = true;
+    settings.background  = background_;
+    settings.keep_copies = budget_blocks % 2 == 0;
     residency.start_budget(settings);
     if (wrong_ == wrong_knowledge::all_is_dead) { claim_to_know(slab, 0); }
   }

@@ -27,24 +27,24 @@ class ResidencyManager : public testing::Test {
 
   void make(eviction_policy policy = eviction_policy::lru)
   {
-    auto settings            = residency_settings::of(budget);
-    settings.policy          = policy;
-    settings.ahead           = fetches_ahead;
-    settings.ahead_adapts    = ahead_adapts;
-    settings.background      = false;
-    settings.fetch_bytes     = fetch_bytes;
-    settings.fetch           = fetch;
-    settings.discard_dead    = discard_dead;
-    settings.neighbors       = neighbors;
-    settings.lender          = lender;
-    settings.lends           = offers_memory;
-    settings.in_place        = in_place;
-    settings.copy_beside     = copy_beside;
-    settings.kept_copy_bytes = kept_copy_bytes;
-    settings.rates           = rates;
-    settings.multipath       = multipath;
-    settings.clock_end       = clock_end;
-    settings.full_period     = full_period;
+    auto settings         = residency_settings::of(budget);
+    settings.policy       = policy;
+    settings.ahead        = fetches_ahead;
+    settings.ahead_adapts = ahead_adapts;
+    settings.background   = false;
+    settings.fetch_bytes  = fetch_bytes;
+    settings.fetch        = fetch;
+    settings.discard_dead = discard_dead;
+    settings.neighbors    = neighbors;
+    settings.lender       = lender;
+    settings.lends        = offers_memory;
+    settings.in_place     = in_place;
+    settings.copy_beside  = copy_beside;
+    settings.keep_copies  = keep_copies;
+    settings.rates        = rates;
+    settings.multipath    = multipath;
+    settings.clock_end    = clock_end;
+    settings.full_period  = full_period;
     ledger.add_slab(slab);
     manager = std::make_unique<residency_manager>(driver, ledger, settings, &adviser);
   }
@@ -115,7 +115,7 @@ class ResidencyManager : public testing::Test {
   bool offers_memory{false};
   bool in_place{false};
   bool copy_beside{false};
-  std::size_t kept_copy_bytes{0};
+  bool keep_copies{false};
   bool multipath{false};
   use_tick clock_end{residency_settings{}.clock_end};
   std::chrono::milliseconds full_period{residency_settings{}.full_period};

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,7 @@ def test_committed_ratios_past_the_edge_are_what_they_say_when_judged_again(path
         again = verdicts.verdict_of(ratio)
         assert (again.result, again.reasons) == (ratio["result"], ratio["reasons"])
         assert len(ratio["ratios"]) >= (5 if again.result else 0)
+        assert ratio["seconds_ratio"] == pytest.approx(statistics.median(ratio["ratios"]), abs=1e-3)
         assert set(ratio["beyond"]) == {ratio["of"], ratio["over"]} - {"resident"}
 
 

@@ -30,8 +30,6 @@ struct residency_settings {
   std::size_t piece_bytes{0};  ///< one call of an eviction, and of what is fetched ahead; 0: 8 MiB
                                ///< where migrations are direct, 4 MiB else
   std::size_t fetch_bytes{0};  ///< one call for what a program waits for; 0: 32 MiB and 4 MiB
-  std::size_t kept_copy_bytes{0};  ///< have the host keep its copy of what comes to be read, so
-                                   ///< that it leaves without being copied again: so much at a time
   /**
    * Look-ahead of what is fetched before its use. What comes early drives out what is needed later
    * and would have stayed: a long look-ahead hides more time and may move more bytes.
@@ -60,6 +58,8 @@ struct residency_settings {
                             ///< Without `fetch` nothing is dropped: discarded pages would fault in
                             ///< one by one (measured: 7.8 s for 2 GiB)
   bool fetch{true};         ///< bring in what is allocated or announced; false: leave it to faults
+  bool keep_copies{false};  ///< have the host keep its copy of what comes to be read: it leaves
+                            ///< without being copied again
   bool ahead{false};        ///< fetch what is expected next, as far as it is foreseen
   use_tick clock_end{1U << 31U};  ///< where the clock of uses is moved back by half of that; >= 2
   bool background{true};  ///< a thread evicts and fetches ahead; false: only `run_pending` does

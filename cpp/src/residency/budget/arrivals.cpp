@@ -119,6 +119,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
       int const from   = block.place == block_place::beside ? block.neighbor : no_neighbor;
       missing.push_back(
         {&block, whole, keeps, empty, there, away, first, from, block.in_place, block.copied});
+      missing.back().kept = keeps && with_.copies.wanted(block);
     });
   }
   if (request.wanted.size() > 1) {  // neighbours share blocks
@@ -128,18 +129,7 @@ claim_list arrivals::claim(ledger_view& view, arrival_request const& request)
     auto const same = [](auto const& a, auto const& b) { return a.record == b.record; };
     missing.erase(std::unique(missing.begin(), missing.end(), same), missing.end());
   }
-  choose_kept(missing);
   return missing;
-}
-
-/** @brief Chooses the blocks of which the host keeps its copy, as far as it has room for them. */
-void arrivals::choose_kept(claim_list& missing) const noexcept
-{
-  std::size_t kept_bytes = 0;
-  for (auto& each : missing) {
-    each.kept = each.keeps && with_.copies.wanted(*each.record, kept_bytes);
-    if (each.kept) { kept_bytes += each.range.bytes; }
-  }
 }
 
 void arrivals::bring(arrival_request const& request)
@@ -322,7 +312,7 @@ try {
     renewed_bytes = bytes_of(fresh) - counted_bytes(blocks, comes_empty);
     fresh.clear();
   }
-  bool const keeps = !twice.empty() && noted(with_.copies.begin(twice));
+  bool const keeps = !twice.empty() && with_.copies.begin(twice);
   std::atomic<std::size_t> moved_bytes{0};
   static_cast<void>(noted(fetch_all(kept, request.stream, moved_bytes)));
   for (auto const& range : fresh) {  // after a failure: pages would fault one by one
@@ -334,9 +324,7 @@ try {
   auto const is_there = [&](auto const& each) { return !fresh.empty() || !comes_empty(each); };
   fetched_bytes -= std::min(fetched_bytes, counted_bytes(blocks, is_there));
   ledger_view view{with_.ledger.blocks()};
-  for (auto const& each : blocks) {
-    if (!keeps && each.kept) { with_.copies.note_ended(*each.record, each.range); }
-  }
+  if (!keeps) { note_none_kept(blocks); }
   renewed_bytes_ += renewed_bytes;
   (ahead ? fetched_ahead_bytes_ : fetched_bytes_) += fetched_bytes;
   if (failure.ok()) {
@@ -351,7 +339,17 @@ try {
   return false;
 } catch (...) {  // a list could not be built: pages come by fault
   with_.ledger.count_no_memory("arrivals");
+  ledger_view const view{with_.ledger.blocks()};
+  note_none_kept(blocks);
   return false;
+}
+
+/** @brief Notes that blocks came without a copy that the host keeps. */
+void arrivals::note_none_kept(claim_list const& blocks) noexcept
+{
+  for (auto const& each : blocks) {
+    if (each.kept) { with_.copies.note_ended(*each.record, each.range); }
+  }
 }
 
 /**

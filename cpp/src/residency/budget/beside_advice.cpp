@@ -41,14 +41,13 @@ status beside_advice::leave_one_copy(range_list ranges, location where) noexcept
 {
   status failure;
   for (auto const& range : ranges) {
-    // Where they belong while the other copy goes is where the one stays: the host where nothing
-    // is said, as in the driver's order of processors.
-    bool const here = !where.is_host();
-    if (here) {
+    // The copy at the preferred location stays; without one, the host's.
+    bool const on_device = !where.is_host();
+    if (on_device) {
       keep_failure(failure, driver_.advise(range, memory_advice::preferred_location, where));
     }
     keep_failure(failure, driver_.advise(range, memory_advice::unset_read_mostly, where));
-    if (here) {
+    if (on_device) {
       keep_failure(failure, driver_.advise(range, memory_advice::unset_preferred_location, where));
     }
     // A user may have advised about it meanwhile: that holds.

@@ -4,7 +4,7 @@
 
 namespace rmm_uvm {
 
-status kept_copies::begin(range_list ranges) noexcept
+bool kept_copies::begin(range_list ranges) noexcept
 {
   status failure;
   for (auto const& range : ranges) {
@@ -12,14 +12,17 @@ status kept_copies::begin(range_list ranges) noexcept
       failure = with_.driver.advise(range, memory_advice::read_mostly, location::host());
     }
   }
-  if (!failure.ok()) { static_cast<void>(leave_to_host(ranges)); }
-  return failure;
+  if (failure.ok()) { return true; }
+  keeps_ = false;  // what failed would be tried again and again
+  static_cast<void>(leave_to_host(ranges));
+  ledger_view const view{with_.ledger.blocks()};
+  with_.ledger.count_failure(failure);
+  return false;
 }
 
 std::vector<memory_range> kept_copies::written(range_list ranges) noexcept
 {
   std::vector<memory_range> found;
-  if (!with_.driver.info().host_pages.available) { return found; }
   for (auto const& range : ranges) {
     if (!with_.driver.not_on_host(range, found).ok()) { return {}; }
   }
@@ -28,7 +31,6 @@ std::vector<memory_range> kept_copies::written(range_list ranges) noexcept
 
 status kept_copies::leave_to_host(range_list ranges) noexcept
 {
-  // Of two copies the driver keeps the host's, where no place is preferred.
   return with_.advice.leave_one_copy(ranges, location::host());
 }
 

@@ -128,8 +128,7 @@ void room_maker::choose_live(leaving_search& search,
   bool const dropping  = drops();
   bool const foreseen  = with_.uses.foresees();
   auto const used_last = who == candidates::unused_now ? with_.marks.idle_until() : ~use_tick{0};
-  leaving_weights weights{
-    1, 0, with_.settings.kept_copy_bytes > 0 && policy != eviction_policy::fifo};
+  leaving_weights weights{1, 0, with_.copies.keeps() && policy != eviction_policy::fifo};
   weights.beside = weight_of_kept_now(weights.taking);
   // From then on a block may be among what is about to be used; `fifo` knows no uses.
   auto const announced = policy == eviction_policy::fifo ? no_use : with_.announced.earliest();

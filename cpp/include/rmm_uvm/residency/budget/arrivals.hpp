@@ -108,7 +108,7 @@ class arrivals {
 
   void bring_in_parts(arrival_request const& request);
   [[nodiscard]] block_list count_as_there(ledger_view& view, memory_range range);
-  void choose_kept(claim_list& missing) const noexcept;
+  void note_none_kept(claim_list const& blocks) noexcept;
   void begin_on_host(memory_range range);
   void bring_claimed(ledger_view& view, claim_list& missing, arrival_request const& request);
   void choose_renewed(claim_list& blocks, stream_handle stream) noexcept;

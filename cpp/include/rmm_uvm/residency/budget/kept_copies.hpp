@@ -18,11 +18,12 @@ namespace rmm_uvm {
 /**
  * @brief Has the host keep its copy of what comes to be read, so that it leaves without a copy.
  *
- * Such a block is read mostly while it is on the device. Nothing is ever discarded: a page that is
- * written meanwhile has one place again, and is copied when its block leaves. It is a block of one
- * allocation, all of which was announced to be read, and of which no use was announced that may
- * write it. No place is preferred: of two copies the driver keeps the host's then. Methods that
- * take a view give up the lock during calls, with the blocks marked busy; the others are called
+ * Such a block is read mostly while it is on the device. No place is preferred: of two copies the
+ * driver keeps the host's then. Its page on the host is there anyway, until the memory is freed.
+ * Nothing is ever discarded: a page that is written meanwhile has one place again, and is copied
+ * when its block leaves. It is a block of one allocation, all of which was announced to be read,
+ * and of which no use was announced that may write it. Methods that take a view give up the lock
+ * during calls, with the blocks marked busy; `begin`, `written` and `leave_to_host` are called
  * without the lock.
  */
 class kept_copies {
@@ -34,28 +35,33 @@ class kept_copies {
     budget_ledger& ledger;
     beside_advice& advice;
   };
-  explicit kept_copies(parts const& all) noexcept : with_{all} {}
-
-  /**
-   * @brief Whether the host is to keep its copy when a block comes from there, beside so many bytes
-   * of others that come with it.
-   */
-  [[nodiscard]] bool wanted(block_record const& block, std::size_t others_bytes) const noexcept
+  explicit kept_copies(parts const& all) noexcept
+    : with_{all},
+      keeps_{all.settings.keep_copies && all.settings.fetch &&
+             all.driver.info().host_pages.available}
   {
-    return leaves_uncopied(block) && block.place == block_place::host && !block.discarded &&
-           has_room(others_bytes);
+  }
+
+  /** @brief Whether the host is to keep its copy when a block comes from there. */
+  [[nodiscard]] bool wanted(block_record const& block) const noexcept
+  {
+    return leaves_uncopied(block) && block.place == block_place::host && !block.discarded;
   }
   /** @brief Whether a block is copied at most once more, however often it leaves. */
   [[nodiscard]] bool leaves_uncopied(block_record const& block) const noexcept
   {
-    return with_.settings.fetch && block.only_read && !block.advised() &&
-           (block.copied || has_room(0));
+    return keeps_ && block.only_read && !block.advised();
   }
+  /** @brief Whether any copy is kept at all; not without page tables, nor once advice failed. */
+  [[nodiscard]] bool keeps() const noexcept { return keeps_; }
   /** @brief Whether any block on the device has a copy on the host; takes no lock. */
   [[nodiscard]] bool any() const noexcept { return kept_bytes_ != 0; }
 
-  /** @brief Has the host keep what comes next. @return a failure: then it keeps nothing of it */
-  status begin(range_list ranges) noexcept;
+  /**
+   * @brief Has the host keep what comes next.
+   * @return whether it does; else it keeps nothing from now on, and all comes as it would
+   */
+  [[nodiscard]] bool begin(range_list ranges) noexcept;
   /** @brief Notes of a block that is to come that the host is to keep its copy. */
   void note_kept(block_record& block, memory_range whole) noexcept;
   /** @brief Notes that there is room for so many bytes of them: they come now. */
@@ -63,7 +69,6 @@ class kept_copies {
   /**
    * @brief Pages of ranges of which the host's copy is none any more: they were written
    * unannounced.
-   * @return none as well where the driver does not tell
    */
   [[nodiscard]] std::vector<memory_range> written(range_list ranges) noexcept;
   /** @brief Of ranges on the device only the host's copy stays. */
@@ -84,12 +89,9 @@ class kept_copies {
 
  private:
   void end_here(ledger_view& view, block_list& blocks);
-  [[nodiscard]] bool has_room(std::size_t others_bytes) const noexcept
-  {
-    return kept_bytes_ + others_bytes + va_block_bytes <= with_.settings.kept_copy_bytes;
-  }
 
   parts with_;
+  std::atomic<bool> keeps_;
   std::atomic<std::size_t> kept_bytes_{0};  // changed under the lock
   std::size_t awaited_bytes_{0};            // of these, what there is no room for yet
 };
