@@ -61,12 +61,12 @@ class Budget:
         Fetch what is expected next, as far as it is foreseen. Off by default: what comes early
         drives out what would have stayed, and more bytes move; worth it where a program computes
         much for each byte.
-    keep_copies : bool
+    keep_copies : bool or None
         Have the host keep its copy of what comes back to be read, so that it leaves without being
-        copied again; not without `fetch`, nor where page tables cannot be read
-        (`DeviceInfo.host_pages`). This is about blocks of 2 MiB of one allocation that was only
-        announced to be read, as by libcudf. A kernel that writes there unannounced is slow the
-        first time: 9 ms for a block on an H100.
+        copied again; needs `fetch`, with which it is the default. Nothing is kept where page tables
+        cannot be read (`DeviceInfo.host_pages`). This is about blocks of 2 MiB of one allocation
+        that was only announced to be read, as by libcudf. A kernel that writes there unannounced is
+        slow the first time: 9 ms for a block on an H100.
     background : bool
         A thread evicts and fetches ahead; False: only requests that need room evict.
     neighbors : "auto", int, iterable of int, or None
@@ -125,7 +125,7 @@ class Budget:
     discard_dead: bool = True
     fetch: bool = True
     ahead: bool = False
-    keep_copies: bool = True
+    keep_copies: bool | None = None
     background: bool = True
     neighbors: str | Iterable[int] | None = None
     harvest_limit: int | str | Mapping[int, int | str] | None = None
@@ -148,6 +148,8 @@ class Budget:
             if (number := whole_number(value)) is None:
                 raise ConfigurationError(f"{name}={shown(value)}: expected a number of bytes")
             object.__setattr__(self, name, number)
+        if self.keep_copies is None:
+            object.__setattr__(self, "keep_copies", bool(self.fetch))
         for name in _SWITCHES:
             if not isinstance(value := getattr(self, name), bool):
                 raise ConfigurationError(f"{name}={shown(value)}: expected True or False")
@@ -165,6 +167,10 @@ class Budget:
             )
         check_limited(self.neighbors, limit)
         object.__setattr__(self, "harvest_limit", limit)
+        if self.keep_copies and not self.fetch:
+            raise ConfigurationError(
+                "keep_copies with fetch=False: what page faults bring keeps no copy; leave one out"
+            )
         if self.neighbors is not None and not self.fetch:
             raise ConfigurationError(
                 "neighbors with fetch=False: what lies there would come by page faults, unseen; "

@@ -91,6 +91,7 @@ def test_budget_that_cannot_be_kept_is_refused(asked: Any, policy: Any, says: st
         ({"neighbors": "host"}, "use 'auto', CUDA ordinals"),
         ({"harvest_limit": "1GiB"}, "without neighbours"),
         ({"neighbors": [1], "fetch": False}, "with fetch=False"),
+        ({"keep_copies": True, "fetch": False}, "keep_copies with fetch=False"),
         ({"keep_copies": "yes"}, "keep_copies='yes'"),
         ({"neighbors": [1], "harvest_limit": MIB}, "harvest_limit"),
         ({"neighbors": [1], "harvest_limit": {"a": "1GiB"}}, "'a' is no CUDA ordinal"),
@@ -336,3 +337,9 @@ def test_variable_that_cannot_be_used_is_refused_without_a_budget_too(
         budget_for(None, None, 1 << 30)
     monkeypatch.setenv(variable, "")
     assert budget_for(None, None, 1 << 30) is None
+
+
+def test_host_keeps_copies_unless_page_faults_bring_everything() -> None:
+    assert Budget(32 * MIB).keep_copies is True
+    assert Budget(32 * MIB, fetch=False).keep_copies is False
+    assert Budget(32 * MIB, keep_copies=False).keep_copies is False
