@@ -8,6 +8,7 @@ does.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterable, Sequence
@@ -253,8 +254,12 @@ def fixed_sources(
 
 
 def renewed(watched: WatchedDevice, names: tuple[str, ...]) -> RecordedDevice:
-    """Return a device's facts with another chain than it had, and the capacity that leaves."""
+    """Return a device's facts with another chain than it had, and the capacity that leaves.
+
+    Where the driver cannot tell its free memory just now, the capacity stays as it was.
+    """
     capacity_bytes = watched.facts.capacity_bytes
     if watched.driver is not None:
-        capacity_bytes = _capacity_bytes(watched.facts.device_id, watched.driver)
+        with contextlib.suppress(UvmError, MemoryError):
+            capacity_bytes = _capacity_bytes(watched.facts.device_id, watched.driver)
     return dataclasses.replace(watched.facts, chain=names, capacity_bytes=capacity_bytes)

@@ -54,6 +54,24 @@ def test_pool_that_is_replaced_is_let_go_and_the_new_one_followed() -> None:
         assert m.devices[0].chain[0] == "UvmResourceAdaptor"
 
 
+def test_new_pool_is_followed_where_the_driver_cannot_tell_its_free_memory() -> None:
+    device = rmm_uvm.simulated_device("64MiB")
+    rmm.mr.set_per_device_resource(
+        0, rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
+    )
+    with Monitor(on_finding=None, publish=False) as m:
+        m._tick()
+        before = m.devices[0].capacity_bytes
+        rmm.mr.set_per_device_resource(
+            0, rmm.mr.StatisticsResourceAdaptor(rmm.mr.get_per_device_resource(0))
+        )
+        device.fail_call("memory", "out_of_memory")
+        assert m.snapshot().managed_bytes == 16 * MIB
+        assert m.devices[0].chain[0] == "StatisticsResourceAdaptor"
+        assert m.devices[0].capacity_bytes == before
+        device.cancel_failures()
+
+
 def test_pool_on_another_simulated_device_is_said_to_be_unseen(device: SimulatedDevice) -> None:
     rmm.mr.set_per_device_resource(
         0, rmm_uvm.managed_pool(driver=device, initial_pool_size="16MiB")
