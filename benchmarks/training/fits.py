@@ -6,7 +6,7 @@
         [--models resnet50,resnet101] [--dtypes fp32,bf16]
 
 At the full batch: of smaller ones the host's launches set the pace, which differs by more than
-managed memory costs. Both run in turn, and the shortest step of each is compared.
+managed memory costs. Both run in turn, and the medians of their runs' median steps are compared.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def pair(name: str, dtype: str, driver: Any) -> list[dict[str, Any]]:
     ]
 
 
-def ratios(rows: Sequence[dict[str, Any]], figure: str = "least_seconds") -> dict[str, float]:
+def ratios(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Return managed memory over torch's own allocator, by model and type."""
-    at = {(row["model"], row["dtype"], row["way"]): row[figure] for row in rows}
+    at = {(row["model"], row["dtype"], row["way"]): row["seconds"] for row in rows}
     return {
         f"{name} {dtype}": at[name, dtype, "managed"] / seconds
         for (name, dtype, way), seconds in at.items()

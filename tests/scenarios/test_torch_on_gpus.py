@@ -12,24 +12,28 @@ def test_training_that_fits_is_as_in_the_document() -> None:
     fits, result, text = script("training/fits"), committed("torch_fits"), document("training.md")
     rows = {(row["model"], row["dtype"], row["way"]): row for row in result["rows"]}
     assert result["verdicts"] == fits.verdicts(result["rows"])
-    assert all(one["reached"] for one in result["verdicts"].values())
     assert {case[:2] for case in rows} == set(fits.CASES)
     assert all(row["moved_bytes"] == 0 for row in rows.values())
     ratios = fits.ratios(result["rows"])
     for name, dtype in fits.CASES:
         native, managed = (rows[name, dtype, way] for way in fits.WAYS)
-        shortest = " | ".join(f"{row['least_seconds'] * 1e3:.1f}" for row in (native, managed))
+        steps = " | ".join(f"{row['seconds'] * 1e3:.1f}" for row in (native, managed))
         size = f"{native['batch']} | {native['peak_bytes'] / 2**30:.2f}"
         ratio = ratios[f"{name} {dtype}"]
-        assert f"| {name} | {dtype} | {size} | {shortest} | {ratio:.2f} |" in text
+        assert f"| {name} | {dtype} | {size} | {steps} | {ratio:.2f} |" in text
 
 
-def test_medians_where_everything_fits_are_told() -> None:
-    fits = script("training/fits")
-    ratios = fits.ratios(committed("torch_fits")["rows"], "seconds")
-    slow = ratios.pop("resnet152 bf16")
-    told = f"resnet152 bf16 takes {slow:.2f}, and all others at most {max(ratios.values()):.2f}."
-    assert told in document("training.md")
+def test_what_is_above_the_bound_is_told() -> None:
+    result, text = committed("torch_fits"), document("training.md")
+    above = [name for name, one in result["verdicts"].items() if not one["reached"]]
+    assert len(above) == 2
+    assert "Two of nine are above it" in text
+    least = [
+        f"{row['least_seconds'] * 1e3:.1f}"
+        for row in result["rows"]
+        if (row["model"], row["dtype"]) == ("resnet152", "bf16")
+    ]
+    assert f"({' and '.join(least)} ms)" in text
 
 
 def test_fitting_models_are_measured_at_the_full_batch() -> None:
