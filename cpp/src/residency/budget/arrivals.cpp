@@ -144,8 +144,9 @@ void arrivals::bring(arrival_request const& request)
   if (all_bytes > ledger.budget_bytes()) {
     ++too_large_;
     too_large_bytes_ = std::max(too_large_bytes_, all_bytes);
+    auto const budget_bytes = ledger.budget_bytes();  // it may change, once the lock is given up
     view.lock().unlock();
-    bring_in_parts(request);
+    bring_in_parts(request, budget_bytes);
     return;
   }
   if (ledger.resident_bytes() + missing_bytes <= ledger.budget_bytes()) {
@@ -407,13 +408,13 @@ try {
  * The others would drive out what the same work is about to use. They are left to page faults; of
  * an allocation the rest begins on the host, so that it counts when it comes.
  */
-void arrivals::bring_in_parts(arrival_request const& request)
+void arrivals::bring_in_parts(arrival_request const& request, std::size_t budget_bytes)
 {
   std::vector<memory_range> together;
   if (request.why == arrival_reason::allocation && with_.settings.fetch) {
     auto const& all   = request.wanted.front();
     auto const first  = va_block_floor(all.address);
-    auto const middle = first + with_.ledger.budget_bytes() / va_block_bytes * va_block_bytes;
+    auto const middle = std::min(all.end(), first + va_block_floor(budget_bytes));
     together.push_back({all.address, middle - all.address});
     begin_on_host({middle, all.end() - middle});
     bring({together, together.front(), request.stream, request.why});
@@ -422,7 +423,7 @@ void arrivals::bring_in_parts(arrival_request const& request)
   std::size_t together_bytes = 0;
   for (auto const& range : request.wanted) {
     auto const bytes = bytes_of_blocks(range);
-    if (together_bytes + bytes <= with_.ledger.budget_bytes()) {
+    if (together_bytes + bytes <= budget_bytes) {
       together.push_back(range);
       together_bytes += bytes;
     } else {

@@ -106,7 +106,7 @@ class arrivals {
  private:
   using places = std::vector<std::vector<memory_range>>;
 
-  void bring_in_parts(arrival_request const& request);
+  void bring_in_parts(arrival_request const& request, std::size_t budget_bytes);
   [[nodiscard]] block_list count_as_there(ledger_view& view, memory_range range);
   void note_none_kept(claim_list const& blocks) noexcept;
   void begin_on_host(memory_range range);
