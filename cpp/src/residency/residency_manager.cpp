@@ -318,6 +318,7 @@ try {
   std::vector<memory_range> wanted;
   std::vector<memory_range> written;
   std::size_t used_bytes = 0;
+  bool pays_to_confirm   = false;
   auto first             = never_used;
   {
     ledger_view view{ledger_.blocks()};
@@ -339,6 +340,7 @@ try {
     }
     if (used_bytes > 0) { announced_.note(stream, first, clock_.now()); }
     copies_.end_here(view, written);
+    pays_to_confirm = present_.pays_to_confirm();
   }
   if (wanted.empty()) { return; }
   if (driver_->capturing(stream) != capture_state::none) {
@@ -350,6 +352,7 @@ try {
   if (written.empty()) { mappings_.map_rest(wanted); }
   coming_->bring({wanted, {}, stream, arrival_reason::use});
   uses_->room_was_made(uses);
+  if (pays_to_confirm) { static_cast<void>(coming_->confirm_present(stream)); }
   wake();
 } catch (...) {
   ledger_.count_no_memory("on_touch");

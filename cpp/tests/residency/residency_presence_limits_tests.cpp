@@ -120,6 +120,41 @@ TEST_F(ResidencyPresenceLimits, ALittleThatIsAwayIsBroughtAndMoreIsNot)
   EXPECT_TRUE(manager->confirmed_present());
 }
 
+TEST_F(ResidencyPresenceLimits, WhereAllFitsUsesArePassedOverAgainAfterOthersMovedMemory)
+{
+  budget = blocks(32);  // all of the slab
+  make();
+  allocate(0, 8);
+  EXPECT_TRUE(manager->all_present());
+  for (int time = 0; time < 3; ++time) {
+    put_in_doubt();
+    static_cast<void>(moves());
+    for (int use = 0; use < 15; ++use) {
+      EXPECT_FALSE(manager->all_present());
+      touch(0, 2);
+    }
+    touch(0, 2);  // half as many uses as the slab has blocks
+    EXPECT_EQ(moves(), (calls{fetched(0, 2), fetched(2, 6)}));
+    EXPECT_TRUE(manager->all_present());
+  }
+  auto const wanted_bytes = manager->statistics().wanted_bytes;
+  touch(0, 8);
+  EXPECT_TRUE(moves().empty());
+  EXPECT_EQ(manager->statistics().wanted_bytes, wanted_bytes);
+}
+
+TEST_F(ResidencyPresenceLimits, UsesAreNotPassedOverAgainOnceABlockOfOursLeft)
+{
+  budget = blocks(32);
+  make();
+  allocate(0, 8);
+  EXPECT_EQ(manager->evict(at(4)), blocks(1));
+  for (int use = 0; use < 40; ++use) {
+    touch(0, 2);
+  }
+  EXPECT_FALSE(manager->all_present());
+}
+
 TEST_F(ResidencyPresenceLimits, ARequestBesideWhatIsInDoubtFindsRoom)
 {
   fetch_bytes = 2 * va_block_bytes;

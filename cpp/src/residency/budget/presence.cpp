@@ -101,11 +101,24 @@ bool presence::confirm(ledger_view& view, absent_blocks& absent)
   // What leaves by itself meanwhile raises the counter past what is remembered.
   confirmed_.left_bytes.store(left_bytes, std::memory_order_relaxed);
   confirmed_.holds.store(true, std::memory_order_release);
+  if (!ledger_.under_pressure() && !sent_away_.load(std::memory_order_relaxed)) {
+    quiet_bytes_.store(left_bytes, std::memory_order_relaxed);  // it was of others
+  }
+  return true;
+}
+
+bool presence::pays_to_confirm() noexcept
+{
+  bool const fits  = !ledger_.under_pressure() && !sent_away_.load(std::memory_order_relaxed);
+  auto const after = ledger_.blocks().slab_bytes() / va_block_bytes / 2;
+  if (!fits || uses_in_doubt_ < after) { return false; }
+  uses_in_doubt_ = 0;
   return true;
 }
 
 void presence::count_use(ledger_view& view, memory_range range)
 {
+  ++uses_in_doubt_;
   view.each(range, [&](block_record const& block, memory_range whole) {
     wanted_bytes_ += whole.bytes;
     if (block.place != block_place::device) { return; }

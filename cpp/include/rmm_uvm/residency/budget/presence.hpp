@@ -32,7 +32,7 @@ class presence {
   [[nodiscard]] bool all_present() const noexcept
   {
     return !ledger_.under_pressure() && !sent_away_.load(std::memory_order_acquire) &&
-           counters_.read().device_to_host_bytes == quiet_bytes_;
+           counters_.read().device_to_host_bytes == quiet_bytes_.load(std::memory_order_relaxed);
   }
   /** @brief Whether `confirm` found all that lives, and nothing left since; takes no lock. */
   [[nodiscard]] bool confirmed() const noexcept;
@@ -64,6 +64,13 @@ class presence {
    * @param[out] absent blocks to bring, where these are all that is missing
    */
   [[nodiscard]] bool confirm(ledger_view& view, absent_blocks& absent);
+  /**
+   * @brief Whether it pays to confirm after a use: all fits, but others moved memory meanwhile.
+   *
+   * Once for as many uses as half of the blocks: then a use pays for two blocks, two microseconds
+   * each on an H100, however often others move some.
+   */
+  [[nodiscard]] bool pays_to_confirm() noexcept;
 
   /** @brief Counts what a use that was announced finds. */
   void count_use(ledger_view& view, memory_range range);
@@ -79,9 +86,10 @@ class presence {
   budget_ledger& ledger_;
   use_clock const& clock_;
   moved_account& moved_;
-  std::uint64_t quiet_bytes_;           // had left the device when this was made; never changed
+  std::atomic<std::uint64_t> quiet_bytes_;  // had left the device when all was known to be there
   std::atomic<bool> sent_away_{false};  // something was moved away
   confirmed_presence confirmed_;
+  std::size_t uses_in_doubt_{0};  // since the last look
   std::uint64_t wanted_bytes_{0};
   std::uint64_t present_bytes_{0};
   std::uint64_t ahead_used_bytes_{0};
